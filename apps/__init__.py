@@ -1,0 +1,1 @@
+"""Commands, studies and benchmarks: each module is one program."""

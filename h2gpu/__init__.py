@@ -1,0 +1,1 @@
+"""Covariance matrices of large spatial data as compressed H²-matrices."""

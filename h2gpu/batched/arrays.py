@@ -1,0 +1,18 @@
+"""The array decides where to compute: NumPy arrays on the CPU, CuPy arrays on the GPU."""
+
+import sys
+
+import numpy as np
+
+
+def array_module(*arrays):
+    """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and any(isinstance(a, cupy.ndarray) for a in arrays):
+        return cupy
+    return np
+
+
+def to_host(array):
+    """The array as a NumPy array: one copy from the device, none on the CPU."""
+    return array if isinstance(array, np.ndarray) else array_module(array).asnumpy(array)

@@ -1,0 +1,72 @@
+"""Sparse matrices of dense blocks.
+
+    y_i = Σ_j A_ij x_j     over the stored blocks (i, j), of any sizes
+
+Blocks are sorted by column, then row, so that all blocks of a column form one tall matrix, the panel. A symmetric
+matrix stores one of A_ij = A_jiᵀ: the one with i ≥ j.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSparse:
+    """A sparse matrix of dense blocks.
+
+    blocks       MatrixBatch, one matrix a stored block, sorted by (column, row)
+    rows         (blocks,) int64: block row i of each
+    columns      (blocks,) int64: block column j of each
+    row_starts   (block rows,) int64: where y_i begins in y
+    col_starts   (block columns,) int64: where x_j begins in x
+    symmetric    whether A_ji = A_ijᵀ is meant by every stored A_ij, i > j
+    """
+
+    blocks: MatrixBatch
+    rows: np.ndarray
+    columns: np.ndarray
+    row_starts: np.ndarray
+    col_starts: np.ndarray
+    symmetric: bool
+
+    def __len__(self):
+        return len(self.blocks)
+
+    @property
+    def nbytes(self):
+        """Bytes of the stored entries."""
+        return self.blocks.nbytes
+
+    @cached_property
+    def panel_counts(self):
+        """Blocks of each block column that has any, in order."""
+        return np.unique(self.columns, return_counts=True)[1]
+
+    @cached_property
+    def panels(self):
+        """The blocks of a column stacked, one matrix a block column that has any."""
+        return self.blocks.stacked(self.panel_counts)
+
+    @cached_property
+    def panel_rows(self):
+        """For every row of every panel, the row of y it adds to."""
+        return ranges(self.row_starts[self.rows], self.blocks.rows)
+
+    @cached_property
+    def panel_firsts(self):
+        """For every panel: its block column's start in x, first entry in panel_rows, rows of its diagonal block."""
+        first = offsets_of(self.panel_counts)[:-1]
+        diagonal = np.where(self.rows[first] == self.columns[first], self.blocks.rows[first], 0)
+        return self.col_starts[self.columns[first]], offsets_of(self.panels.rows), diagonal
+
+    def transposed(self, batched):
+        """Aᵀ with its blocks copied, by `batched.gather`."""
+        order = np.lexsort((self.columns, self.rows))
+        blocks = batched.gather(self.blocks, order, np.ones(len(order), bool))
+        return BlockSparse(
+            blocks, self.columns[order], self.rows[order], self.col_starts, self.row_starts, self.symmetric
+        )

@@ -1,0 +1,178 @@
+"""The reference: batched dense linear algebra by NumPy and LAPACK, threaded over the batch.
+
+Every function takes (batch, m, n) arrays or a MatrixBatch and returns the same kind. This file and the clustering are
+the only places with Python loops over matrices; a loop's body is one LAPACK call on one matrix or one uniform stack.
+"""
+
+import numpy as np
+
+from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
+from h2gpu.batched.threads import parallel, pieces, thread_count
+
+PANEL_ENTRIES = 1 << 16  # pairs evaluated at a time: their few temporaries stay in a core's cache
+WORK_PER_TASK = (
+    1 << 19
+)  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
+
+
+def stacks(A):
+    """Slices of a batch, each of about WORK_PER_TASK entries."""
+    if isinstance(A, MatrixBatch):
+        return pieces(A.sizes.tolist(), WORK_PER_TASK)
+    step = max(1, WORK_PER_TASK // max(1, A.shape[-2] * A.shape[-1]))
+    return [slice(i, i + step) for i in range(0, len(A), step)]
+
+
+def uniform(A):
+    """The batch as one (batch, m, n) array when all shapes agree (a copy if need be), else None."""
+    if not isinstance(A, MatrixBatch):
+        return A
+    if not len(A) or (A.rows != A.rows[0]).any() or (A.columns != A.columns[0]).any():
+        return None
+    return A.entries.reshape(len(A), int(A.rows[0]), int(A.columns[0]))
+
+
+def each(work, outputs, *batches):
+    """work(*matrices) → results, stored into outputs: on a whole slice where it is uniform, else matrix by matrix."""
+
+    def run(piece):
+        parts, outs = [A[piece] for A in batches], [out[piece] for out in outputs]
+        whole = [uniform(part) for part in parts]
+        targets = [out.as_stack() if isinstance(out, MatrixBatch) else out for out in outs]
+        if all(part is not None for part in (*whole, *targets)):
+            for target, result in zip(targets, work(*whole)):
+                target[...] = result
+            return
+        for b in range(len(parts[0])):
+            for out, result in zip(outs, work(*(part[b] for part in parts))):
+                out[b][...] = result
+
+    parallel(run, stacks(batches[0]))
+    return outputs
+
+
+def like(A, rows, columns):
+    """An uninitialized batch of the kind of A: an array for an array, ragged for ragged."""
+    if isinstance(A, MatrixBatch):
+        return MatrixBatch.empty(rows, columns, A.dtype)
+    return np.empty((len(A), rows, columns), A.dtype)
+
+
+def shapes(A):
+    """Rows and columns: of every matrix for a ragged batch, two numbers for an array."""
+    return (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
+
+
+def transposed(A, flag):
+    """Aᵀ where the flag says so."""
+    return A.swapaxes(-1, -2) if flag else A
+
+
+def gemm(A, B, C, alpha, beta, transa, transb, out):
+    def product(A, B, *C):
+        P = transposed(A, transa) @ transposed(B, transb)
+        if alpha != 1:
+            P *= P.dtype.type(alpha)
+        if C:
+            P += P.dtype.type(beta) * C[0]
+        return (P,)
+
+    if out is None:
+        rows, columns = shapes(A)[1 if transa else 0], shapes(B)[0 if transb else 1]
+        out = like(A, rows, columns)
+    return each(product, [out], A, B, *([] if C is None or beta == 0 else [C]))[0]
+
+
+def qr(A, mode):
+    m, n = shapes(A)
+    R = like(A, np.minimum(m, n), n)
+    if mode == "r":
+        return each(lambda A: (np.linalg.qr(A, mode="r"),), [R], A)[0]
+    Q = like(A, m, np.minimum(m, n))
+    return tuple(each(np.linalg.qr, [Q, R], A))
+
+
+def svd(A, vectors, method):
+    """LAPACK's divide and conquer, whatever the method asked for: the methods are kernels of the GPU."""
+    m, n = shapes(A)
+    k = np.minimum(m, n)
+    s = like(A, k, 1)
+    if vectors == "none":
+        return each(lambda A: (np.linalg.svd(A, compute_uv=False)[..., None],), [s], A)[0]
+    U, Vt = like(A, m, k), like(A, k, n)
+
+    def both(A):
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        return U, s[..., None], Vt
+
+    if vectors == "left":
+        each(lambda A: both(A)[:2], [U, s], A)
+        return U, s
+    each(both, [U, s, Vt], A)
+    return U, s, Vt
+
+
+def frobenius_norms(A):
+    if not isinstance(A, MatrixBatch):
+        return np.linalg.norm(A, axis=(1, 2))
+    norms = np.zeros(len(A))
+    some = A.sizes > 0
+    starts = offsets_of(A.sizes)[:-1][some]
+    if len(starts):
+        norms[some] = np.sqrt(np.add.reduceat(np.square(A.entries, dtype=np.float64), starts))
+    return norms
+
+
+def gather(A, index, transpose, out):
+    """out_b = the leading part of A_index[b], transposed where transpose[b]."""
+
+    def run(piece):
+        for b in range(piece.start, min(piece.stop, len(index))):
+            m, n = out.rows[b], out.columns[b]
+            out[b][...] = transposed(A[int(index[b])], transpose[b])[:m, :n]
+
+    parallel(run, pieces(out.sizes.tolist(), WORK_PER_TASK))
+    return out
+
+
+def pairwise(function, X, Y, x_starts, y_starts, out):
+    """out_b[i, j] = function(X[x_starts[b] + i], Y[y_starts[b] + j]): consecutive blocks of one column in one call."""
+    new_column = np.flatnonzero((np.diff(y_starts) != 0) | (np.diff(out.columns) != 0)) + 1
+    firsts = np.concatenate(([0], new_column, [len(out)])) if len(out) else np.zeros(1, np.int64)
+
+    def panel(first, stop):
+        Z = Y[y_starts[first] : y_starts[first] + out.columns[first]]
+        for piece in pieces(out.sizes[first:stop].tolist(), PANEL_ENTRIES):
+            blocks = slice(first + piece.start, first + piece.stop)
+            x = X[ranges(x_starts[blocks], out.rows[blocks])]
+            out[blocks].entries[...] = function(x[:, None, :], Z[None, :, :]).ravel()
+
+    def run(piece):
+        for g in range(piece.start, piece.stop):
+            panel(firsts[g], firsts[g + 1])
+
+    parallel(run, pieces(np.diff(offsets_of(out.sizes)[firsts]).tolist(), WORK_PER_TASK))
+    return out
+
+
+def block_multiply(A, x, size, transpose):
+    """y = A x or Aᵀ x, panel by panel; every thread adds into a y of its own."""
+    x_first, row_first, diagonal = A.panel_firsts
+    forward, backward = A.symmetric or not transpose, A.symmetric or transpose
+
+    def run(piece):
+        y = np.zeros((size, x.shape[1]), x.dtype)
+        for p in range(piece.start, piece.stop):
+            P, rows = A.panels[p], A.panel_rows[row_first[p] : row_first[p + 1]]
+            columns = slice(x_first[p], x_first[p] + P.shape[1])
+            if forward:
+                y[rows] += P @ x[columns]
+            if backward:
+                below = diagonal[p] if A.symmetric else 0
+                y[columns] += P[below:].T @ x[rows[below:]]
+        return y
+
+    sizes = A.panels.sizes.tolist()
+    return sum(
+        parallel(run, pieces(sizes, sum(sizes) / thread_count())), np.zeros((size, x.shape[1]), x.dtype)
+    )

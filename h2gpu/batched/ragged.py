@@ -1,0 +1,166 @@
+"""Matrices of differing sizes in one buffer.
+
+    A_b = buffer[offsets[b] : offsets[b] + rows[b]·columns[b]]   reshaped to (rows[b], columns[b]), C order
+
+Sizes live on the host, entries where the buffer lives. Selecting and stacking change sizes only: matrices that
+follow one another in the buffer and have equally many columns *are* their vertical stack.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+
+
+def offsets_of(sizes):
+    """Where each of consecutive pieces begins, and the end of the last: (batch + 1,)."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+def ranges(starts, counts):
+    """The concatenation of arange(starts[b], starts[b] + counts[b]) over b, without a loop."""
+    counts = np.asarray(counts, dtype=np.int64)
+    firsts = offsets_of(counts)[:-1]
+    return np.arange(counts.sum()) + np.repeat(np.asarray(starts) - firsts, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixBatch:
+    """A ragged batch of dense matrices.
+
+    buffer   (entries,) NumPy or CuPy array
+    offsets  (batch,) int64 on the host: where each matrix begins in the buffer
+    rows     (batch,) int64 on the host
+    columns  (batch,) int64 on the host
+    """
+
+    buffer: object
+    offsets: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def empty(cls, rows, columns, dtype, xp=np):
+        """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other."""
+        rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
+        offsets = offsets_of(rows * columns)
+        return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
+
+    @classmethod
+    def zeros(cls, rows, columns, dtype, xp=np):
+        """Matrices of zeros, packed."""
+        batch = cls.empty(rows, columns, dtype, xp)
+        batch.buffer[:] = 0
+        return batch
+
+    @classmethod
+    def from_matrices(cls, matrices):
+        """A batch that copies a non-empty list of 2-D arrays of one dtype."""
+        xp = array_module(*matrices)
+        shapes = np.array([A.shape for A in matrices], dtype=np.int64).reshape(-1, 2)
+        offsets = offsets_of(shapes.prod(axis=1))
+        return cls(xp.concatenate([A.ravel() for A in matrices]), offsets[:-1], shapes[:, 0], shapes[:, 1])
+
+    @classmethod
+    def from_stack(cls, A):
+        """The (batch, m, n) array as a batch; shares memory when A is C-contiguous."""
+        count, m, n = A.shape
+        return cls(A.reshape(-1), m * n * np.arange(count), np.full(count, m), np.full(count, n))
+
+    @classmethod
+    def from_rows(cls, A, starts, counts):
+        """Row ranges A[starts[b] : starts[b] + counts[b]] of a C-contiguous (rows, n) array, sharing memory."""
+        n = A.shape[1]
+        starts, counts = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
+        return cls(A.reshape(-1), starts * n, counts, np.full(len(counts), n))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        """One matrix as a 2-D view (integer), or a sub-batch sharing the buffer (slice, indices or mask)."""
+        if isinstance(index, (int, np.integer)):
+            m, n, start = int(self.rows[index]), int(self.columns[index]), int(self.offsets[index])
+            return self.buffer[start : start + m * n].reshape(m, n)
+        return MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index])
+
+    def __repr__(self):
+        shapes = (
+            "empty"
+            if not len(self)
+            else (
+                f"rows {self.rows.min()}…{self.rows.max()}, columns {self.columns.min()}…{self.columns.max()}"
+            )
+        )
+        return f"MatrixBatch({len(self)} matrices, {shapes}, {self.dtype}, {self.nbytes / 1e6:.3g} MB)"
+
+    @property
+    def dtype(self):
+        return self.buffer.dtype
+
+    @property
+    def xp(self):
+        """The array module of the buffer: numpy or cupy."""
+        return array_module(self.buffer)
+
+    @cached_property
+    def sizes(self):
+        """Entries of each matrix, (batch,)."""
+        return self.rows * self.columns
+
+    @property
+    def nbytes(self):
+        """Bytes of the entries that the matrices of this batch cover."""
+        return int(self.sizes.sum()) * self.dtype.itemsize
+
+    @property
+    def is_packed(self):
+        """Whether the matrices follow one another in the buffer without gaps."""
+        return bool((self.offsets[1:] == (self.offsets + self.sizes)[:-1]).all())
+
+    @property
+    def entries(self):
+        """The entries of all matrices in order, (Σ rows·columns,): a view when packed, else a copy."""
+        if not len(self):
+            return self.buffer[:0]
+        if self.is_packed:
+            start = int(self.offsets[0])
+            return self.buffer[start : start + int(self.sizes.sum())]
+        return self.buffer[self.xp.asarray(ranges(self.offsets, self.sizes))]
+
+    def packed(self):
+        """The same matrices in a buffer of exactly their size; itself when that is so already."""
+        if self.is_packed and self.buffer.size == self.sizes.sum():
+            return self
+        return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
+
+    def astype(self, dtype):
+        """The same matrices in another precision; itself when that is so already."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        batch = self.packed()
+        return MatrixBatch(batch.buffer.astype(dtype), batch.offsets, batch.rows, batch.columns)
+
+    def stacked(self, counts):
+        """Vertical stacks of consecutive groups of counts[g] matrices, sharing memory.
+
+        Within a group the matrices must be adjacent in the buffer and have equally many columns. A group of none
+        becomes a matrix of no rows and no columns.
+        """
+        first = offsets_of(counts)
+        rows = np.diff(offsets_of(self.rows)[first])
+        some = np.asarray(counts) > 0
+        offsets, columns = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+        offsets[some], columns[some] = self.offsets[first[:-1][some]], self.columns[first[:-1][some]]
+        return MatrixBatch(self.buffer, offsets, rows, columns)
+
+    def as_stack(self):
+        """The (batch, m, n) view when all matrices have one shape and follow one another; else None."""
+        if not len(self):
+            return None
+        m, n = int(self.rows[0]), int(self.columns[0])
+        if (self.rows != m).any() or (self.columns != n).any() or not self.is_packed:
+            return None
+        return self.entries.reshape(len(self), m, n)
