@@ -1,0 +1,32 @@
+"""Covariance functions C(x, y) of random fields: immutable values that are called, added and multiplied.
+
+    C(x, y) = f(x − y) + nugget · [x and y are the same observation]
+
+`cov(X)` is the dense matrix of one point set, nugget on the diagonal; `cov(X, Y)` that of two sets, without.
+Reference: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), chapter 4.
+"""
+
+from h2gpu.covariance.algebra import Covariance, Nugget, Product, Sum
+from h2gpu.covariance.converters import from_gstools, from_sklearn
+from h2gpu.covariance.functions import Constant, Exponential, Gaussian, UserFunction, from_function
+from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.parameters import from_parameters
+from h2gpu.covariance.sphere import OnSphere, on_sphere
+
+__all__ = [
+    "Constant",
+    "Covariance",
+    "Exponential",
+    "Gaussian",
+    "Matern",
+    "Nugget",
+    "OnSphere",
+    "Product",
+    "Sum",
+    "UserFunction",
+    "from_function",
+    "from_gstools",
+    "from_parameters",
+    "from_sklearn",
+    "on_sphere",
+]

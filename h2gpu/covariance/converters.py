@@ -1,0 +1,85 @@
+"""Covariances of other libraries as ours, with their conventions of scale.
+
+scikit-learn   RBF exp(−r²/(2l²))         Matern z = √(2ν) r/l
+GSTools        Gaussian exp(−(s r/l)²)    Matern z = √ν s r/l      Exponential exp(−s r/l)    s: rescale
+"""
+
+import math
+
+from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.functions import Constant, Exponential, Gaussian
+from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.sphere import on_sphere
+
+
+def from_sklearn(kernel):
+    """The covariance of a scikit-learn kernel: RBF, Matern, ConstantKernel, WhiteKernel, their sums and products.
+
+    `from_sklearn(kernel)(X)` equals `kernel(X)`. Raises ValueError for every other kernel.
+    """
+    from sklearn.gaussian_process import kernels
+
+    kind = type(kernel)
+    if kind is kernels.Sum:
+        return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
+    if kind is kernels.Product:
+        return _simplified_product(from_sklearn(kernel.k1), from_sklearn(kernel.k2))
+    if kind is kernels.ConstantKernel:
+        return Constant(kernel.constant_value)
+    if kind is kernels.WhiteKernel:
+        return Nugget(kernel.noise_level)
+    if kind is kernels.RBF or (kind is kernels.Matern and kernel.nu == math.inf):
+        return Gaussian(1.0, kernel.length_scale)
+    if kind is kernels.Matern:
+        half = kernel.nu == 0.5
+        return Exponential(1.0, kernel.length_scale) if half else Matern(1.0, kernel.length_scale, kernel.nu)
+    raise ValueError(
+        "kernel: expected scikit-learn's RBF, Matern, ConstantKernel, WhiteKernel or their sums and products, "
+        f"got {kernel!r}; write others with from_function"
+    )
+
+
+def _simplified_product(f, g):
+    if isinstance(f, Constant):
+        return g.scaled(f.variance)
+    return f.scaled(g.variance) if isinstance(g, Constant) else Product((f, g))
+
+
+def from_gstools(model):
+    """The covariance of a GSTools model: Exponential, Gaussian or Matern, with variance, nugget and anisotropy.
+
+    Models of geographic coordinates (latlon=True) become `on_sphere(…, radius=geo_scale, distance="chordal")`,
+    GSTools' own construction; its points are (lat, lon), ours (lon, lat). Raises ValueError for other models,
+    rotated anisotropy and models in time.
+    """
+    scales = _gstools_scales(model)
+    smoothness = getattr(model, "nu", None)
+    name = type(model).__name__
+    if name == "Matern" and smoothness > 20:  # there GSTools itself takes the Gaussian limit
+        cov = Gaussian(model.var, _times(scales, math.sqrt(2)))
+    elif name == "Matern":
+        cov = Matern(model.var, _times(scales, math.sqrt(2)), smoothness)
+    elif name == "Gaussian":
+        cov = Gaussian(model.var, _times(scales, math.sqrt(0.5)))
+    else:
+        cov = Exponential(model.var, scales)
+    if model.nugget > 0:
+        cov = Sum((cov, Nugget(model.nugget)))
+    return on_sphere(cov, model.geo_scale, "chordal") if model.latlon else cov
+
+
+def _gstools_scales(model):
+    """l/s: one number, or one a coordinate."""
+    known = type(model).__module__.startswith("gstools.")
+    if not known or type(model).__name__ not in ("Exponential", "Gaussian", "Matern"):
+        raise ValueError(f"model: expected GSTools' Exponential, Gaussian or Matern, got {model!r}")
+    if getattr(model, "temporal", False):
+        raise ValueError(f"model: expected one of space alone, got one of space and time, {model!r}")
+    if not model.is_isotropic and any(angle != 0 for angle in model.angles):
+        raise ValueError(f"model: expected angles 0, got {model.angles}; rotate the coordinates instead")
+    scale = float(model.len_scale / model.rescale)
+    return scale if model.is_isotropic else tuple(float(l / model.rescale) for l in model.len_scale_vec)
+
+
+def _times(scales, factor):
+    return tuple(factor * l for l in scales) if isinstance(scales, tuple) else factor * scales

@@ -1,0 +1,190 @@
+"""Covariances in closed form, functions of the scaled distance r² = Σ_k ((x_k − y_k) / l_k)².
+
+    Exponential  σ² exp(−r)          Gaussian  σ² exp(−r²/2)          Constant  σ²
+
+Reference: Rasmussen and Williams (2006), equations 4.9 and 4.18.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.algebra import Covariance, Product, checked
+
+
+@dataclass(frozen=True)
+class Radial(Covariance):
+    """σ² ρ(r): variance in squared units of the data, length_scale in units of the coordinates.
+
+    length_scale: one number, or one a coordinate (geometric anisotropy along the axes).
+    """
+
+    variance: float = 1.0
+    length_scale: float | tuple = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "variance", checked("variance", self.variance))
+        object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
+
+    @property
+    def variance_at_zero(self):
+        return self.variance
+
+    @property
+    def dimension(self):
+        return len(self.length_scale) if isinstance(self.length_scale, tuple) else None
+
+    @property
+    def first_length_scale(self):
+        """The unit in which distances are measured; other coordinates are stretched to it."""
+        return self.length_scale[0] if isinstance(self.length_scale, tuple) else self.length_scale
+
+    def scaled(self, factor):
+        return replace(self, variance=checked("factor", factor) * self.variance)
+
+    @property
+    def isotropic(self):
+        return self.dimension in (None, 1)
+
+    def evaluate(self, x, y, out):
+        stretches = self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
+        squared_distances(x, y, out, stretches)
+        self.of_squares(out)
+
+    def of_squares(self, s):
+        """Overwrite squared distances, in units of the first coordinate's, with the covariance."""
+        array_module(s).sqrt(s, out=s)
+        self.of_distances(s)
+
+
+class Exponential(Radial):
+    """C(r) = σ² exp(−r/l). Continuous, rough fields: Matérn of smoothness ½.
+
+    >>> Exponential(variance=2.0, length_scale=3.0)([[0.0], [3.0]]).round(4)
+    array([[2.    , 0.7358],
+           [0.7358, 2.    ]])
+    """
+
+    def of_distances(self, r):
+        r *= -1 / self.first_length_scale
+        array_module(r).exp(r, out=r)
+        r *= self.variance
+
+
+class Gaussian(Radial):
+    """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget."""
+
+    def of_distances(self, r):
+        r *= r
+        self.of_squares(r)
+
+    def of_squares(self, s):
+        s *= -0.5 / self.first_length_scale**2
+        array_module(s).exp(s, out=s)
+        s *= self.variance
+
+
+@dataclass(frozen=True)
+class Constant(Covariance):
+    """C = σ²: one random level shared by all points. A matrix of rank one."""
+
+    variance: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "variance", checked("variance", self.variance))
+
+    embedding = None
+
+    @property
+    def variance_at_zero(self):
+        return self.variance
+
+    isotropic = True
+
+    def evaluate(self, x, y, out):
+        out[...] = self.variance
+
+    def of_distances(self, r):
+        r[...] = self.variance
+
+    def scaled(self, factor):
+        return Constant(checked("factor", factor) * self.variance)
+
+
+@dataclass(frozen=True)
+class UserFunction(Covariance):
+    """A caller's own stationary covariance; see `from_function`."""
+
+    function: Callable
+    dimension: int | None = None
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise ValueError(f"function: expected a function of (x, y), got {self.function!r}")
+        if self.dimension is not None and not (type(self.dimension) is int and self.dimension > 0):
+            raise ValueError(f"dimension: expected a positive integer or None, got {self.dimension!r}")
+
+    @property
+    def variance_at_zero(self):
+        origin = np.zeros((1, self.dimension or 2))
+        return float(self.values(origin, origin)[0])
+
+    def evaluate(self, x, y, out):
+        C = self.function(x, y)
+        if getattr(C, "shape", ()) != out.shape:
+            raise ValueError(
+                f"function: expected values of shape {out.shape} for x {x.shape} and y {y.shape}, got "
+                f"{getattr(C, 'shape', C)}; compute with array operations that broadcast, reduce the last dimension"
+            )
+        out[...] = C
+
+    def scaled(self, factor):
+        return Product((Constant(checked("factor", factor)), self))
+
+    def parameters(self):
+        raise ValueError(f"{self!r}: a caller's function cannot be written to a file; use a named covariance")
+
+
+def from_function(function, dimension=None):
+    """The covariance C(x, y) = function(x, y) of the caller, symmetric, stationary and positive definite.
+
+    function   x (..., d), y (..., d) → values in the shape their leading dimensions broadcast to
+    dimension  number of coordinates it needs, None for any
+
+    Add `Nugget` for a nugget. Raises ValueError, here for wrong arguments and later for values of a wrong shape.
+    """
+    return UserFunction(function, dimension)
+
+
+def squared_distances(x, y, out, stretches=None):
+    """out = Σ_k stretch_k (x_k − y_k)² for x (..., d) and y (..., d), with one temporary.
+
+    Subtracting before scaling keeps the digits of points far from the origin.
+    """
+    xp = array_module(x, y)
+    d = x.shape[-1]
+    wanted = len(stretches) if stretches else d
+    if (d, y.shape[-1]) != (wanted, wanted):
+        raise ValueError(f"points: expected {wanted} coordinates a point, got {d} and {y.shape[-1]}")
+    part = xp.empty_like(out) if d > 1 else None
+    for k in range(d):
+        term = part if k else out
+        xp.subtract(x[..., k].copy(), y[..., k].copy(), out=term)  # contiguous copies: the subtraction is vectorized
+        term *= term
+        if stretches and stretches[k] != 1:
+            term *= stretches[k]
+        if k:
+            out += part
+
+
+def _length_scale(value):
+    if hasattr(value, "ndim") and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, Iterable) and not isinstance(value, (str, dict)):
+        scales = tuple(checked("length_scale", getattr(l, "item", lambda l=l: l)()) for l in value)
+        if not scales:
+            raise ValueError("length_scale: expected one number, or one a coordinate, got none")
+        return scales
+    return checked("length_scale", value)

@@ -1,0 +1,141 @@
+"""Matérn covariance of any smoothness ν > 0, in scikit-learn's convention.
+
+    C(r) = σ² ρ(z),   ρ(z) = 2^(1−ν)/Γ(ν) · z^ν K_ν(z),   z = √(2ν) r/l
+
+Rasmussen and Williams (2006), equation 4.14. Four ways to ρ, each accurate to 1e-13 or better on its ground:
+
+    ν = ½, 3/2, …, 9/2   polynomial · exp(−z)                                            anywhere
+    z < 1e-8             1 − c z^2ν, the first terms of the power series                 anywhere
+    ν ≥ 20               Debye's expansion, uniform in z (DLMF 10.41.4): never overflows   anywhere
+    other ν              scipy.special.kve on the CPU, `matern_table` on the GPU
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from scipy import special
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance import matern_table
+from h2gpu.covariance.algebra import checked
+from h2gpu.covariance.functions import Radial
+
+HIGHEST_CLOSED_FORM = 4.5
+DEBYE_SMOOTHNESS = 20.0  # from here on 12 Debye terms reach 1e-15
+DEBYE_TERMS = 12
+SMALL = 1e-8  # below, z² is under the rounding error of 1
+
+
+@dataclass(frozen=True)
+class Matern(Radial):
+    """C(r) = σ² 2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r/l; scikit-learn's length scale l.
+
+    variance      squared units of the data
+    length_scale  units of the coordinates, one number or one a coordinate
+    smoothness    ν > 0: fields have ⌈ν⌉ − 1 derivatives; ½ is Exponential, ν → ∞ is Gaussian
+
+    Length scales of others: z = r/β in GpGp, fields and ExaGeoStat (`Matern.from_range`), z = √ν r/l in GSTools
+    (`from_gstools`). Raises ValueError for numbers that are not positive and finite.
+    """
+
+    smoothness: float = 1.5
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "smoothness", checked("smoothness", self.smoothness))
+
+    @classmethod
+    def from_range(cls, variance, range, smoothness):
+        """Matérn with z = r/β, β the range: the convention of GpGp, fields and ExaGeoStat."""
+        scale = math.sqrt(2 * checked("smoothness", smoothness))
+        ranges = np.atleast_1d(np.asarray(range, dtype=float)) * scale
+        return cls(variance, ranges if np.ndim(range) else ranges[0], smoothness)
+
+    def of_distances(self, r):
+        r *= math.sqrt(2 * self.smoothness) / self.first_length_scale
+        correlation(r, self.smoothness)
+        r *= self.variance
+
+
+def correlation(z, smoothness):
+    """Overwrite an array z ≥ 0 with ρ(z)."""
+    if smoothness <= HIGHEST_CLOSED_FORM and (smoothness - 0.5).is_integer():
+        closed_form(z, smoothness)
+    elif smoothness >= DEBYE_SMOOTHNESS:
+        z[...] = debye(z, smoothness)
+    else:
+        z[...] = near_zero(z, smoothness, bessel if array_module(z) is np else matern_table.correlation)
+
+
+def closed_form(z, smoothness):
+    """Overwrite z by exp(−z) p!/(2p)! Σ_i (p+i)!/(i! (p−i)!) (2z)^(p−i), p = ν − ½ (equation 4.16)."""
+    xp = array_module(z)
+    p = round(smoothness - 0.5)
+    xp.minimum(z, 800.0, out=z)  # exp(−800) = 0, and no power of it overflows
+    decay = xp.negative(z)
+    xp.exp(decay, out=decay)
+    f = math.factorial
+    coefficients = [f(p) * f(p + i) * 2 ** (p - i) / (f(2 * p) * f(i) * f(p - i)) for i in range(p + 1)]
+    polynomial = xp.full_like(z, coefficients[0])
+    for c in coefficients[1:]:
+        polynomial *= z
+        polynomial += c
+    xp.multiply(polynomial, decay, out=z)
+
+
+def near_zero(z, smoothness, large):
+    """1 − Γ(1−ν)/Γ(1+ν) (z/2)^2ν + O(z²) where z < SMALL, large(z, ν) elsewhere.
+
+    From ν = 0.9 on the second term is below 1e-14 there and left out.
+    """
+    xp = array_module(z)
+    rho = large(xp.clip(z, SMALL, 1e3), smoothness)
+    if smoothness >= 0.9:
+        return xp.where(z < SMALL, 1.0, rho)
+    c = special.gamma(1 - smoothness) / special.gamma(1 + smoothness) / 4**smoothness
+    return xp.where(z < SMALL, 1 - c * xp.minimum(z, SMALL) ** (2 * smoothness), rho)
+
+
+def bessel(z, smoothness):
+    """2^(1−ν)/Γ(ν) z^ν K_ν(z) by SciPy, for SMALL ≤ z ≤ 1000 and ν < 20: nothing overflows."""
+    z = z.astype(np.float64, copy=False)
+    rho = special.kve(smoothness, z)
+    rho *= (2 / special.gamma(smoothness)) * (0.5 * z) ** smoothness
+    rho *= np.exp(-z)
+    return rho
+
+
+def debye(z, smoothness):
+    """ρ(z) for ν ≥ 20: exp(ν (log(1 + d/2) − d)) w^(−½) S(1/w), with w = √(1 + z²/ν²), d = w − 1.
+
+    Debye's expansion of K_ν with Stirling's of Γ(ν) taken out by hand: ν^ν, e^ν and z^ν cancel, so any ν works.
+    """
+    xp = array_module(z)
+    xx = (xp.minimum(z, 1e4 * smoothness) / smoothness) ** 2
+    w = xp.sqrt(1 + xx)
+    d = xx / (1 + w)
+    S = xp.zeros_like(z)
+    for c in reversed(debye_polynomial(smoothness)):
+        S /= w
+        S += c
+    return xp.exp(smoothness * (xp.log1p(0.5 * d) - d)) / xp.sqrt(w) * S
+
+
+@functools.lru_cache(maxsize=256)
+def debye_polynomial(smoothness):
+    """Coefficients of S(p) = Σ_k (−1)^k u_k(p) ν^(−k), divided by S(1) so that ρ(0) = 1."""
+    S = sum((u * (-1 / smoothness) ** k for k, u in enumerate(debye_functions())), Polynomial([0.0]))
+    return tuple((S.coef / S.coef.sum()).tolist())
+
+
+@functools.lru_cache(maxsize=1)
+def debye_functions():
+    """u_0 = 1, u_{k+1}(p) = ½ p² (1−p²) u_k' + ⅛ ∫_0^p (1 − 5t²) u_k dt (DLMF 10.41.9)."""
+    u = [Polynomial([1.0])]
+    for _ in range(DEBYE_TERMS - 1):
+        derivative = Polynomial([0, 0, 0.5, 0, -0.5]) * u[-1].deriv()
+        u.append(derivative + (Polynomial([1, 0, -5.0]) * u[-1]).integ() / 8)
+    return u

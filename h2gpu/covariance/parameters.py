@@ -1,0 +1,43 @@
+"""Read back what `Covariance.parameters` wrote: {"name": "Exponential", "variance": 1.0, "length_scale": 0.1}.
+
+The reader trusts nothing: only the names below, exactly their keys, numbers checked by the classes themselves.
+"""
+
+from dataclasses import fields
+
+from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.functions import Constant, Exponential, Gaussian
+from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.sphere import OnSphere
+
+KINDS = {kind.__name__: kind for kind in (Constant, Exponential, Gaussian, Matern, Nugget, OnSphere, Product, Sum)}
+DEEPEST = 32
+
+
+def from_parameters(parameters, depth=0):
+    """The covariance of a dictionary made by `parameters()`, as JSON gives it back.
+
+    Raises ValueError for unknown names, missing or unknown keys, wrong types and values, and for nesting deeper
+    than 32.
+
+    >>> from_parameters({"name": "Nugget", "variance": 0.5})
+    Nugget(variance=0.5)
+    """
+    if not isinstance(parameters, dict) or depth > DEEPEST:
+        raise ValueError(f"covariance: expected a dictionary nested at most {DEEPEST} deep, got {parameters!r:.80}")
+    name = parameters.get("name")
+    if not isinstance(name, str) or name not in KINDS:
+        raise ValueError(f"covariance: expected a name of {', '.join(KINDS)}, got {name!r:.80}")
+    kind = KINDS[name]
+    given = {key: value for key, value in parameters.items() if key != "name"}
+    wanted = {field.name for field in fields(kind)}
+    if given.keys() != wanted:
+        got = ", ".join(sorted(map(str, given)))
+        raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got:.80}")
+    if "terms" in given:
+        if not isinstance(given["terms"], list):
+            raise ValueError(f"covariance {name}: expected a list of terms, got {given['terms']!r:.80}")
+        return kind(tuple(from_parameters(term, depth + 1) for term in given["terms"]))
+    if "covariance" in given:
+        given["covariance"] = from_parameters(given["covariance"], depth + 1)
+    return kind(**given)

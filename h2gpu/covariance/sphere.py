@@ -1,0 +1,97 @@
+"""Covariances on the sphere: lon/lat degrees → points of ℝ³, and a function of the distance between them.
+
+    great-circle distance = 2R asin(c / 2R),   c = ‖x − y‖ the chord
+
+Positive definite for every data set: with the chord any covariance; with the great-circle distance Exponential and
+Matérn up to smoothness ½ and their sums and products (Gneiting, Strictly and non-strictly positive definite
+functions on spheres, Bernoulli 19 (2013), table 1). Smoother ones may give indefinite matrices, the sooner the
+longer the length scale; take distance="chordal" for them.
+"""
+
+from dataclasses import dataclass
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.algebra import PLANE, Covariance, checked
+from h2gpu.covariance.functions import squared_distances
+
+DISTANCES = ("great-circle", "chordal")
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """The embedding of lon/lat degrees (n, 2) into ℝ³ (n, 3), in the unit of the radius."""
+
+    radius: float
+
+    def embed(self, lonlat):
+        xp = array_module(lonlat)
+        lon, lat = xp.deg2rad(lonlat[:, 0]), xp.deg2rad(lonlat[:, 1])
+        if len(lonlat) and float(abs(lonlat[:, 1]).max()) > 90:
+            raise ValueError("points: expected latitudes within ±90 degrees; the columns are (lon, lat)")
+        return self.radius * xp.stack([xp.cos(lat) * xp.cos(lon), xp.cos(lat) * xp.sin(lon), xp.sin(lat)], axis=1)
+
+
+@dataclass(frozen=True)
+class OnSphere(Covariance):
+    """A covariance of the distance on a sphere; see `on_sphere`."""
+
+    covariance: Covariance
+    radius: float = 6371.0
+    distance: str = "great-circle"
+
+    def __post_init__(self):
+        if not isinstance(self.covariance, Covariance):
+            raise ValueError(f"covariance: expected a covariance such as Exponential(), got {self.covariance!r}")
+        if self.covariance.embedding not in (None, PLANE):
+            raise ValueError(f"covariance: expected one not yet on a sphere, got {self.covariance!r}")
+        if not self.covariance.isotropic:
+            raise ValueError(f"covariance: expected a function of the distance alone, got {self.covariance!r}")
+        if self.distance not in DISTANCES:
+            raise ValueError(f"distance: expected one of {', '.join(DISTANCES)}, got {self.distance!r}")
+        object.__setattr__(self, "radius", checked("radius", self.radius))
+
+    dimension = 2
+
+    @property
+    def embedding(self):
+        return Sphere(self.radius)
+
+    @property
+    def variance_at_zero(self):
+        return self.covariance.variance_at_zero
+
+    @property
+    def nugget(self):
+        return self.covariance.nugget
+
+    def evaluate(self, x, y, out):
+        xp = array_module(x, y)
+        squared_distances(x, y, out)
+        xp.sqrt(out, out=out)
+        if self.distance == "great-circle":
+            out *= 0.5 / self.radius
+            xp.minimum(out, 1.0, out=out)
+            xp.arcsin(out, out=out)
+            out *= 2 * self.radius
+        self.covariance.of_distances(out)
+
+    def scaled(self, factor):
+        return OnSphere(self.covariance.scaled(factor), self.radius, self.distance)
+
+
+def on_sphere(cov, radius=6371.0, distance="great-circle"):
+    """The covariance `cov` of distances between (lon, lat) points in degrees on a sphere.
+
+    cov       isotropic, its length scale in the unit of the radius
+    radius    6371.0 for the Earth in kilometres
+    distance  "great-circle", along the surface (positive definite for Matérn smoothness ≤ ½, Exponential among
+              them), or "chordal", straight through (positive definite for every cov)
+
+    Raises ValueError for an anisotropic cov, one already on a sphere, or any other distance.
+
+    >>> from h2gpu.covariance import Exponential
+    >>> cov = on_sphere(Exponential(length_scale=6371.0))
+    >>> cov([[0.0, 0.0]], [[90.0, 0.0]]).round(4)  # exp(−π/2)
+    array([[0.2079]])
+    """
+    return OnSphere(cov, radius, distance)
