@@ -1,1 +1,7 @@
-"""Covariance matrices of large spatial data as compressed H²-matrices."""
+"""Covariance matrices of large spatial data as compressed H²-matrices, on the CPU or the GPU."""
+
+from h2gpu import batched, covariance
+from h2gpu.clustering import BlockTree, ClusterTree
+from h2gpu.h2matrix import H2Matrix, build, compress
+
+__all__ = ["BlockTree", "ClusterTree", "H2Matrix", "batched", "build", "compress", "covariance"]

@@ -119,11 +119,13 @@ def frobenius_norms(A):
     return _twin(A).frobenius_norms(A)
 
 
-def gather(A, index, transpose, out=None):
-    """out_b = the leading part of A_index[b] (of its transpose where transpose[b]), as large as out_b.
+def gather(A, index, transpose=False, out=None):
+    """out_b = the leading part of A_index[b] (of its transpose where `transpose` says so), as large as out_b.
 
     Without `out`: whole matrices, as a new packed MatrixBatch.
     """
+    index = np.asarray(index, np.int64)
+    transpose = np.broadcast_to(transpose, index.shape)
     if out is None:
         rows, columns = A.rows[index], A.columns[index]
         sizes = np.where(transpose, columns, rows), np.where(transpose, rows, columns)
@@ -133,13 +135,12 @@ def gather(A, index, transpose, out=None):
 
 def leading(A, rows, columns):
     """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch."""
-    every = np.arange(len(A))
-    return gather(A, every, np.zeros(len(A), bool), MatrixBatch.empty(rows, columns, A.dtype, A.xp))
+    return gather(A, np.arange(len(A)), out=MatrixBatch.empty(rows, columns, A.dtype, A.xp))
 
 
 def transpose(A):
     """A_bᵀ, copied into a packed MatrixBatch."""
-    return gather(A, np.arange(len(A)), np.ones(len(A), bool))
+    return gather(A, np.arange(len(A)), True)
 
 
 def pairwise(function, X, Y, x_starts, y_starts, rows, columns, out=None):
@@ -206,9 +207,7 @@ def _check_product(A, B, C, transa, transb):
     """ValueError unless the ragged products are defined."""
     for name, M in (("B", B), ("C", C)):
         if M is not None and (not isinstance(M, MatrixBatch) or len(M) != len(A) or M.dtype != A.dtype):
-            raise ValueError(
-                f"gemm: expected {name} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}"
-            )
+            raise ValueError(f"gemm: expected {name} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
     inner_A, inner_B = (A.rows if transa else A.columns), (B.columns if transb else B.rows)
     if (inner_A != inner_B).any():
         b = int(np.argmax(inner_A != inner_B))

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 
 
@@ -63,10 +64,20 @@ class BlockSparse:
         diagonal = np.where(self.rows[first] == self.columns[first], self.blocks.rows[first], 0)
         return self.col_starts[self.columns[first]], offsets_of(self.panels.rows), diagonal
 
-    def transposed(self, batched):
-        """Aᵀ with its blocks copied, by `batched.gather`."""
+    def select(self, index, transpose):
+        """The blocks of the given indices, each transposed where `transpose` says so, as a packed MatrixBatch."""
+        return batched.gather(self.blocks, index, transpose)
+
+    def multiply(self, x, size, transpose=False):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
+        return batched.block_multiply(self, x, size, transpose)
+
+    @property
+    def T(self):
+        """Aᵀ; copies the blocks unless the matrix is symmetric."""
+        if self.symmetric:
+            return self
         order = np.lexsort((self.columns, self.rows))
-        blocks = batched.gather(self.blocks, order, np.ones(len(order), bool))
-        return BlockSparse(
-            blocks, self.columns[order], self.rows[order], self.col_starts, self.row_starts, self.symmetric
-        )
+        blocks = self.select(order, True)
+        rows, columns = self.columns[order], self.rows[order]
+        return BlockSparse(blocks, rows, columns, self.col_starts, self.row_starts, False)

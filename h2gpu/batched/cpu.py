@@ -10,9 +10,7 @@ from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces, thread_count
 
 PANEL_ENTRIES = 1 << 16  # pairs evaluated at a time: their few temporaries stay in a core's cache
-WORK_PER_TASK = (
-    1 << 19
-)  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
+WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
 
 
 def stacks(A):
@@ -173,6 +171,4 @@ def block_multiply(A, x, size, transpose):
         return y
 
     sizes = A.panels.sizes.tolist()
-    return sum(
-        parallel(run, pieces(sizes, sum(sizes) / thread_count())), np.zeros((size, x.shape[1]), x.dtype)
-    )
+    return sum(parallel(run, pieces(sizes, sum(sizes) / thread_count())), np.zeros((size, x.shape[1]), x.dtype))

@@ -90,9 +90,7 @@ class MatrixBatch:
         shapes = (
             "empty"
             if not len(self)
-            else (
-                f"rows {self.rows.min()}…{self.rows.max()}, columns {self.columns.min()}…{self.columns.max()}"
-            )
+            else (f"rows {self.rows.min()}…{self.rows.max()}, columns {self.columns.min()}…{self.columns.max()}")
         )
         return f"MatrixBatch({len(self)} matrices, {shapes}, {self.dtype}, {self.nbytes / 1e6:.3g} MB)"
 
@@ -164,3 +162,16 @@ class MatrixBatch:
         if (self.rows != m).any() or (self.columns != n).any() or not self.is_packed:
             return None
         return self.entries.reshape(len(self), m, n)
+
+    def halves(self, upper_rows):
+        """Each matrix cut after upper_rows[b] rows: 2·batch matrices, upper and lower alternating, sharing memory."""
+        rows = np.stack([upper_rows, self.rows - upper_rows], axis=1).ravel()
+        offsets = np.stack([self.offsets, self.offsets + upper_rows * self.columns], axis=1).ravel()
+        return MatrixBatch(self.buffer, offsets, rows, np.repeat(self.columns, 2))
+
+    @staticmethod
+    def concatenated(batches):
+        """One packed batch of all matrices of several batches of one precision."""
+        buffer = batches[0].xp.concatenate([batch.entries for batch in batches])
+        rows, columns = (np.concatenate([getattr(batch, side) for batch in batches]) for side in ("rows", "columns"))
+        return MatrixBatch(buffer, offsets_of(rows * columns)[:-1], rows, columns)

@@ -30,11 +30,13 @@ def project(A, count, power=0, random_state=None):
 
 
 def left(A, count, power=0, random_state=None):
-    """The leading left singular vectors and values of A within `count` samples: U, s."""
+    """Left singular vectors and values within `count` samples, and what they miss: U, s, ‖A − U Uᵀ A‖_F (batch,)."""
     Q = project(A, count, power, random_state)
-    R = batched.qr(batched.gemm(A, Q, transa=True), mode="r")
+    B = batched.gemm(Q, A, transa=True)
+    missed = batched.frobenius_norms(batched.gemm(Q, B, A, alpha=-1, beta=1))
+    R = batched.qr(batched.transpose(B), mode="r")
     U, s = batched.svd(batched.transpose(R), vectors="left")
-    return batched.gemm(Q, U), s
+    return batched.gemm(Q, U), s, missed
 
 
 def svd(A, rank, oversample, power, random_state):

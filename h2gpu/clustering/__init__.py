@@ -1,1 +1,10 @@
-"""."""
+"""Points → trees: KD-tree of clusters, admissibility of cluster pairs, tree of matrix blocks. On the host.
+
+Only geometry is known here: nothing of covariances or matrices.
+"""
+
+from h2gpu.clustering.admissibility import Admissibility
+from h2gpu.clustering.block_tree import BlockTree
+from h2gpu.clustering.cluster_tree import ClusterTree
+
+__all__ = ["Admissibility", "BlockTree", "ClusterTree"]

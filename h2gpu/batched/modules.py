@@ -1,0 +1,79 @@
+"""Find, hash, compile and remember the CUDA sources.
+
+    kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
+
+One NVRTC program per template argument list: it holds one `#include` and nothing else. CuPy keeps the result on disk
+under a key that ignores included files, so the hash of all our sources travels in the options.
+"""
+
+import hashlib
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+STANDARD = "-std=c++17"
+
+
+@cache
+def source_folder():
+    """The folder of the CUDA sources: the installed package h2gpu.kernels, else kernels/ beside the package."""
+    spec = importlib.util.find_spec("h2gpu.kernels")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    folders.append(Path(__file__).resolve().parents[2] / "kernels")
+    for folder in map(Path, folders):
+        if (folder / "batched").is_dir():
+            return folder
+    raise FileNotFoundError(f"h2gpu: no CUDA sources in {', '.join(map(str, folders))}; reinstall the package")
+
+
+@cache
+def source_hash():
+    """A hash over the names and contents of all CUDA sources."""
+    digest = hashlib.sha256()
+    for path in sorted(source_folder().rglob("*.cuh")):
+        digest.update(path.relative_to(source_folder()).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def expression(name, *arguments):
+    """The C++ name of a template instance: types by their dtype, numbers and truth values as they are."""
+    words = [_word(argument) for argument in arguments]
+    return f"{name}<{', '.join(words)}>" if words else name
+
+
+def _word(argument):
+    if isinstance(argument, (bool, np.bool_)):
+        return "true" if argument else "false"
+    if isinstance(argument, (int, np.integer)):
+        return str(int(argument))
+    return NAMES[np.dtype(argument)]
+
+
+def options():
+    """The compiler's options, the same for every instance."""
+    return STANDARD, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash()}"
+
+
+def kernel(header, name, *arguments, shared_bytes=0):
+    """The compiled instance name<arguments…> of kernels/<header> for the current device.
+
+    shared_bytes   dynamic shared memory that launches will ask for; above 48 KiB it must be announced
+    """
+    import cupy
+
+    function = _function(cupy.cuda.Device().id, header, expression(name, *arguments))
+    if shared_bytes > function.max_dynamic_shared_size_bytes:
+        function.max_dynamic_shared_size_bytes = shared_bytes
+    return function
+
+
+@cache
+def _function(device, header, instance):
+    """Compiled once a process and device; `device` is the current one and part of the key only."""
+    import cupy
+
+    module = cupy.RawModule(code=f'#include "{header}"\n', options=options(), name_expressions=(instance,))
+    return module.get_function(instance)

@@ -1,0 +1,74 @@
+"""Chebyshev interpolation on the boxes of a cluster tree.
+
+    f(x) ≈ Σ_ν L_ν(x) f(ξ_ν),   L_ν(x) = Π_j ℓ_{ν_j}(x_j)   on the tensor grid of `order` Chebyshev points a direction
+    U_t = L^t at the points of t,   E_t = L^parent at the grid of t,   S_ts = covariance at grid(t) × grid(s)
+
+One-dimensional polynomials by the barycentric formula of the second kind (Berrut & Trefethen, 2004), which is stable
+when a point meets a node. On a side of zero length all nodes coincide and the first polynomial is taken as 1.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+
+
+def nodes(order):
+    """Chebyshev points of the first kind on [−1, 1], descending, (order,)."""
+    return np.cos((2 * np.arange(order) + 1) * np.pi / (2 * order))
+
+
+def weights(order):
+    """Barycentric weights of the Chebyshev points of the first kind, (order,)."""
+    return (-1.0) ** np.arange(order) * np.sin((2 * np.arange(order) + 1) * np.pi / (2 * order))
+
+
+def axis_nodes(boxes, order):
+    """The nodes of each box along each direction, (boxes, dim, order)."""
+    centre, half = (boxes.lower + boxes.upper) / 2, boxes.sides / 2
+    return centre[..., None] + half[..., None] * nodes(order)
+
+
+def grids(boxes, order):
+    """The tensor grids of the boxes, last direction fastest, (boxes, order^dim, dim)."""
+    along = axis_nodes(boxes, order)
+    count, dim, _ = along.shape
+    index = np.indices((order,) * dim).reshape(dim, -1)
+    return np.stack([along[:, j, index[j]] for j in range(dim)], axis=-1).reshape(count, order**dim, dim)
+
+
+def lagrange(x, lower, upper, order):
+    """One-dimensional Lagrange polynomials of the interval [lower, upper] at x: (…, order) for x (…)."""
+    xp = array_module(x)
+    side = upper - lower
+    flat = side == 0
+    t = xp.asarray(nodes(order), dtype=x.dtype)
+    z = xp.where(flat, t[0], (2 * x - (lower + upper)) / xp.where(flat, 1, side))
+    difference = z[..., None] - t
+    hit = difference == 0
+    quotient = xp.asarray(weights(order), dtype=x.dtype) / xp.where(hit, 1, difference)
+    values = quotient / quotient.sum(axis=-1, keepdims=True)
+    return xp.where(hit.any(axis=-1, keepdims=True), hit.astype(x.dtype), values)
+
+
+def tensor_product(factors):
+    """Row-wise Kronecker product: dim arrays (…, order) → (…, order^dim), last factor fastest."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = (product[..., :, None] * factor[..., None, :]).reshape(*factor.shape[:-1], -1)
+    return product
+
+
+def leaf_values(points, lower, upper, order):
+    """L_ν at each point of its own box: (points, order^dim) for points, lower, upper (points, dim)."""
+    return tensor_product([lagrange(points[:, j], lower[:, j], upper[:, j], order) for j in range(points.shape[1])])
+
+
+def transfer_values(child_boxes, parent_boxes, order):
+    """E of each child, L^parent at the child's grid: (children, order^dim, order^dim), on the host."""
+    x = axis_nodes(child_boxes, order)  # (children, dim, order)
+    along = lagrange(x, parent_boxes.lower[..., None], parent_boxes.upper[..., None], order)
+    product = along[:, 0]
+    for j in range(1, along.shape[1]):
+        rows, columns = product.shape[1] * order, product.shape[2] * order
+        product = np.einsum("bij,bkl->bikjl", product, along[:, j]).reshape(len(product), rows, columns)
+    return product

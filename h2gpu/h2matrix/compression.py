@@ -1,0 +1,84 @@
+"""Compression of an H²-matrix to a promised accuracy.
+
+    ‖A − Ã‖_F² ≤ Σ_rows discarded² + Σ_columns discarded² ≤ (rtol ‖A‖_F)²
+
+Orthogonalize (R), weigh (Z), truncate (new bases and T), project (S' = T S Tᵀ): each one sweep over the tree, each
+level one batched call. Boukaram et al., section 8.2, for the truncation of the basis itself (`method="basis"`); Börm
+(2010), chapter 6, for the weights.
+"""
+
+import numpy as np
+
+from h2gpu.h2matrix.decompositions import STRATEGIES
+from h2gpu.h2matrix.norms import farfield_norm, nearfield_norm, relative_error
+from h2gpu.h2matrix.orthogonalization import triangular_factors
+from h2gpu.h2matrix.projection import project
+from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
+from h2gpu.h2matrix.weights import total_weights
+
+
+def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
+    """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; the nearfield is shared, A stays as it is.
+
+    A        H2Matrix, with stored or evaluated couplings
+    rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
+    method   "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
+             and finds nothing to remove in well-conditioned ones such as Chebyshev's
+    svd      "auto" or "jacobi": full SVDs; "randomized": samples, as many as the accuracy takes
+
+    Raises ValueError for an rtol out of range or an unknown method or svd.
+    """
+    check_rtol(rtol, A.dtype)
+    if method not in METHODS:
+        raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
+    if svd not in STRATEGIES:
+        raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
+    return METHODS[method](A, rtol, STRATEGIES[svd])
+
+
+def check_rtol(rtol, dtype):
+    """ValueError unless rtol is a number that the precision can hold."""
+    least = 8 * np.finfo(dtype).eps
+    if not (isinstance(rtol, (int, float, np.number)) and least <= rtol < 1):
+        raise ValueError(
+            f"rtol: expected a number from {least:.2g} (what {np.dtype(dtype)} can hold) to below 1, got {rtol!r}"
+        )
+
+
+def _weighted(A, rtol, decompose):
+    """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
+    R = triangular_factors(A.col_basis)
+    Z = total_weights(A.row_basis, A.couplings, R)
+    norm = np.hypot(nearfield_norm(A.nearfield), farfield_norm(A.row_basis, Z))
+    budget = (rtol * norm) ** 2 / 2 * (1 - ROUNDING)
+    rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
+    del Z
+    if A.symmetric:
+        return _projected(A, rows, rows, row_change, row_change)
+    R = triangular_factors(A.row_basis)
+    W = total_weights(A.col_basis, A.couplings, R, column_side=True)
+    cols, col_change = truncate(A.col_basis, W, budget, decompose, SharedBudget())
+    return _projected(A, rows, cols, row_change, col_change)
+
+
+def _basis(A, rtol, decompose):
+    """The paper's truncation; its tolerance speaks of the bases, so it is tightened until the matrix keeps rtol."""
+    tolerance = rtol
+    while True:
+        rule = RelativeToBasis(tolerance)
+        rows, row_change = truncate(A.row_basis, None, 0.0, decompose, rule)
+        cols, col_change = (rows, row_change) if A.symmetric else truncate(A.col_basis, None, 0.0, decompose, rule)
+        B = _projected(A, rows, cols, row_change, col_change)
+        if relative_error(A, B) <= rtol or tolerance == 0:
+            return B
+        tolerance = tolerance / TIGHTEN if tolerance > np.finfo(A.dtype).eps else 0
+
+
+def _projected(A, rows, cols, row_change, col_change):
+    """A in new bases, its nearfield shared."""
+    return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
+
+
+ROUNDING = 1e-3  # of the budget, left for rounding
+TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol
+METHODS = {"weighted": _weighted, "basis": _basis}

@@ -1,0 +1,183 @@
+"""Points and a covariance → H²-matrix, by Chebyshev interpolation.
+
+    A_ts ≈ U_t S_ts V_sᵀ  far,   A_ts = covariance(points of t, points of s)  near (plus the nugget on the diagonal)
+
+See `chebyshev` for the factors; Boukaram et al., section 8.3; Börm & Garcke (2007).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.ragged import ranges
+from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.clustering.cluster_tree import check_points
+from h2gpu.h2matrix import chebyshev
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.matrix import H2Matrix
+from h2gpu.progress import phase
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedCouplings:
+    """Coupling matrices that are evaluated where they are used: they are only covariances between grid points.
+
+    Answers what the stored couplings (`BlockSparse`) answer, so that compression need not know the difference and the
+    uncompressed couplings never exist at once.
+
+    function                 covariance of broadcast point arrays
+    row_grid, col_grid       (Σ ranks, dim) grids of all clusters
+    rows, columns            (blocks,) clusters of each block, sorted by (column, row)
+    row_starts, col_starts   (clusters + 1,) where each cluster's grid begins
+    symmetric                whether each block stands for its transpose too
+    """
+
+    function: object
+    row_grid: object
+    col_grid: object
+    rows: np.ndarray
+    columns: np.ndarray
+    row_starts: np.ndarray
+    col_starts: np.ndarray
+    symmetric: bool
+
+    def __len__(self):
+        return len(self.rows)
+
+    @property
+    def nbytes(self):
+        """Bytes that the evaluated blocks would take."""
+        ranks = np.diff(self.row_starts)[self.rows], np.diff(self.col_starts)[self.columns]
+        return int((ranks[0] * ranks[1]).sum()) * self.row_grid.dtype.itemsize
+
+    def select(self, index, transpose):
+        """The blocks of the given indices, evaluated, each transposed where `transpose` says so."""
+        t, s = self.rows[index], self.columns[index]
+        transpose = np.broadcast_to(transpose, t.shape)
+        if self.symmetric:  # one grid: a transposed block is the block of the swapped pair
+            t, s = np.where(transpose, s, t), np.where(transpose, t, s)
+            return _evaluate(self.function, self.row_grid, self.col_grid, self.row_starts, self.col_starts, t, s)
+        if transpose.all() and len(t):
+            return _evaluate(self.function, self.col_grid, self.row_grid, self.col_starts, self.row_starts, s, t)
+        blocks = _evaluate(self.function, self.row_grid, self.col_grid, self.row_starts, self.col_starts, t, s)
+        return batched.gather(blocks, np.arange(len(t)), transpose) if transpose.any() else blocks
+
+    def stored(self):
+        """All blocks evaluated and kept."""
+        blocks = self.select(np.arange(len(self)), False)
+        return BlockSparse(blocks, self.rows, self.columns, self.row_starts[:-1], self.col_starts[:-1], self.symmetric)
+
+
+def _evaluate(function, X, Y, x_starts, y_starts, t, s):
+    """Function values between the point ranges of clusters t and s, one block a pair."""
+    counts = np.diff(x_starts)[t], np.diff(y_starts)[s]
+    return batched.pairwise(function, X, Y, x_starts[t], y_starts[s], *counts)
+
+
+def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
+    """The H²-matrix of a covariance at (n, dim) points by Chebyshev interpolation, uncompressed.
+
+    points      (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU); float32 arrays give a float32 matrix
+    cov         an `h2gpu.covariance` value
+    col_points  (m, dim) points of the columns for a rectangular matrix; default: the same points, symmetric
+    leaf_size   largest leaf cluster
+    eta         admissibility: larger means fewer dense blocks, and more interpolation points for the same accuracy
+    order       interpolation points a direction: rank order^dim
+    split       "median" (balanced tree) or "mean" (the paper's)
+
+    Raises ValueError for arguments that do not fit. Source: Boukaram et al., section 8.3.
+    """
+    A = deferred(points, cov, col_points=col_points, leaf_size=leaf_size, eta=eta, order=order, split=split)
+    with phase("couplings"):
+        return A.replace(couplings=A.couplings.stored())
+
+
+def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
+    """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
+    x, y = embedded(points, cov, "points"), None if col_points is None else embedded(col_points, cov, "col_points")
+    if y is not None and (x.shape[1] != y.shape[1] or x.dtype != y.dtype):
+        raise ValueError(
+            f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
+            f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
+        )
+    with phase("cluster"):
+        row_tree = ClusterTree.build(to_host(x), leaf_size, split)
+        col_tree = row_tree if y is None else ClusterTree.build(to_host(y), leaf_size, split)
+        blocks = BlockTree.build(row_tree, col_tree, Admissibility(eta))
+    return from_trees(blocks, x, x if y is None else y, cov, order)
+
+
+def from_trees(blocks, x, y, cov, order):
+    """The matrix on given trees, couplings deferred; x, y embedded points in the caller's order."""
+    if not isinstance(order, (int, np.integer)) or order < 1:
+        raise ValueError(f"order: expected a positive integer, got {order!r}; 8 gives about 7 digits at eta 1")
+    row_tree, col_tree = blocks.row_tree, blocks.col_tree
+    xp = array_module(x)
+    with phase("basis"):
+        row_basis, row_grid = _basis(row_tree, blocks.far if blocks.symmetric else blocks.far[0], x, order)
+        x = x[xp.asarray(row_tree.permutation)]
+        if blocks.symmetric:
+            col_basis, col_grid, y = row_basis, row_grid, x
+        else:
+            col_basis, col_grid = _basis(col_tree, blocks.far[1], y, order)
+            y = y[xp.asarray(col_tree.permutation)]
+    couplings = EvaluatedCouplings(
+        cov.values, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric
+    )
+    with phase("nearfield"):
+        nearfield = _nearfield(blocks, x, y, cov)
+    return H2Matrix(row_basis, col_basis, couplings, nearfield)
+
+
+def embedded(points, cov, name):
+    """The points checked, in the coordinates that the covariance measures distances in, C-contiguous."""
+    xp = array_module(points)
+    points = xp.asarray(points)
+    if points.dtype.kind in "iub":
+        points = points.astype(np.float64)
+    check_points(points, name)
+    if points.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name}: expected float32 or float64 coordinates, got {points.dtype}")
+    return xp.ascontiguousarray(cov.embed(points))
+
+
+def _basis(tree, coupled, points, order):
+    """The interpolation basis of the clusters that a farfield block of theirs or of an ancestor uses, and its grid."""
+    xp, dim, k = array_module(points), points.shape[1], order ** points.shape[1]
+    used = np.zeros(len(tree), bool)
+    used[coupled.ravel()] = True
+    for l in range(1, tree.levels):
+        used[tree.level(l)] |= used[tree.parent[tree.level(l)]]
+    ranks = np.where(used, k, 0)
+
+    rows = ranges(tree.start[tree.leaves], np.where(used[tree.leaves], tree.sizes[tree.leaves], 0))
+    owner = np.repeat(tree.leaves, np.where(used[tree.leaves], tree.sizes[tree.leaves], 0))
+    x = points[xp.asarray(tree.permutation[rows])]
+    lower, upper = (xp.asarray(side[owner].astype(points.dtype)) for side in (tree.boxes.lower, tree.boxes.upper))
+    values = chebyshev.leaf_values(x, lower, upper, order)
+    leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], points.dtype, xp)
+    leaf = MatrixBatch(values.reshape(-1), leaf.offsets, leaf.rows, leaf.columns)
+
+    inner = np.flatnonzero(used & (tree.parent >= 0) & used[tree.parent])
+    transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), points.dtype, xp)
+    E = chebyshev.transfer_values(tree.boxes[inner], tree.boxes[tree.parent[inner]], order)
+    transfer.buffer[...] = xp.asarray(E.astype(points.dtype)).reshape(-1)
+    grid = chebyshev.grids(tree.boxes[np.flatnonzero(used)], order).reshape(-1, dim)
+    return ClusterBasis(tree, ranks, leaf, transfer), xp.asarray(grid.astype(points.dtype))
+
+
+def _nearfield(blocks, x, y, cov):
+    """Dense blocks between leaf clusters; x, y in tree order."""
+    (t, s), rows, cols = blocks.near, blocks.row_tree, blocks.col_tree
+    x_starts, y_starts = rows.start, cols.start
+    D = batched.pairwise(cov.values, x, y, x_starts[t], y_starts[s], rows.sizes[t], cols.sizes[s])
+    if blocks.symmetric and cov.nugget:
+        own = D[t == s]
+        entries = np.repeat(own.offsets, own.rows) + ranges(np.zeros_like(own.rows), own.rows) * (
+            np.repeat(own.rows, own.rows) + 1
+        )
+        D.buffer[D.xp.asarray(entries)] += D.dtype.type(cov.nugget)
+    return BlockSparse(D, t, s, x_starts, y_starts, blocks.symmetric)

@@ -1,0 +1,176 @@
+"""The H²-matrix.
+
+A_ts = U_t S_ts V_sᵀ  for farfield pairs,     A_ts = D_ts  for nearfield pairs,     V = U when symmetric
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.ragged import ranges
+from h2gpu.h2matrix.basis import ClusterBasis
+
+VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
+
+
+@dataclass(frozen=True, eq=False)
+class H2Matrix:
+    """A hierarchical matrix with nested bases; `A @ x` in the caller's order of points.
+
+    row_basis   ClusterBasis of the row clusters, U
+    col_basis   ClusterBasis of the column clusters, V; the same object for a symmetric matrix
+    couplings   BlockSparse of S_ts over cluster pairs
+    nearfield   BlockSparse of D_ts over pairs of leaves
+
+    Works with scipy.sparse.linalg (aslinearoperator, cg, eigsh, …) and CuPy's twins of them.
+    """
+
+    row_basis: ClusterBasis
+    col_basis: ClusterBasis
+    couplings: object
+    nearfield: object
+
+    __array_ufunc__ = None  # numpy arrays leave x @ A to us
+
+    @property
+    def shape(self):
+        """(rows, columns)."""
+        return self.row_basis.tree.n, self.col_basis.tree.n
+
+    @property
+    def dtype(self):
+        """float32 or float64."""
+        return self.row_basis.dtype
+
+    @property
+    def ndim(self):
+        """2."""
+        return 2
+
+    @property
+    def symmetric(self):
+        """Whether rows and columns share one basis, and each pair of clusters is stored once."""
+        return self.row_basis is self.col_basis
+
+    @property
+    def memory(self):
+        """Bytes by part: nearfield, leaf_basis, transfer, coupling, total."""
+        bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
+        parts = {
+            "nearfield": self.nearfield.nbytes,
+            "leaf_basis": sum(basis.leaf.nbytes for basis in bases),
+            "transfer": sum(basis.transfer.nbytes for basis in bases),
+            "coupling": self.couplings.nbytes,
+        }
+        return {**parts, "total": sum(parts.values())}
+
+    @property
+    def nbytes(self):
+        """Bytes of all parts."""
+        return self.memory["total"]
+
+    @property
+    def ranks(self):
+        """For each level of the row tree, root first, the ranks of its clusters."""
+        tree = self.row_basis.tree
+        return [self.row_basis.ranks[tree.level(l)] for l in range(tree.levels)]
+
+    def __repr__(self):
+        ranks, dense = self.row_basis.ranks, self.shape[0] * self.shape[1] * self.dtype.itemsize
+        used = ranks[ranks > 0]
+        span = f"ranks {used.min()}…{used.max()}" if len(used) else "dense"
+        return (
+            f"H2Matrix({self.shape[0]} × {self.shape[1]}, {self.dtype}, "
+            f"{'symmetric, ' if self.symmetric else ''}{span}, {self.nbytes / 1e6:.4g} MB, "
+            f"{dense / max(1, self.nbytes):.3g} times smaller than dense)"
+        )
+
+    def replace(self, **parts):
+        """The same matrix with some parts exchanged."""
+        return replace(self, **parts)
+
+    def __matmul__(self, x):
+        """A x for a vector (m,) or a block of vectors (m, count)."""
+        return self._apply(x, False)
+
+    def __rmatmul__(self, x):
+        """x A = (Aᵀ xᵀ)ᵀ."""
+        return self._apply(x.T, True).T
+
+    matvec = matmat = dot = __matmul__
+
+    def rmatvec(self, x):
+        """Aᵀ x."""
+        return self._apply(x, True)
+
+    rmatmat = rmatvec
+
+    @property
+    def T(self):
+        """The transpose; itself when symmetric."""
+        if self.symmetric:
+            return self
+        return H2Matrix(self.col_basis, self.row_basis, self.couplings.T, self.nearfield.T)
+
+    def diagonal(self):
+        """The diagonal of a symmetric matrix, (n,); ValueError for others: theirs may lie in farfield blocks."""
+        if not self.symmetric:
+            raise ValueError(
+                f"diagonal: expected a symmetric matrix, got a rectangular one of shape {self.shape}; "
+                "build it without col_points"
+            )
+        D = self.nearfield
+        xp, own = D.blocks.xp, D.rows == D.columns
+        m, offsets = D.blocks.rows[own], D.blocks.offsets[own]
+        step = ranges(np.zeros_like(m), m)
+        positions = ranges(D.row_starts[D.rows[own]], m)
+        d = xp.empty(self.shape[0], self.dtype)
+        rows = self.row_basis.tree.permutation[positions]
+        d[xp.asarray(rows)] = D.blocks.buffer[xp.asarray(np.repeat(offsets, m) + step * (np.repeat(m, m) + 1))]
+        return d
+
+    def to_dense(self):
+        """All entries, (rows, columns): for small matrices."""
+        return self @ self.nearfield.blocks.xp.eye(self.shape[1], dtype=self.dtype)
+
+    def relative_error(self, B):
+        """‖A − B‖_F / ‖A‖_F for a matrix B on the same trees, computed by blocks, exact to rounding."""
+        from h2gpu.h2matrix.norms import relative_error
+
+        return relative_error(self, B)
+
+    def _apply(self, x, transpose):
+        """A x or Aᵀ x, a few vectors at a time."""
+        rows, cols = (self.col_basis, self.row_basis) if transpose else (self.row_basis, self.col_basis)
+        xp = self.nearfield.blocks.xp
+        x = xp.asarray(x) if array_module(x) is np else x
+        if x.ndim not in (1, 2) or x.shape[0] != cols.tree.n or array_module(x) is not xp:
+            raise ValueError(
+                f"A @ x: expected a {xp.__name__} array of shape ({cols.tree.n},) or ({cols.tree.n}, count), "
+                f"got a {array_module(x).__name__} array of shape {x.shape}"
+            )
+        vectors = x.reshape(len(x), -1)
+        y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
+        for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
+            part = slice(first, first + VECTORS_AT_A_TIME)
+            z = vectors[:, part].astype(self.dtype, copy=False)[xp.asarray(cols.tree.permutation)]
+            y[xp.asarray(rows.tree.permutation), part] = self._in_tree_order(rows, cols, z, transpose)
+        return y.reshape(rows.tree.n, *x.shape[1:])
+
+    def _in_tree_order(self, rows, cols, x, transpose):
+        """Forward transformation, couplings, backward transformation, plus the nearfield."""
+        y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
+        return rows.backward(y_hat) + self.nearfield.multiply(x, rows.tree.n, transpose)
+
+
+def ranks_by_level(A):
+    """Smallest, mean and largest rank of each level's clusters in use, for reports."""
+    summary = []
+    for ranks in A.ranks:
+        used = ranks[ranks > 0]
+        if len(used):
+            summary.append({"min": int(used.min()), "mean": float(used.mean()), "max": int(used.max())})
+        else:
+            summary.append({"min": 0, "mean": 0.0, "max": 0})
+    return summary

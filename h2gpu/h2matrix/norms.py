@@ -1,0 +1,128 @@
+"""Frobenius norms by blocks, in orthogonal bases.
+
+    ‖A‖_F² = Σ_near ‖D_ts‖² + Σ_far ‖R_t S_ts R_sᵀ‖²          U_t = Q_t R_t
+
+A difference A − B is written in the joint basis [U Ũ] = Q [R R̃], where its blocks are R_t S_ts R_sᵀ − R̃_t S̃_ts R̃_sᵀ:
+no cancellation beyond that of the entries themselves.
+"""
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.arrays import to_host
+from h2gpu.batched.threads import pieces
+from h2gpu.h2matrix.weights import STACK_ENTRIES
+from h2gpu.progress import phase
+
+
+def nearfield_norm(D):
+    """‖·‖_F of the dense blocks of a BlockSparse, those off the diagonal of a symmetric one twice."""
+    return float(np.sqrt(_pairs(D) @ to_host(batched.frobenius_norms(D.blocks)) ** 2))
+
+
+def farfield_norm(basis, weights):
+    """‖·‖_F of all farfield blocks from total weights: Σ over leaves of ‖U_t Z_tᵀ‖²."""
+    leaf_weights = weights[basis.tree.leaves]
+    return float(np.linalg.norm(to_host(batched.frobenius_norms(batched.gemm(basis.leaf, leaf_weights, transb=True)))))
+
+
+def relative_error(A, B):
+    """‖A − B‖_F / ‖A‖_F of two H²-matrices on the same trees."""
+    _check_same_structure(A, B)
+    rows = JointFactors.of(A.row_basis, B.row_basis)
+    cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis, B.col_basis)
+    error, norm = nearfield_difference(A.nearfield, B.nearfield), nearfield_norm(A.nearfield) ** 2
+    pairs, t, s = _pairs(A.couplings), A.couplings.rows, A.couplings.columns
+    work = A.row_basis.ranks[t] * A.col_basis.ranks[s]
+    with phase("compare", len(t)) as advance:
+        for part in pieces(work.tolist(), STACK_ENTRIES[rows.first.xp.__name__]):
+            index = np.arange(part.start, min(part.stop, len(t)))
+            block_A = _rotated(rows.first[t[part]], A.couplings.select(index, False), cols.first[s[part]])
+            block_B = _rotated(rows.second[t[part]], B.couplings.select(index, False), cols.second[s[part]])
+            norm += pairs[part] @ to_host(batched.frobenius_norms(block_A)) ** 2
+            error += pairs[part] @ to_host(batched.frobenius_norms(subtracted(block_A, block_B))) ** 2
+            advance(len(index))
+    return float(np.sqrt(error / norm)) if norm else float(np.sqrt(error))
+
+
+class JointFactors:
+    """Rᵀ and R̃ᵀ of [U Ũ] = Q [R R̃] for every cluster: `first` and `second`, rank × joint rank."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    @classmethod
+    def of(cls, U, V):
+        """By QR up the tree, as in `orthogonalization`."""
+        tree = U.tree
+        levels, below = [], None
+        for l in reversed(range(tree.levels)):
+            t = tree.level(l)
+            RT = batched.transpose(batched.qr(_side_by_side(U, V, t, below), mode="r"))
+            parts = RT.halves(U.ranks[t])
+            below = parts[::2], parts[1::2]
+            levels.append(below)
+        return cls(*(MatrixBatch.concatenated(list(part)) for part in zip(*levels[::-1])))
+
+
+def _side_by_side(U, V, t, below):
+    """[U_t V_t] of the leaves and the children's stacked [R E, R̃ Ẽ] of the others, for the clusters t of one level."""
+    tree = U.tree
+    is_leaf = tree.first_child[t] < 0
+    at = np.searchsorted(tree.leaves, t[is_leaf])
+    rows = np.where(is_leaf, tree.sizes[t], 0)
+    children = np.stack([tree.first_child[t[~is_leaf]], tree.first_child[t[~is_leaf]] + 1], axis=1).ravel()
+    if below is not None:
+        rows[~is_leaf] = below[0].columns[::2] + below[0].columns[1::2]
+    halves = []  # [U_t V_t]ᵀ is [U_tᵀ ; V_tᵀ]: transposed, the two stand one above the other
+    joint = MatrixBatch.empty(U.ranks[t] + V.ranks[t], rows, U.dtype, U.leaf.xp)
+    for i, basis in enumerate((U, V)):
+        half = joint.halves(U.ranks[t])[i::2]
+        leaf = basis.leaf[at]
+        batched.gather(leaf, np.arange(len(leaf)), True, half[is_leaf])
+        if len(children):
+            RE = batched.gemm(below[i], basis.transfer[children], transa=True).stacked(np.full(len(children) // 2, 2))
+            batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
+        halves.append(half)
+    return batched.transpose(joint)
+
+
+def _rotated(row_factor, S, col_factor):
+    """R_t S R_sᵀ from the transposed factors."""
+    return batched.gemm(batched.gemm(row_factor, S, transa=True), col_factor)
+
+
+def subtracted(A, B):
+    """A_b − B_b of two packed batches of equal shapes."""
+    return MatrixBatch(A.entries - B.entries, A.packed().offsets, A.rows, A.columns)
+
+
+def nearfield_difference(D, E):
+    """‖D − E‖_F² of two nearfields with the same blocks; shared ones differ by nothing."""
+    if D.blocks.buffer is E.blocks.buffer:
+        return 0.0
+    difference = subtracted(D.blocks, E.blocks.astype(D.blocks.dtype))
+    return float(_pairs(D) @ to_host(batched.frobenius_norms(difference)) ** 2)
+
+
+def _pairs(blocks):
+    """How many blocks of the matrix each stored block stands for."""
+    return np.where(blocks.symmetric & (blocks.rows != blocks.columns), 2.0, 1.0)
+
+
+def _check_same_structure(A, B):
+    """ValueError unless both matrices have the same trees and blocks."""
+    same = A.shape == B.shape and A.symmetric == B.symmetric and A.dtype == B.dtype
+    for side in ("row_basis", "col_basis"):
+        a, b = getattr(A, side).tree, getattr(B, side).tree
+        same = same and len(a) == len(b) and np.array_equal(a.permutation, b.permutation)
+        same = same and np.array_equal(a.start, b.start) and np.array_equal(a.stop, b.stop)
+    for part in ("couplings", "nearfield"):
+        a, b = getattr(A, part), getattr(B, part)
+        same = same and np.array_equal(a.rows, b.rows) and np.array_equal(a.columns, b.columns)
+    if not same:
+        raise ValueError(
+            f"relative_error: expected two matrices of one precision on the same points, leaf size and eta, got {A!r} "
+            f"and {B!r}; compare others through sampled_error"
+        )

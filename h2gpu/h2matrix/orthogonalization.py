@@ -1,0 +1,80 @@
+"""Orthogonal nested bases, by QR up the tree.
+
+    leaves   U_t = Q_t R_t            inner   [ R_1 E_1 ; R_2 E_2 ] = [ F_1 ; F_2 ] R_t
+
+Then U_t = Q_t R_t for every cluster, with Q nested through the transfer matrices F and QᵀQ = I.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.progress import phase
+
+
+@dataclass(frozen=True, eq=False)
+class BasisChange:
+    """How old coefficients become new ones: one matrix a cluster, new rank × old rank."""
+
+    matrices: MatrixBatch
+
+    def __getitem__(self, clusters):
+        return self.matrices[clusters]
+
+
+def orthogonalize(basis):
+    """Orthogonal basis Q of the same spans and the change R with U_t = Q_t R_t, as (ClusterBasis, BasisChange)."""
+    tree = basis.tree
+    with phase("orthogonalize"):
+        R, Q_leaf, F = _upsweep(basis, "reduced")
+    transfer = MatrixBatch.concatenated([_root_transfer(basis, R), *F])
+    return ClusterBasis(tree, R.rows, Q_leaf, transfer), BasisChange(R)
+
+
+def triangular_factors(basis):
+    """R_t of every cluster, without forming Q: all that norms and weights need."""
+    with phase("orthogonalize"):
+        return _upsweep(basis, "r")[0]
+
+
+def _upsweep(basis, mode):
+    """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
+    tree, ranks = basis.tree, basis.ranks
+    rows = _new_ranks(basis)
+    R = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp)
+    Q_leaf = _factor(basis.leaf, R[tree.leaves], mode)
+    F = []
+    for l in reversed(range(tree.levels - 1)):
+        t = tree.parents(l)
+        first = tree.first_child[t]
+        children = np.stack([first, first + 1], axis=1).ravel()
+        RE = batched.gemm(R[children], basis.transfer[children])
+        Q = _factor(RE.stacked(np.full(len(t), 2)), R[t], mode)
+        if Q is not None:
+            F.append(Q.halves(rows[first]))
+    return R, Q_leaf, F[::-1]
+
+
+def _factor(A, R_out, mode):
+    """A = Q R: R copied into place, Q returned unless mode is "r"."""
+    Q, R = batched.qr(A) if mode == "reduced" else (None, batched.qr(A, mode="r"))
+    batched.gather(R, np.arange(len(R)), out=R_out)
+    return Q
+
+
+def _new_ranks(basis):
+    """Rows of R_t: min(points, rank) at leaves, min(children's rows, rank) above."""
+    tree = basis.tree
+    rows = np.minimum(tree.sizes, basis.ranks)
+    for l in reversed(range(tree.levels - 1)):
+        t = tree.parents(l)
+        rows[t] = np.minimum(rows[tree.first_child[t]] + rows[tree.first_child[t] + 1], basis.ranks[t])
+    return rows
+
+
+def _root_transfer(basis, R):
+    """The root's transfer matrix: its rank × 0."""
+    return MatrixBatch.empty(R.rows[:1], [0], basis.dtype, basis.leaf.xp)

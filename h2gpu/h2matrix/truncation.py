@@ -1,0 +1,95 @@
+"""Truncation of a nested basis to the part that the farfield uses, by SVD up the tree.
+
+    leaves   U_t Z_tᵀ = Û Σ Wᵀ,  keep r columns,  T_t = Û_rᵀ U_t
+    inner    the same for [ T_1 E_1 ; T_2 E_2 ], whose Û_r holds the children's new transfer matrices
+
+What is discarded at different clusters is mutually orthogonal, so the squares of the discarded singular values add up
+to the squared error of this side. They are therefore spent from one account: each level may discard its share (by
+number of clusters) of what is left, smallest values first whichever cluster they belong to.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.orthogonalization import BasisChange
+from h2gpu.progress import phase
+
+
+@dataclass(frozen=True)
+class SharedBudget:
+    """Keeps the fewest singular values of a level whose discarded squares sum to the allowance at most."""
+
+    def __call__(self, sigma, allowance):
+        """Ranks for sigma (clusters, values), each row descending and padded with zeros."""
+        ascending = np.sort(sigma, axis=None)
+        discarded = np.searchsorted(np.cumsum(ascending**2), allowance, side="right")
+        smallest_kept = ascending[discarded] if discarded < len(ascending) else np.inf
+        return np.count_nonzero(sigma >= smallest_kept, axis=1)
+
+
+@dataclass(frozen=True)
+class RelativeToBasis:
+    """The paper's rule: every cluster keeps ‖B − B̃‖_F ≤ rtol ‖B‖_F of its own basis matrix B."""
+
+    rtol: float
+
+    def __call__(self, sigma, allowance):
+        """Ranks for sigma (clusters, values), each row descending and padded with zeros; no allowance is used."""
+        tail = np.sqrt(np.cumsum(sigma[:, ::-1] ** 2, axis=1))[:, ::-1]
+        return np.count_nonzero(tail > self.rtol * tail[:, :1], axis=1)
+
+
+def truncate(basis, weights, budget, decompose, rule):
+    """The basis cut down to what the weights leave above the budget: (ClusterBasis, BasisChange).
+
+    basis       ClusterBasis of the uncompressed matrix
+    weights     Z_t of all clusters (MatrixBatch), or None for weights of identity: the basis itself is truncated
+    budget      bound on the sum of discarded squares over all clusters
+    decompose   (matrices M, squared residual allowed) → left vectors, sigma (clusters, values), squared residual made
+    rule        (sigma, allowance) → ranks
+    """
+    tree, used = basis.tree, basis.ranks > 0
+    leaves, transfers, changes, below = [], [], [], None
+    with phase("truncate", len(tree)) as advance:
+        for l in reversed(range(tree.levels)):
+            t = tree.level(l)
+            B = _basis_matrices(basis, t, below)
+            M = B if weights is None else batched.gemm(B, weights[t], transb=True)
+            share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t[-1] + 1]))
+            U, sigma, residual = decompose(M, share / 100)
+            ranks = rule(sigma, share - residual)
+            kept = np.arange(sigma.shape[1]) < ranks[:, None]
+            budget -= residual + np.sum(np.where(kept, 0, sigma) ** 2)
+            U = batched.leading(U, U.rows, ranks)
+            is_leaf = tree.first_child[t] < 0
+            leaves.append(U[is_leaf])
+            if below is not None:
+                transfers.append(U[~is_leaf].halves(below.rows[::2]))
+            below = batched.gemm(U, B, transa=True)
+            changes.append(below)
+            advance(len(t))
+    root = MatrixBatch.empty(below.rows, 0, basis.dtype, basis.leaf.xp)
+    T = MatrixBatch.concatenated(changes[::-1])
+    transfer = MatrixBatch.concatenated([root, *transfers[::-1]])
+    return ClusterBasis(tree, T.rows, MatrixBatch.concatenated(leaves[::-1]), transfer), BasisChange(T)
+
+
+def _basis_matrices(basis, t, below):
+    """U_t of the leaves and [ T_1 E_1 ; T_2 E_2 ] of the other clusters of one level, given T of the level below."""
+    tree = basis.tree
+    is_leaf = tree.first_child[t] < 0
+    U = basis.leaf[np.searchsorted(tree.leaves, t[is_leaf])]
+    if is_leaf.all():
+        return U
+    first = tree.first_child[t[~is_leaf]]
+    rows = np.where(is_leaf, tree.sizes[t], 0)
+    rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
+    B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, basis.leaf.xp)
+    batched.gather(U, np.arange(len(U)), out=B[is_leaf])
+    children = np.stack([first, first + 1], axis=1).ravel()
+    batched.gemm(below, basis.transfer[children], out=B[~is_leaf].halves(below.rows[::2]))
+    return B

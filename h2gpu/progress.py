@@ -1,0 +1,68 @@
+"""What long work tells those who watch: phases and how far they are.
+
+    with phase("weights", total) as advance:      # in the code that works
+        advance(part)
+
+    with watched_by(observer):                    # in the code that shows or times it
+        …
+
+An observer is called as observer(name, done, total): done 0 when the phase begins, None when it has ended. Nobody
+watching costs nothing.
+"""
+
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_observers = ContextVar("h2gpu_observers", default=())
+
+
+@contextmanager
+def watched_by(observer):
+    """The observer sees every phase that runs inside the block."""
+    token = _observers.set((*_observers.get(), observer))
+    try:
+        yield observer
+    finally:
+        _observers.reset(token)
+
+
+@contextmanager
+def phase(name, total=1):
+    """A named piece of work of `total` units; yields advance(units)."""
+    observers, done = _observers.get(), 0
+
+    def tell(amount):
+        for observer in observers:
+            observer(name, amount, total)
+
+    def advance(units):
+        nonlocal done
+        done += units
+        tell(done)
+
+    tell(0)
+    yield advance
+    tell(None)
+
+
+class PhaseTimes:
+    """An observer that adds up the seconds of each phase, in `seconds` by name.
+
+    synchronize   called before each reading of the clock; on a GPU, the device's
+    """
+
+    def __init__(self, synchronize=None):
+        self.seconds = {}
+        self._synchronize = synchronize
+        self._begun = {}
+
+    def __call__(self, name, done, total):
+        if done == 0 or done is None:
+            if self._synchronize is not None:
+                self._synchronize()
+            now = time.perf_counter()
+            if done == 0:
+                self._begun[name] = now
+            else:
+                self.seconds[name] = self.seconds.get(name, 0.0) + now - self._begun.pop(name)
