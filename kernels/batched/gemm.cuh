@@ -1,0 +1,83 @@
+// batched/gemm.cuh — out_b = α op(A_b) op(B_b) + β C_b for a uniform or a ragged batch; one block a tile of out.
+//
+// Slabs of SLAB inner indices pass through shared memory, two in flight; both operands lie there with the inner index
+// contiguous and rows PITCH apart, which keeps the reads of warp/tile_product.cuh free of bank conflicts.
+// Entries outside the matrix are filled with zeros by the copy itself.
+#pragma once
+#include "thread/copy.cuh"
+#include "warp/tile_product.cuh"
+
+constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
+constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 2;
+constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
+
+// slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
+template <int Tile, bool Along, typename Real>
+__device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows, int inner) {
+#pragma unroll
+    for (int e = threadIdx.x; e < Tile * SLAB; e += GEMM_THREADS) {
+        const int k = Along ? e % SLAB : e / RUN % SLAB;
+        const int r = Along ? e / SLAB : e / (RUN * SLAB) * RUN + e % RUN;
+        const bool valid = row0 + r < rows && k0 + k < inner;
+        const long long at = Along ? static_cast<long long>(row0 + r) * inner + k0 + k
+                                   : static_cast<long long>(k0 + k) * rows + row0 + r;
+        copy_async(slab + r * PITCH + k, X + (valid ? at : 0), valid);
+    }
+}
+
+// A, B, C, out: buffers of all matrices (C may be null)   owner: tiles (which matrix; null for a uniform batch)
+// table: 8 × batch (ragged; else null): first entries of A_b, B_b, C_b, out_b, then m, n, k, tiles before
+// m, n, k: the shape of every product of a uniform batch
+template <typename Real, int TileRows, int TileColumns, bool TransA, bool TransB>
+__global__ __launch_bounds__(GEMM_THREADS)
+void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, const int* owner, long long batch,
+          int m, int n, int k, Real alpha, Real beta) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    Real* slabs = reinterpret_cast<Real*>(memory);          // STAGES × (TileRows + TileColumns) × PITCH
+    constexpr int STAGE = (TileRows + TileColumns) * PITCH;
+    long long t = blockIdx.x;
+    if (table) {
+        const long long b = owner[t];
+        A += table[b], B += table[batch + b], C += table[2 * batch + b], out += table[3 * batch + b];
+        m = table[4 * batch + b], n = table[5 * batch + b], k = table[6 * batch + b], t -= table[7 * batch + b];
+    }
+    const int across = (n + TileColumns - 1) / TileColumns, tiles = (m + TileRows - 1) / TileRows * across;
+    if (!table) {
+        const long long b = t / tiles;
+        t -= b * tiles;
+        A += b * m * k, B += b * k * n, C += b * m * n, out += b * m * n;
+    }
+    const int row0 = static_cast<int>(t) / across * TileRows, column0 = static_cast<int>(t) % across * TileColumns;
+
+    const int warp = threadIdx.x / WARP, warp_row = warp / WARP_COLUMNS, warp_column = warp % WARP_COLUMNS;
+    constexpr int ROW_STEP = WARP_ROWS * STRIP, COLUMN_STEP = WARP_COLUMNS * STRIP;
+    const int row_strips = (m - row0 - warp_row * STRIP + ROW_STEP - 1) / ROW_STEP;
+    const int column_strips = (n - column0 - warp_column * STRIP + COLUMN_STEP - 1) / COLUMN_STEP;
+    TileProduct<Real, TileRows / ROW_STEP, TileColumns / COLUMN_STEP> product;
+
+    const auto load = [&](int slab) {
+        Real* stage = slabs + slab % STAGES * STAGE;
+        load_slab<TileRows, !TransA>(stage, A, row0, slab * SLAB, m, k);
+        load_slab<TileColumns, TransB>(stage + TileRows * PITCH, B, column0, slab * SLAB, n, k);
+    };
+    const int count = (k + SLAB - 1) / SLAB;
+    if (count > 0) load(0);
+    copies_issued();
+    for (int slab = 0; slab < count; slab++) {
+        if (slab + 1 < count) load(slab + 1);
+        copies_issued();
+        copies_arrived<1>();
+        __syncthreads();
+        const Real* stage = slabs + slab % STAGES * STAGE;
+        product.template add<SLAB, PITCH>(stage + warp_row * STRIP * PITCH,
+                                          stage + (TileRows + warp_column * STRIP) * PITCH, ROW_STEP, COLUMN_STEP,
+                                          k - slab * SLAB, row_strips, column_strips);
+        __syncthreads();
+    }
+    product.each(row0 + warp_row * STRIP, column0 + warp_column * STRIP, ROW_STEP, COLUMN_STEP,
+                 [&](int i, int j, Real sum) {
+                     if (i >= m || j >= n) return;
+                     const long long at = static_cast<long long>(i) * n + j;
+                     out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
+                 });
+}

@@ -1,0 +1,18 @@
+// thread/copy.cuh — asynchronous copies from global to shared memory, past the registers.
+#pragma once
+
+// *target = valid ? *source : 0, once copies_arrived says so; source must be a readable address only where valid.
+template <typename Real>
+__device__ void copy_async(Real* target, const Real* source, bool valid) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const int bytes = valid ? sizeof(Real) : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 ::"r"(address), "l"(source), "n"(sizeof(Real)), "r"(bytes));
+}
+
+// Closes a group of copies.
+__device__ inline void copies_issued() { asm volatile("cp.async.commit_group;"); }
+
+// Waits until all but the Pending latest groups of this thread have arrived.
+template <int Pending>
+__device__ void copies_arrived() { asm volatile("cp.async.wait_group %0;" ::"n"(Pending)); }
