@@ -62,6 +62,9 @@ class Covariance:
         xp = array_module(x, y)
         if out is None:
             out = xp.empty(xp.broadcast(x[..., 0], y[..., 0]).shape, xp.result_type(x, y))
+        if out.ndim == 0:
+            self.evaluate(x[None], y[None], out[None])
+            return out
         if out.size <= CHUNK or xp is not np:
             self.evaluate(x, y, out)
             return out
@@ -80,8 +83,8 @@ class Covariance:
         """f at distances r ≥ 0 (any shape), without nugget. Raises ValueError when f depends on the direction."""
         if not self.isotropic:
             raise ValueError(f"{self!r}: expected a covariance of the distance alone, with one length scale")
-        values = array_module(r).array(r, dtype=float_type(r))
-        self.of_distances(values)
+        values = array_module(r).array(r, dtype=float_type(r), order="C")
+        self.of_distances(values.reshape(-1))  # a view
         return values
 
     def of_distances(self, r):

@@ -95,7 +95,7 @@ def near_zero(z, smoothness, large):
     rho = large(xp.clip(z, SMALL, 1e3), smoothness)
     if smoothness >= 0.9:
         return xp.where(z < SMALL, 1.0, rho)
-    c = special.gamma(1 - smoothness) / special.gamma(1 + smoothness) / 4**smoothness
+    c = math.gamma(1 - smoothness) / math.gamma(1 + smoothness) / 4**smoothness
     return xp.where(z < SMALL, 1 - c * xp.minimum(z, SMALL) ** (2 * smoothness), rho)
 
 
