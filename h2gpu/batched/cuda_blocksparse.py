@@ -115,12 +115,12 @@ def make_plan(A, transpose):
     row, height, start, part = row[order], height[order], start[order], part[order]
     leader = np.flatnonzero(np.diff(row, prepend=-1))
     bounds = np.append(leader, len(row))
-    *item_table, starts, heights, firsts, lasts, lists = upload(
-        *table, start[leader], height[leader], bounds[:-1], bounds[1:], part
-    )
+    rows_table = start[leader], height[leader], bounds[:-1], bounds[1:]
+    packed = upload(*table, *rows_table, part)  # both tables are read whole from the address of their first line
+    item_table, row_table, lists = packed[0], packed[len(table)], packed[-1]
     x_rows = cupy.asarray(ranges(A.row_starts[A.rows], m).astype(np.int32))
     items, parts = len(item_chunk), int(backward_first[-1])
-    return Plan(forward, backward, items, parts, item_table[0], x_rows, len(leader), starts, lists)
+    return Plan(forward, backward, items, parts, item_table, x_rows, len(leader), row_table, lists)
 
 
 def _chunks(A):

@@ -1,5 +1,7 @@
 """What every launch of a kernel needs: sizes on the device, a list of tiles, a grid of at least one block."""
 
+from itertools import pairwise
+
 import cupy
 import numpy as np
 
@@ -15,12 +17,7 @@ def upload(*arrays):
     arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
     packed = cupy.asarray(np.concatenate(arrays))
     bounds = offsets_of([len(array) for array in arrays])
-    return [packed[start:stop] for start, stop in zip(bounds, bounds[1:])]
-
-
-def address(array):
-    """Where an array begins, also where a slice of it begins: a kernel argument."""
-    return np.uint64(array.data.ptr)
+    return [packed[start:stop] for start, stop in pairwise(bounds)]
 
 
 def launch(function, blocks, threads, arguments, shared_bytes=0):
