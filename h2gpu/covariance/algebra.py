@@ -15,6 +15,7 @@ from numbers import Real
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.checks import as_points, checked, float_type
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
 CHUNK = 24_000  # entries at a time on the CPU: temporaries of 188 KiB stay in cache, and malloc reuses them
@@ -263,34 +264,6 @@ class Product(Composed):
 
     def __repr__(self):
         return " * ".join(f"({t!r})" if isinstance(t, Sum) else repr(t) for t in self.terms)
-
-
-def checked(name, value, zero=False):
-    """The value as a float, if it is a finite positive number (or zero, where allowed); else ValueError."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {value!r}")
-    return float(value)
-
-
-def float_type(array):
-    """float32 for float32 arrays, float64 for all others."""
-    return "float32" if getattr(array, "dtype", None) == "float32" else "float64"
-
-
-def as_points(points):
-    """Points as a float array (n, dim) on the device where they are. Raises ValueError."""
-    xp = array_module(points)
-    points = xp.asarray(points)
-    if points.ndim != 2 or points.shape[1] == 0:
-        advice = "; write points[:, None] for points on a line" if points.ndim == 1 else ""
-        raise ValueError(f"points: expected shape (n, dim), got {points.shape}{advice}")
-    if points.dtype.kind not in "fiu":
-        raise ValueError(f"points: expected real numbers, got dtype {points.dtype}; convert to float64 first")
-    points = points.astype(float_type(points), copy=False)
-    if not bool(xp.isfinite(points).all()):
-        raise ValueError("points: expected finite coordinates, got NaN or infinity; drop those points")
-    return points
 
 
 def _plain(value):

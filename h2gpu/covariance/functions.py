@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.covariance.algebra import Covariance, Product, checked
+from h2gpu.covariance.algebra import Covariance, Product
+from h2gpu.covariance.checks import checked
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from scipy import special
 
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance import matern_table
-from h2gpu.covariance.algebra import checked
+from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import Radial
 
 HIGHEST_CLOSED_FORM = 4.5
@@ -114,14 +114,12 @@ def debye(z, smoothness):
     Debye's expansion of K_ν with Stirling's of Γ(ν) taken out by hand: ν^ν, e^ν and z^ν cancel, so any ν works.
     """
     xp = array_module(z)
-    xx = (xp.minimum(z, 1e4 * smoothness) / smoothness) ** 2
-    w = xp.sqrt(1 + xx)
-    d = xx / (1 + w)
+    leading, w = matern_table.debye_leading(xp.minimum(z, 1e4 * smoothness), smoothness)
     S = xp.zeros_like(z)
     for c in reversed(debye_polynomial(smoothness)):
         S /= w
         S += c
-    return xp.exp(smoothness * (xp.log1p(0.5 * d) - d)) / xp.sqrt(w) * S
+    return leading * S
 
 
 @functools.lru_cache(maxsize=256)

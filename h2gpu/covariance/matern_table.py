@@ -35,17 +35,17 @@ def correlation(z, smoothness):
     for k in reversed(range(DEGREE)):
         S *= t
         S += table[k][piece]
-    S *= debye_leading(z, smoothness)
+    S *= debye_leading(z, smoothness)[0]
     return S
 
 
 def debye_leading(z, smoothness):
-    """exp(ν (log(1 + d/2) − d)) w^(−½), without cancellation at small z."""
+    """exp(ν (log(1 + d/2) − d)) w^(−½), without cancellation at small z, and w."""
     xp = array_module(z)
     xx = (z / smoothness) ** 2
     w = xp.sqrt(1 + xx)
     d = xx / (1 + w)
-    return xp.exp(smoothness * (xp.log1p(0.5 * d) - d)) / xp.sqrt(w)
+    return xp.exp(smoothness * (xp.log1p(0.5 * d) - d)) / xp.sqrt(w), w
 
 
 @functools.lru_cache(maxsize=256)
