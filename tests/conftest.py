@@ -1,0 +1,36 @@
+"""Fixtures for all tests: the array module, and how hypothesis draws."""
+
+import importlib
+import os
+from functools import cache
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@cache
+def no_device():
+    """Why GPU tests cannot run here, or None when they can."""
+    try:
+        cupy = importlib.import_module("cupy")
+        return None if cupy.cuda.runtime.getDeviceCount() else "no CUDA device"
+    except Exception as error:  # CuPy absent, or no driver
+        return f"no CUDA device: {type(error).__name__}"
+
+
+@pytest.hookimpl(trylast=True)  # after -m has deselected
+def pytest_collection_modifyitems(items):
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and no_device():
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=no_device()))
+
+
+@pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
+def xp(request):
+    """The array module in which a theorem is tried: numpy, and cupy where there is a device."""
+    return importlib.import_module(request.param)

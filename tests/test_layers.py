@@ -1,0 +1,80 @@
+"""Imports run downhill: a file imports from its own layer and from those below."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LAYERS = [
+    "memory",
+    "progress",
+    "batched",
+    "covariance",
+    "clustering",
+    "h2matrix",
+    "solvers",
+    "storage",
+    "statistics",
+    "apps",
+]
+FOR_ALL = {"h2gpu.batched.arrays"}
+SOURCES = sorted(p for top in ("h2gpu", "apps") for p in (ROOT / top).rglob("*.py") if p != ROOT / "h2gpu/__init__.py")
+
+
+def height(module):
+    """The layer of a module "h2gpu.x.…" as a number, 0 lowest; the package's own public names stand above all."""
+    parts = module.split(".")
+    return LAYERS.index(parts[1]) if len(parts) > 1 else len(LAYERS)
+
+
+def module_name(path):
+    """apps/ is mapped to h2gpu.apps."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    name = ".".join(parts if parts[0] == "h2gpu" else ("h2gpu", *parts))
+    return name.removesuffix(".__init__")
+
+
+def imported(source):
+    """The h2gpu modules that a file imports, anywhere in it; "h2gpu" for the package's public names."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.split(".")[0] == "h2gpu")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            if node.module == "h2gpu":
+                layers = {name.name for name in node.names} & set(LAYERS)
+                yield from (f"h2gpu.{name}" for name in layers)
+                yield from ["h2gpu"] * (len(layers) < len(node.names))
+            elif node.module.split(".")[0] == "h2gpu":
+                yield node.module
+
+
+def uphill(module, source):
+    """The imports of a file from layers above its own."""
+    if height(module) == len(LAYERS) - 1:
+        return []
+    return [name for name in imported(source) if name not in FOR_ALL and height(name) > height(module)]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_imports_run_downhill(path):
+    assert not uphill(module_name(path), path.read_text())
+
+
+def test_uphill_imports_are_seen_wherever_they_stand():
+    assert uphill("h2gpu.batched.cpu", "from h2gpu.covariance import Matern")
+    assert uphill("h2gpu.covariance.matern", "def f():\n    import h2gpu.clustering.boxes")
+    assert uphill("h2gpu.h2matrix.basis", "from h2gpu import batched, storage")
+    assert uphill("h2gpu.solvers", "from h2gpu import build")
+    assert not uphill("h2gpu.progress", "from h2gpu.batched.arrays import array_module")
+    assert not uphill("h2gpu.storage", "import numpy\nfrom h2gpu import batched\nfrom h2gpu.h2matrix import H2Matrix")
+    assert not uphill("h2gpu.apps.h2info", "import h2gpu")
+
+
+def test_importing_the_package_does_not_import_cupy_or_matplotlib():
+    code = "import sys, h2gpu; print(sorted({'cupy', 'matplotlib'} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
