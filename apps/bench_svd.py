@@ -1,0 +1,109 @@
+"""How fast are the batched Jacobi kernels, and how far from their bounds?
+
+    python -m apps.bench_svd [--sizes 16,32,64] [--dtype float64] [--methods auto] [--peers]
+
+One line a size: milliseconds of the left vectors of a decaying spectrum (geometric to 1e-7) and of a flat one (random
+matrices), sweeps, the fraction of the bound, the peer in the same run. Times are medians of CUDA events around the
+launches alone, inputs resident.
+"""
+
+import argparse
+import statistics
+
+import numpy as np
+
+COUNTS = ((64, 1000), (512, 200))  # matrices a batch, up to each size
+FP64_PIPE = 34e12  # flop/s; float32: twice
+SWEEPS_OF_BOUND = 6
+REPEATS = 9
+
+
+def count_of(n):
+    return next(count for largest, count in COUNTS if n <= largest)
+
+
+def decaying(count, n, dtype, cp, seed=1):
+    """(count, n, n): orthogonal · geometric from 1 to 1e-7 · orthogonal."""
+    rng = cp.random.default_rng(seed)
+    Q = [cp.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2)]
+    spin = cp.exp(-np.log(1e7) * cp.arange(n) / max(n - 1, 1))
+    mix = cp.linalg.qr(rng.standard_normal((n, n)))[0]
+    A = cp.empty((count, n, n), dtype)
+    for b in range(count):  # cheap: rolled copies of a few factors
+        A[b] = ((Q[b % 2][cp.roll(cp.arange(n), b)] * spin) @ (mix[:, cp.roll(cp.arange(n), 3 * b)])).astype(dtype)
+    return A
+
+
+def flat(count, n, dtype, cp, seed=2):
+    """(count, n, n) of independent normal entries."""
+    return cp.random.default_rng(seed).standard_normal((count, n, n)).astype(dtype)
+
+
+def median_ms(work, cp, repeats=REPEATS):
+    """Median time of work() between events, after one warm-up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start, stop = cp.cuda.Event(), cp.cuda.Event()
+        start.record()
+        work()
+        stop.record()
+        stop.synchronize()
+        times.append(cp.cuda.get_elapsed_time(start, stop))
+    return statistics.median(times)
+
+
+def bound_ms(count, n, dtype):
+    """SWEEPS_OF_BOUND sweeps of n(n−1)/2 rotations, 8n flops each, on the vector pipe."""
+    rate = FP64_PIPE * (1 if np.dtype(dtype) == np.float64 else 2)
+    return 1e3 * count * SWEEPS_OF_BOUND * n * (n - 1) / 2 * 8 * n / rate
+
+
+def peer_ms(A, cp):
+    """cuSOLVER's Jacobi through torch, None where torch is not installed."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    T = torch.as_tensor(A, device="cuda")
+    slow = A.shape[1] > 32
+    return median_ms(lambda: torch.linalg.svd(T, full_matrices=False, driver="gesvdj"), cp, 1 if slow else REPEATS)
+
+
+def measure(n, dtype, methods, peers, cp):
+    from h2gpu.batched.cuda_svd import decompose
+
+    count = count_of(n)
+    inputs = {"decaying": decaying(count, n, dtype, cp), "flat": flat(count, n, dtype, cp)}
+    for method in methods:
+        words = [f"{np.dtype(dtype).name:8s} {count:5d}×{n:<4d} {method:13s}"]
+        for name, A in inputs.items():
+            _, info = decompose(A, "left", method)
+            sweeps = cp.asnumpy(info[:-1])
+            ms = median_ms(lambda A=A, method=method: decompose(A, "left", method), cp)
+            bound = bound_ms(count, n, dtype)
+            words.append(
+                f"{name} {ms:9.3f} ms, sweeps {sweeps.mean():4.1f} ≤ {sweeps.max():2d}, {bound / ms:6.1%} of bound"
+            )
+        print("  ".join(words), flush=True)
+    if peers:
+        ms = peer_ms(inputs["decaying"], cp)
+        print(f"{np.dtype(dtype).name:8s} {count:5d}×{n:<4d} gesvdj        decaying {ms:9.3f} ms", flush=True)
+
+
+def main():
+    import cupy as cp
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="16,32,64,128,256,512")
+    parser.add_argument("--dtype", default="float64,float32")
+    parser.add_argument("--methods", default="auto")
+    parser.add_argument("--peers", action="store_true")
+    arguments = parser.parse_args()
+    for dtype in arguments.dtype.split(","):
+        for n in map(int, arguments.sizes.split(",")):
+            measure(n, dtype, arguments.methods.split(","), arguments.peers, cp)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+// U_b diag(s_b) Vt_b = A_b for matrices that fit in shared memory: one thread block a matrix, all stages in one launch.
+//
+// The stages are those of block/svd_stages.cuh; the sweeps end, for each matrix on its own, when one has turned nothing.
+// Traffic of device memory: A once, the results once, the reflectors twice (through the second-level cache).
+//     A  matrices × m × n     U  matrices × m × k     s  matrices × k     Vt  matrices × k × n     (or as the table says)
+//     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+#pragma once
+
+#include "block/svd_finish.cuh"
+
+template <typename Real, int DotRows, bool Both, int Columns, int Threads>
+__global__ __launch_bounds__(Threads)
+void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
+                int vectors, int sweeps) {
+    extern __shared__ double memory[];
+    __shared__ Angle<Real> angles[Threads / WARP * Columns];
+    Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
+    Vectors wanted = static_cast<Vectors>(vectors);
+    Workspace<Real> w = workspace<Real>(memory, p.longer(), p.rank(), Both);
+    if (!prepare(p, w, wanted)) return fail(p, wanted, NOT_FINITE, info, worst);
+    int r = *w.rank, blocks = even_blocks<Columns>(r);
+    Panel<Real> panel = {w.W, w.ld, r, p.rank(), r, w.norms};
+    int sweep = 0;
+    bool turned = r > 1;
+    while (turned && sweep < sweeps) {
+        turned = jacobi_sweep<Both ? 2 * DotRows : DotRows, DotRows, Columns>(panel, blocks, angles,
+                                                                              orthogonality_tolerance<Real>(r), false);
+        sweep++;
+    }
+    if (turned) return fail(p, wanted, NOT_CONVERGED, info, worst);
+    finish(p, w, wanted);
+    if (threadIdx.x == 0) info[p.index] = sweep;
+}

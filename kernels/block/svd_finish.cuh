@@ -1,0 +1,143 @@
+// The last stage of block/svd_stages.cuh: singular values, sorted, and the vectors of A from those of the triangle L.
+//
+//     σ_j = ‖x_j‖,  U_L = X Σ⁻¹;   left vectors  H_0 … H_{r−1} [U_L; 0],   right vectors  P (G_0 … G_{r−1} V_L)
+//
+// Columns past the rank r are unit vectors already orthogonal to the others; a column that Jacobi annihilated is completed by
+// Gram-Schmidt, twice, on the unit vector farthest from the span of the others.
+// Called by the kernels of batched/svd_*.cuh, by the whole block.
+#pragma once
+
+#include "block/svd_stages.cuh"
+
+// column `missing` of the r × r matrix in W becomes orthonormal to all columns with exact[l] ≠ 0
+template <typename Real>
+__device__ void complete_column(const Workspace<Real>& w, int r, int missing) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    long long ld = w.ld;
+    for (int i = threadIdx.x; i < r; i += blockDim.x) {
+        Real sum = 0;
+        for (int l = 0; l < r; l++)
+            if (w.exact[l] != 0) sum = fma(w.W[l * ld + i], w.W[l * ld + i], sum);
+        w.norms[i] = sum;
+    }
+    __syncthreads();
+    int farthest = 0;
+    for (int i = 1; i < r; i++)
+        if (w.norms[i] < w.norms[farthest]) farthest = i;
+    Real* x = w.W + missing * ld;
+    for (int i = threadIdx.x; i < r; i += blockDim.x) x[i] = i == farthest ? Real(1) : Real(0);
+    __syncthreads();
+    for (int pass = 0; pass < 2; pass++) {
+        for (int l = warp; l < r; l += warps) {
+            Real dot = 0;
+            for (int i = lane; i < r; i += WARP) dot = fma(w.W[l * ld + i], x[i], dot);
+            dot = warp_sum(dot);
+            if (lane == 0) w.diagonal[l] = w.exact[l] != 0 ? dot : Real(0);
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < r; i += blockDim.x) {
+            Real y = x[i];
+            for (int l = 0; l < r; l++)
+                if (l != missing) y = fma(-w.diagonal[l], w.W[l * ld + i], y);
+            x[i] = y;
+        }
+        __syncthreads();
+    }
+    if (warp == 0) {
+        Real sum = 0;
+        for (int i = lane; i < r; i += WARP) sum = fma(x[i], x[i], sum);
+        sum = 1 / sqrt(warp_sum(sum));
+        for (int i = lane; i < r; i += WARP) x[i] *= sum;
+        if (lane == 0) w.exact[missing] = -1;
+    }
+    __syncthreads();
+}
+
+// σ_j into exact[j], the columns' order by descending σ, s; and unit columns
+template <typename Real>
+__device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    int k = p.rank(), r = *w.rank;
+    for (int j = warp; j < k; j += warps) {
+        Real* x = w.W + static_cast<long long>(j) * w.ld;
+        Real sum = 0;
+        if (j < r)
+            for (int i = lane; i < r; i += WARP) sum = fma(x[i], x[i], sum);
+        Real sigma = sqrt(warp_sum(sum));
+        if (lane == 0) w.exact[j] = sigma;
+        if (sigma > 0)
+            for (int i = lane; i < r; i += WARP) x[i] /= sigma;
+    }
+    __syncthreads();
+    for (int j = threadIdx.x; j < k; j += blockDim.x) {
+        Real sigma = w.exact[j];
+        int place = 0;
+        for (int i = 0; i < k; i++) place += w.exact[i] > sigma || (w.exact[i] == sigma && i < j);
+        w.order[place] = j;
+        p.s[place] = scalbn(sigma, -*w.exponent);
+    }
+    __syncthreads();
+    for (int j = 0; j < r; j++)
+        if (w.exact[j] == 0) complete_column(w, r, j);
+}
+
+// out[row(i)·row_step + c·column_step] ← X(i, order[c]) for i < rows, c < k;   row(i) = map ? map[i] : i
+template <typename Real>
+__device__ void write_vectors(const Workspace<Real>& w, const Real* X, int rows, int k, Real* out, int row_step, int column_step,
+                              const int* map) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    bool along = column_step == 1;                          // the fast index of out is the column
+    int slow = along ? rows : k, fast = along ? k : rows;
+    for (int a = warp; a < slow; a += warps)
+        for (int b = lane; b < fast; b += WARP) {
+            int i = along ? a : b, c = along ? b : a;
+            out[static_cast<long long>(map ? map[i] : i) * row_step + static_cast<long long>(c) * column_step] =
+                X[static_cast<long long>(w.order[c]) * w.ld + i];
+        }
+}
+
+template <typename Real>
+__device__ void apply_to_all(const Real* V, int ldv, const Real* tau, int count, Real* Y, int ld, int columns, int rows) {
+    int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int c = warp * TOGETHER; c < columns; c += warps * TOGETHER)
+        apply_reflectors(V, ldv, tau, count, Y + static_cast<long long>(c) * ld, ld, columns - c, rows);
+    __syncthreads();
+}
+
+template <typename Real>
+__device__ void finish(const Problem<Real>& p, const Workspace<Real>& w, Vectors vectors) {
+    singular_values(p, w);
+    if (vectors == NO_VECTORS) return;
+    int k = p.rank(), r = *w.rank, rows = *w.rows;
+    if (vectors == BOTH_VECTORS) {
+        apply_to_all(p.second_reflectors(), k, w.tau2, r, w.W + k, w.ld, k, k);
+        if (p.tall()) write_vectors(w, w.W + k, k, k, p.Vt, 1, k, w.pivot);
+        else write_vectors(w, w.W + k, k, k, p.U, k, 1, w.pivot);
+        __syncthreads();
+        int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+        for (int j = warp; j < k; j += warps)
+            for (int i = k + lane; i < rows; i += WARP) w.W[static_cast<long long>(j) * w.ld + i] = 0;
+        __syncthreads();
+    }
+    Real* V = vectors == BOTH_VECTORS ? p.first_reflectors() : p.U;
+    apply_to_all(V, rows, w.tau, r, w.W, w.ld, k, rows);
+    if (p.tall()) write_vectors(w, w.W, rows, k, p.U, k, 1, nullptr);
+    else if (vectors == BOTH_VECTORS) write_vectors(w, w.W, rows, k, p.Vt, 1, p.n, nullptr);
+    else write_vectors(w, w.W, rows, k, p.U, k, 1, w.pivot0);
+}
+
+// the matrix is reported, and every result of it is NaN
+template <typename Real>
+__device__ void fail(const Problem<Real>& p, Vectors vectors, Failure failure, int* info, int* worst) {
+    long long k = p.rank();
+    Real nan = Floating<Real>::largest * Real(0) / Real(0);
+    for (long long i = threadIdx.x; i < k; i += blockDim.x) p.s[i] = nan;
+    if (vectors != NO_VECTORS)
+        for (long long i = threadIdx.x; i < p.m * k; i += blockDim.x) p.U[i] = nan;
+    if (vectors == BOTH_VECTORS)
+        for (long long i = threadIdx.x; i < k * p.n; i += blockDim.x) p.Vt[i] = nan;
+    if (threadIdx.x == 0) {
+        info[p.index] = failure;
+        atomicMin(worst, failure);
+    }
+}

@@ -1,0 +1,176 @@
+// The singular value decomposition of one matrix by one thread block, in stages around Jacobi's sweeps:
+//
+//     W P = Q R,   R = L Q₂ᵀ,   L V_L = U_L Σ by Jacobi (block/jacobi_sweep.cuh),   W = (Q U_L) Σ (P Q₂ V_L)ᵀ
+//
+// W is A, or Aᵀ where A has more columns than rows. Drmač & Veselić 2008: columns of L are nearly orthogonal already, so
+// that Jacobi needs a third of the sweeps. Left vectors of a wide A: A = P₀ R₀ᵀ Q₀ᵀ first, then the same for the square R₀ᵀ.
+// Entries are scaled by a power of two first, so that squares neither overflow nor vanish.
+// Called by the kernels of batched/svd_*.cuh; the workspace lies in shared memory, or in global memory for large matrices.
+#pragma once
+
+#include "block/jacobi_sweep.cuh"
+#include "block/pivoted_qr.cuh"
+
+enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS };
+enum Failure { NOT_FINITE = -1, NOT_CONVERGED = -2 };
+
+// One matrix of the batch and where its results go; all row-major.
+//     A  m × n     U  m × k     s  k     Vt  k × n     k = min(m, n)
+template <typename Real>
+struct Problem {
+    const Real* A;
+    Real *U, *s, *Vt;
+    int m, n, index;
+    __device__ int rank() const { return min(m, n); }
+    __device__ int longer() const { return max(m, n); }
+    __device__ bool tall() const { return m >= n; }
+    // reflectors of Q and of Q₂ wait where the vectors they act on will be written
+    __device__ Real* first_reflectors() const { return tall() ? U : Vt; }
+    __device__ Real* second_reflectors() const { return tall() ? Vt : U; }
+};
+
+// table   (matrices, 7) int64: offsets of A, U, s, Vt, then m, n and the index in the caller's batch; or null, when all
+//         matrices are m × n, one after the other
+template <typename Real>
+__device__ Problem<Real> problem(const Real* A, Real* U, Real* s, Real* Vt, const long long* table, int m, int n, int b) {
+    if (table) {
+        const long long* row = table + 7LL * b;
+        return {A + row[0], U + row[1], s + row[2], Vt + row[3], int(row[4]), int(row[5]), int(row[6])};
+    }
+    long long k = min(m, n), i = b;
+    return {A + i * m * n, U + i * m * k, s + i * k, Vt + i * k * n, m, n, b};
+}
+
+// What the stages share: W and small arrays, in one piece of memory.
+template <typename Real>
+struct Workspace {
+    Real* W;         // column-major, k columns of leading dimension ld: first W, then R, L, [U_L Σ; V_L], U
+    int ld;
+    Real *tau, *tau2, *diagonal, *norms, *exact;         // k each; norms padded to whole blocks
+    int *pivot, *pivot0, *order;                         // k each
+    int *rank, *exponent, *rows, *flag;                  // one each; rows: those of the square (or tall) matrix in W now
+};
+
+constexpr int SMALL_ARRAYS = 5, INDEX_ARRAYS = 3, SCALARS = 4, PADDING = 32;
+
+// the leading dimension: odd, so that rows are read without bank conflicts
+__host__ __device__ inline int leading_dimension(int longer, int k, bool both) { return (both ? max(longer, 2 * k) : longer) | 1; }
+
+__host__ __device__ inline long long workspace_bytes(int real_bytes, int longer, int k, bool both) {
+    long long reals = static_cast<long long>(leading_dimension(longer, k, both)) * k + SMALL_ARRAYS * (k + PADDING);
+    return (reals * real_bytes + (INDEX_ARRAYS * (k + PADDING) + SCALARS) * sizeof(int) + 15) / 16 * 16;
+}
+
+template <typename Real>
+__device__ Workspace<Real> workspace(void* memory, int longer, int k, bool both) {
+    Workspace<Real> w;
+    int step = k + PADDING;
+    w.ld = leading_dimension(longer, k, both);
+    w.W = static_cast<Real*>(memory);
+    w.tau = w.W + static_cast<long long>(w.ld) * k;
+    w.tau2 = w.tau + step, w.diagonal = w.tau2 + step, w.norms = w.diagonal + step, w.exact = w.norms + step;
+    w.pivot = reinterpret_cast<int*>(w.exact + step);
+    w.pivot0 = w.pivot + step, w.order = w.pivot0 + step, w.rank = w.order + step;
+    w.exponent = w.rank + 1, w.rows = w.rank + 2, w.flag = w.rank + 3;
+    return w;
+}
+
+// W ← A or Aᵀ, scaled by a power of two so that its largest entry is just below 2^scaled_exponent. False for NaN and Inf.
+template <typename Real>
+__device__ bool load_scaled(const Problem<Real>& p, const Workspace<Real>& w) {
+    int m = p.m, n = p.n, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    Real largest = 0;
+    bool finite = true;
+    for (int i = warp; i < m; i += warps)
+        for (int j = lane; j < n; j += WARP) {
+            Real a = p.A[static_cast<long long>(i) * n + j];
+            finite &= fabs(a) <= Floating<Real>::largest;
+            largest = fmax(largest, fabs(a));
+            w.W[p.tall() ? static_cast<long long>(j) * w.ld + i : static_cast<long long>(i) * w.ld + j] = a;
+        }
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        largest = fmax(largest, __shfl_xor_sync(EVERY_LANE, largest, distance));
+    if (lane == 0) w.norms[warp] = largest;
+    if (__syncthreads_or(!finite)) return false;
+    for (int i = 0; i < warps; i++) largest = fmax(largest, w.norms[i]);
+    int exponent = 0;
+    frexp(largest, &exponent);
+    exponent = largest > 0 ? Floating<Real>::scaled_exponent - exponent : 0;
+    for (int j = warp; j < p.rank(); j += warps)
+        for (int i = lane; i < p.longer(); i += WARP)
+            w.W[static_cast<long long>(j) * w.ld + i] = scalbn(w.W[static_cast<long long>(j) * w.ld + i], exponent);
+    if (threadIdx.x == 0) *w.exponent = exponent;
+    __syncthreads();
+    return true;
+}
+
+template <typename Real>
+__device__ Reflectors<Real> reflectors(const Workspace<Real>& w, int rows, int columns, Real* tau) {
+    return {w.W, w.ld, rows, columns, tau, w.diagonal, w.norms, w.exact, w.pivot};
+}
+
+// the leading columns of W to global memory, ld = rows; the caller synchronizes
+template <typename Real>
+__device__ void save_reflectors(const Workspace<Real>& w, Real* V, int rows, int columns) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int j = warp; j < columns; j += warps)
+        for (int i = j + lane; i < rows; i += WARP)
+            V[static_cast<long long>(j) * rows + i] = w.W[static_cast<long long>(j) * w.ld + i];
+}
+
+// The triangle left by householder_qr, transposed in place: r rows of R become r columns of `size` entries, lower triangular.
+template <typename Real>
+__device__ void transpose_triangle(const Workspace<Real>& w, int size, int r) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int j = warp; j < size; j += warps) {
+        Real* column = w.W + static_cast<long long>(j) * w.ld;
+        for (int i = lane; i < j; i += WARP) {
+            w.W[static_cast<long long>(i) * w.ld + j] = i < r ? column[i] : Real(0);
+            column[i] = 0;
+        }
+        if (lane == 0) column[j] = j < r ? w.diagonal[j] : Real(0);
+    }
+    __syncthreads();
+}
+
+// Everything before the sweeps. False, and nothing more to do, for NaN and Inf.
+template <typename Real>
+__device__ bool prepare(const Problem<Real>& p, const Workspace<Real>& w, Vectors vectors) {
+    if (!load_scaled(p, w)) return false;
+    int k = p.rank(), rows = p.longer();
+    if (vectors == LEFT_VECTORS && !p.tall()) {
+        int r = householder_qr<true>(reflectors(w, rows, k, w.tau), w.flag);
+        __syncthreads();
+        for (int j = threadIdx.x; j < k; j += blockDim.x) w.pivot0[j] = w.pivot[j];
+        transpose_triangle(w, k, r);
+        rows = k;
+    }
+    int r = householder_qr<true>(reflectors(w, rows, k, w.tau), w.flag);
+    __syncthreads();
+    if (threadIdx.x == 0) *w.rank = r, *w.rows = rows;
+    if (vectors == LEFT_VECTORS) save_reflectors(w, p.U, rows, r);
+    if (vectors == BOTH_VECTORS) save_reflectors(w, p.first_reflectors(), rows, r);
+    __syncthreads();
+    transpose_triangle(w, k, r);
+    householder_qr<false>(reflectors(w, k, r, w.tau2), w.flag);
+    if (vectors == BOTH_VECTORS) save_reflectors(w, p.second_reflectors(), k, r);
+    __syncthreads();
+    transpose_triangle(w, r, r);
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int j = warp; j < k; j += warps) {                // L in the leading r × r, identities everywhere else
+        Real* column = w.W + static_cast<long long>(j) * w.ld;
+        for (int i = (j < r ? r : 0) + lane; i < rows; i += WARP) column[i] = i == j ? Real(1) : Real(0);
+        __syncwarp();
+        if (vectors == BOTH_VECTORS)
+            for (int i = lane; i < k; i += WARP) column[k + i] = i == j ? Real(1) : Real(0);
+    }
+    __syncthreads();
+    return true;
+}
+
+template <typename Real>
+__device__ Real orthogonality_tolerance(int rows) { return (2 + sqrt(Real(rows))) * Floating<Real>::epsilon; }
+
+template <int Columns>
+__device__ int even_blocks(int columns) { return max(2, ((columns + Columns - 1) / Columns + 1) / 2 * 2); }

@@ -1,0 +1,88 @@
+// The plane rotation that makes two columns orthogonal, from their Gram matrix [α γ; γ β]:
+//
+//     ζ = (β − α) / 2γ,   t = sign(ζ) / (|ζ| + √(1 + ζ²)),   c = 1/√(1 + t²),   s = t c
+//     [x y] ← [c x − s y,  s x + c y],   α ← α − t γ,   β ← β + t γ
+//
+// Rutishauser; Golub & Van Loan, section 8.5. The angle decides how fast Jacobi converges, c² + s² = 1 how accurate it
+// is: so t comes from the approximate reciprocals of the hardware, refined once (40 bits), and c is exact to rounding.
+// Called by one thread; nothing is shared.
+#pragma once
+
+template <typename Real> struct Floating;
+
+template <> struct Floating<double> {
+    static constexpr double epsilon = 2.220446049250313e-16;
+    static constexpr double largest = 1.7976931348623157e308;
+    static constexpr double huge_cotangent = 1e150;   // ζ² does not overflow below
+    static constexpr double negligible = 1e-290;      // squared norms below this times the largest are zero: still far from
+                                                      // the denormals, 1e-145 times the matrix
+    static constexpr int scaled_exponent = 0;         // entries are scaled to at most 2^this
+};
+
+template <> struct Floating<float> {
+    static constexpr float epsilon = 1.1920929e-7f;
+    static constexpr float largest = 3.4028235e38f;
+    static constexpr float huge_cotangent = 1e18f;
+    static constexpr float negligible = 1e-42f;
+    static constexpr int scaled_exponent = 24;        // squares of entries 1e-21 times the largest are still normal numbers
+};
+
+__device__ inline float approximate_reciprocal(float x) { return __fdividef(1.0f, x); }
+__device__ inline float approximate_rsqrt(float x) { return rsqrtf(x); }
+
+__device__ inline double approximate_reciprocal(double x) {
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    return y;
+}
+
+__device__ inline double approximate_rsqrt(double x) {
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    return y;
+}
+
+__device__ inline float refined_reciprocal(float x) { return 1.0f / x; }
+__device__ inline double refined_reciprocal(double x) {
+    double y = approximate_reciprocal(x);
+    return fma(y, fma(-x, y, 1.0), y);
+}
+
+__device__ inline float refined_rsqrt(float x) { return rsqrtf(x); }
+__device__ inline double refined_rsqrt(double x) {
+    double y = approximate_rsqrt(x), error = fma(-x * y, y, 1.0);
+    return fma(0.5 * y, error, y);
+}
+
+// 1/√x to rounding for x in [1, 2]
+__device__ inline float exact_rsqrt(float x) {
+    float y = rsqrtf(x), error = fmaf(-x * y, y, 1.0f);
+    return fmaf(0.5f * y, error, y);
+}
+__device__ inline double exact_rsqrt(double x) {
+    double y = approximate_rsqrt(x), error = fma(-x * y, y, 1.0);
+    y = fma(y, error * fma(0.375, error, 0.5), y);
+    return fma(0.5 * y, fma(-x * y, y, 1.0), y);
+}
+
+// γ / √(α β), the cosine between two columns; 0 where one of them is zero
+template <typename Real>
+__device__ Real cosine(Real alpha, Real beta, Real gamma) {
+    return alpha > 0 && beta > 0 ? fabs(gamma) * approximate_rsqrt(alpha) * approximate_rsqrt(beta) : Real(0);
+}
+
+template <typename Real>
+struct Rotation { Real c, s, t; };
+
+template <typename Real>
+__device__ Rotation<Real> jacobi_rotation(Real alpha, Real beta, Real gamma) {
+    Real zeta = (beta - alpha) * refined_reciprocal(2 * gamma), t;
+    if (!(fabs(zeta) < Floating<Real>::huge_cotangent)) {
+        t = beta == alpha ? Real(1) : gamma / (beta - alpha);
+    } else {
+        Real square = fma(zeta, zeta, Real(1));
+        t = copysign(refined_reciprocal(fabs(zeta) + square * refined_rsqrt(square)), zeta);
+    }
+    Real c = exact_rsqrt(fma(t, t, Real(1)));
+    return {c, t * c, t};
+}
