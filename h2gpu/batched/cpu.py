@@ -10,6 +10,7 @@ from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces, thread_count
 
 PANEL_ENTRIES = 1 << 16  # pairs evaluated at a time: their few temporaries stay in a core's cache
+TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
 
 
@@ -85,13 +86,46 @@ def qr(A, mode):
     m, n = shapes(A)
     R = like(A, np.minimum(m, n), n)
     if mode == "r":
-        return each(lambda A: (np.linalg.qr(A, mode="r"),), [R], A)[0]
+        return (
+            triangles(A, R) if isinstance(A, MatrixBatch) else each(lambda A: (np.linalg.qr(A, mode="r"),), [R], A)[0]
+        )
     Q = like(A, m, np.minimum(m, n))
     return tuple(each(np.linalg.qr, [Q, R], A))
 
 
+def triangles(A, R):
+    """R of each matrix of a ragged batch, TOGETHER at a time: rows of zeros, which change no R, make them one height.
+
+    NumPy keeps the interpreter lock in calls for fewer than about 8 matrices: measured on two threads, 1300 × 100
+    matrices one by one run no faster than on one thread, eight at a time 2.2 times faster.
+    """
+    order = np.lexsort((A.rows, A.columns))
+    cuts = np.flatnonzero(np.diff(A.columns[order])) + 1
+    groups = [part[i : i + TOGETHER] for part in np.split(order, cuts) for i in range(0, len(part), TOGETHER)]
+
+    def run(group):
+        stack = np.zeros((len(group), A.rows[group].max(initial=0), A.columns[group].max(initial=0)), A.dtype)
+        for b, index in enumerate(group):
+            stack[b, : A.rows[index]] = A[int(index)]
+        for index, triangle in zip(group, np.linalg.qr(stack, mode="r")):
+            R[int(index)][...] = triangle[: R.rows[index]]
+
+    parallel(run, groups)
+    return R
+
+
+def refuse_nonfinite(A):
+    """LinAlgError naming the matrices that hold NaN or Inf, of which LAPACK would make garbage without a word."""
+    if np.isfinite(A.entries if isinstance(A, MatrixBatch) else A).all():
+        return
+    bad = [b for b in range(len(A)) if not np.isfinite(A[b]).all()]
+    names = ", ".join(map(str, bad[:20])) + (" …" if len(bad) > 20 else "")
+    raise np.linalg.LinAlgError(f"svd: NaN or Inf in matrices {names}")
+
+
 def svd(A, vectors, method):
     """LAPACK's divide and conquer, whatever the method asked for: the methods are kernels of the GPU."""
+    refuse_nonfinite(A)
     m, n = shapes(A)
     k = np.minimum(m, n)
     s = like(A, k, 1)
@@ -114,10 +148,15 @@ def frobenius_norms(A):
     if not isinstance(A, MatrixBatch):
         return np.linalg.norm(A, axis=(1, 2))
     norms = np.zeros(len(A))
-    some = A.sizes > 0
-    starts = offsets_of(A.sizes)[:-1][some]
-    if len(starts):
-        norms[some] = np.sqrt(np.add.reduceat(np.square(A.entries, dtype=np.float64), starts))
+
+    def run(piece):
+        for b in range(piece.start, min(piece.stop, len(A))):
+            entries = A[b].ravel()
+            norms[b] = (
+                np.sqrt(np.dot(entries, entries)) if A.dtype == np.float64 else np.linalg.norm(entries.astype(float))
+            )
+
+    parallel(run, stacks(A))
     return norms
 
 

@@ -54,7 +54,8 @@ def tensor_product(factors):
     """Row-wise Kronecker product: dim arrays (…, order) → (…, order^dim), last factor fastest."""
     product = factors[0]
     for factor in factors[1:]:
-        product = (product[..., :, None] * factor[..., None, :]).reshape(*factor.shape[:-1], -1)
+        columns = product.shape[-1] * factor.shape[-1]
+        product = (product[..., :, None] * factor[..., None, :]).reshape(*factor.shape[:-1], columns)
     return product
 
 

@@ -49,6 +49,7 @@ def _weighted(A, rtol, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
+    del R
     norm = np.hypot(nearfield_norm(A.nearfield), farfield_norm(A.row_basis, Z))
     budget = (rtol * norm) ** 2 / 2 * (1 - ROUNDING)
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched import BlockSparse
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import ranges
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
-from h2gpu.h2matrix import chebyshev
-from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.progress import phase
 
@@ -85,7 +84,7 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
     col_points  (m, dim) points of the columns for a rectangular matrix; default: the same points, symmetric
     leaf_size   largest leaf cluster
     eta         admissibility: larger means fewer dense blocks, and more interpolation points for the same accuracy
-    order       interpolation points a direction: rank order^dim
+    order       interpolation points a direction: rank order^dim, or the number of points where that is less
     split       "median" (balanced tree) or "mean" (the paper's)
 
     Raises ValueError for arguments that do not fit. Source: Boukaram et al., section 8.3.
@@ -117,13 +116,13 @@ def from_trees(blocks, x, y, cov, order):
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
     xp = array_module(x)
     with phase("basis"):
-        row_basis, row_grid = _basis(row_tree, blocks.far if blocks.symmetric else blocks.far[0], x, order)
         x = x[xp.asarray(row_tree.permutation)]
+        row_basis, row_grid = interpolation_basis(row_tree, blocks.far if blocks.symmetric else blocks.far[0], x, order)
         if blocks.symmetric:
             col_basis, col_grid, y = row_basis, row_grid, x
         else:
-            col_basis, col_grid = _basis(col_tree, blocks.far[1], y, order)
             y = y[xp.asarray(col_tree.permutation)]
+            col_basis, col_grid = interpolation_basis(col_tree, blocks.far[1], y, order)
     couplings = EvaluatedCouplings(
         cov.values, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric
     )
@@ -142,31 +141,6 @@ def embedded(points, cov, name):
     if points.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name}: expected float32 or float64 coordinates, got {points.dtype}")
     return xp.ascontiguousarray(cov.embed(points))
-
-
-def _basis(tree, coupled, points, order):
-    """The interpolation basis of the clusters that a farfield block of theirs or of an ancestor uses, and its grid."""
-    xp, dim, k = array_module(points), points.shape[1], order ** points.shape[1]
-    used = np.zeros(len(tree), bool)
-    used[coupled.ravel()] = True
-    for l in range(1, tree.levels):
-        used[tree.level(l)] |= used[tree.parent[tree.level(l)]]
-    ranks = np.where(used, k, 0)
-
-    rows = ranges(tree.start[tree.leaves], np.where(used[tree.leaves], tree.sizes[tree.leaves], 0))
-    owner = np.repeat(tree.leaves, np.where(used[tree.leaves], tree.sizes[tree.leaves], 0))
-    x = points[xp.asarray(tree.permutation[rows])]
-    lower, upper = (xp.asarray(side[owner].astype(points.dtype)) for side in (tree.boxes.lower, tree.boxes.upper))
-    values = chebyshev.leaf_values(x, lower, upper, order)
-    leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], points.dtype, xp)
-    leaf = MatrixBatch(values.reshape(-1), leaf.offsets, leaf.rows, leaf.columns)
-
-    inner = np.flatnonzero(used & (tree.parent >= 0) & used[tree.parent])
-    transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), points.dtype, xp)
-    E = chebyshev.transfer_values(tree.boxes[inner], tree.boxes[tree.parent[inner]], order)
-    transfer.buffer[...] = xp.asarray(E.astype(points.dtype)).reshape(-1)
-    grid = chebyshev.grids(tree.boxes[np.flatnonzero(used)], order).reshape(-1, dim)
-    return ClusterBasis(tree, ranks, leaf, transfer), xp.asarray(grid.astype(points.dtype))
 
 
 def _nearfield(blocks, x, y, cov):

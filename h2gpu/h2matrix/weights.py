@@ -26,20 +26,29 @@ def total_weights(basis, couplings, R, column_side=False):
     R             triangular factors of the other side's basis (of the same, when symmetric)
     """
     tree, links = basis.tree, _Links(couplings, len(basis.tree), column_side)
-    levels, above = [], None
+    Z = MatrixBatch.empty(_rows(basis, links, R), basis.ranks, R.dtype, R.xp)
     with phase("weights", len(tree)) as advance:
         for l in range(tree.levels):
             clusters = tree.level(l)
-            counts = links.counts(clusters)
-            heights = offsets_of(R.rows[links.others(clusters)])[offsets_of(counts)]
-            work = (np.diff(heights) + basis.ranks[clusters]) * basis.ranks[clusters]
-            parts = []
+            heights = np.diff(offsets_of(R.rows[links.others(clusters)])[offsets_of(links.counts(clusters))])
+            work = (heights + basis.ranks[clusters]) * basis.ranks[clusters]
             for part in pieces(work.tolist(), STACK_ENTRIES[R.xp.__name__]):
-                parts.append(_level_part(basis, links, R, above, clusters[part]))
-                advance(len(clusters[part]))
-            above = MatrixBatch.concatenated(parts)
-            levels.append(above)
-    return MatrixBatch.concatenated(levels)
+                t = clusters[part]
+                triangles = batched.qr(_stacks(basis, links, R, Z, t), mode="r")
+                batched.gather(triangles, np.arange(len(t)), out=Z[t])
+                advance(len(t))
+    return Z
+
+
+def _rows(basis, links, R):
+    """Rows of every Z_t: what is stacked, or the rank where that is less."""
+    tree = basis.tree
+    heights = np.add.reduceat(np.append(R.rows[links.other], 0), links.first[:-1])
+    heights[links.first[1:] == links.first[:-1]] = 0
+    for l in range(tree.levels):
+        t = tree.level(l)
+        heights[t] = np.minimum(heights[t] + (heights[tree.parent[t]] if l else 0), basis.ranks[t])
+    return heights
 
 
 class _Links:
@@ -70,26 +79,22 @@ class _Links:
         return self.other[self.span(clusters)]
 
 
-def _level_part(basis, links, R, above, clusters):
-    """Z of consecutive clusters of a level: one product for all couplings, one for all parents, one QR."""
+def _stacks(basis, links, R, Z, t):
+    """[ R_s S_tsᵀ for all s ; Z_parent E_tᵀ ] of consecutive clusters t of a level."""
     tree, ranks = basis.tree, basis.ranks
-    span, counts, others = links.span(clusters), links.counts(clusters), links.others(clusters)
-    parents = tree.parent[clusters]
-    heirs = parents >= 0
-    position = parents[heirs] - tree.level_offsets[np.searchsorted(tree.level_offsets, parents[heirs], "right") - 1]
-    from_parent = np.zeros(len(clusters), np.int64)
-    from_parent[heirs] = above.rows[position] if above is not None else 0
+    span, counts, others = links.span(t), links.counts(t), links.others(t)
+    heirs = t[tree.parent[t] >= 0]
+    from_parent = np.where(tree.parent[t] >= 0, Z.rows[tree.parent[t]], 0)
 
     # Pieces of the stacks, cluster by cluster: its couplings' products, then what its parent hands down.
-    owner = np.concatenate([np.repeat(np.arange(len(clusters)), counts), np.arange(len(clusters))])
+    owner = np.concatenate([np.repeat(np.arange(len(t)), counts), np.arange(len(t))])
     order = np.argsort(owner, kind="stable")
-    heights = np.concatenate([R.rows[others], from_parent])[order]
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    stack = MatrixBatch.empty(heights, ranks[clusters][owner[order]], R.dtype, R.xp)
+    heights = np.concatenate([R.rows[others], from_parent])[order]
+    parts = MatrixBatch.empty(heights, ranks[t][owner[order]], R.dtype, R.xp)
     S = links.couplings.select(links.block[span], links.transpose[span])
-    batched.gemm(R[others], S, out=stack[place[: len(others)]])
-    if above is not None:
-        own = stack[place[len(others) :][heirs]]
-        batched.gemm(above[position], basis.transfer[clusters[heirs]], transb=True, out=own)
-    return batched.qr(stack.stacked(counts + 1), mode="r")
+    batched.gemm(R[others], S, out=parts[place[: len(others)]])
+    if len(heirs):
+        batched.gemm(Z[tree.parent[heirs]], basis.transfer[heirs], transb=True, out=parts[place[len(others) :]])
+    return parts.stacked(counts + 1)
