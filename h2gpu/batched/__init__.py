@@ -38,7 +38,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
     if isinstance(A, MatrixBatch):
-        _check_product(A, B, C, transa, transb)
+        _check_product(A, B, C, transa, transb, out)
         return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
     A, B = _checked(A, "A"), _checked(B, "B")
     xp = array_module(A, B)
@@ -111,7 +111,8 @@ def rsvd(A, rank, oversample=8, power=0, random_state=None):
         return randomized.svd(A, rank, oversample, power, random_state)
     A = _checked(A, "A")
     U, s, Vt = randomized.svd(MatrixBatch.from_stack(_stack(A)), rank, oversample, power, random_state)
-    return tuple(M.as_stack().reshape(*A.shape[:-2], *M.as_stack().shape[1:]) for M in (U, s, Vt))
+    (*lead, m, n), k = A.shape, min(rank, *A.shape[-2:])
+    return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), Vt.entries.reshape(*lead, k, n)
 
 
 def frobenius_norms(A):
@@ -122,14 +123,19 @@ def frobenius_norms(A):
 def gather(A, index, transpose=False, out=None):
     """out_b = the leading part of A_index[b] (of its transpose where `transpose` says so), as large as out_b.
 
-    Without `out`: whole matrices, as a new packed MatrixBatch.
+    Without `out`: whole matrices, as a new packed MatrixBatch. Raises ValueError for an index that A does not have, or
+    an `out` larger than the matrix it takes from.
     """
     index = np.asarray(index, np.int64)
     transpose = np.broadcast_to(transpose, index.shape)
+    if len(index) and not (index.min() >= 0 and index.max() < len(A)):
+        raise ValueError(f"gather: expected indices of {len(A)} matrices, got {index.min()} to {index.max()}")
+    rows, columns = A.rows[index], A.columns[index]
+    rows, columns = np.where(transpose, columns, rows), np.where(transpose, rows, columns)
     if out is None:
-        rows, columns = A.rows[index], A.columns[index]
-        sizes = np.where(transpose, columns, rows), np.where(transpose, rows, columns)
-        out = MatrixBatch.empty(*sizes, A.dtype, A.xp)
+        out = MatrixBatch.empty(rows, columns, A.dtype, A.xp)
+    elif len(out) != len(index) or (out.rows > rows).any() or (out.columns > columns).any():
+        raise ValueError(f"gather: expected out of {len(index)} matrices no larger than those of A, got {out!r}")
     return _twin(A).gather(A, index, transpose, out)
 
 
@@ -203,12 +209,22 @@ def _over_leading(work, A):
     return results.reshape(*A.shape[:-2], *results.shape[1:])
 
 
-def _check_product(A, B, C, transa, transb):
+def _check_product(A, B, C, transa, transb, out):
     """ValueError unless the ragged products are defined."""
-    for name, M in (("B", B), ("C", C)):
+    for name, M in (("B", B), ("C", C), ("out", out)):
         if M is not None and (not isinstance(M, MatrixBatch) or len(M) != len(A) or M.dtype != A.dtype):
             raise ValueError(f"gemm: expected {name} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
-    inner_A, inner_B = (A.rows if transa else A.columns), (B.columns if transb else B.rows)
-    if (inner_A != inner_B).any():
-        b = int(np.argmax(inner_A != inner_B))
-        raise ValueError(f"gemm: matrices {b} do not match: inner dimensions {inner_A[b]} and {inner_B[b]}")
+    rows, inner_A = (A.columns, A.rows) if transa else (A.rows, A.columns)
+    inner_B, columns = (B.columns, B.rows) if transb else (B.rows, B.columns)
+    _check_equal("inner dimensions", inner_A, inner_B)
+    for name, M in (("C", C), ("out", out)):
+        if M is not None:
+            _check_equal(f"rows of {name}", M.rows, rows)
+            _check_equal(f"columns of {name}", M.columns, columns)
+
+
+def _check_equal(what, found, expected):
+    """ValueError naming the first matrix whose size is not as expected."""
+    if (found != expected).any():
+        b = int(np.argmax(found != expected))
+        raise ValueError(f"gemm: matrices {b} do not match: {what} {found[b]} and {expected[b]}")
