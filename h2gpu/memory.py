@@ -1,0 +1,90 @@
+"""How much memory there is, how much was used, and how people write it: 8G, 500M, 1.5GiB."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+
+
+def parse_size(text):
+    """Bytes of a size such as "8G" (10⁹), "1.5GiB" (2³⁰) or "500000". Raises ValueError.
+
+    >>> parse_size("1.5GiB") == 1.5 * 2**30
+    True
+    """
+    match = SIZE.fullmatch(text)
+    units = {**UNITS, **BINARY_UNITS}
+    if match is None or match[2].lower() not in units or float(match[1]) == 0:
+        raise ValueError(f"expected a size such as 8G, 500M or 1.5GiB, got {text!r:.40}")
+    return int(float(match[1]) * units[match[2].lower()])
+
+
+def readable(size):
+    """Bytes in three digits and decimal units.
+
+    >>> readable(1234567)
+    '1.23 MB'
+    """
+    size = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB" if size < 999.5 else f"{size:,.0f} TB"
+
+
+def free_memory():
+    """Bytes this process may still allocate: what the system has free, within the limits set for us."""
+    return max(0, min(_system(), _control_group(), _address_space()))
+
+
+def peak_memory():
+    """Most bytes of main memory this process ever held; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _system():
+    """MemAvailable of Linux: free plus caches that give way; elsewhere half of the main memory."""
+    try:
+        return 1024 * int(re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())[1])
+    except (OSError, TypeError):
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        except (AttributeError, OSError, ValueError):  # Windows
+            return sys.maxsize
+
+
+def _control_group():
+    """What a container's limit leaves (control groups, version 2); its file cache gives way too."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        if limit == "max":
+            return sys.maxsize
+        used = int((group / "memory.current").read_text())
+        cache = re.search(r"^inactive_file (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
+        return int(limit) - used + int(cache[1] if cache else 0)
+    except (OSError, ValueError):
+        return sys.maxsize
+
+
+def _address_space():
+    """What `ulimit -v` leaves."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return sys.maxsize
+        return limit - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError):
+        return sys.maxsize

@@ -1,0 +1,88 @@
+"""H²-matrices in files: save, load, read_header.
+
+Format `h2gpu-h2matrix`, version 1: an HDF5 file (library 1.8 or newer) that h5py alone can read.
+
+| where | what |
+|---|---|
+| attributes of / | `format`, `version`, `symmetric` 0 or 1, `software`, `attributes` (a JSON dictionary), `checksum` |
+| row_tree/ | `permutation` (n,), `start` `stop` `parent` `first_child` (clusters,), `level_offsets` (levels + 1,): int64 |
+| | `lower` `upper` (clusters, dim) float32 or float64: the clusters' boxes |
+| row_basis/ | `ranks` (clusters,) int64; `leaf` `transfer` (entries,): U_t of the leaves, E_t of all clusters |
+| col_tree/, col_basis/ | the same for the columns; absent from a symmetric file |
+| couplings/ | `rows` `columns` (blocks,) int64: clusters t and s; `entries`: S_ts |
+| nearfield/ | `rows` `columns` (blocks,) int64: leaves t and s; `entries`: D_ts |
+
+Trees are those of `ClusterTree`, blocks sorted by (column, row), t ≥ s when symmetric. Entries are float32 or float64,
+little-endian; matrices stand one after the other in C order, their shapes follow from `layout`. Texts are ASCII of
+fixed length, datasets contiguous without filters: entries do not compress. Every dataset has an attribute `sha256` over
+its bytes, and `checksum` covers everything else (`header`), so that any changed bit is noticed. No other version
+exists; a reader refuses versions it does not know. By hand:
+
+    with h5py.File(path) as file:
+        ranks, hashes = file["row_basis/ranks"][:], {n: file[n].attrs["sha256"] for n in ("row_basis/leaf", …)}
+
+A file is written beside its target, synced and renamed (`whole_file`); nothing in it is trusted when read (`reading`,
+`invariants`). Nothing is pickled.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from h2gpu.storage import reading, writing
+from h2gpu.storage.header import Header
+from h2gpu.storage.invariants import check as check_arrays
+from h2gpu.storage.layout import arrays_of, matrix_of, with_buffers
+from h2gpu.storage.whole_file import check_writable, whole_file
+
+__all__ = ["Header", "check_writable", "load", "read_header", "save", "whole_file", "with_buffers"]
+
+
+def save(B, path, *, attributes=None):
+    """Write an H2Matrix to a file, whole or not at all: whatever fails, an earlier file at `path` survives.
+
+    B            H2Matrix on the CPU or a GPU (buffers come down once)
+    path         where to
+    attributes   optional dictionary of numbers, texts, lists and dictionaries to keep with it, such as
+                 {"covariance": cov.parameters(), "rtol": 1e-6}; `read_header` gives it back
+
+    Raises ValueError for a matrix whose couplings are not stored or that is not finite, and for attributes JSON cannot
+    hold; OSError when the disk refuses.
+    """
+    if not hasattr(B, "couplings") or not hasattr(B.couplings, "blocks"):
+        raise ValueError(f"save: expected an H2Matrix with stored couplings, got {B!r:.80}; build or compress it first")
+    arrays = arrays_of(B)
+    check_arrays(arrays, B.symmetric)
+    writing.write(path, arrays, B.symmetric, attributes)
+
+
+def load(path, *, check=True):
+    """The H2Matrix of a file, on the CPU, bit for bit as it was saved.
+
+    check   also compare every dataset with its checksum; the structure is always checked
+
+    Raises ValueError, one line, for a file that is damaged, of another format or of a later version; OSError when
+    the file cannot be opened.
+    """
+    arrays, header = reading.read(path, check)
+    try:
+        check_arrays(arrays, header.symmetric)
+    except ValueError as error:
+        raise reading.FormatError(f"{path}: {error}; {reading.AGAIN}") from None
+    return matrix_of(arrays, header.symmetric)
+
+
+def read_header(path):
+    """The `Header` of a file: shape, type, memory, ranks, attributes; the entries are not read.
+
+    Raises ValueError and OSError as `load` does.
+    """
+    with reading.opened(path) as file:
+        header = reading.read_head(file)
+        ranks, offsets = (reading.read_array(file, header, n) for n in ("row_basis/ranks", "row_tree/level_offsets"))
+        orderly = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(ranks)
+        if not orderly or (offsets[1:] <= offsets[:-1]).any() or (ranks < 0).any():
+            raise reading.FormatError(
+                f"row_tree/level_offsets: expected levels of {len(ranks)} clusters; {reading.AGAIN}"
+            )
+    return replace(header, ranks=np.split(ranks, offsets[1:-1]))

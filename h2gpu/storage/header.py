@@ -1,0 +1,107 @@
+"""What a file says of itself: format, version, the caller's attributes, and type, shape and SHA-256 of every dataset.
+
+checksum = SHA-256 of the JSON of everything else said, keys sorted, no spaces
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+FORMAT = "h2gpu-h2matrix"
+VERSION = 1
+LONGEST = 60_000  # bytes of the attributes' JSON: HDF5 keeps an attribute below 64 KiB beside its object
+
+
+@dataclass(frozen=True)
+class Header:
+    """The head of a file; nothing of the entries has been read.
+
+    symmetric    whether the columns share the rows' tree and basis
+    software     what wrote the file
+    attributes   what the caller of `save` gave, a dictionary
+    datasets     {name: (type, shape, SHA-256)}
+    ranks        for each level of the row tree, root first, the ranks of its clusters; None until read
+    """
+
+    symmetric: bool
+    software: str
+    attributes: dict
+    datasets: dict
+    ranks: list | None = None
+
+    @property
+    def shape(self):
+        """(rows, columns)."""
+        sides = ("row", "row") if self.symmetric else ("row", "col")
+        return tuple(self.datasets[f"{side}_tree/permutation"][1][0] for side in sides)
+
+    @property
+    def dim(self):
+        """Coordinates of the clusters' boxes."""
+        return self.datasets["row_tree/lower"][1][1]
+
+    @property
+    def dtype(self):
+        """float32 or float64."""
+        return np.dtype(self.datasets["row_basis/leaf"][0])
+
+    @property
+    def memory(self):
+        """Bytes by part as `H2Matrix.memory` gives them."""
+        kinds = {"leaf": "leaf_basis", "transfer": "transfer", "couplings": "coupling", "nearfield": "nearfield"}
+        parts = dict.fromkeys(("nearfield", "leaf_basis", "transfer", "coupling"), 0)
+        for name, (dtype, shape, _) in self.datasets.items():
+            part, last = name.split("/")
+            if last in ("leaf", "transfer", "entries"):
+                parts[kinds[part if last == "entries" else last]] += shape[0] * np.dtype(dtype).itemsize
+        return {**parts, "total": sum(parts.values())}
+
+    @property
+    def checksum(self):
+        """SHA-256 of what the header says, by which a change to any of it shows."""
+        said = {
+            "format": FORMAT,
+            "version": VERSION,
+            "symmetric": self.symmetric,
+            "software": self.software,
+            "attributes": self.attributes,
+            "datasets": {name: [dtype, list(shape), digest] for name, (dtype, shape, digest) in self.datasets.items()},
+        }
+        return hashlib.sha256(json_of(said).encode("ascii")).hexdigest()
+
+
+def json_of(value):
+    """Compact ASCII JSON, keys sorted. TypeError or ValueError for what JSON cannot hold."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(array):
+    """SHA-256 of the bytes of a contiguous array, in hexadecimal."""
+    return hashlib.sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
+
+
+def header_of(arrays, symmetric, attributes):
+    """The header of arrays about to be written. ValueError for attributes that are not a small JSON dictionary."""
+    try:
+        text = json_of({} if attributes is None else attributes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"attributes: expected what JSON can hold, got {error}; give numbers, texts, lists") from None
+    kept = json.loads(text)  # as it will be read back: tuples become lists
+    if not isinstance(kept, dict) or len(text) > LONGEST:
+        raise ValueError(
+            f"attributes: expected a dictionary of at most {LONGEST} bytes of JSON, "
+            f"got {type(attributes).__name__} of {len(text)} bytes"
+        )
+    datasets = {name: (array.dtype.name, array.shape, digest_of(array)) for name, array in arrays.items()}
+    return Header(symmetric, software(), kept, datasets)
+
+
+def software():
+    """Name and version of this package."""
+    try:
+        return f"h2gpu {version('h2gpu')}"
+    except PackageNotFoundError:  # a plain checkout
+        return "h2gpu"

@@ -1,0 +1,106 @@
+"""H2Matrix ↔ named arrays, as they stand in a file.
+
+Offsets and shapes of all blocks follow from the trees and ranks, so that only these are kept: leaf t is
+size(t) × rank(t), transfer t is rank(t) × rank(parent), coupling (t, s) is rank(t) × rank(s), a dense block
+size(t) × size(s); C order, one after the other.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from h2gpu.batched import BlockSparse, MatrixBatch, to_host
+from h2gpu.clustering import ClusterTree
+from h2gpu.clustering.boxes import Boxes
+from h2gpu.h2matrix import ClusterBasis, H2Matrix
+
+TREE = ("permutation", "start", "stop", "parent", "first_child", "level_offsets")
+BOXES = ("lower", "upper")
+INTEGER = ("int64",)
+REAL = ("float32", "float64")
+
+
+def names(symmetric):
+    """{dataset name: (allowed types, dimensions)} of a file."""
+    layout = {}
+    for side in ("row",) if symmetric else ("row", "col"):
+        layout |= {f"{side}_tree/{name}": (INTEGER, 1) for name in TREE}
+        layout |= {f"{side}_tree/{name}": (REAL, 2) for name in BOXES}
+        layout |= {f"{side}_basis/ranks": (INTEGER, 1)}
+        layout |= {f"{side}_basis/{name}": (REAL, 1) for name in ("leaf", "transfer")}
+    for part in ("couplings", "nearfield"):
+        layout |= {f"{part}/rows": (INTEGER, 1), f"{part}/columns": (INTEGER, 1), f"{part}/entries": (REAL, 1)}
+    return layout
+
+
+def arrays_of(B):
+    """{name: NumPy array} of an H2Matrix; buffers on a GPU come down, once each."""
+    arrays = {}
+    sides = {"row": B.row_basis} if B.symmetric else {"row": B.row_basis, "col": B.col_basis}
+    for side, basis in sides.items():
+        tree = basis.tree
+        arrays |= {f"{side}_tree/{name}": _integers(getattr(tree, name)) for name in TREE}
+        arrays |= {f"{side}_tree/{name}": np.ascontiguousarray(getattr(tree.boxes, name)) for name in BOXES}
+        arrays[f"{side}_basis/ranks"] = _integers(basis.ranks)
+        arrays[f"{side}_basis/leaf"] = to_host(basis.leaf.entries)
+        arrays[f"{side}_basis/transfer"] = to_host(basis.transfer.entries)
+    for part, blocks in (("couplings", B.couplings), ("nearfield", B.nearfield)):
+        arrays[f"{part}/rows"], arrays[f"{part}/columns"] = _integers(blocks.rows), _integers(blocks.columns)
+        arrays[f"{part}/entries"] = to_host(blocks.blocks.entries)
+    return arrays
+
+
+def matrix_of(arrays, symmetric):
+    """The H2Matrix of checked arrays, sharing their memory."""
+    rows = _basis(arrays, "row")
+    cols = rows if symmetric else _basis(arrays, "col")
+    t, s = arrays["couplings/rows"], arrays["couplings/columns"]
+    S = _packed(arrays["couplings/entries"], rows.ranks[t], cols.ranks[s])
+    couplings = BlockSparse(S, t, s, rows.starts[:-1], cols.starts[:-1], symmetric)
+    t, s = arrays["nearfield/rows"], arrays["nearfield/columns"]
+    D = _packed(arrays["nearfield/entries"], rows.tree.sizes[t], cols.tree.sizes[s])
+    return H2Matrix(rows, cols, couplings, BlockSparse(D, t, s, rows.tree.start, cols.tree.start, symmetric))
+
+
+def parent_ranks(ranks, parent):
+    """(clusters,) columns of each transfer matrix: the parent's rank, none at the root."""
+    return np.where(parent >= 0, ranks[parent], 0)
+
+
+def with_buffers(B, change):
+    """The same matrix with every buffer of entries passed through `change`: to another device or precision."""
+
+    def changed(batch):
+        batch = batch.packed()
+        return replace(batch, buffer=change(batch.buffer))
+
+    def of_basis(basis):
+        return replace(basis, leaf=changed(basis.leaf), transfer=changed(basis.transfer))
+
+    rows = of_basis(B.row_basis)
+    return B.replace(
+        row_basis=rows,
+        col_basis=rows if B.symmetric else of_basis(B.col_basis),
+        couplings=replace(B.couplings, blocks=changed(B.couplings.blocks)),
+        nearfield=replace(B.nearfield, blocks=changed(B.nearfield.blocks)),
+    )
+
+
+def _basis(arrays, side):
+    """The cluster basis of one side."""
+    boxes = Boxes(*(arrays[f"{side}_tree/{name}"] for name in BOXES))
+    tree = ClusterTree(boxes=boxes, **{name: arrays[f"{side}_tree/{name}"] for name in TREE})
+    ranks = arrays[f"{side}_basis/ranks"]
+    leaf = _packed(arrays[f"{side}_basis/leaf"], tree.sizes[tree.leaves], ranks[tree.leaves])
+    transfer = _packed(arrays[f"{side}_basis/transfer"], ranks, parent_ranks(ranks, tree.parent))
+    return ClusterBasis(tree, ranks, leaf, transfer)
+
+
+def _packed(buffer, rows, columns):
+    """A batch over a given buffer."""
+    offsets = np.cumsum(rows * columns) - rows * columns
+    return MatrixBatch(buffer, offsets, rows, columns)
+
+
+def _integers(array):
+    return np.ascontiguousarray(to_host(array), dtype=np.int64)
