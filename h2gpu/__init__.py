@@ -2,6 +2,16 @@
 
 from h2gpu import batched, covariance
 from h2gpu.clustering import BlockTree, ClusterTree
-from h2gpu.h2matrix import H2Matrix, build, compress
+from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, sampled_error
 
-__all__ = ["BlockTree", "ClusterTree", "H2Matrix", "batched", "build", "compress", "covariance"]
+__all__ = [
+    "BlockTree",
+    "ClusterTree",
+    "H2Matrix",
+    "batched",
+    "build",
+    "compress",
+    "covariance",
+    "covariance_matrix",
+    "sampled_error",
+]

@@ -42,9 +42,10 @@ def each(work, outputs, *batches):
             for target, result in zip(targets, work(*whole)):
                 target[...] = result
             return
-        for b in range(len(parts[0])):
-            for out, result in zip(outs, work(*(part[b] for part in parts))):
-                out[b][...] = result
+        matrices = zip(*(part.matrices() for part in parts))
+        for targets, arguments in zip(zip(*(out.matrices() for out in outs)), matrices):
+            for target, result in zip(targets, work(*arguments)):
+                target[...] = result
 
     parallel(run, stacks(batches[0]))
     return outputs

@@ -93,6 +93,16 @@ class ClusterTree:
         """Indices of the leaf clusters, ascending; leaves may stand on any level."""
         return np.flatnonzero(self.first_child < 0)
 
+    def cut(self, leaf_size):
+        """The tree of the same splits with larger leaves: identical clusters down to `leaf_size` points."""
+        keep = np.flatnonzero((self.parent < 0) | (self.sizes[self.parent] > leaf_size))
+        new = np.full(len(self) + 1, -1)
+        new[keep] = np.arange(len(keep))
+        first_child = np.where(self.sizes[keep] > leaf_size, new[self.first_child[keep]], -1)
+        offsets = np.searchsorted(keep, self.level_offsets)
+        parts = self.start[keep], self.stop[keep], new[self.parent[keep]], first_child, self.boxes[keep]
+        return ClusterTree(self.permutation, *parts, offsets[: np.argmax(offsets) + 1])
+
     def level(self, l):
         """Indices of the clusters of level l."""
         return np.arange(self.level_offsets[l], self.level_offsets[l + 1])

@@ -12,6 +12,7 @@
 | T_t | new coefficients from old ones | `truncation`, `BasisChange` |
 """
 
+from h2gpu.h2matrix.assembly import covariance_matrix, sampled_error
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.compression import compress
 from h2gpu.h2matrix.construction import build
@@ -20,4 +21,15 @@ from h2gpu.h2matrix.orthogonalization import BasisChange, orthogonalize
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import truncate
 
-__all__ = ["BasisChange", "ClusterBasis", "H2Matrix", "build", "compress", "orthogonalize", "project", "truncate"]
+__all__ = [
+    "BasisChange",
+    "ClusterBasis",
+    "H2Matrix",
+    "build",
+    "compress",
+    "covariance_matrix",
+    "orthogonalize",
+    "project",
+    "sampled_error",
+    "truncate",
+]
