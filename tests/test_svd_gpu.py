@@ -47,7 +47,8 @@ def check(A, U, s, Vt=None):
     else:
         B = U.swapaxes(1, 2) @ A
         residual = one_norm(A - U @ B) + np.abs(np.linalg.norm(B, axis=2) - s).max(axis=1, initial=0)
-    assert ratio(residual, max(m, n) * one_norm(A) * epsilon).max(initial=0) < BOUND
+    errors = ratio(residual, max(m, n) * one_norm(A) * epsilon)
+    assert errors.max(initial=0) < BOUND, f"matrix {errors.argmax()}"
     exact = np.linalg.svd(A, compute_uv=False)
     assert (np.abs(exact - s) <= BOUND * max(m, n) * epsilon * exact[:, :1]).all()
 

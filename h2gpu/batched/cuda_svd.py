@@ -23,6 +23,7 @@ LARGEST_RANK = WARP * DOT_ROWS[-1]
 REGISTER_WORDS = 128  # of a lane's 255, for the columns it holds
 BLOCK_WORDS = 1 << 16  # registers of a multiprocessor
 OTHER_WORDS = 64  # registers a lane needs besides
+REGISTER_WARPS = 2  # a block of method "register"
 STAGE_THREADS = 512  # of the kernels before and after the rounds of block Jacobi
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 
@@ -92,8 +93,7 @@ class Group:
     def launch(self, A, outputs, info, vectors):
         batch = [M.buffer if isinstance(M, MatrixBatch) else M for M in (A, *outputs)]
         batch = [np.intp(0) if M is None else M for M in batch]
-        run = _run_shared if self.method == "shared" else _run_rounds
-        run(self, A.dtype, batch, info, vectors)
+        RUNS[self.method](self, A.dtype, batch, info, vectors)
 
     def part(self, first, stop):
         """Where the matrices first … stop lie: the table's rows, or the offsets of uniform batches."""
@@ -121,8 +121,7 @@ def _groups(A, outputs, both, method):
     table = np.stack([*offsets, A.rows, A.columns, np.arange(len(A))], axis=1)[some]
     longer, rank = longer[some], rank[some]
     chosen = _methods(longer, rank, both, method, itemsize)
-    footprint = np.log2(_workspace_bytes(itemsize, longer, rank, both)).astype(np.int64)
-    keys = np.stack([chosen, np.searchsorted(DOT_ROWS, -(-rank // WARP)), footprint])
+    keys = np.stack([chosen, *_instance_keys(chosen, longer, rank, both, itemsize)])
     order = np.lexsort((-longer * rank, *keys))
     on_device = cp.asarray(table[order])
     firsts = np.flatnonzero(np.any(np.diff(keys[:, order], axis=1, prepend=-1), axis=0))
@@ -140,17 +139,25 @@ def _groups(A, outputs, both, method):
         )
 
 
-METHODS = ("shared", "block-direct")
+METHODS = ("register", "shared", "block-direct")
+REGISTER, SHARED, ROUNDS = range(3)
 
 
 def _methods(longer, rank, both, method, itemsize):
-    """Indices into METHODS for each size: the one asked for where it can be done."""
+    """Indices into METHODS for each size: the one asked for where it can be done, else the next."""
     if (rank > LARGEST_RANK).any():
         raise ValueError(f"svd: expected min(m, n) ≤ {LARGEST_RANK} on the GPU, got {rank.max()}; use rsvd for more")
+    least = {"auto": REGISTER, "register": REGISTER, "shared": SHARED}.get(method, ROUNDS)
     fits = _workspace_bytes(itemsize, longer, rank, both) <= _shared_limit()
-    if method in ("block-direct", "block-gram"):
-        fits = np.zeros_like(fits)
-    return np.where(fits, 0, 1)
+    return np.maximum(least, np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, ROUNDS)))
+
+
+def _instance_keys(chosen, longer, rank, both, itemsize):
+    """Two numbers a matrix: those that agree in them share a kernel instance and much the same shared memory."""
+    lanes = np.maximum(2, np.ceil(np.log2(rank))), np.maximum(3, np.ceil(np.log2(longer)))
+    footprint = np.log2(_workspace_bytes(itemsize, longer, rank, both)).astype(np.int64)
+    others = np.searchsorted(DOT_ROWS, -(-rank // WARP)), footprint
+    return [np.where(chosen == REGISTER, a, b).astype(np.int64) for a, b in zip(lanes, others)]
 
 
 def _shared_limit():
@@ -177,6 +184,30 @@ def _threads(warps, registers):
     """As many threads as there is work for and as their registers allow."""
     most = min(1024, BLOCK_WORDS // min(255, registers)) // WARP
     return WARP * int(min(max(warps, 4), most))
+
+
+def _power_of_two(least, number):
+    return max(least, 1 << (int(number) - 1).bit_length())
+
+
+def _run_register(group, dtype, batch, info, vectors):
+    lanes, rows = _power_of_two(4, group.rank), _power_of_two(8, group.longer)
+    matrices = REGISTER_WARPS * WARP // lanes
+    reals = lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes
+    shared = matrices * reals * dtype.itemsize
+    function = modules.kernel(
+        "batched/svd_register.cuh",
+        "svd_register",
+        dtype,
+        rows,
+        lanes,
+        group.both,
+        REGISTER_WARPS,
+        shared_bytes=shared,
+    )
+    numbers = [np.int32(x) for x in (vectors, SWEEPS, group.count, group.rank)]
+    arguments = (*batch, info, info[-1:], group.part(0, group.count), *group.sizes, *numbers)
+    function((-(-group.count // matrices),), (REGISTER_WARPS * WARP,), arguments, shared_mem=shared)
 
 
 def _run_shared(group, dtype, batch, info, vectors):
@@ -227,3 +258,6 @@ def _uniform_pieces(group, batch, info, first):
     if group.table is not None:
         return (*batch, info, info[-1:])
     return (*[M[first:] if isinstance(M, cp.ndarray) else M for M in batch], info[first:], info[-1:])
+
+
+RUNS = {"register": _run_register, "shared": _run_shared, "block-direct": _run_rounds}

@@ -69,12 +69,13 @@ __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w
             for (int i = lane; i < r; i += WARP) x[i] /= sigma;
     }
     __syncthreads();
+    PowerOfTwo unscale(-*w.exponent);
     for (int j = threadIdx.x; j < k; j += blockDim.x) {
         Real sigma = w.exact[j];
         int place = 0;
         for (int i = 0; i < k; i++) place += w.exact[i] > sigma || (w.exact[i] == sigma && i < j);
         w.order[place] = j;
-        p.s[place] = scalbn(sigma, -*w.exponent);
+        p.s[place] = unscale(sigma);
     }
     __syncthreads();
     for (int j = 0; j < r; j++)

@@ -10,9 +10,10 @@
 
 #include "block/jacobi_sweep.cuh"
 #include "block/pivoted_qr.cuh"
+#include "thread/power_of_two.cuh"
 
 enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS };
-enum Failure { NOT_FINITE = -1, NOT_CONVERGED = -2 };
+enum Failure { NO_FAILURE = 0, NOT_FINITE = -1, NOT_CONVERGED = -2 };
 
 // One matrix of the batch and where its results go; all row-major.
 //     A  m × n     U  m × k     s  k     Vt  k × n     k = min(m, n)
@@ -79,27 +80,24 @@ __device__ Workspace<Real> workspace(void* memory, int longer, int k, bool both)
 template <typename Real>
 __device__ bool load_scaled(const Problem<Real>& p, const Workspace<Real>& w) {
     int m = p.m, n = p.n, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    Real largest = 0;
+    double largest = 0;
     bool finite = true;
     for (int i = warp; i < m; i += warps)
         for (int j = lane; j < n; j += WARP) {
             Real a = p.A[static_cast<long long>(i) * n + j];
             finite &= fabs(a) <= Floating<Real>::largest;
-            largest = fmax(largest, fabs(a));
+            largest = fmax(largest, fabs(widened(a)));
             w.W[p.tall() ? static_cast<long long>(j) * w.ld + i : static_cast<long long>(i) * w.ld + j] = a;
         }
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        largest = fmax(largest, __shfl_xor_sync(EVERY_LANE, largest, distance));
-    if (lane == 0) w.norms[warp] = largest;
+    int exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
+    if (lane == 0) w.pivot[warp] = exponent;
     if (__syncthreads_or(!finite)) return false;
-    for (int i = 0; i < warps; i++) largest = fmax(largest, w.norms[i]);
-    int exponent = 0;
-    frexp(largest, &exponent);
-    exponent = largest > 0 ? Floating<Real>::scaled_exponent - exponent : 0;
+    for (int i = 0; i < warps; i++) exponent = max(exponent, w.pivot[i]);
+    exponent = exponent == NO_EXPONENT ? 0 : Floating<Real>::scaled_exponent - exponent;
+    PowerOfTwo scale(exponent);
     for (int j = warp; j < p.rank(); j += warps)
         for (int i = lane; i < p.longer(); i += WARP)
-            w.W[static_cast<long long>(j) * w.ld + i] = scalbn(w.W[static_cast<long long>(j) * w.ld + i], exponent);
+            w.W[static_cast<long long>(j) * w.ld + i] = scale(w.W[static_cast<long long>(j) * w.ld + i]);
     if (threadIdx.x == 0) *w.exponent = exponent;
     __syncthreads();
     return true;

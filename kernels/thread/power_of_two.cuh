@@ -1,0 +1,34 @@
+// Scaling by powers of two, exact for denormal numbers too, also where the compiler flushes those of float to zero.
+// Called by one thread.
+#pragma once
+
+__device__ inline double widened(double x) { return x; }
+__device__ inline double widened(float x) {
+    double y;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(y) : "f"(x));
+    return y;
+}
+
+__device__ inline void narrow(double x, double& y) { y = x; }
+__device__ inline void narrow(double x, float& y) { asm("cvt.rn.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); }
+
+// 2^exponent in two factors, since the power alone may overflow
+struct PowerOfTwo {
+    double one, other;
+    __device__ explicit PowerOfTwo(int exponent) : one(scalbn(1.0, exponent / 2)), other(scalbn(1.0, exponent - exponent / 2)) {}
+    template <typename Real>
+    __device__ Real operator()(Real x) const {
+        Real y;
+        narrow(widened(x) * one * other, y);
+        return y;
+    }
+};
+
+constexpr int NO_EXPONENT = -1 << 20;                      // of zero
+
+// e with 2^(e−1) ≤ |x| < 2^e
+__device__ inline int exponent_of(double x) {
+    int exponent = NO_EXPONENT;
+    if (x != 0) frexp(x, &exponent);
+    return exponent;
+}
