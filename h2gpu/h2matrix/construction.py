@@ -15,6 +15,7 @@ from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import ranges
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
+from h2gpu.covariance import Covariance
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.progress import phase
@@ -133,6 +134,8 @@ def from_trees(blocks, x, y, cov, order):
 
 def embedded(points, cov, name):
     """The points checked, in the coordinates that the covariance measures distances in, C-contiguous."""
+    if not isinstance(cov, Covariance):
+        raise ValueError(f"cov: expected a covariance such as h2gpu.covariance.Exponential(), got {cov!r}")
     xp = array_module(points)
     points = xp.asarray(points)
     if points.dtype.kind in "iub":
