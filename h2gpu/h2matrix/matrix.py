@@ -145,7 +145,7 @@ class H2Matrix:
         rows, cols = (self.col_basis, self.row_basis) if transpose else (self.row_basis, self.col_basis)
         xp = self.nearfield.blocks.xp
         x = xp.asarray(x) if array_module(x) is np else x
-        if x.ndim not in (1, 2) or x.shape[0] != cols.tree.n or array_module(x) is not xp:
+        if array_module(x) is not xp or x.ndim not in (1, 2) or x.shape[0] != cols.tree.n:
             raise ValueError(
                 f"A @ x: expected a {xp.__name__} array of shape ({cols.tree.n},) or ({cols.tree.n}, count), "
                 f"got a {array_module(x).__name__} array of shape {x.shape}"

@@ -1,0 +1,81 @@
+"""Tables of studies and benchmarks: printed as text, kept as CSV with what is needed to repeat them."""
+
+import csv
+import importlib.metadata
+import io
+import os
+import platform
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+from h2gpu.batched.threads import thread_count
+
+SHOWN_VERSIONS = ("h2gpu", "numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "torch")
+
+
+def circumstances(device):
+    """What a measurement depends on, as lines of "name: value"."""
+    lines = [f"date: {date.today()}", f"device: {device}", f"python: {platform.python_version()}"]
+    for package in SHOWN_VERSIONS:
+        try:
+            lines.append(f"{package}: {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = os.environ.get("H2GPU_COMMIT") or _commit()
+    return [*lines, f"commit: {commit}", f"command: {' '.join(['python', *_module_arguments()])}"]
+
+
+def device_name(device):
+    """The processor or GPU that "cpu" or "cuda" means here."""
+    if device == "cuda":
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    return f"{_processor()}, {thread_count()} cores"
+
+
+def text(rows):
+    """Rows (dictionaries of equal keys) as an aligned table, columns in the order of the first row."""
+    if not rows:
+        return ""
+    cells = [list(rows[0])] + [[_shown(row.get(key, "")) for key in rows[0]] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+
+
+def write(path, rows, device):
+    """The rows as CSV under comment lines that tell the circumstances; the folder is made where missing."""
+    buffer = io.StringIO()
+    buffer.writelines(f"# {line}\n" for line in circumstances(device))
+    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _shown(value) for key, value in row.items()} for row in rows)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(buffer.getvalue(), encoding="utf-8")
+
+
+def _shown(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _module_arguments():
+    module = sys.modules["__main__"].__spec__
+    return [*(["-m", module.name] if module else [sys.argv[0]]), *sys.argv[1:]]
+
+
+def _commit():
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "CPU"
