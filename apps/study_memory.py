@@ -53,10 +53,10 @@ def conclusion(rows):
     before, basis, weighted = rows[-3:]
     removed = 1 - basis["low rank"] / before["low rank"]
     sentence = "removes nothing" if removed < 0.001 else f"removes {removed:.1%}"
+    left = weighted["low rank"] / before["low rank"]
     return (
-        f"n = {before['n']}: truncating the Chebyshev basis itself {sentence} of the low-rank memory: Lagrange bases "
-        f"are well conditioned, every vector counts.\nTotal weights leave {weighted['low rank'] / before['low rank']:.1%} "
-        f"of it at an error of {weighted['error']:.1e}."
+        f"n = {before['n']}: truncating the Chebyshev basis itself {sentence} of the low-rank memory: Lagrange bases\n"
+        f"are well conditioned, every vector counts. Total weights leave {left:.1%} at an error of {weighted['error']:.1e}."
     )
 
 
@@ -73,10 +73,11 @@ def plot(rows, path):
     styles["weighted"] = ("s-", "#2166ac", "low rank, “weighted”")
     for name, (style, colour, label) in styles.items():
         memory = [row["low rank"] for row in rows if row["matrix"] == name]
-        axes.loglog(sizes, memory, style, color=colour, label=label, base=2)
+        axes.loglog(sizes, memory, style, color=colour, label=label)
     nearfield = [row["nearfield"] for row in rows if row["matrix"] == "before"]
     axes.loglog(sizes, nearfield, "d-", color="0.45", label="nearfield (dense blocks)")
     axes.loglog(sizes, [8 * n * n / MEGABYTE for n in sizes], ":", color="0.2", label="dense matrix, 8 n² bytes")
+    axes.set_xscale("log", base=2)
     axes.set(xlabel="sites n", ylabel="memory, MB", ylim=(0.5, None), title="Covariance as H²-matrix, rtol 1e-7")
     axes.grid(True, which="major", color="0.9")
     axes.legend(frameon=False)

@@ -13,6 +13,22 @@ def array_module(*arrays):
     return np
 
 
+def module_of_device(device):
+    """numpy for "cpu", cupy for "cuda"; ValueError for others, ImportError where CuPy is missing."""
+    if device == "cpu":
+        return np
+    if device == "cuda":
+        import cupy
+
+        return cupy
+    raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+
+
+def moved(array, xp):
+    """The array as one of the module xp, copied only from one device to another."""
+    return to_host(array) if xp is np else xp.asarray(array)
+
+
 def to_host(array):
     """The array as a NumPy array: one copy from the device, none on the CPU."""
     return array if isinstance(array, np.ndarray) else array_module(array).asnumpy(array)

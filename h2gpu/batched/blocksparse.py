@@ -6,7 +6,7 @@ Blocks are sorted by column, then row, so that all blocks of a column form one t
 matrix stores one of A_ij = A_jiᵀ: the one with i ≥ j.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,10 @@ class BlockSparse:
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
         return batched.block_multiply(self, x, size, transpose)
+
+    def to(self, xp):
+        """The same matrix in the memory of the array module xp."""
+        return replace(self, blocks=self.blocks.to(xp))
 
     @property
     def T(self):

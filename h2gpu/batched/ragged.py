@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, moved
 
 
 def offsets_of(sizes):
@@ -138,6 +138,10 @@ class MatrixBatch:
         if self.is_packed and self.buffer.size == self.sizes.sum():
             return self
         return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
+
+    def to(self, xp):
+        """The same matrices in the memory of the array module xp."""
+        return MatrixBatch(moved(self.buffer, xp), self.offsets, self.rows, self.columns)
 
     def astype(self, dtype):
         """The same matrices in another precision; itself when that is so already."""

@@ -5,7 +5,7 @@
 Forward transformation: x̂_t = U_tᵀ x_t for all clusters, leaves to root. Backward: y_t += U_t ŷ_t, root to leaves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,6 +35,10 @@ class ClusterBasis:
     def dtype(self):
         """Precision of the entries."""
         return self.leaf.dtype
+
+    def to(self, xp):
+        """The same basis in the memory of the array module xp."""
+        return replace(self, leaf=self.leaf.to(xp), transfer=self.transfer.to(xp))
 
     @property
     def nbytes(self):
