@@ -3,6 +3,7 @@
 from h2gpu import batched, covariance
 from h2gpu.clustering import BlockTree, ClusterTree
 from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, sampled_error
+from h2gpu.storage import load, read_header, save
 
 __all__ = [
     "BlockTree",
@@ -13,5 +14,8 @@ __all__ = [
     "compress",
     "covariance",
     "covariance_matrix",
+    "load",
+    "read_header",
     "sampled_error",
+    "save",
 ]

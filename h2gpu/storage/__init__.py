@@ -4,8 +4,9 @@ Format `h2gpu-h2matrix`, version 1: an HDF5 file (library 1.8 or newer) that h5p
 
 | where | what |
 |---|---|
-| attributes of / | `format`, `version`, `symmetric` 0 or 1, `software`, `attributes` (a JSON dictionary), `checksum` |
-| row_tree/ | `permutation` (n,), `start` `stop` `parent` `first_child` (clusters,), `level_offsets` (levels + 1,): int64 |
+| /, attributes | `format`, `version`, `symmetric` 0 or 1, `software`, `attributes` (a JSON dictionary), `checksum` |
+| row_tree/ | `permutation` (n,), `start` `stop` `parent` `first_child` (clusters,): int64 |
+| | `level_offsets` (levels + 1,) int64: the first cluster of every level, and the number of clusters |
 | | `lower` `upper` (clusters, dim) float32 or float64: the clusters' boxes |
 | row_basis/ | `ranks` (clusters,) int64; `leaf` `transfer` (entries,): U_t of the leaves, E_t of all clusters |
 | col_tree/, col_basis/ | the same for the columns; absent from a symmetric file |
@@ -30,12 +31,12 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu.storage import reading, writing
-from h2gpu.storage.header import Header
+from h2gpu.storage.header import FORMAT, Header
 from h2gpu.storage.invariants import check as check_arrays
 from h2gpu.storage.layout import arrays_of, matrix_of, with_buffers
 from h2gpu.storage.whole_file import check_writable, whole_file
 
-__all__ = ["Header", "check_writable", "load", "read_header", "save", "whole_file", "with_buffers"]
+__all__ = ["Header", "check_writable", "is_matrix_file", "load", "read_header", "save", "whole_file", "with_buffers"]
 
 
 def save(B, path, *, attributes=None):
@@ -70,6 +71,15 @@ def load(path, *, check=True):
     except ValueError as error:
         raise reading.FormatError(f"{path}: {error}; {reading.AGAIN}") from None
     return matrix_of(arrays, header.symmetric)
+
+
+def is_matrix_file(path):
+    """Whether the file says that it is one of this format, of any version; False for files of other kinds."""
+    try:
+        with reading.opened(path) as file:
+            return reading.text(file, "format") == FORMAT
+    except reading.FormatError:
+        return False
 
 
 def read_header(path):

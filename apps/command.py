@@ -1,0 +1,67 @@
+"""What the commands share: one line on stderr for whatever goes wrong, never a traceback.
+
+| exit status | when |
+|---|---|
+| 0 | done |
+| 2 | bad usage or input: `InputError`, ValueError |
+| 1 | any other failure: full disk, no memory, no device, interrupted, a mistake of ours |
+"""
+
+import argparse
+import os
+import sys
+import warnings
+
+import numpy as np
+
+
+class InputError(ValueError):
+    """The user asked for something that cannot be, or gave a file that cannot be used."""
+
+
+class FailureError(Exception):
+    """Nothing wrong with the question, but it cannot be answered here and now."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose error is one line."""
+
+    def error(self, message):
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
+def run(name, work, arguments):
+    """work(arguments) → exit status, errors as one line on stderr."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # stderr is for the one line and the progress bars
+            work(arguments)
+            sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _failed(name, 1, "the reader of the output has gone away")
+    except KeyboardInterrupt:
+        return _failed(name, 1, "interrupted")
+    except MemoryError as error:
+        return _failed(name, 1, f"out of memory: {error}; give fewer points, a larger rtol, or --dtype float32")
+    except np.linalg.LinAlgError as error:  # a ValueError, but not of the user's making
+        return _failed(name, 1, f"numerical failure: {error}")
+    except ValueError as error:
+        return _failed(name, 2, error)
+    except (FailureError, ImportError) as error:
+        return _failed(name, 1, error)
+    except OSError as error:
+        return _failed(name, 1, described(error))
+    except Exception as error:  # a mistake of ours: the user still gets one line
+        return _failed(name, 1, f"unexpected {type(error).__name__}: {error}")
+
+
+def described(error):
+    """An OSError without its number: file, then reason."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+
+
+def _failed(name, status, message):
+    print(f"{name}: error: {' '.join(str(message).split())}", file=sys.stderr)
+    return status

@@ -1,0 +1,189 @@
+"""h2compress: points in a file → compressed covariance matrix in a file; or such a matrix → a smaller one.
+
+    check options and outputs → read → plan → refuse what does not fit → assemble → check the accuracy → write
+
+Nothing is written unless the accuracy holds; every file is written whole or not at all.
+"""
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from h2gpu import compress
+from h2gpu.apps import options, structure_plot
+from h2gpu.apps.command import FailureError, InputError, described, run
+from h2gpu.apps.devices import device
+from h2gpu.apps.points_file import check_file, read_points
+from h2gpu.apps.progress_bars import observers
+from h2gpu.apps.report import covariance_text, report_of, summary, write_report
+from h2gpu.h2matrix.assembly import ATTEMPTS, assemble, sampled_error
+from h2gpu.h2matrix.planning import plan
+from h2gpu.memory import readable
+from h2gpu.progress import PhaseTimes, phase, watched_by
+from h2gpu.storage import check_writable, is_matrix_file, load, read_header, save, whole_file, with_buffers
+
+ROWS = 256  # sampled for the error against the exact covariance
+WORKSPACE = 2.5  # times the matrix: the peak of a recompression, bases and couplings old and new
+
+
+@dataclass
+class Job:
+    """One run: what was asked, and what comes to be known of it."""
+
+    arguments: object
+    input: Path
+    output: Path
+    device: object
+    covariance: dict | None = None
+    parameters: dict = field(default_factory=dict)
+    rtol: float = 0.0
+    estimated_peak: int | None = None
+    errors: dict = field(default_factory=dict)
+
+    def say(self, *lines):
+        """Print for the user, unless asked to be quiet."""
+        if not self.arguments.quiet:
+            print(*lines, sep="\n", flush=True)
+
+    def admit(self, estimate):
+        """FailureError when the estimated memory exceeds the limit; the estimate is told before it is needed."""
+        self.estimated_peak = int(estimate)
+        limit, free = self.arguments.max_memory, self.device.free_memory()
+        allowed = f"--max-memory {readable(limit)}" if limit else f"{readable(free)} free"
+        self.say(f"estimated peak memory {readable(estimate)} ({allowed})")
+        if estimate > (limit or free):
+            raise FailureError(
+                f"expected a job within {allowed}, got one of about {readable(estimate)}; thin out the points, raise "
+                "--rtol or --max-memory, or use --dtype float32"
+            )
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("h2compress", _work, argv)
+
+
+def _work(argv):
+    arguments = options.parser().parse_args(argv)
+    job = _job(arguments)
+    times = PhaseTimes(job.device.synchronize)
+    with ExitStack() as stack:
+        for observer in observers(arguments.quiet):
+            stack.callback(observer.close)
+            stack.enter_context(watched_by(observer))
+        stack.enter_context(watched_by(times))
+        A, B = _recompressed(job) if is_matrix_file(job.input) else _compressed(job)
+    with watched_by(times), phase("write"):
+        save(B, job.output, attributes=_attributes(job, B))
+    report = report_of(job, A, B, times.seconds)
+    if arguments.report:
+        write_report(report, arguments.report)
+    if arguments.plot:
+        _plot(job, B)
+    written = filter(None, (str(job.output), arguments.report, arguments.plot))
+    job.say("", *summary(report), f"written       {' · '.join(written)}")
+
+
+def _job(arguments):
+    """All that can be checked before any work: the input is there, outputs can be written, the device works."""
+    source = Path(arguments.input)
+    check_file(source)
+    output = Path(arguments.output) if arguments.output else source.with_name(f"{source.stem}-h2.h5")
+    seen = {os.path.realpath(source): "the input"}
+    for name, path in (("--output", output), ("--report", arguments.report), ("--plot", arguments.plot)):
+        if path is None:
+            continue
+        other = seen.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise InputError(f"{name}: {path} is {other} too; give another name")
+        try:
+            check_writable(path)
+        except (IsADirectoryError, FileNotFoundError) as error:
+            raise InputError(f"{name}: {described(error)}") from None
+    if arguments.plot:
+        structure_plot.require_matplotlib()
+        if Path(arguments.plot).suffix.lower() not in structure_plot.FORMATS:
+            raise InputError(f"--plot: expected a name that ends in .png, .pdf or .svg, got {arguments.plot}")
+    return Job(arguments, source, output, device(arguments.device))
+
+
+def _compressed(job):
+    """Points → the uncompressed matrix, couplings deferred, and the compressed one, accuracy checked."""
+    a = job.arguments
+    most = a.max_memory or job.device.free_memory()
+    points = read_points(job.input, a.points or ["points"], a.dtype or "float64", most)
+    cov = options.covariance(a, points.shape[1])
+    job.covariance, job.rtol = cov.parameters(), a.rtol
+    job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
+    points = job.device.take(points)
+    fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
+    for _ in range(ATTEMPTS):
+        chosen = plan(points, cov, a.rtol, **fixed)
+        job.say(f"{chosen}")
+        job.admit(chosen.bytes_peak + points.nbytes)
+        A, B = assemble(points, cov, chosen, method=a.method, svd=a.svd)
+        error = sampled_error(B, points, cov, rows=ROWS, random_state=0)
+        if error <= a.rtol or a.order is not None:  # a fixed order promises the compression's share alone
+            break
+        fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
+    else:
+        raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
+    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
+    job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd}
+    job.errors = {"uncompressed": A.relative_error(B), "exact": error, "rows_sampled": min(ROWS, len(points))}
+    return A, B
+
+
+def _recompressed(job):
+    """Matrix file → the matrix in it, and the smaller one."""
+    a = job.arguments
+    options.check_for_matrix(a)
+    header = read_header(job.input)
+    job.covariance, job.rtol = header.attributes.get("covariance"), a.rtol
+    job.say(f"{job.input}: {header.shape[0]:,} × {header.shape[1]:,} matrix, {covariance_text(job.covariance)}")
+    job.admit(WORKSPACE * header.memory["total"])
+    with phase("read"):
+        A = load(job.input)
+    dtype = a.dtype or A.dtype
+    A = with_buffers(A, lambda buffer: job.device.take(buffer.astype(dtype, copy=False)))
+    B = compress(A, a.rtol, method=a.method, svd=a.svd)
+    earlier = header.attributes.get("parameters")
+    job.parameters = {**(earlier if isinstance(earlier, dict) else {}), "compression_rtol": a.rtol}
+    job.parameters |= {"method": a.method, "svd": a.svd}
+    job.errors = {"uncompressed": A.relative_error(B), "exact": None, "rows_sampled": 0}
+    before = header.attributes.get("rtol")
+    if isinstance(before, (int, float)) and 0 < before < 1:  # errors add up: promised against the exact covariance
+        job.rtol = before + a.rtol * (1 + before)
+    return A, B
+
+
+def _attributes(job, B):
+    """What is kept in the file beside the matrix."""
+    return {
+        "covariance": job.covariance,
+        "n": B.shape[0],
+        "dim": int(B.row_basis.tree.boxes.lower.shape[1]),
+        "rtol": job.rtol,
+        "parameters": job.parameters,
+        "error": job.errors,
+        "source": job.input.name,
+    }
+
+
+def _plot(job, B):
+    kind = Path(job.arguments.plot).suffix.lower()[1:]
+    name = job.covariance["name"].lower() if job.covariance and "name" in job.covariance else ""
+    with whole_file(job.arguments.plot) as temporary:
+        structure_plot.draw(
+            B,
+            temporary,
+            f"{job.input.stem}: {B.shape[0]:,} points",
+            f"{name} covariance, accuracy {job.rtol:.2g}",
+            kind,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

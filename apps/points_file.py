@@ -1,0 +1,115 @@
+"""HDF5 file of a user → (n, dim) points, with one clear line for whatever is wrong with it.
+
+Sizes are compared with the free memory before anything is read. Links to other files, external and virtual data are
+refused: a file of points holds its points.
+"""
+
+import os
+import stat
+from math import prod
+
+import h5py
+import numpy as np
+
+from h2gpu.apps.command import InputError, described
+from h2gpu.memory import readable
+
+LISTED = 20  # datasets named in a message, at most
+
+
+def read_points(path, names, dtype, most):
+    """The points of a file as an (n, dim) array of finite numbers.
+
+    names   one dataset (n, dim) or (n,), or several (n,), one a coordinate
+    dtype   "float32" or "float64"
+    most    bytes that the points may take
+
+    Raises InputError.
+    """
+    check_file(path)
+    try:
+        with h5py.File(path, "r") as file:
+            columns = [_declared(file, name, several=len(names) > 1) for name in names]
+            _check_lengths(names, columns)
+            size = sum(prod(column.shape) for column in columns) * np.dtype(dtype).itemsize
+            if 3 * size > most:
+                raise InputError(
+                    f"expected points that fit in {readable(most)}, got {readable(size)} of them; "
+                    "thin them out or raise --max-memory"
+                )
+            points = _together([_numbers(column, dtype) for column in columns])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except Exception as error:  # HDF5 parses bytes of unknown origin: OSError, RuntimeError, KeyError, TypeError, …
+        words = " ".join(str(error).split())
+        raise InputError(f"{path}: expected an HDF5 file in order, got “{words:.160}”") from None
+    _check_finite(path, names, points)
+    return points
+
+
+def check_file(path):
+    """InputError unless path is a regular file that can be opened."""
+    try:
+        with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{path}: expected a regular file, got a pipe or device")
+    except OSError as error:
+        raise InputError(described(error)) from None
+
+
+def _declared(file, name, several):
+    """The dataset of that name, if it is real numbers of a right shape in this file."""
+    node = file
+    for part in filter(None, name.split("/")):
+        link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
+        if link is None:
+            raise InputError(f"dataset {name!r} not found; the file holds {listed(file)}: choose with --points")
+        if not isinstance(link, h5py.HardLink):
+            raise InputError(f"{name}: expected a dataset of this file, got a {type(link).__name__}; copy the data in")
+        node = node[part]
+    if not isinstance(node, h5py.Dataset):
+        raise InputError(f"{name!r} is a group; the file holds {listed(file)}: choose with --points")
+    if node.is_virtual or node.external:
+        raise InputError(f"{name}: expected a dataset of this file, got one that lies in others; copy the data in")
+    if node.dtype.kind not in "fiu":
+        raise InputError(f"{name}: expected real numbers, got {node.dtype}; store coordinates as float64")
+    wanted = "(n,)" if several else "(n, dim)"
+    if node.shape is None or len(node.shape) not in ((1,) if several else (1, 2)):
+        raise InputError(f"{name}: expected shape {wanted}, got {node.shape}; one row a point")
+    if 0 in node.shape:
+        raise InputError(f"{name}: expected at least one point and one coordinate, got shape {node.shape}")
+    return node
+
+
+def listed(file):
+    """The datasets of a file with their shapes, as text."""
+    found = []
+    file.visititems(lambda name, node: found.append(f"{name} {node.shape}") if hasattr(node, "shape") else None)
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    return ", ".join(found[:LISTED]) + more if found else "no datasets"
+
+
+def _check_lengths(names, columns):
+    lengths = [column.shape[0] for column in columns]
+    if len(set(lengths)) > 1:
+        told = ", ".join(f"{name} {length}" for name, length in zip(names, lengths))
+        raise InputError(f"--points: expected coordinates of equal length, got {told}")
+
+
+def _numbers(column, dtype):
+    """A dataset read in one precision; what does not fit becomes infinite and is refused later."""
+    with np.errstate(all="ignore"):
+        return column[()].astype(dtype)
+
+
+def _together(columns):
+    return columns[0].reshape(len(columns[0]), -1) if len(columns) == 1 else np.column_stack(columns)
+
+
+def _check_finite(path, names, points):
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"{path}: {','.join(names)}: expected finite coordinates within {points.dtype}, got NaN or infinity in "
+            f"{int(bad.sum())} rows, first in row {int(np.argmax(bad))}; drop those rows"
+        )

@@ -1,0 +1,122 @@
+"""What a run of h2compress tells: a dictionary for the JSON report, and lines to read."""
+
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from h2gpu.covariance import from_parameters
+from h2gpu.h2matrix.matrix import ranks_by_level
+from h2gpu.memory import peak_memory, readable
+from h2gpu.storage import whole_file
+
+LIBRARIES = ("h2gpu", "numpy", "scipy", "h5py", "cupy-cuda13x", "cupy-cuda12x")
+PARTS = ("nearfield", "leaf_basis", "transfer", "coupling", "total")
+
+
+def report_of(job, A, B, seconds):
+    """Everything about a run, ready for JSON.
+
+    job       the `h2compress` job: input, output, points or source, covariance, parameters, device, errors
+    A, B      the matrices before and after compression
+    seconds   {phase: seconds}
+    """
+    return {
+        "input": str(job.input),
+        "output": str(job.output),
+        "n": B.shape[0],
+        "shape": list(B.shape),
+        "dim": int(B.row_basis.tree.boxes.lower.shape[1]),
+        "covariance": job.covariance,
+        "rtol": job.rtol,
+        "parameters": job.parameters,
+        "dtype": str(B.dtype),
+        "device": {"kind": job.device.kind, "name": job.device.name},
+        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "ranks": ranks_by_level(B),
+        "memory": {"before": A.memory, "after": B.memory, "dense": B.shape[0] * B.shape[1] * B.dtype.itemsize},
+        "peak_memory": {
+            "estimated": job.estimated_peak,
+            "process": peak_memory(),
+            "device": job.device.peak_memory(),
+        },
+        "error": job.errors,
+        "versions": versions(),
+    }
+
+
+def write_report(report, path):
+    """The report as a JSON file, whole or not at all."""
+    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+    with whole_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def summary(report):
+    """The report as lines to read."""
+    memory, times = report["memory"], report["memory"]["dense"] / max(1, report["memory"]["after"]["total"])
+    chosen = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in report["parameters"].items())
+    device = report["device"]["kind"]
+    yield f"{described(report)} · {covariance_text(report['covariance'])} · {report['dtype']} · {device}"
+    yield chosen
+    yield ""
+    yield f"{'memory':<14}{'before':>10}{'after':>12}"
+    for part in PARTS:
+        line = (
+            f"  {part.replace('_', ' '):<12}{readable(memory['before'][part]):>10}{readable(memory['after'][part]):>12}"
+        )
+        yield (
+            line if part != "total" else f"{line}   {times:,.4g} times smaller than dense, {readable(memory['dense'])}"
+        )
+    yield f"  peak {readable(report['peak_memory']['process'] or 0)} of this process" + _of_device(report)
+    yield ""
+    yield from rank_lines(report["ranks"])
+    yield ""
+    yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+    yield "error         " + error_text(report)
+
+
+def rank_lines(levels):
+    """A line for all levels that have ranks: smallest … largest."""
+    used = [f"{l}: {r['min']}…{r['max']}" for l, r in enumerate(levels) if r["max"] > 0]
+    return [f"ranks         level {' · '.join(used)}" if used else "ranks         none: all blocks are dense"]
+
+
+def error_text(report):
+    """Measured errors in words."""
+    error = report["error"]
+    told = f"{error['uncompressed']:.2e} against the uncompressed matrix"
+    if error["exact"] is not None:
+        told += f", {error['exact']:.2e} against the exact covariance ({error['rows_sampled']} random rows)"
+    return f"{told}; asked {report['rtol']:g}"
+
+
+def described(report):
+    """Size and dimension in words."""
+    n, m = report["shape"]
+    return f"{n:,} points in {report['dim']}D" if n == m else f"{n:,} × {m:,} points in {report['dim']}D"
+
+
+def covariance_text(parameters):
+    """A covariance's parameters in words."""
+    if parameters is None:
+        return "unknown covariance"
+    try:
+        return repr(from_parameters(parameters))
+    except ValueError:  # from a later version, or a file of another origin
+        return f"{parameters!r:.100}"
+
+
+def versions():
+    """Versions of the libraries at work."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _of_device(report):
+    held = report["peak_memory"]["device"]
+    return f", {readable(held)} of the device" if held else ""
