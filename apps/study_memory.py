@@ -56,7 +56,7 @@ def conclusion(rows):
     left = weighted["low rank"] / before["low rank"]
     return (
         f"n = {before['n']}: truncating the Chebyshev basis itself {sentence} of the low-rank memory: Lagrange bases\n"
-        f"are well conditioned, every vector counts. Total weights leave {left:.1%} at an error of {weighted['error']:.1e}."
+        f"are well conditioned, every vector counts. Total weights leave {left:.1%}, error {weighted['error']:.1e}."
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, module_of_device
 from h2gpu.batched.ragged import ranges
 from h2gpu.h2matrix.basis import ClusterBasis
 
@@ -90,6 +90,13 @@ class H2Matrix:
         """The same matrix with some parts exchanged."""
         return replace(self, **parts)
 
+    def to_device(self, device):
+        """The same matrix on "cpu" or "cuda"; couplings must be stored."""
+        xp = module_of_device(device)
+        rows = self.row_basis.to(xp)
+        cols = rows if self.symmetric else self.col_basis.to(xp)
+        return H2Matrix(rows, cols, self.couplings.to(xp), self.nearfield.to(xp))
+
     def __matmul__(self, x):
         """A x for a vector (m,) or a block of vectors (m, count)."""
         return self._apply(x, False)
@@ -144,7 +151,7 @@ class H2Matrix:
         """A x or Aᵀ x, a few vectors at a time."""
         rows, cols = (self.col_basis, self.row_basis) if transpose else (self.row_basis, self.col_basis)
         xp = self.nearfield.blocks.xp
-        x = xp.asarray(x) if array_module(x) is np else x
+        x = np.asarray(x) if xp is np and array_module(x) is np else x
         if array_module(x) is not xp or x.ndim not in (1, 2) or x.shape[0] != cols.tree.n:
             raise ValueError(
                 f"A @ x: expected a {xp.__name__} array of shape ({cols.tree.n},) or ({cols.tree.n}, count), "
