@@ -6,8 +6,8 @@
     with watched_by(observer):                    # in the code that shows or times it
         …
 
-An observer is called as observer(name, done, total): done 0 when the phase begins, None when it has ended. Nobody
-watching costs nothing.
+An observer is called as observer(name, done, total): done 0 when the phase begins, None when it has ended
+or failed. Nobody watching costs nothing.
 """
 
 import time
@@ -42,8 +42,10 @@ def phase(name, total=1):
         tell(done)
 
     tell(0)
-    yield advance
-    tell(None)
+    try:
+        yield advance
+    finally:
+        tell(None)
 
 
 class PhaseTimes:

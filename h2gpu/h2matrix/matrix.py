@@ -157,6 +157,8 @@ class H2Matrix:
                 f"A @ x: expected a {xp.__name__} array of shape ({cols.tree.n},) or ({cols.tree.n}, count), "
                 f"got a {array_module(x).__name__} array of shape {x.shape}"
             )
+        if x.dtype.kind not in "fiub":
+            raise ValueError(f"A @ x: expected real numbers, got {x.dtype}; apply A to real and imaginary parts")
         vectors = x.reshape(len(x), -1)
         y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
         for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
