@@ -1,0 +1,82 @@
+"""Phases: each begins once, moves forward and ends, also when it fails."""
+
+import time
+
+import pytest
+from reference import points_of
+
+import h2gpu
+from h2gpu.covariance import Exponential
+from h2gpu.progress import PhaseTimes, phase, watched_by
+
+
+def watching():
+    """A list of (name, done, total) and the observer that fills it."""
+    seen = []
+    return seen, lambda *event: seen.append(event)
+
+
+def test_a_phase_begins_advances_and_ends():
+    seen, observer = watching()
+    with watched_by(observer) as given, phase("work", 5) as advance:
+        assert given is observer
+        advance(2)
+        advance(3)
+    assert seen == [("work", 0, 5), ("work", 2, 5), ("work", 5, 5), ("work", None, 5)]
+
+
+def test_a_failing_phase_ends_too():
+    seen, observer = watching()
+    with watched_by(observer), pytest.raises(KeyError), phase("work"):
+        raise KeyError
+    assert seen[-1] == ("work", None, 1)
+
+
+def test_nobody_watches_outside_and_several_may_inside():
+    (first, a), (second, b) = watching(), watching()
+    with watched_by(a):
+        with watched_by(b), phase("both"):
+            pass
+        with phase("one"):
+            pass
+    with phase("none"):
+        pass
+    assert [name for name, done, _ in first if done is None] == ["both", "one"]
+    assert [name for name, done, _ in second if done is None] == ["both"]
+
+
+def test_times_of_a_phase_add_up():
+    calls = []
+    with watched_by(PhaseTimes(synchronize=lambda: calls.append(1))) as times:
+        for _ in range(2):
+            with phase("sleep", 3) as advance:
+                time.sleep(0.01)
+                advance(3)
+        with phase("nothing"):
+            pass
+    assert times.seconds["sleep"] >= 0.02 > times.seconds["nothing"] >= 0
+    assert len(calls) == 6
+
+
+def test_building_and_compressing_report_phases_that_reach_their_totals():
+    seen, observer = watching()
+    with watched_by(observer):
+        A = h2gpu.build(points_of("uniform", 500, 2), Exponential(1.0, 0.3), leaf_size=16, order=3)
+        A.relative_error(h2gpu.compress(A, 1e-3))
+    names = [name for name, done, _ in seen if done == 0]
+    expected = [
+        "cluster",
+        "basis",
+        "nearfield",
+        "couplings",
+        "orthogonalize",
+        "weights",
+        "truncate",
+        "project",
+        "compare",
+    ]
+    assert names == expected
+    for name in ("weights", "truncate", "project", "compare"):
+        done = [event[1] for event in seen if event[0] == name]
+        assert done[-1] is None and done[:-1] == sorted(done[:-1])
+        assert done[-2] == next(total for other, _, total in seen if other == name)
