@@ -43,7 +43,7 @@ def interpolation_basis(tree, coupled, x, order):
     batched.gather(values, np.arange(len(values)), out=transfer[from_points])
     from_grid = heirs[~own[heirs]]
     E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order)
-    values = MatrixBatch.from_stack(xp.asarray(E.astype(x.dtype)))
+    values = MatrixBatch.from_stack(xp.asarray(E.astype(x.dtype, copy=False)))
     batched.gather(values, np.arange(len(values)), out=transfer[from_grid])
     basis = ClusterBasis(tree, ranks, leaf, transfer)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
@@ -67,7 +67,7 @@ def _grids(tree, ranks, own, x, order):
     points = MatrixBatch.from_rows(x, tree.start[own], tree.sizes[own])
     batched.gather(points, np.arange(len(points)), out=batch[own])
     nodes = np.flatnonzero((ranks > 0) & ~own)
-    values = MatrixBatch.from_stack(xp.asarray(chebyshev.grids(tree.boxes[nodes], order).astype(x.dtype)))
+    values = MatrixBatch.from_stack(xp.asarray(chebyshev.grids(tree.boxes[nodes], order).astype(x.dtype, copy=False)))
     batched.gather(values, np.arange(len(values)), out=batch[nodes])
     return batch.buffer.reshape(-1, dim)
 
@@ -76,6 +76,6 @@ def _at_points(tree, clusters, boxes_of, x, order):
     """L of the boxes of some clusters at the points of others (pairwise), as a MatrixBatch of points × order^dim."""
     xp, sizes = array_module(x), tree.sizes[clusters]
     owner = np.repeat(boxes_of, sizes)
-    lower, upper = (xp.asarray(side[owner].astype(x.dtype)) for side in (tree.boxes.lower, tree.boxes.upper))
+    lower, upper = (xp.asarray(side[owner].astype(x.dtype, copy=False)) for side in (tree.boxes.lower, tree.boxes.upper))
     values = chebyshev.leaf_values(x[xp.asarray(ranges(tree.start[clusters], sizes))], lower, upper, order)
     return MatrixBatch.from_rows(values, np.cumsum(sizes) - sizes, sizes)
