@@ -1,0 +1,131 @@
+"""Q_b R_b = A_b on the GPU by Householder reflections: kernels/batched/householder_qr.cuh.
+
+Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table tuning/…/qr.csv says
+how many rows and columns a thread holds and where R waits. Beyond the widest class the vendor's routine is called.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import cupy
+import numpy as np
+
+from h2gpu.batched import tuning
+from h2gpu.batched.launch import WARP, launch, upload
+from h2gpu.batched.modules import kernel
+from h2gpu.batched.ragged import MatrixBatch
+
+EDGES = (8, 16, 32, 64, 128, 256, 512, 1024)  # classes of columns
+LEAST_ROWS = 8  # rows a thread holds, at least
+ALIGN = 16  # bytes
+NULL = np.uint64(0)  # a kernel argument
+
+
+def qr(A, mode):
+    """See h2gpu.batched.qr."""
+    if isinstance(A, MatrixBatch):
+        return _ragged(A, mode)
+    batch, m, n = A.shape
+    k = min(m, n)
+    A = cupy.ascontiguousarray(A)
+    if n > EDGES[-1]:
+        return _vendor(A, mode)
+    R = cupy.empty((batch, k, n), A.dtype)
+    Q = cupy.empty((batch, m, k), A.dtype) if mode == "reduced" else None
+    if batch and k:
+        _run(A, Q, R, NULL, batch, m, n)
+    return R if Q is None else (Q, R)
+
+
+def _ragged(A, mode):
+    k = np.minimum(A.rows, A.columns)
+    R = MatrixBatch.empty(k, A.columns, A.dtype, cupy)
+    Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
+    edge = np.searchsorted(EDGES, A.columns)
+    for e in np.unique(edge[k > 0]):
+        chosen = np.flatnonzero((edge == e) & (k > 0))
+        if e == len(EDGES):
+            _vendor_each(A, Q, R, chosen)
+            continue
+        blocks = -(-A.rows[chosen] // LEAST_ROWS)  # the longest first, so that none is left to run alone at the end
+        chosen = chosen[np.argsort(-blocks.clip(max=np.iinfo(np.int16).max).astype(np.int16), kind="stable")]
+        m, n = A.rows[chosen], A.columns[chosen]
+        q = R.offsets if Q is None else Q.offsets
+        table = upload(A.offsets[chosen], q[chosen], R.offsets[chosen], m, n)
+        _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table[0], len(chosen), m, n)
+    return R if Q is None else (Q, R)
+
+
+def _run(A, Q, R, table, batch, m, n):
+    """Launch the kernel for matrices m × n of one class, integers with a null table, or arrays for a ragged batch."""
+    widest, tallest = (int(np.max(x)) for x in (n, m))
+    plan = _plan(cupy.cuda.Device().id, A.dtype, tallest, widest, batch, Q is not None)
+    if table is NULL:
+        entries, shape = plan.entries, (m, n)
+    else:
+        entries, shape = (
+            int(shared_entries(A.dtype, plan.rows, m, n, plan.threads, plan.shared, Q is not None).max()),
+            (0, 0),
+        )
+    size = entries * plan.teams * A.dtype.itemsize
+    function = plan.function if table is NULL else kernel(*plan.instance, shared_bytes=size)
+    arguments = (A, R if Q is None else Q, R, table, np.int64(batch), *shape, entries)
+    launch(function, -(-batch // plan.teams), plan.block, arguments, size)
+
+
+class Plan(NamedTuple):
+    """One launch: the kernel, threads of a block; teams in it, their threads, rows a thread and shared memory."""
+
+    instance: tuple
+    function: object
+    block: int
+    teams: int
+    threads: int
+    rows: int
+    shared: bool
+    entries: int
+
+
+@lru_cache(maxsize=1024)
+def _plan(device, dtype, m, n, batch, want_q):
+    """How to launch `batch` matrices of at most m × n on the current device, from the tuning table."""
+    row = tuning.row("qr", dtype, columns=n, rows=m, matrices=batch)
+    rows, columns, shared = (
+        row["register_rows"],
+        row["register_columns"],
+        bool(row["shared_q" if want_q else "shared_r"]),
+    )
+    threads = 1 << (-(-n // columns) - 1).bit_length()  # the power of two that bounds a team
+    teams = max(1, WARP // threads)
+    block = WARP if threads < WARP else -(-n // (columns * WARP)) * WARP
+    entries = int(shared_entries(dtype, rows, m, n, threads, shared, want_q))
+    instance = ("batched/householder_qr.cuh", "householder_qr", dtype, rows, columns, threads, row["resident"], shared)
+    function = kernel(*instance, want_q, shared_bytes=entries * teams * dtype.itemsize)
+    return Plan((*instance, want_q), function, block, teams, threads, rows, shared, entries)
+
+
+def shared_entries(dtype, rows, m, n, threads, triangle, want_q):
+    """Shared memory of one matrix in entries: two reflectors in exchange, a block of them for Q, maybe the triangle."""
+    align = ALIGN // dtype.itemsize
+    k = np.minimum(m, n)
+    entries = 0 * k + (2 * (rows + align) if threads > WARP else 0)
+    if want_q:
+        entries = entries + k * (rows + align) + -(-k // 4) * 4
+    if triangle:
+        entries = entries + k * (2 * n - k + 1) // 2
+    return -(-entries // align) * align
+
+
+def _vendor(A, mode):
+    """cuSOLVER, matrix by matrix inside CuPy."""
+    if mode == "r":
+        return cupy.linalg.qr(A, mode="r")
+    return tuple(cupy.linalg.qr(A, mode="reduced"))
+
+
+def _vendor_each(A, Q, R, chosen):
+    for b in map(int, chosen):
+        if Q is None:
+            R[b][...] = cupy.linalg.qr(A[b], mode="r")
+        else:
+            Q[b][...], R[b][...] = cupy.linalg.qr(A[b], mode="reduced")
