@@ -22,7 +22,7 @@ from h2gpu.h2matrix.assembly import ATTEMPTS, assemble, sampled_error
 from h2gpu.h2matrix.planning import plan
 from h2gpu.memory import readable
 from h2gpu.progress import PhaseTimes, phase, watched_by
-from h2gpu.storage import check_writable, is_matrix_file, load, read_header, save, whole_file, with_buffers
+from h2gpu.storage import check_writable, in_precision, is_matrix_file, load, read_header, save, whole_file
 
 ROWS = 256  # sampled for the error against the exact covariance
 WORKSPACE = 2.5  # times the matrix: the peak of a recompression, bases and couplings old and new
@@ -146,8 +146,7 @@ def _recompressed(job):
     job.admit(WORKSPACE * header.memory["total"])
     with phase("read"):
         A = load(job.input)
-    dtype = a.dtype or A.dtype
-    A = with_buffers(A, lambda buffer: job.device.take(buffer.astype(dtype, copy=False)))
+    A = in_precision(A, a.dtype or A.dtype).to_device(job.device.kind)
     B = compress(A, a.rtol, method=a.method, svd=a.svd)
     earlier = header.attributes.get("parameters")
     job.parameters = {**(earlier if isinstance(earlier, dict) else {}), "compression_rtol": a.rtol}

@@ -33,10 +33,10 @@ import numpy as np
 from h2gpu.storage import reading, writing
 from h2gpu.storage.header import FORMAT, Header
 from h2gpu.storage.invariants import check as check_arrays
-from h2gpu.storage.layout import arrays_of, matrix_of, with_buffers
+from h2gpu.storage.layout import arrays_of, in_precision, matrix_of
 from h2gpu.storage.whole_file import check_writable, whole_file
 
-__all__ = ["Header", "check_writable", "is_matrix_file", "load", "read_header", "save", "whole_file", "with_buffers"]
+__all__ = ["Header", "check_writable", "in_precision", "is_matrix_file", "load", "read_header", "save", "whole_file"]
 
 
 def save(B, path, *, attributes=None):

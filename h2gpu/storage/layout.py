@@ -67,23 +67,20 @@ def parent_ranks(ranks, parent):
     return np.where(parent >= 0, ranks[parent], 0)
 
 
-def with_buffers(B, change):
-    """The same matrix with every buffer of entries passed through `change`: to another device or precision."""
+def in_precision(B, dtype):
+    """The same matrix with all entries in float32 or float64; itself when that is so already."""
+    if B.dtype == np.dtype(dtype):
+        return B
 
-    def changed(batch):
-        batch = batch.packed()
-        return replace(batch, buffer=change(batch.buffer))
+    def basis(basis):
+        return replace(basis, leaf=basis.leaf.astype(dtype), transfer=basis.transfer.astype(dtype))
 
-    def of_basis(basis):
-        return replace(basis, leaf=changed(basis.leaf), transfer=changed(basis.transfer))
+    def blocks(blocks):
+        return replace(blocks, blocks=blocks.blocks.astype(dtype))
 
-    rows = of_basis(B.row_basis)
-    return B.replace(
-        row_basis=rows,
-        col_basis=rows if B.symmetric else of_basis(B.col_basis),
-        couplings=replace(B.couplings, blocks=changed(B.couplings.blocks)),
-        nearfield=replace(B.nearfield, blocks=changed(B.nearfield.blocks)),
-    )
+    rows = basis(B.row_basis)
+    cols = rows if B.symmetric else basis(B.col_basis)
+    return B.replace(row_basis=rows, col_basis=cols, couplings=blocks(B.couplings), nearfield=blocks(B.nearfield))
 
 
 def _basis(arrays, side):

@@ -1,8 +1,11 @@
-"""Arrays → HDF5 file, whole or not at all."""
+"""Arrays → HDF5 file, whole or not at all.
 
-import errno
+HDF5 does not survive a disk that refuses: it cannot close the file, and crashes at the end of the process. It
+therefore writes into a `PatientFile`, which keeps the error for us and lets HDF5 go on to a clean end.
+"""
+
+import io
 import os
-import re
 
 import h5py
 import numpy as np
@@ -19,15 +22,67 @@ def write(path, arrays, symmetric, attributes):
     """Write the file. Raises ValueError for attributes that do not fit, OSError when the disk refuses."""
     arrays = {name: array.astype(LITTLE_ENDIAN[array.dtype.name], copy=False) for name, array in arrays.items()}
     header = header_of(arrays, symmetric, attributes)
-    with whole_file(path) as temporary:
+    with whole_file(path) as temporary, open(temporary, "r+b", buffering=0) as raw:
+        patient = PatientFile(raw)
+        with h5py.File(patient, "w", libver=LIBRARY) as file:
+            _write_head(file, header)
+            for name, array in arrays.items():
+                dataset = file.create_dataset(name, data=array)
+                dataset.attrs["sha256"] = np.bytes_(header.datasets[name][2])
+        if patient.error is not None:
+            raise OSError(patient.error.errno, f"could not write: {os.strerror(patient.error.errno)}", str(path))
+
+
+class PatientFile(io.RawIOBase):
+    """An unbuffered binary file for h5py that remembers the first error of the disk instead of raising it.
+
+    error   that OSError, or None. From then on nothing is written, and what cannot be read is zero.
+    """
+
+    def __init__(self, raw):
+        self.error = None
+        self._raw = raw
+
+    def write(self, data):
+        """All of the data, however few bytes the system takes at a time."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while len(rest) and self.error is None:
+            try:
+                rest = rest[self._raw.write(rest) :]
+            except OSError as error:
+                self.error = error
+        return size
+
+    def readinto(self, buffer):
+        """Fill the buffer; zeros beyond the end."""
+        rest = memoryview(buffer).cast("B")
+        while len(rest):
+            count = self._raw.readinto(rest)
+            if not count:
+                rest[:] = bytes(len(rest))
+                break
+            rest = rest[count:]
+        return len(buffer)
+
+    def truncate(self, size=None):
+        """Change the size of the file."""
         try:
-            with h5py.File(temporary, "w", libver=LIBRARY) as file:
-                _write_head(file, header)
-                for name, array in arrays.items():
-                    dataset = file.create_dataset(name, data=array)
-                    dataset.attrs["sha256"] = np.bytes_(header.datasets[name][2])
-        except (OSError, RuntimeError) as error:
-            raise _plain(error, path) from None
+            return self._raw.truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size
+
+    def seek(self, position, whence=os.SEEK_SET):
+        """As for any file."""
+        return self._raw.seek(position, whence)
+
+    def tell(self):
+        """As for any file."""
+        return self._raw.tell()
+
+    def flush(self):
+        """Nothing: the file is unbuffered, and synced when it is complete."""
 
 
 def _write_head(file, header):
@@ -37,10 +92,3 @@ def _write_head(file, header):
     file.attrs["software"] = np.bytes_(header.software)
     file.attrs["attributes"] = np.bytes_(json_of(header.attributes))
     file.attrs["checksum"] = np.bytes_(header.checksum)
-
-
-def _plain(error, path):
-    """An OSError with the system's words for what HDF5 says at length."""
-    found = re.search(r"errno = (\d+)", str(error))
-    code = int(found[1]) if found else getattr(error, "errno", None) or errno.EIO
-    return OSError(code, f"could not write: {os.strerror(code)}", str(path))
