@@ -1,0 +1,37 @@
+"""The README's Python example runs as it stands (with fewer sites) and does what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert "100_000" in example
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(example.replace("100_000", "2_000"), str(README), "exec"), names)
+    C, h2gpu = names["C"], names["h2gpu"]
+    assert C.shape == (2000, 2000)
+    assert names["y"].shape == (2000,)
+    assert h2gpu.sampled_error(C, names["sites"], names["cov"]) <= 1e-6
+    residual = C @ names["weights"] - names["np"].sin(names["sites"][:, 0] / 9)
+    assert names["np"].linalg.norm(residual) < 1e-5 * 2000**0.5
+    assert h2gpu.load("covariance.h5").memory == C.memory
+    assert "H2Matrix(2000 × 2000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["h2compress", "h2info"])
+def test_the_commands_of_the_readme_know_their_options(command, capsys):
+    from h2gpu.apps import h2compress, h2info
+
+    main = {"h2compress": h2compress.main, "h2info": h2info.main}[command]
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith(command + " ")]
+    assert lines
+    for line in lines:
+        arguments = line.split()[1:]
+        assert main(arguments) == 2
+        assert f"{arguments[0]}: no such file" in capsys.readouterr().err  # every option was understood
