@@ -34,4 +34,4 @@ def test_the_commands_of_the_readme_know_their_options(command, capsys):
     for line in lines:
         arguments = line.split()[1:]
         assert main(arguments) == 2
-        assert f"{arguments[0]}: no such file" in capsys.readouterr().err  # every option was understood
+        assert f"{arguments[0]}: No such file" in capsys.readouterr().err  # every option was understood
