@@ -64,12 +64,17 @@ def leaf_values(points, lower, upper, order):
     return tensor_product([lagrange(points[:, j], lower[:, j], upper[:, j], order) for j in range(points.shape[1])])
 
 
-def transfer_values(child_boxes, parent_boxes, order):
-    """E of each child, L^parent at the child's grid: (children, order^dim, order^dim), on the host."""
-    x = axis_nodes(child_boxes, order)  # (children, dim, order)
-    along = lagrange(x, parent_boxes.lower[..., None], parent_boxes.upper[..., None], order)
+def transfer_values(child_boxes, parent_boxes, order, like):
+    """E of each child, L^parent at its grid: (children, order^dim, order^dim), an array of the kind of `like`."""
+    xp = array_module(like)
+    x, lower, upper = (
+        xp.asarray(side.astype(like.dtype, copy=False))
+        for side in (axis_nodes(child_boxes, order), parent_boxes.lower[..., None], parent_boxes.upper[..., None])
+    )
+    along = lagrange(x, lower, upper, order)  # (children, dim, order, order)
     product = along[:, 0]
     for j in range(1, along.shape[1]):
         rows, columns = product.shape[1] * order, product.shape[2] * order
-        product = np.einsum("bij,bkl->bikjl", product, along[:, j]).reshape(len(product), rows, columns)
+        product = product[:, :, None, :, None] * along[:, j, None, :, None, :]
+        product = product.reshape(len(product), rows, columns)
     return product

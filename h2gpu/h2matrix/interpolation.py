@@ -42,8 +42,8 @@ def interpolation_basis(tree, coupled, x, order):
     values = _at_points(tree, from_points, tree.parent[from_points], x, order)
     batched.gather(values, np.arange(len(values)), out=transfer[from_points])
     from_grid = heirs[~own[heirs]]
-    E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order)
-    values = MatrixBatch.from_stack(xp.asarray(E.astype(x.dtype, copy=False)))
+    E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order, x)
+    values = MatrixBatch.from_stack(E)
     batched.gather(values, np.arange(len(values)), out=transfer[from_grid])
     basis = ClusterBasis(tree, ranks, leaf, transfer)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
@@ -76,6 +76,8 @@ def _at_points(tree, clusters, boxes_of, x, order):
     """L of the boxes of some clusters at the points of others (pairwise), as a MatrixBatch of points × order^dim."""
     xp, sizes = array_module(x), tree.sizes[clusters]
     owner = np.repeat(boxes_of, sizes)
-    lower, upper = (xp.asarray(side[owner].astype(x.dtype, copy=False)) for side in (tree.boxes.lower, tree.boxes.upper))
+    lower, upper = (
+        xp.asarray(side[owner].astype(x.dtype, copy=False)) for side in (tree.boxes.lower, tree.boxes.upper)
+    )
     values = chebyshev.leaf_values(x[xp.asarray(ranges(tree.start[clusters], sizes))], lower, upper, order)
     return MatrixBatch.from_rows(values, np.cumsum(sizes) - sizes, sizes)
