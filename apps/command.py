@@ -32,6 +32,9 @@ class Parser(argparse.ArgumentParser):
 
 def run(name, work, arguments):
     """work(arguments) → exit status, errors as one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a letter shows a question mark
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # stderr is for the one line and the progress bars

@@ -36,7 +36,7 @@ def lines(header):
     yield f"format        {FORMAT} {VERSION}, written by {header.software}"
     yield f"matrix        {n:,} × {m:,}, {kind}, {header.dtype}, boxes in {header.dim}D"
     yield from _attribute_lines(header.attributes)
-    yield from rank_lines([{"min": int(r.min()), "max": int(r.max())} for r in header.ranks])
+    yield from rank_lines([{"min": int(r[r > 0].min(initial=r.max())), "max": int(r.max())} for r in header.ranks])
     dense = n * m * header.dtype.itemsize
     parts = " · ".join(f"{name.replace('_', ' ')} {readable(size)}" for name, size in header.memory.items())
     yield f"memory        {parts}"

@@ -8,6 +8,7 @@ from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
 from h2gpu.memory import parse_size
 
 COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
+LARGEST_RANK = 10_000
 FOR_POINTS = (
     "points",
     "covariance",
@@ -81,6 +82,15 @@ def covariance(arguments, dim):
     more = {} if arguments.smoothness is None else {"smoothness": arguments.smoothness}
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
     return cov + Nugget(arguments.nugget) if arguments.nugget else cov
+
+
+def check_order(arguments, dim):
+    """InputError for an order whose bases could not even be tried."""
+    if arguments.order is not None and arguments.order**dim > LARGEST_RANK:
+        raise InputError(
+            f"--order: expected at most {LARGEST_RANK} interpolation points a cluster, got {arguments.order}^{dim}; "
+            "leave it away to have it chosen"
+        )
 
 
 def check_for_matrix(arguments):

@@ -14,6 +14,7 @@ import numpy as np
 from h2gpu.apps.command import InputError, described
 from h2gpu.memory import readable
 
+MOST_COORDINATES = 8  # interpolation takes at least 2^dim points
 LISTED = 20  # datasets named in a message, at most
 
 
@@ -76,6 +77,10 @@ def _declared(file, name, several):
     wanted = "(n,)" if several else "(n, dim)"
     if node.shape is None or len(node.shape) not in ((1,) if several else (1, 2)):
         raise InputError(f"{name}: expected shape {wanted}, got {node.shape}; one row a point")
+    if len(node.shape) == 2 and node.shape[1] > MOST_COORDINATES:
+        raise InputError(
+            f"{name}: expected at most {MOST_COORDINATES} coordinates a point, got shape {node.shape}; one row a point"
+        )
     if 0 in node.shape:
         raise InputError(f"{name}: expected at least one point and one coordinate, got shape {node.shape}")
     return node

@@ -46,7 +46,7 @@ def report_of(job, A, B, seconds):
 
 def write_report(report, path):
     """The report as a JSON file, whole or not at all."""
-    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(report, indent=2, allow_nan=False)
     with whole_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 

@@ -181,6 +181,7 @@ BAD_OPTIONS = {
     "leaf size": (["in", "--leaf-size", "0"], "leaf-size: expected an integer above 0"),
     "leaf size half": (["in", "--leaf-size", "8.5"], "leaf-size: expected an integer above 0"),
     "order": (["in", "--order", "none"], "order: expected an integer above 0"),
+    "absurd order": (["in", "--order", "1000"], "--order: expected at most 10000 interpolation points"),
     "eta": (["in", "--eta", "-2"], "eta: expected"),
     "method": (["in", "--method", "best"], "invalid choice: 'best'"),
     "svd": (["in", "--svd", "lapack"], "invalid choice: 'lapack'"),
@@ -246,6 +247,7 @@ BAD_POINTS = {
     "no coordinates": (np.zeros((4, 0)), "at least one point and one coordinate"),
     "scalar": (np.float64(3), r"expected shape \(n, dim\), got \(\)"),
     "cube": (np.zeros((2, 2, 2)), r"expected shape \(n, dim\), got \(2, 2, 2\)"),
+    "transposed": (np.zeros((2, 90)), "expected at most 8 coordinates a point"),
     "nothing": (h5py.Empty("f8"), "expected shape"),
 }
 
@@ -408,6 +410,15 @@ def test_the_commands_as_modules(source):
     assert (done.returncode, done.stderr) == (0, "") and "in order" in done.stdout
     done = run("h2gpu.apps.h2compress", source, "--order", "-1")
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+
+
+def test_a_terminal_without_our_letters_and_a_name_without_any(source):
+    name = os.fsencode(source.parent) + b"/\xff.h5"
+    os.rename(source, name)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "h2gpu.apps.h2compress", name, *FAST, "--report", source.with_suffix(".json")]
+    done = subprocess.run(command, capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"") and b"leaf size" in done.stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
