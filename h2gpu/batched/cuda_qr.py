@@ -16,6 +16,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 EDGES = (8, 16, 32, 64, 128, 256, 512, 1024)  # classes of columns
+CHAIN_EDGE, TALL = 128, 2  # R alone of matrices of at most so many columns, and so many times as many rows, by a chain
 LEAST_ROWS = 8  # rows a thread holds, at least
 ALIGN = 16  # bytes
 NULL = np.uint64(0)  # a kernel argument
@@ -42,9 +43,11 @@ def _ragged(A, mode):
     R = MatrixBatch.empty(k, A.columns, A.dtype, cupy)
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
     edge = np.searchsorted(EDGES, A.columns)
-    for e in np.unique(edge[k > 0]):
-        chosen = np.flatnonzero((edge == e) & (k > 0))
-        if e == len(EDGES):
+    tall = A.rows >= TALL * np.append(EDGES, 0)[edge]
+    classes = 2 * edge + tall  # tall enough for the widest of its class
+    for c in np.unique(classes[k > 0]):
+        chosen = np.flatnonzero((classes == c) & (k > 0))
+        if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
             continue
         blocks = -(-A.rows[chosen] // LEAST_ROWS)  # the longest first, so that none is left to run alone at the end
@@ -57,8 +60,10 @@ def _ragged(A, mode):
 
 
 def _run(A, Q, R, table, batch, m, n):
-    """Launch the kernel for matrices m × n of one class, integers with a null table, or arrays for a ragged batch."""
+    """Launch a kernel for matrices m × n of one class, integers with a null table, or arrays for a ragged batch."""
     widest, tallest = (int(np.max(x)) for x in (n, m))
+    if Q is None and widest <= CHAIN_EDGE and np.min(m) >= TALL * widest:
+        return _run_chain(A, R, table, batch, tallest, widest)
     plan = _plan(cupy.cuda.Device().id, A.dtype, tallest, widest, batch, Q is not None)
     if table is NULL:
         entries, shape = plan.entries, (m, n)
@@ -71,6 +76,24 @@ def _run(A, Q, R, table, batch, m, n):
     function = plan.function if table is NULL else kernel(*plan.instance, shared_bytes=size)
     arguments = (A, R if Q is None else Q, R, table, np.int64(batch), *shape, entries)
     launch(function, -(-batch // plan.teams), plan.block, arguments, size)
+
+
+def _run_chain(A, R, table, batch, m, n):
+    """Launch the kernel for tall matrices without Q: kernels/batched/triangle_chain.cuh."""
+    function, warps, size = _chain_plan(cupy.cuda.Device().id, A.dtype, n, batch)
+    shape = (m, n) if table is NULL else (0, 0)
+    launch(function, batch, warps * WARP, (A, R, table, np.int64(batch), *shape), size)
+
+
+@lru_cache(maxsize=1024)
+def _chain_plan(device, dtype, n, batch):
+    """Function, warps a matrix and shared memory for `batch` tall matrices of at most n columns."""
+    row = tuning.row("qr_tall", dtype, columns=n, matrices=batch)
+    rows, columns, lanes, warps = (row[key] for key in ("register_rows", "register_columns", "lanes", "warps"))
+    exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
+    size = (exchange + n * (n + 1) // 2 + lanes * columns) * dtype.itemsize
+    instance = dtype, rows, columns, lanes, warps, row["resident"]
+    return kernel("batched/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
 
 
 class Plan(NamedTuple):
