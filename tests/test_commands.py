@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import h2gpu
-from h2gpu import memory
 from h2gpu.apps import devices, h2compress, h2info, options, progress_bars, structure_plot
 from h2gpu.apps.command import FailureError, InputError
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
@@ -341,6 +340,22 @@ def test_an_accuracy_out_of_reach(tmp_path, capsys):
     compressing_fails([tmp_path / "p.h5", "--rtol", "1e-14", "--eta", "2"], 2, "rtol: 1e-14 cannot be reached", capsys)
 
 
+def test_an_accuracy_missed_on_the_way(source, monkeypatch, capsys):
+    orders, assemble = [], h2compress.assemble
+
+    def recorded(points, cov, plan, **rest):
+        orders.append(plan.order)
+        return assemble(points, cov, plan, **rest)
+
+    monkeypatch.setattr(h2compress, "assemble", recorded)
+    monkeypatch.setattr(h2compress, "sampled_error", lambda *a, **k: 0.5)
+    compressing_fails([source, *FAST], 2, "rtol: 0.001 was not reached, the error is 0.5", capsys)
+    assert orders == [orders[0] + i for i in range(len(orders))] and len(orders) > 1
+    assert os.listdir(source.parent) == [source.name]
+    assert h2compress.main([str(source), *FAST, "--order", "2"]) == 0  # then only the compression's share is promised
+    assert "which the given order does not reach" in capsys.readouterr().out
+
+
 def test_a_missing_library_is_told_before_the_work(source, monkeypatch, capsys):
     monkeypatch.setattr(structure_plot.importlib.util, "find_spec", lambda name: None)
     compressing_fails([source, "--plot", source.with_name("p.png")], 1, r"pip install 'h2gpu\[plots\]'", capsys)
@@ -464,49 +479,3 @@ def test_bars_on_a_terminal_only(source, monkeypatch):
     os.close(main)
     text = shown.decode()
     assert status == 0 and "truncate" in text and "0%" in text and "Traceback" not in text
-
-
-# The picture and the sizes
-
-
-def test_the_picture_shows_every_block(points):
-    pytest.importorskip("matplotlib")
-    A = h2gpu.compress(h2gpu.build(points, Exponential(1.0, 0.5), leaf_size=10, order=4), 1e-4)
-    ranks, whole = structure_plot.Ranks.of(A), structure_plot.Window.whole(A)
-    image = structure_plot.painted(A, ranks, whole, 500)  # one pixel a point
-    assert (image > 0).mean() > 0.9  # all but the white edges
-    np.testing.assert_array_equal(image > 0, (image > 0).T)
-    sizes = A.row_basis.tree.sizes
-    dense = sum(sizes[t] * sizes[s] * (1 + (t != s)) for t, s in zip(A.nearfield.rows, A.nearfield.columns))
-    assert (image == 1).sum() == dense  # leaves are too small for edges
-    assert image.max() <= 1 + structure_plot.COLOURS and len(np.unique(image)) > 3
-
-
-def test_pictures_of_other_matrices(points, tmp_path):
-    pytest.importorskip("matplotlib")
-    rectangular = h2gpu.compress(h2gpu.build(points, Exponential(), col_points=points[:90], leaf_size=4, order=3), 1e-3)
-    dense = h2gpu.build(points[:1], Exponential())
-    for A, kind in ((rectangular, "svg"), (dense, "png"), (rectangular, "pdf")):
-        structure_plot.draw(A, tmp_path / f"picture.{kind}", format=kind)
-        assert (tmp_path / f"picture.{kind}").stat().st_size > 1000
-
-
-def test_sizes():
-    assert [memory.parse_size(text) for text in ("8G", "500 MB", "1.5GiB", "12", ".5k")] == [
-        8 * 10**9,
-        500 * 10**6,
-        3 * 2**29,
-        12,
-        500,
-    ]
-    for text in ("", "8X", "-1G", "G", "1e9", "inf", "0", "8Gi i"):
-        with pytest.raises(ValueError, match="expected a size such as"):
-            memory.parse_size(text)
-    assert [memory.readable(size) for size in (0, 999, 1000, 2**30, 1.6e16)] == [
-        "0 bytes",
-        "999 bytes",
-        "1 kB",
-        "1.07 GB",
-        "16,000 TB",
-    ]
-    assert memory.free_memory() > 0 and memory.peak_memory() > 10**6
