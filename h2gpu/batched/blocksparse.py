@@ -68,6 +68,14 @@ class BlockSparse:
         """The blocks of the given indices, each transposed where `transpose` says so, as a packed MatrixBatch."""
         return batched.gather(self.blocks, index, transpose)
 
+    def left_products(self, F, index, transpose, out):
+        """out_b = F_b A_index[b], or F_b A_index[b]ᵀ where `transpose` says so; no block is copied."""
+        transpose = np.broadcast_to(transpose, index.shape)
+        for flag in (False, True):
+            these = np.flatnonzero(transpose == flag)
+            batched.gemm(F[these], self.blocks[index[these]], transb=flag, out=out[these])
+        return out
+
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
         return batched.block_multiply(self, x, size, transpose)

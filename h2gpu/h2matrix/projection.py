@@ -21,7 +21,8 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     with phase("project", len(t)) as advance:
         for part in pieces(work.tolist(), STACK_ENTRIES[xp.__name__]):
             index = np.arange(part.start, min(part.stop, len(t)))
-            TS = batched.gemm(row_change[t[part]], couplings.select(index, False))
+            TS = MatrixBatch.empty(row_basis.ranks[t[part]], col_change.matrices.columns[s[part]], row_basis.dtype, xp)
+            couplings.left_products(row_change[t[part]], index, False, TS)
             batched.gemm(TS, col_change[s[part]], transb=True, out=projected[part])
             advance(len(index))
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)

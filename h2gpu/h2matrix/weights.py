@@ -93,8 +93,8 @@ def _stacks(basis, links, R, Z, t):
     place[order] = np.arange(len(order))
     heights = np.concatenate([R.rows[others], from_parent])[order]
     parts = MatrixBatch.empty(heights, ranks[t][owner[order]], R.dtype, R.xp)
-    S = links.couplings.select(links.block[span], links.transpose[span])
-    batched.gemm(R[others], S, out=parts[place[: len(others)]])
+    products = parts[place[: len(others)]]
+    links.couplings.left_products(R[others], links.block[span], links.transpose[span], products)
     if len(heirs):
         batched.gemm(Z[tree.parent[heirs]], basis.transfer[heirs], transb=True, out=parts[place[len(others) :]])
     return parts.stacked(counts + 1)
