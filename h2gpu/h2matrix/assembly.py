@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module
 from h2gpu.h2matrix.compression import compress
-from h2gpu.h2matrix.construction import deferred, embedded
+from h2gpu.h2matrix.construction import deferred, embedded_pair
 from h2gpu.h2matrix.planning import plan
 from h2gpu.progress import phase
 
@@ -64,8 +64,8 @@ def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=Non
     rows           how many rows are drawn, without replacement
     random_state   seed
     """
-    x = embedded(points, cov, "points")
-    y = x if col_points is None else embedded(col_points, cov, "col_points")
+    x, y = embedded_pair(points, col_points, cov)
+    y = x if y is None else y
     if B.shape != (len(x), len(y)):
         raise ValueError(f"sampled_error: expected a matrix of shape {(len(x), len(y))}, got {B.shape}")
     if not isinstance(rows, (int, np.integer)) or rows < 1:

@@ -36,9 +36,14 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
     return METHODS[method](A, rtol, STRATEGIES[svd])
 
 
+def least_rtol(dtype):
+    """The best accuracy that a precision can hold: 8 ε."""
+    return 8 * float(np.finfo(dtype).eps)
+
+
 def check_rtol(rtol, dtype):
     """ValueError unless rtol is a number that the precision can hold."""
-    least = 8 * np.finfo(dtype).eps
+    least = least_rtol(dtype)
     if not (isinstance(rtol, (int, float, np.number)) and least <= rtol < 1):
         raise ValueError(
             f"rtol: expected a number from {least:.2g} (what {np.dtype(dtype)} can hold) to below 1, got {rtol!r}"

@@ -65,6 +65,10 @@ class EvaluatedCouplings:
         blocks = _evaluate(self.function, self.row_grid, self.col_grid, self.row_starts, self.col_starts, t, s)
         return batched.gather(blocks, np.arange(len(t)), transpose) if transpose.any() else blocks
 
+    def left_products(self, F, index, transpose, out):
+        """out_b = F_b S_index[b], or F_b S_index[b]ᵀ where `transpose` says so, of blocks evaluated for it."""
+        return batched.gemm(F, self.select(index, transpose), out=out)
+
     def stored(self):
         """All blocks evaluated and kept."""
         blocks = self.select(np.arange(len(self)), False)
@@ -97,12 +101,7 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
 
 def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
     """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
-    x, y = embedded(points, cov, "points"), None if col_points is None else embedded(col_points, cov, "col_points")
-    if y is not None and (x.shape[1] != y.shape[1] or x.dtype != y.dtype):
-        raise ValueError(
-            f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
-            f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
-        )
+    x, y = embedded_pair(points, col_points, cov)
     with phase("cluster"):
         row_tree = ClusterTree.build(to_host(x), leaf_size, split)
         col_tree = row_tree if y is None else ClusterTree.build(to_host(y), leaf_size, split)
@@ -130,6 +129,17 @@ def from_trees(blocks, x, y, cov, order):
     with phase("nearfield"):
         nearfield = _nearfield(blocks, x, y, cov)
     return H2Matrix(row_basis, col_basis, couplings, nearfield)
+
+
+def embedded_pair(points, col_points, cov):
+    """Row and column points checked and embedded, and against each other; no column points stay None."""
+    x, y = embedded(points, cov, "points"), None if col_points is None else embedded(col_points, cov, "col_points")
+    if y is not None and (x.shape[1] != y.shape[1] or x.dtype != y.dtype):
+        raise ValueError(
+            f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
+            f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
+        )
+    return x, y
 
 
 def embedded(points, cov, name):

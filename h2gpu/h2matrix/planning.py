@@ -14,8 +14,8 @@ import numpy as np
 from h2gpu.batched.arrays import to_host
 from h2gpu.batched.threads import one_blas_thread
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
-from h2gpu.h2matrix.compression import check_rtol
-from h2gpu.h2matrix.construction import embedded
+from h2gpu.h2matrix.compression import check_rtol, least_rtol
+from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.h2matrix.estimation import Sampler
 from h2gpu.progress import phase
 
@@ -64,8 +64,8 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
 
     Raises ValueError when no order within reach attains rtol.
     """
-    x = to_host(embedded(points, cov, "points"))
-    y = None if col_points is None else to_host(embedded(col_points, cov, "col_points"))
+    x, y = embedded_pair(points, col_points, cov)
+    x, y = to_host(x), None if y is None else to_host(y)
     check_rtol(rtol, x.dtype)
     leaf_sizes, etas = LEAF_SIZES if leaf_size is None else (leaf_size,), ETAS if eta is None else (eta,)
     with phase("plan"), one_blas_thread():
@@ -95,7 +95,7 @@ class _Family:
     def __init__(self, rows, cols, x, y, cov, eta, rtol, split):
         self.rows, self.cols, self.symmetric, self.dim = rows, cols, rows is cols, x.shape[1]
         self.admissible, self.eta, self.rtol, self.split = Admissibility(eta), eta, rtol, split
-        self.itemsize = x.dtype.itemsize
+        self.dtype = x.dtype
         self.sampler = Sampler(BlockTree.build(rows, cols, self.admissible), x, y, cov.values)
         self.norm = np.sqrt(self.sampler.squared_norm())
         self._ranks = None
@@ -126,9 +126,10 @@ class _Family:
         bases = 3 * int((initial * initial[np.maximum(rows.parent, 0)]).sum()) * (1 if self.symmetric else 2)
         work = 4.0 * float((initial[blocks.far[0]] * initial[blocks.far[0]] * initial[blocks.far[0]]).sum())
         sizes = [
-            int(entries * self.itemsize) for entries in (near + before, near + after, 1.1 * (near + after) + bases)
+            int(entries * self.dtype.itemsize)
+            for entries in (near + before, near + after, 1.1 * (near + after) + bases)
         ]
-        rtol = self.rtol * COMPRESSION
+        rtol = max(self.rtol * COMPRESSION, least_rtol(self.dtype))
         return Plan(leaf_size, self.eta, order, self.split, rtol, error, *sizes), work
 
     def _initial(self, tree, order):
