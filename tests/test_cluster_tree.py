@@ -139,6 +139,18 @@ def test_a_constant_coordinate_changes_nothing(name, split):
     assert_same_tree(tree, ClusterTree.build(np.insert(points, 1, 7.0, axis=1), 8, split))
 
 
+@given(point_sets(), st.integers(1, 60), st.sampled_from(SPLITS))
+def test_a_tree_cut_to_larger_leaves_is_the_tree_built_with_them(points, leaf_size, split):
+    """Down to leaf_size points the splits are the same, whatever is beneath."""
+    cut = ClusterTree.build(points, min(leaf_size, 5), split).cut(leaf_size)
+    coarse = ClusterTree.build(points, leaf_size, split)
+    for a, b in zip(shape_of(cut)[1:], shape_of(coarse)[1:]):  # within a leaf the order of the points may differ
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(cut.boxes.lower, coarse.boxes.lower)
+    for t in coarse.leaves:
+        assert set(members(cut, t)) == set(members(coarse, t))
+
+
 def test_points_that_grow_geometrically_end_the_recursion():
     points = 2.0 ** np.arange(-500, 500)[:, None]
     tree = ClusterTree.build(points, 1, "mean")
