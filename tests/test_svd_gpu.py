@@ -102,14 +102,14 @@ def test_spectra(n, mode, dtype, rng):
         check_svd(latms(4, n // 2 + 1, n, mode, condition, rng, dtype), vectors=("both", "left"))
 
 
-@pytest.mark.parametrize("method", ["auto", "shared", "block-direct"])
+@pytest.mark.parametrize("method", ["auto", "shared", "block-gram", "block-direct"])
 def test_methods(method, rng):
     for n in (16, 33, 64):
         check_svd(rng.standard_normal((6, n, n)), method)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("method", ["auto", "block-direct"])
+@pytest.mark.parametrize("method", ["auto", "block-gram"])
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 32, 50, 64, 96])
 def test_degenerate(n, method, dtype, rng):
     """Zero, identity, zero and duplicate columns, exact rank deficiency, tiny and huge entries, in one batch."""
@@ -182,7 +182,7 @@ def test_ragged_subset(rng):
         check(A[b][None], U[b][None], s[b][None, :, 0], Vt[b][None])
 
 
-@pytest.mark.parametrize("method", ["auto", "shared", "block-direct"])
+@pytest.mark.parametrize("method", ["auto", "shared", "block-gram", "block-direct"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_bad_matrices_are_named_and_harm_no_neighbour(bad, method, rng):
     from h2gpu.batched.cuda_svd import decompose

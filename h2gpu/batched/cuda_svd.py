@@ -2,30 +2,36 @@
 
     W P = Q R,   R = L Q₂ᵀ,   L V_L = U_L Σ,   W = (Q U_L) Σ (P Q₂ V_L)ᵀ,   W = A or Aᵀ
 
-Matrices are grouped by size, every group is one launch (method "shared": everything in shared memory) or one launch for
-each round of block Jacobi ("block-direct": beyond shared memory); nothing is read back but the verdict at the end.
-Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
+Matrices are grouped by size; a group is one launch of kernels/batched/svd_register.cuh (a warp or less a matrix) or
+svd_shared.cuh (a thread block a matrix), or the rounds of h2gpu.batched.cuda_svd_blocks beyond shared memory. Nothing
+is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched import modules
+from h2gpu.batched import cuda_svd_blocks, tuning
+from h2gpu.batched.launch import launch, upload
+from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
+METHODS = ("register", "shared", "block-gram", "block-direct")
+REGISTER, SHARED, GRAM, DIRECT = range(4)
 VECTORS = {"none": 0, "left": 1, "both": 2}
+NOT_FINITE, NOT_CONVERGED = -1, -2  # of the kernels' info
+NAMED = 20  # matrices that an error message names at most
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
 WARP = 32
 DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances are compiled for these
 LARGEST_RANK = WARP * DOT_ROWS[-1]
-REGISTER_WORDS = 128  # of a lane's 255, for the columns it holds
-BLOCK_WORDS = 1 << 16  # registers of a multiprocessor
-OTHER_WORDS = 64  # registers a lane needs besides
+COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it holds, and for the rest
+LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
 REGISTER_WARPS = 2  # a block of method "register"
-STAGE_THREADS = 512  # of the kernels before and after the rounds of block Jacobi
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
+NULL = np.uint64(0)
 
 
 def svd(A, vectors, method):
@@ -46,23 +52,22 @@ def decompose(A, vectors, method):
     """
     m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
     k = np.minimum(m, n)
-    shapes = [(m, k), (k, np.int64(1)), (k, n)]
     wanted = {"both": (0, 1, 2), "left": (0, 1), "none": (1,)}[vectors]
+    shapes = (m, k), (k, np.ones_like(k)), (k, n)
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
-    for group in _groups(A, outputs, vectors == "both", method):
-        group.launch(A, outputs, info, VECTORS[vectors])
+    for group in _groups(A, outputs, vectors, method):
+        RUNS[group.method](group, info)
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
 
 def _verdict(info):
-    failed, stuck = np.flatnonzero(info == -1), np.flatnonzero(info == -2)
-    words = [
-        f"{what} in matrices {', '.join(map(str, which[:20]))}{' …' if len(which) > 20 else ''}"
-        for what, which in (("NaN or Inf", failed), ("no convergence", stuck))
-        if len(which)
-    ]
+    words = []
+    for code, what in ((NOT_FINITE, "NaN or Inf"), (NOT_CONVERGED, "no convergence")):
+        which = np.flatnonzero(info == code)
+        if len(which):
+            words.append(f"{what} in matrices {', '.join(map(str, which[:NAMED]))}{' …' if len(which) > NAMED else ''}")
     return "svd: " + "; ".join(words)
 
 
@@ -76,188 +81,149 @@ def _empty_like(A, rows, columns):
 class Group:
     """Matrices that one kernel instance decomposes.
 
-    table     (count, 7) int64 on the device: offsets of A, U, s, Vt, then rows, columns, index; None: all alike
-    rows, columns   of every matrix where table is None
+    batch           A, U, s, Vt: arrays or MatrixBatch; None where not wanted
+    table           (count, 7) int64 on the device: offsets of A, U, s, Vt, rows, columns, index; null: all alike
+    shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     """
 
+    batch: tuple
     table: object
     count: int
-    rows: int
-    columns: int
+    shape: tuple
     longer: int
     rank: int
-    both: bool
-    method: str
-
-    def launch(self, A, outputs, info, vectors):
-        batch = [M.buffer if isinstance(M, MatrixBatch) else M for M in (A, *outputs)]
-        batch = [np.intp(0) if M is None else M for M in batch]
-        RUNS[self.method](self, A.dtype, batch, info, vectors)
-
-    def part(self, first, stop):
-        """Where the matrices first … stop lie: the table's rows, or the offsets of uniform batches."""
-        return np.intp(0) if self.table is None else self.table[first:stop]
+    vectors: str
+    method: int
 
     @property
-    def sizes(self):
-        return np.int32(self.rows), np.int32(self.columns)
+    def dtype(self):
+        return self.batch[0].dtype
+
+    @property
+    def both(self):
+        return self.vectors == "both"
+
+    def arguments(self, info):
+        """Those that all kernels of one launch begin with."""
+        buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
+        return (*buffers, info, info[-1:], self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
-def _groups(A, outputs, both, method):
+def _groups(A, outputs, vectors, method):
     """The batch in groups of one kernel instance each; matrices without rows or columns are in none."""
-    itemsize = A.dtype.itemsize
     if not isinstance(A, MatrixBatch):
         m, n = A.shape[1:]
-        if len(A) and min(m, n):
-            chosen = _methods(np.array([max(m, n)]), np.array([min(m, n)]), both, method, itemsize)[0]
-            yield Group(None, len(A), m, n, max(m, n), min(m, n), both, METHODS[chosen])
-        return
+        longer, rank = max(m, n), min(m, n)
+        if not len(A) or not rank:
+            return
+        chosen = int(_methods(A.dtype, np.array([longer]), np.array([rank]), vectors, method)[0])
+        if chosen < GRAM:
+            yield Group((A, *outputs), NULL, len(A), (m, n), longer, rank, vectors, chosen)
+            return
+        A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     longer, rank = np.maximum(A.rows, A.columns), np.minimum(A.rows, A.columns)
     some = np.flatnonzero(rank)
     if not len(some):
         return
+    chosen, keys = _keys(A.dtype, A.rows[some], A.columns[some], vectors, method)
+    order = np.lexsort((-longer[some] * rank[some], *keys))
+    which, keys, chosen = some[order], keys[:, order], chosen[order]
     offsets = [np.zeros(len(A), np.int64) if M is None else M.offsets for M in (A, *outputs)]
-    table = np.stack([*offsets, A.rows, A.columns, np.arange(len(A))], axis=1)[some]
-    longer, rank = longer[some], rank[some]
-    chosen = _methods(longer, rank, both, method, itemsize)
-    keys = np.stack([chosen, *_instance_keys(chosen, longer, rank, both, itemsize)])
-    order = np.lexsort((-longer * rank, *keys))
-    on_device = cp.asarray(table[order])
-    firsts = np.flatnonzero(np.any(np.diff(keys[:, order], axis=1, prepend=-1), axis=0))
-    for first, stop in zip(firsts, [*firsts[1:], len(order)]):
-        which = order[first:stop]
-        yield Group(
-            on_device[first:stop],
-            int(stop - first),
-            0,
-            0,
-            int(longer[which].max()),
-            int(rank[which].max()),
-            both,
-            METHODS[chosen[order[first]]],
-        )
+    table = upload(np.stack([*offsets, A.rows, A.columns, np.arange(len(A))], axis=1)[which])[0].reshape(-1, 7)
+    firsts = np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1), axis=0))
+    for first, stop in zip(firsts, [*firsts[1:], len(which)]):
+        these = which[first:stop]
+        batch = tuple(None if M is None else M[these] for M in (A, *outputs))
+        sizes = int(longer[these].max()), int(rank[these].max())
+        yield Group(batch, table[first:stop], len(these), (0, 0), *sizes, vectors, int(chosen[first]))
 
 
-METHODS = ("register", "shared", "block-direct")
-REGISTER, SHARED, ROUNDS = range(3)
-
-
-def _methods(longer, rank, both, method, itemsize):
-    """Indices into METHODS for each size: the one asked for where it can be done, else the next."""
+def _methods(dtype, longer, rank, vectors, method):
+    """Indices into METHODS for each size: the one asked for where it can be done, else the next that can."""
     if (rank > LARGEST_RANK).any():
         raise ValueError(f"svd: expected min(m, n) ≤ {LARGEST_RANK} on the GPU, got {rank.max()}; use rsvd for more")
-    least = {"auto": REGISTER, "register": REGISTER, "shared": SHARED}.get(method, ROUNDS)
-    fits = _workspace_bytes(itemsize, longer, rank, both) <= _shared_limit()
-    return np.maximum(least, np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, ROUNDS)))
+    fits = _workspace_bytes(dtype, longer, rank, vectors == "both") <= _shared_limit()
+    possible = np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, GRAM))
+    if method != "auto":
+        return np.maximum(METHODS.index(method), possible)
+    preferred = [METHODS.index(tuning.row("svd", dtype, rank=int(k))["method"]) for k in np.arange(rank.max() + 1)]
+    return np.maximum(np.array(preferred)[rank], possible)
 
 
-def _instance_keys(chosen, longer, rank, both, itemsize):
-    """Two numbers a matrix: those that agree in them share a kernel instance and much the same shared memory."""
-    lanes = np.maximum(2, np.ceil(np.log2(rank))), np.maximum(3, np.ceil(np.log2(longer)))
-    footprint = np.log2(_workspace_bytes(itemsize, longer, rank, both)).astype(np.int64)
-    others = np.searchsorted(DOT_ROWS, -(-rank // WARP)), footprint
-    return [np.where(chosen == REGISTER, a, b).astype(np.int64) for a, b in zip(lanes, others)]
+def _keys(dtype, m, n, vectors, method):
+    """Methods, and (·, matrices) numbers: matrices that agree in them share an instance and much the same memory."""
+    longer, rank = np.maximum(m, n), np.minimum(m, n)
+    chosen = _methods(dtype, longer, rank, vectors, method)
+    powers = [np.ceil(np.log2(np.maximum(size, least))) for size, least in ((rank, 4), (longer, 8))]
+    footprint = np.floor(np.log2(_workspace_bytes(dtype, longer, rank, vectors == "both")))
+    instance = np.where(chosen == REGISTER, powers[0], np.searchsorted(DOT_ROWS, -(-rank // WARP)))
+    memory = np.where(chosen == REGISTER, powers[1], np.where(chosen == SHARED, footprint, m >= n))
+    return chosen, np.stack([chosen, instance, memory]).astype(np.int64)
 
 
 def _shared_limit():
     """Dynamic shared memory that a block may have, a little left for the static."""
-    return cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - (4 << 10)
+    return _device_shared(cp.cuda.runtime.getDevice()) - cuda_svd_blocks.SHARED_MARGIN
 
 
-def _workspace_bytes(itemsize, longer, rank, both):
+@cache
+def _device_shared(device):
+    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+
+
+def _workspace_bytes(dtype, longer, rank, both):
     """workspace_bytes of kernels/block/svd_stages.cuh."""
     leading = (np.maximum(longer, 2 * rank) if both else longer) | 1
-    return ((leading * rank + 5 * (rank + 32)) * itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16
-
-
-def _instance(group, dtype):
-    """Template arguments: register rows a lane for dot products, columns a block, and threads."""
-    words = dtype.itemsize // 4
-    dots = DOT_ROWS[int(np.searchsorted(DOT_ROWS, -(-group.rank // WARP)))]
-    rows = 2 * dots if group.both else dots
-    columns = next(c for c in (4, 2, 1) if 2 * c * rows * words <= REGISTER_WORDS or c == 1)
-    return dots, columns, 2 * columns * rows * words + OTHER_WORDS
-
-
-def _threads(warps, registers):
-    """As many threads as there is work for and as their registers allow."""
-    most = min(1024, BLOCK_WORDS // min(255, registers)) // WARP
-    return WARP * int(min(max(warps, 4), most))
+    return ((leading * rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16
 
 
 def _power_of_two(least, number):
     return max(least, 1 << (int(number) - 1).bit_length())
 
 
-def _run_register(group, dtype, batch, info, vectors):
+def _run_register(group, info):
     lanes, rows = _power_of_two(4, group.rank), _power_of_two(8, group.longer)
     matrices = REGISTER_WARPS * WARP // lanes
-    reals = lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes
-    shared = matrices * reals * dtype.itemsize
-    function = modules.kernel(
-        "batched/svd_register.cuh",
-        "svd_register",
-        dtype,
-        rows,
-        lanes,
-        group.both,
-        REGISTER_WARPS,
-        shared_bytes=shared,
-    )
-    numbers = [np.int32(x) for x in (vectors, SWEEPS, group.count, group.rank)]
-    arguments = (*batch, info, info[-1:], group.part(0, group.count), *group.sizes, *numbers)
-    function((-(-group.count // matrices),), (REGISTER_WARPS * WARP,), arguments, shared_mem=shared)
+    shared = matrices * (lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes) * group.dtype.itemsize
+    instance = group.dtype, rows, lanes, group.both, REGISTER_WARPS
+    function = kernel("batched/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
+    arguments = (*group.arguments(info), group.count, group.rank)
+    launch(function, -(-group.count // matrices), REGISTER_WARPS * WARP, arguments, shared)
 
 
-def _run_shared(group, dtype, batch, info, vectors):
-    dots, columns, registers = _instance(group, dtype)
-    threads = _threads(-(-WARP * dots // (2 * columns)), registers)
-    shared = int(_workspace_bytes(dtype.itemsize, group.longer, group.rank, group.both))
-    function = modules.kernel(
-        "batched/svd_shared.cuh", "svd_shared", dtype, dots, group.both, columns, threads, shared_bytes=shared
-    )
-    arguments = (*batch, info, info[-1:], group.part(0, group.count), *group.sizes, np.int32(vectors), np.int32(SWEEPS))
-    function((group.count,), (threads,), arguments, shared_mem=shared)
+def _column_shape(group):
+    """Rows of a lane that enter dot products, columns a warp turns against as many others, registers for them."""
+    dots = DOT_ROWS[int(np.searchsorted(DOT_ROWS, -(-group.rank // WARP)))]
+    words = 2 * dots * (2 if group.both else 1) * (group.dtype.itemsize // 4)  # for one column on either side
+    columns = next(c for c in (4, 2, 1) if c * words <= COLUMN_WORDS or c == 1)
+    return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
-def _run_rounds(group, dtype, batch, info, vectors):
-    dots, columns, registers = _instance(group, dtype)
-    column_bytes = (((2 if group.both else 1) * group.rank | 1) + 1) * dtype.itemsize
-    width = int(_shared_limit() // (2 * column_bytes) // columns * columns)
-    panels = 2 * -(-group.rank // (2 * width))
-    width = -(-group.rank // (panels * columns)) * columns
-    threads = _threads(width // columns, registers)
-    shared = 2 * width * column_bytes
-    stages = [
-        modules.kernel("batched/svd_rounds.cuh", name, dtype, group.both, STAGE_THREADS)
-        for name in ("svd_prepare", "svd_finish")
-    ]
-    step = modules.kernel(
-        "batched/svd_rounds.cuh", "svd_round", dtype, dots, group.both, columns, threads, shared_bytes=shared
-    )
-    stride = np.int64(_workspace_bytes(dtype.itemsize, group.longer, group.rank, group.both))
-    most = max(1, WORKSPACE_BYTES // int(stride))
+def _run_shared(group, info):
+    dots, columns, registers = _column_shape(group)
+    warps = WARP * dots // (2 * columns)
+    while warps * WARP * registers > BLOCK_WORDS:
+        warps //= 2
+    resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
+    shared = int(_workspace_bytes(group.dtype, group.longer, group.rank, group.both))
+    instance = group.dtype, dots, group.both, columns, warps, resident
+    function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
+    launch(function, group.count, warps * WARP, group.arguments(info), shared)
+
+
+def _run_blocks(group, info):
+    dots, columns, registers = _column_shape(group)
+    threads, limit = BLOCK_WORDS // registers // WARP * WARP, _shared_limit()
+    plans = [cuda_svd_blocks.direct_rounds(group.dtype, group.rank, group.both, dots, columns, threads, limit)]
+    if group.method == GRAM:
+        plans.insert(0, cuda_svd_blocks.gram_rounds(group.dtype, group.rank, group.both))
+    stride = int(_workspace_bytes(group.dtype, group.rank, group.rank, group.both))
+    most = max(1, WORKSPACE_BYTES // stride)
     for first in range(0, group.count, most):
-        count = min(most, group.count - first)
-        sizes = (group.part(first, first + count), *group.sizes)
-        workspaces, turned = cp.empty(count * int(stride), np.uint8), cp.zeros((SWEEPS, count), np.int32)
-        pieces = _uniform_pieces(group, batch, info, first)
-        stages[0]((count,), (STAGE_THREADS,), (*pieces, *sizes, np.int32(vectors), workspaces, stride))
-        for sweep in range(SWEEPS):
-            for turn in range(panels - 1):
-                numbers = [np.int32(x) for x in (count, panels // 2, width, sweep, turn)]
-                arguments = (*sizes, workspaces, stride, turned, *numbers)
-                step((count * (panels // 2),), (threads,), arguments, shared_mem=shared)
-        tail = (np.int32(vectors), workspaces, stride, turned, np.int32(SWEEPS))
-        stages[1]((count,), (STAGE_THREADS,), (*pieces, *sizes, *tail))
+        piece = slice(first, first + most)
+        A, *outputs = (None if M is None else M[piece] for M in group.batch)
+        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, info[-1:], group.vectors, stride, plans)
 
 
-def _uniform_pieces(group, batch, info, first):
-    """A, U, s, Vt and info of the matrices from `first` on; with a table, of the whole batch."""
-    if group.table is not None:
-        return (*batch, info, info[-1:])
-    return (*[M[first:] if isinstance(M, cp.ndarray) else M for M in batch], info[first:], info[-1:])
-
-
-RUNS = {"register": _run_register, "shared": _run_shared, "block-direct": _run_rounds}
+RUNS = (_run_register, _run_shared, _run_blocks, _run_blocks)

@@ -158,7 +158,7 @@ void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     Failure failure = !finite ? NOT_FINITE : own == sweeps ? NOT_CONVERGED : NO_FAILURE;
 
     int k = p.rank();
-    Real sigma = lane < k ? sqrt(dot(X, X)) : Real(-1);
+    Real square = dot(X, X), sigma = lane >= k ? Real(-1) : square > Floating<Real>::vanishing ? sqrt(square) : Real(0);
     int place = place_of<N>(sigma);
     Real nan = Floating<Real>::largest * Real(0) / Real(0);
     if (present && lane < k) p.s[place] = failure ? nan : PowerOfTwo(-exponent)(sigma);

@@ -1,28 +1,12 @@
-// U_b diag(s_b) Vt_b = A_b for matrices beyond shared memory: block Jacobi, method "block-direct".
-//
-//     svd_prepare     one block a matrix: A → L in a workspace in global memory
-//     svd_round       one block a pair (I, J) of panels of `width` columns: both come to shared memory, and their columns
-//                     are turned directly (block/jacobi_sweep.cuh); all pairs of a round, of all matrices, at once
-//     svd_finish      one block a matrix: singular values and vectors from the workspace
+// A round of block Jacobi on the columns themselves, method "block-direct"; before and after it the kernels of
+// batched/svd_blocks.cuh. One thread block a pair (I, J) of panels of `width` columns: both come to shared memory, and their
+// columns are turned directly (block/jacobi_sweep.cuh); all pairs of a round, of all matrices, at once.
 //
 // The host launches sweeps × rounds without reading anything back: from the sweep on that turned nothing, a matrix's blocks
-// return at once. Arguments as in batched/svd_shared.cuh, and
-//     workspaces   matrices × stride bytes     turned   sweeps × matrices, zero at first
+// return at once.   workspaces   matrices × stride bytes     turned   sweeps × matrices, zero at first
 #pragma once
 
-#include "block/svd_finish.cuh"
-
-template <typename Real, bool Both, int Threads>
-__global__ __launch_bounds__(Threads)
-void svd_prepare(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                 int vectors, char* workspaces, long long stride) {
-    Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
-    Vectors wanted = static_cast<Vectors>(vectors);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.longer(), p.rank(), Both);
-    if (prepare(p, w, wanted)) return;
-    fail(p, wanted, NOT_FINITE, info, worst);
-    if (threadIdx.x == 0) *w.rank = 0;
-}
+#include "block/svd_stages.cuh"
 
 // a panel's columns between the workspace and shared memory, `stack` rows of each half packed one behind the other
 template <bool In, typename Real>
@@ -45,7 +29,7 @@ void svd_round(const long long* table, int m, int n, char* workspaces, long long
     int b = blockIdx.x / pairs, i = blockIdx.x % pairs, panels = 2 * pairs;
     if (sweep > 0 && turned[static_cast<long long>(sweep - 1) * matrices + b] == 0) return;
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, b);
-    Workspace<Real> w = workspace<Real>(workspaces + b * stride, p.longer(), p.rank(), Both);
+    Workspace<Real> w = workspace<Real>(workspaces + b * stride, p.rank(), p.rank(), Both);
     int r = *w.rank, k = p.rank();
     int one = (round + i) % (panels - 1), other = i == 0 ? panels - 1 : (round + panels - 1 - i) % (panels - 1);
     int left = min(one, other) * width, right = max(one, other) * width;
@@ -65,19 +49,4 @@ void svd_round(const long long* table, int m, int n, char* workspaces, long long
     move_panel<false>(w, X, ld, left, min(width, columns), r, k, Both);
     if (second > 0) move_panel<false>(w, half, ld, right, second, r, k, Both);
     if (threadIdx.x == 0) turned[static_cast<long long>(sweep) * matrices + b] = 1;
-}
-
-template <typename Real, bool Both, int Threads>
-__global__ __launch_bounds__(Threads)
-void svd_finish(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
-    Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
-    if (info[p.index] == NOT_FINITE) return;
-    Vectors wanted = static_cast<Vectors>(vectors);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.longer(), p.rank(), Both);
-    int sweep = 0;
-    while (sweep < sweeps && turned[static_cast<long long>(sweep) * gridDim.x + blockIdx.x]) sweep++;
-    if (sweep == sweeps) return fail(p, wanted, NOT_CONVERGED, info, worst);
-    finish(p, w, wanted);
-    if (threadIdx.x == 0) info[p.index] = sweep + 1;
 }

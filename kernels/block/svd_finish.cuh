@@ -63,7 +63,8 @@ __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w
         Real sum = 0;
         if (j < r)
             for (int i = lane; i < r; i += WARP) sum = fma(x[i], x[i], sum);
-        Real sigma = sqrt(warp_sum(sum));
+        sum = warp_sum(sum);
+        Real sigma = sum > Floating<Real>::vanishing ? sqrt(sum) : Real(0);
         if (lane == 0) w.exact[j] = sigma;
         if (sigma > 0)
             for (int i = lane; i < r; i += WARP) x[i] /= sigma;

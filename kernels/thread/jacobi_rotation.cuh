@@ -16,6 +16,7 @@ template <> struct Floating<double> {
     static constexpr double huge_cotangent = 1e150;   // ζ² does not overflow below
     static constexpr double negligible = 1e-290;      // squared norms below this times the largest are zero: still far from
                                                       // the denormals, 1e-145 times the matrix
+    static constexpr double vanishing = 1e-290;       // squared norms of scaled columns below this are zero
     static constexpr int scaled_exponent = 0;         // entries are scaled to at most 2^this
 };
 
@@ -24,6 +25,7 @@ template <> struct Floating<float> {
     static constexpr float largest = 3.4028235e38f;
     static constexpr float huge_cotangent = 1e18f;
     static constexpr float negligible = 1e-42f;
+    static constexpr float vanishing = 1e-30f;
     static constexpr int scaled_exponent = 24;        // squares of entries 1e-21 times the largest are still normal numbers
 };
 
@@ -68,7 +70,8 @@ __device__ inline double exact_rsqrt(double x) {
 // γ / √(α β), the cosine between two columns; 0 where one of them is zero
 template <typename Real>
 __device__ Real cosine(Real alpha, Real beta, Real gamma) {
-    return alpha > 0 && beta > 0 ? fabs(gamma) * approximate_rsqrt(alpha) * approximate_rsqrt(beta) : Real(0);
+    constexpr Real LEAST = Floating<Real>::vanishing;
+    return alpha > LEAST && beta > LEAST ? fabs(gamma) * approximate_rsqrt(alpha) * approximate_rsqrt(beta) : Real(0);
 }
 
 template <typename Real>

@@ -1,0 +1,143 @@
+// What surrounds the rounds of block Jacobi for large matrices; one thread block a matrix. The host goes on from each to the
+// batched QR and products:
+//
+//     svd_scale     W' = 2^e W P, W = A or Aᵀ, columns sorted by norm
+//                   Q R = W' and Q₂ R₂ = Rᵀ by batched QR: the rows of R₂ are the columns of L, R = L Q₂ᵀ
+//     svd_enter     the workspace's columns ← the columns of L (of R₀ᵀ for left vectors of a wide A); V_L ← I
+//                   rounds: L V_L = U_L Σ
+//     svd_leave     s; U_L and V_L with columns in descending order
+//                   Q U_L and Q₂ V_L by batched products
+//     svd_unsort    rows of Q₂ V_L back in the caller's order
+//
+// LQ alone brings the columns near orthogonality: pivoting saves no sweep on top of it (measured), but sorted columns keep
+// the small singular values of column-scaled matrices accurate. Arguments as in batched/svd_shared.cuh, and
+//     places   matrices + 1: where each p × k or k × k matrix begins in a packed batch     workspaces   matrices × stride bytes
+#pragma once
+
+#include "block/svd_finish.cuh"
+
+// W(i, j) of the tall matrix
+template <typename Real>
+__device__ Real entry(const Problem<Real>& p, int i, int j) {
+    return p.A[p.tall() ? static_cast<long long>(i) * p.n + j : static_cast<long long>(j) * p.n + i];
+}
+
+// 2^e so that the largest entry is just below 2^scaled_exponent; false for NaN and Inf
+template <typename Real>
+__device__ bool find_scale(const Problem<Real>& p, const Workspace<Real>& w, int& exponent) {
+    double largest = 0;
+    bool finite = true;
+    for (long long i = threadIdx.x; i < static_cast<long long>(p.m) * p.n; i += blockDim.x) {
+        finite &= fabs(p.A[i]) <= Floating<Real>::largest;
+        largest = fmax(largest, fabs(widened(p.A[i])));
+    }
+    exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
+    if (threadIdx.x % WARP == 0) w.order[threadIdx.x / WARP] = exponent;
+    if (__syncthreads_or(!finite)) return false;
+    for (int i = 0; i < blockDim.x / WARP; i++) exponent = max(exponent, w.order[i]);
+    exponent = exponent == NO_EXPONENT ? 0 : Floating<Real>::scaled_exponent - exponent;
+    __syncthreads();
+    return true;
+}
+
+// squared norms of W's scaled columns: a thread a column where rows of A cross them, else a warp
+template <typename Real>
+__device__ void column_norms(const Problem<Real>& p, const Workspace<Real>& w, PowerOfTwo scale) {
+    int step = p.tall() ? 1 : WARP, lane = threadIdx.x % step;
+    for (int j = threadIdx.x / step; j < p.rank(); j += blockDim.x / step) {
+        Real sum = 0;
+        for (int i = lane; i < p.longer(); i += step) {
+            Real x = scale(entry(p, i, j));
+            sum = fma(x, x, sum);
+        }
+        if (step > 1) sum = warp_sum(sum);
+        if (lane == 0) w.norms[j] = sum;
+    }
+    __syncthreads();
+}
+
+template <typename Real, bool Both, int Threads>
+__global__ __launch_bounds__(Threads)
+void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, int* worst, const long long* table, int m, int n,
+               char* workspaces, long long stride) {
+    Problem<Real> p = problem<Real>(A, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
+    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    int k = p.rank(), lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, exponent;
+    bool finite = find_scale(p, w, exponent);
+    PowerOfTwo scale(finite ? exponent : 0);
+    if (finite) column_norms(p, w, scale);
+    for (int j = threadIdx.x; j < k; j += Threads) {
+        int place = 0;
+        if (finite)
+            for (int i = 0; i < k; i++) place += w.norms[i] > w.norms[j] || (w.norms[i] == w.norms[j] && i < j);
+        w.pivot[finite ? place : j] = j;
+    }
+    if (threadIdx.x == 0) {
+        *w.rank = finite ? k : 0, *w.exponent = exponent;
+        if (!finite) info[p.index] = NOT_FINITE, atomicMin(worst, NOT_FINITE);
+    }
+    __syncthreads();
+    Real* out = sorted + places[blockIdx.x];
+    for (int i = warp; i < p.longer(); i += Threads / WARP)
+        for (int c = lane; c < k; c += WARP)
+            out[static_cast<long long>(i) * k + c] = finite ? scale(entry(p, i, w.pivot[c])) : Real(0);
+}
+
+// triangles   k × k row-major, packed: row j becomes column j of the workspace
+template <typename Real, bool Both, int Threads>
+__global__ __launch_bounds__(Threads)
+void svd_enter(const Real* triangles, const long long* places, const long long* table, int m, int n, char* workspaces,
+               long long stride) {
+    Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
+    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    int k = p.rank();
+    const Real* R = triangles + places[blockIdx.x];
+    for (int j = threadIdx.x / WARP; j < k; j += Threads / WARP)
+        for (int i = threadIdx.x % WARP; i < k; i += WARP) {
+            w.W[static_cast<long long>(j) * w.ld + i] = R[static_cast<long long>(j) * k + i];
+            if (Both) w.W[static_cast<long long>(j) * w.ld + k + i] = i == j;
+        }
+}
+
+// left, right   k × k row-major, packed: U_L and V_L; left vectors of a wide A go to U at once
+template <typename Real, bool Both, int Threads>
+__global__ __launch_bounds__(Threads)
+void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
+               int m, int n, int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
+    Problem<Real> p = problem<Real>(nullptr, U, s, nullptr, table, m, n, blockIdx.x);
+    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    bool direct = vectors == LEFT_VECTORS && !p.tall(), finite = *w.rank > 0;
+    int k = p.rank(), sweep = 0;
+    Real *L = direct ? p.U : left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
+    while (sweep < sweeps && turned[static_cast<long long>(sweep) * gridDim.x + blockIdx.x]) sweep++;
+    if (finite && sweep < sweeps) {
+        singular_values(p, w);
+        if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, direct ? w.pivot : nullptr);
+        if (Both) write_vectors(w, w.W + k, k, k, V, k, 1, nullptr);
+        if (threadIdx.x == 0) info[p.index] = sweep + 1;
+        return;
+    }
+    Real nan = Floating<Real>::largest * Real(0) / Real(0);
+    for (long long i = threadIdx.x; i < static_cast<long long>(k) * k; i += Threads) {
+        if (i < k) p.s[i] = nan;
+        if (vectors != NO_VECTORS) L[i] = nan;
+        if (Both) V[i] = nan;
+    }
+    if (threadIdx.x == 0 && finite) info[p.index] = NOT_CONVERGED, atomicMin(worst, NOT_CONVERGED);
+}
+
+// products   k × k row-major, packed: (Q₂ V_L)ᵀ, whose columns are in sorted order; to Vt where A is tall, else to U
+template <typename Real, int Threads>
+__global__ __launch_bounds__(Threads)
+void svd_unsort(const Real* products, const long long* places, Real* U, Real* Vt, const long long* table, int m, int n,
+                char* workspaces, long long stride) {
+    Problem<Real> p = problem<Real>(nullptr, U, nullptr, Vt, table, m, n, blockIdx.x);
+    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), true);
+    int k = p.rank(), lane = threadIdx.x % WARP;
+    const Real* M = products + places[blockIdx.x];
+    for (int a = threadIdx.x / WARP; a < k; a += Threads / WARP)
+        for (int b = lane; b < k; b += WARP) {
+            if (p.tall()) p.Vt[static_cast<long long>(a) * p.n + w.pivot[b]] = M[static_cast<long long>(a) * k + b];
+            else p.U[static_cast<long long>(w.pivot[a]) * k + b] = M[static_cast<long long>(b) * k + a];
+        }
+}
