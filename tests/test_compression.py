@@ -279,6 +279,24 @@ def test_truncating_a_basis_itself_keeps_its_budget(decompose):
     assert Q.ranks.sum() < basis.ranks.sum()
 
 
+def test_what_a_decomposition_misses_is_spent_before_singular_values_are_discarded():
+    """Σ levels (residual + discarded²) ≤ budget"""
+    spent, rule = [], SharedBudget()
+
+    def missing_nine_tenths(M, allowed):
+        U, sigma, _ = FullSVD()(M, allowed)
+        spent.append(90 * allowed)  # `allowed` is a hundredth of the level's share
+        return U, sigma, 90 * allowed
+
+    def watched_rule(sigma, allowance):
+        ranks = rule(sigma, allowance)
+        spent.append(np.sum(sigma[np.arange(sigma.shape[1]) >= ranks[:, None]] ** 2))
+        return ranks
+
+    truncate(matrix().row_basis, None, 5.0, missing_nine_tenths, watched_rule)
+    assert 4.5 < sum(spent) <= 5.0
+
+
 # Bad arguments
 
 

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from reference import EPS, bases_of, dense_of, point_sets, points_of
 
 import h2gpu
+from h2gpu.batched import MatrixBatch
 from h2gpu.batched.arrays import to_host
+from h2gpu.clustering import ClusterTree
 from h2gpu.covariance import Exponential
-from h2gpu.h2matrix import orthogonalize, project
+from h2gpu.h2matrix import ClusterBasis, orthogonalize, project
 from h2gpu.h2matrix.orthogonalization import triangular_factors
 
 
@@ -62,6 +64,22 @@ def test_the_matrix_stays_the_same_in_orthogonal_bases(name, rectangular, xp):
     np.testing.assert_allclose(dense_of(B), before, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(dense_of(A), before)
     np.testing.assert_allclose(to_host(B @ xp.ones(A.shape[1])), before.sum(axis=1), rtol=1e-12)
+
+
+def test_bases_of_more_columns_than_points_lose_the_surplus():
+    """R_t has min(points, rank) rows at leaves, at most its children's above: QᵀQ = I, Q R = U still."""
+    tree, rng = ClusterTree.build(points_of("uniform", 40, 2), 3), np.random.default_rng(0)
+    ranks = rng.integers(0, 9, len(tree))
+    leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], float)
+    transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), float)
+    for batch in (leaf, transfer):
+        batch.buffer[...] = rng.standard_normal(batch.buffer.size)
+    basis = ClusterBasis(tree, ranks, leaf, transfer)
+    Q_basis, change = orthogonalize(basis)
+    for t, (U, Q) in enumerate(zip(bases_of(basis), bases_of(Q_basis))):
+        np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), rtol=0, atol=100 * EPS)
+        np.testing.assert_allclose(Q @ change.matrices[t], U, rtol=0, atol=500 * EPS * np.abs(U).max(initial=1))
+        assert Q.shape[1] <= min(U.shape)
 
 
 def test_float32_bases_are_orthonormal_to_float32():
