@@ -125,7 +125,7 @@ void svd_gram(const long long* table, int m, int n, char* workspaces, long long 
         J[column * LD + row] = row == column;
     }
     if (!__syncthreads_or(oblique)) return;
-    cholesky<TILE>(G, LD, diagonal);
+    cholesky<TILE, GEMM_THREADS / WARP>(G, LD, diagonal, slabs);
     Panel<Real> panel = {G, LD, TILE, Memory::SQUARE, TILE, norms};
     jacobi_sweep<2 * DOT_ROWS, DOT_ROWS, Columns>(panel, TILE / Columns, angles, tolerance, halves);
     multiply_panel(J, slabs, X, 0, r);

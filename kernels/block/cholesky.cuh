@@ -1,28 +1,54 @@
-// G = Rᵀ R in place, R upper triangular, for a symmetric positive semidefinite matrix in shared memory.
+// G = Rᵀ R, R upper triangular, for a symmetric positive semidefinite matrix in shared memory.
 //
-//     for k:   R_kk = √G_kk,   R_kj = G_kj / R_kk,   G_ij −= R_ki R_kj     k < i ≤ j
+//     for k:   v = G_·k,   R_k· = vᵀ / √v_k,   G ← G − v vᵀ / v_k
 //
-// A pivot that rounding has eaten up is replaced by √(N ε g_kk), g the diagonal of the given matrix: R then still shows which
-// columns are parallel. Zeros fill the part below the diagonal. Called by batched/svd_gram.cuh, by the whole block.
+// G waits in registers, columns cyclic over warps, rows over lanes; R takes its place row by row. Only column k passes between
+// warps, and one barrier a step is all. A pivot that rounding has eaten up is replaced by N ε g_kk, g the diagonal of the given
+// matrix: R then still shows which columns are parallel. Called by batched/svd_gram.cuh, by the whole block of Warps warps.
 #pragma once
 
 #include "thread/jacobi_rotation.cuh"
+#include "warp/reduce.cuh"
 
-// G         N × N, column-major of leading dimension ld
+// G         N × N, column-major of leading dimension ld; R afterwards, zeros below its diagonal
 // diagonal  N, the given diagonal
-template <int N, typename Real>
-__device__ void cholesky(Real* G, int ld, const Real* diagonal) {
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+// v         2 × N scratch in shared memory
+template <int N, int Warps, typename Real>
+__device__ void cholesky(Real* G, int ld, const Real* diagonal, Real* v) {
+    constexpr int ROWS = N / WARP, SLOTS = N / Warps;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    Real X[SLOTS][ROWS];
+#pragma unroll
+    for (int c = 0; c < SLOTS; c++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) X[c][r] = G[(warp + c * Warps) * ld + lane + r * WARP];
     for (int k = 0; k < N; k++) {
-        Real least = N * Floating<Real>::epsilon * diagonal[k], pivot = fmax(G[k * ld + k], least);
-        Real inverse = pivot > 0 ? 1 / sqrt(pivot) : Real(0);
-        for (int j = k + 1 + warp; j < N; j += warps) {
-            Real factor = G[j * ld + k] * inverse * inverse;
-            for (int i = k + 1 + lane; i <= j; i += WARP) G[j * ld + i] = fma(-factor, G[i * ld + k], G[j * ld + i]);
+        Real* column = v + k % 2 * N;
+#pragma unroll
+        for (int c = 0; c < SLOTS; c++) {
+            if (k != warp + c * Warps) continue;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) column[lane + r * WARP] = X[c][r];
         }
         __syncthreads();
-        for (int j = k + threadIdx.x; j < N; j += blockDim.x) G[j * ld + k] = j == k ? pivot * inverse : G[j * ld + k] * inverse;
-        for (int i = k + 1 + threadIdx.x; i < N; i += blockDim.x) G[k * ld + i] = 0;
+        const Real pivot = fmax(column[k], N * Floating<Real>::epsilon * diagonal[k]);
+        const Real inverse = pivot > 0 ? 1 / pivot : Real(0);
+        Real entry[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) entry[r] = column[lane + r * WARP];
+#pragma unroll
+        for (int c = 0; c < SLOTS; c++) {
+            const Real factor = column[warp + c * Warps] * inverse;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) X[c][r] = fma(-factor, entry[r], X[c][r]);
+        }
+        if (k % Warps != warp) continue;
+        const Real root = sqrt(pivot) * inverse;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int j = lane + r * WARP;
+            G[j * ld + k] = j < k ? Real(0) : j == k ? pivot * root : entry[r] * root;
+        }
     }
     __syncthreads();
 }

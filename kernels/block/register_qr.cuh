@@ -106,6 +106,32 @@ struct RegisterColumns {
         return sum_each<Slots>(sums);
     }
 
+    // column of slot `slot` from row `first` on, zeros above
+    __device__ __forceinline__ void send_column(int slot, int first, Real* target) const {
+#pragma unroll
+        for (int c = 0; c < Slots; c++) {
+            if (slot != c) continue;
+#pragma unroll
+            for (int r = 0; r < Rows; r++) target[lane() + r * WARP] = lane() + r * WARP >= first ? X[c][r] : Real(0);
+        }
+    }
+
+    // this lane's row number `row` of all columns
+    __device__ __forceinline__ void send_row(int row, Real* target) const {
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            if (r != row) continue;
+#pragma unroll
+            for (int c = 0; c < Slots; c++) target[c] = X[c][r];
+        }
+    }
+
+    __device__ __forceinline__ static void save(const Real (&u)[Rows], Real* U, int rows) {
+#pragma unroll
+        for (int r = 0; r < Rows; r++)
+            if (lane() + r * WARP < rows) U[lane() + r * WARP] = u[r];
+    }
+
     // U     reflector j from U[j·rows] on, in global memory, zeros above its row j; or null
     // tau   columns, in shared memory
     // Returns the rank, the same in every thread; rows from it on are not part of R.
@@ -130,18 +156,8 @@ struct RegisterColumns {
             }
             Real* shared = exchange.column[j % 2];
             bool mine = pivot % Warps == warp();
-            if (mine)
-#pragma unroll
-                for (int c = 0; c < Slots; c++)
-                    if (pivot / Warps == c)
-#pragma unroll
-                        for (int r = 0; r < Rows; r++) shared[lane() + r * WARP] = lane() + r * WARP >= j ? X[c][r] : Real(0);
-            if (lane() == j % WARP)
-#pragma unroll
-                for (int r = 0; r < Rows; r++)
-                    if (r == j / WARP)
-#pragma unroll
-                        for (int c = 0; c < Slots; c++) exchange.numbers[warp()][c] = X[c][r];
+            if (mine) send_column(pivot / Warps, j, shared);
+            if (lane() == j % WARP) send_row(j / WARP, exchange.numbers[warp()]);
             __syncthreads();
             Real u[Rows], square = 0, alpha = shared[j], row = exchange.numbers[warp()][slot];
 #pragma unroll
@@ -158,10 +174,7 @@ struct RegisterColumns {
             subtract(factor, u, exchange.numbers[warp()]);
             if (mine) {
                 if (lane() == 0) tau[j] = t;
-                if (U)
-#pragma unroll
-                    for (int r = 0; r < Rows; r++)
-                        if (lane() + r * WARP < rows) U[static_cast<long long>(j) * rows + lane() + r * WARP] = u[r];
+                if (U) save(u, U + static_cast<long long>(j) * rows, rows);
             }
             if (Pivoted) {
                 Real entry = fma(-factor, alpha - beta, row);
