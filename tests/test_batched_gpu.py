@@ -192,9 +192,9 @@ def test_norms_and_gather(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pairwise(dtype, monkeypatch):
-    from h2gpu.batched import cuda
+    from h2gpu.batched import cuda_pairwise
 
-    monkeypatch.setattr(cuda, "PAIRS_AT_ONCE", 10_000)
+    monkeypatch.setattr(cuda_pairwise, "PAIRS_AT_ONCE", 10_000)
     rng = np.random.default_rng(9)
     X = rng.random((1000, 3)).astype(dtype)
     ranges = (rng.integers(0, 900, 80), np.sort(rng.integers(0, 900, 80)), *rng.integers(0, 90, (2, 80)))

@@ -4,14 +4,16 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import tuning
-from h2gpu.batched.launch import launch, tile_owners, upload
+from h2gpu.batched.launch import launch, tile_count, tile_owners, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch, offsets_of
 
 THREADS = 128  # GEMM_THREADS of the kernel
-SLAB, PITCH, STAGES = 16, 20, 2  # of the kernel: inner indices a slab, row pitch and slabs in shared memory
+SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitch and slabs in shared memory
 EDGES = (16, 32, 48, 64, 80)  # tile edges
+EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
+SAMPLE = 4096  # sizes looked at to choose the tile
 COVERED = 0.9  # of the matrices fit the tile in one piece, where that is possible
 
 
@@ -19,7 +21,8 @@ def tile_edge(sizes):
     """The edge of the tiles along one dimension: the least that covers most matrices whole."""
     if not len(sizes):
         return EDGES[0]
-    size = int(np.partition(sizes, k := int(COVERED * (len(sizes) - 1)))[k])
+    some = sizes[:: 1 + len(sizes) // SAMPLE]
+    size = int(np.partition(some, k := int(COVERED * (len(some) - 1)))[k])
     if size > EDGES[-1]:  # as even pieces as possible
         size = -(-size // -(-size // FULL))
     return next(edge for edge in EDGES if size <= edge)
@@ -39,7 +42,8 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
         return _ragged(A, B, C, alpha, beta, transa, transb, out)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
-    if tuning.row("gemm", A.dtype, size=max(m, n, k))["vendor"]:
+    size = max(m, n, k)
+    if tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
         return _vendor(A, B, C, alpha, beta, transa, transb)
     out = cupy.empty((len(A), m, n), A.dtype)
     edges = tile_edge(np.array([m])), tile_edge(np.array([n]))
@@ -52,7 +56,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
 
 def _ragged(A, B, C, alpha, beta, transa, transb, out):
     edges = tile_edge(out.rows), tile_edge(out.columns)
-    counts = -(-out.rows // edges[0]) * -(-out.columns // edges[1])
+    counts = tile_count(out.rows, edges[0]) * tile_count(out.columns, edges[1])
     inner = A.rows if transa else A.columns
     batch, first = len(A), offsets_of(counts)
     starts = A.offsets, B.offsets, A.offsets if C is None else C.offsets, out.offsets

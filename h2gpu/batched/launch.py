@@ -27,6 +27,11 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
         function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
 
 
+def tile_count(sizes, edge):
+    """⌈sizes / edge⌉, without the division where no size exceeds the edge."""
+    return np.minimum(sizes, 1) if sizes.max(initial=0) <= edge else -(-sizes // edge)
+
+
 def tile_owners(counts, first):
     """Which matrix each of Σ counts tiles belongs to, as int32 on the device.
 

@@ -9,7 +9,7 @@
 constexpr int MAX_WIDTH = 128;  // columns of an item
 template <int Value>
 struct Number { static constexpr int value = Value; };
-constexpr int PRODUCT_WARPS = 4, SUM_WARPS = 4;
+constexpr int PRODUCT_WARPS = 4, SUM_WARPS = 4, RESIDENT = 4;  // warps of a block, blocks of a multiprocessor
 
 // Sums each of Count values over groups of Lanes lanes: afterwards a lane holds the sum of value `reduced_index`.
 // Halving the values while halving the lanes costs Count - 1 + log2(Lanes / Count) shuffles, not Count · log2(Lanes).
@@ -117,7 +117,7 @@ __device__ void item_products(const Real* P, int rows, int width, int pitch, con
 // table: 9 × items: first entry, rows, width, pitch, first row of x_j, first of x_rows, first part of P x_j,
 //        first part of Pᵀ x_i, rows to leave out of Pᵀ x_i (a diagonal block of a symmetric matrix)
 template <typename Real, bool Forward, bool Backward, int Sides>
-__global__ __launch_bounds__(PRODUCT_WARPS * WARP)
+__global__ __launch_bounds__(PRODUCT_WARPS * WARP, RESIDENT)
 void block_products(const Real* blocks, const Real* x, Real* parts, const int* x_rows, const long long* table,
                     long long items, int sides) {
     __shared__ Real scratch[Backward ? PRODUCT_WARPS * MAX_WIDTH * Sides : 1];

@@ -1,6 +1,6 @@
 // batched/gemm.cuh — out_b = α op(A_b) op(B_b) + β C_b for a uniform or a ragged batch; one block a tile of out.
 //
-// Slabs of SLAB inner indices pass through shared memory, two in flight; both operands lie there with the inner index
+// Slabs of SLAB inner indices pass through shared memory, STAGES - 1 in flight; both operands lie there with the inner index
 // contiguous and rows PITCH apart, which keeps the reads of warp/tile_product.cuh free of bank conflicts.
 // Entries outside the matrix are filled with zeros by the copy itself.
 #pragma once
@@ -8,7 +8,7 @@
 #include "warp/tile_product.cuh"
 
 constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
-constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 2;
+constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 3;
 constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
 
 // slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
@@ -61,18 +61,19 @@ void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long lon
         load_slab<TileColumns, TransB>(stage + TileRows * PITCH, B, column0, slab * SLAB, n, k);
     };
     const int count = (k + SLAB - 1) / SLAB;
-    if (count > 0) load(0);
-    copies_issued();
-    for (int slab = 0; slab < count; slab++) {
-        if (slab + 1 < count) load(slab + 1);
+    for (int slab = 0; slab < STAGES - 1; slab++) {
+        if (slab < count) load(slab);
         copies_issued();
-        copies_arrived<1>();
-        __syncthreads();
+    }
+    for (int slab = 0; slab < count; slab++) {
+        copies_arrived<STAGES - 2>();
+        __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
+        if (slab + STAGES - 1 < count) load(slab + STAGES - 1);
+        copies_issued();
         const Real* stage = slabs + slab % STAGES * STAGE;
         product.template add<SLAB, PITCH>(stage + warp_row * STRIP * PITCH,
                                           stage + (TileRows + warp_column * STRIP) * PITCH, ROW_STEP, COLUMN_STEP,
                                           k - slab * SLAB, row_strips, column_strips);
-        __syncthreads();
     }
     product.each(row0 + warp_row * STRIP, column0 + warp_column * STRIP, ROW_STEP, COLUMN_STEP,
                  [&](int i, int j, Real sum) {

@@ -55,8 +55,7 @@ struct HouseholderQR {
                 field = max(field, Range<Real>::exponent_field(x[q][i]));
             }
         largest = max(largest, team.max(field, scratch) - Range<Real>::BIAS);
-        const bool safe = largest >= Range<Real>::LOW && largest <= Range<Real>::HIGH;
-        const int limit = Range<Real>::BIAS - 1, wanted = safe ? 0 : max(-limit, min(largest, limit));
+        const int wanted = safe_shift<Real>(largest);
         if (wanted != shift)
             for (int q = 0; q < Columns; q++)
                 for (int j = 0, t = column(q); t < n && j < block.stacked && j <= t; j++)

@@ -67,6 +67,7 @@ struct TriangleChain {
         Real* slot = R + from * (2 * n - from - 1) / 2;  // slot[t] is R_jt
         Real u[Rows];
         send<First>(u, from);
+#pragma unroll 2  // so that u and next change places without moves
         for (int j = from; j < to; j++) {
             Real r[Columns], d[Columns], next[Rows], sigma2 = dot<Rows, 0>(u, u);
             const Real alpha = slot[j];
@@ -109,8 +110,7 @@ struct RunningScale {
     template <int Threads>
     __device__ Real follow(int field, Real* R, int entries) {
         largest = max(largest, field - Range<Real>::BIAS);
-        const bool safe = largest >= Range<Real>::LOW && largest <= Range<Real>::HIGH;
-        const int limit = Range<Real>::BIAS - 1, wanted = safe ? 0 : max(-limit, min(largest, limit));
+        const int wanted = safe_shift<Real>(largest);
         if (wanted != shift)
             for (int e = threadIdx.x; e < entries; e += Threads) R[e] = scalbn(R[e], shift - wanted);
         shift = wanted;

@@ -25,3 +25,12 @@ struct Range<float> {
 // 2^e for an exponent that a normal number can have.
 template <typename Real>
 __device__ Real power_of_two(int e) { return scalbn(Real(1), e); }
+
+// The shift s such that 2^-s A is safe to compute with, from the exponent of A's largest entry: 0 where A is so already,
+// and where it holds an infinity or NaN, which scaling must not hide.
+template <typename Real>
+__device__ int safe_shift(int largest) {
+    const int limit = Range<Real>::BIAS - 1;
+    if ((largest >= Range<Real>::LOW && largest <= Range<Real>::HIGH) || largest > Range<Real>::BIAS) return 0;
+    return max(-limit, min(largest, limit));
+}
