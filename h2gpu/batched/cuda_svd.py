@@ -20,7 +20,6 @@ from h2gpu.batched.ragged import MatrixBatch
 
 METHODS = ("register", "shared", "block-gram", "block-direct")
 REGISTER, SHARED, GRAM, DIRECT = range(4)
-VECTORS = {"none": 0, "left": 1, "both": 2}
 NOT_FINITE, NOT_CONVERGED = -1, -2  # of the kernels' info
 NAMED = 20  # matrices that an error message names at most
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
@@ -107,7 +106,7 @@ class Group:
     def arguments(self, info):
         """Those that all kernels of one launch begin with."""
         buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
-        return (*buffers, info, info[-1:], self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
+        return (*buffers, info, info[-1:], self.table, *self.shape, cuda_svd_blocks.VECTORS[self.vectors], SWEEPS)
 
 
 def _groups(A, outputs, vectors, method):
@@ -147,8 +146,13 @@ def _methods(dtype, longer, rank, vectors, method):
     possible = np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, GRAM))
     if method != "auto":
         return np.maximum(METHODS.index(method), possible)
-    preferred = [METHODS.index(tuning.row("svd", dtype, rank=int(k))["method"]) for k in np.arange(rank.max() + 1)]
-    return np.maximum(np.array(preferred)[rank], possible)
+    return np.maximum(_preferred(cp.cuda.runtime.getDevice(), dtype)[rank], possible)
+
+
+@cache
+def _preferred(device, dtype):
+    """The method that the tuning table of the current device names for each rank."""
+    return np.array([METHODS.index(tuning.row("svd", dtype, rank=k)["method"]) for k in range(LARGEST_RANK + 1)])
 
 
 def _keys(dtype, m, n, vectors, method):
@@ -223,7 +227,7 @@ def _run_blocks(group, info):
     for first in range(0, group.count, most):
         piece = slice(first, first + most)
         A, *outputs = (None if M is None else M[piece] for M in group.batch)
-        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, info[-1:], group.vectors, stride, plans)
+        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, group.vectors, stride, plans)
 
 
 RUNS = (_run_register, _run_shared, _run_blocks, _run_blocks)

@@ -7,6 +7,7 @@ The panels of a pair are turned orthogonal by their Gram matrix ("block-gram") o
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import cupy as cp
 import numpy as np
@@ -22,6 +23,8 @@ GRAM_WIDTH, GRAM_COLUMNS, GRAM_THREADS = 32, 8, 128  # columns of a panel and of
 GRAM_DEPTH, GRAM_PITCH, GRAM_ROWS = 32, 36, 64  # of the kernel: rows of a slab, pitch of its columns, rows of a tile
 GRAM_SWEEPS, DIRECT_SWEEPS = 16, 16  # what the first do not finish is handed to the second
 SHARED_MARGIN = 4 << 10  # bytes of shared memory left to the compiler
+PARTS = 2  # of a batch, on a stream each
+VECTORS = {"none": 0, "left": 1, "both": 2}  # the kernels' enum
 NULL = np.uint64(0)
 
 
@@ -36,12 +39,18 @@ class Rounds:
     shared: int
     sweeps: int
 
-    def run(self, arguments, count, first):
-        pairs = self.panels // 2
+    def run(self, parts, first):
+        """All rounds of all sweeps, the parts by turns, each on its own stream."""
         for sweep in range(first, first + self.sweeps):
             for turn in range(self.panels - 1):
-                numbers = (count, pairs, *self.numbers, sweep, turn)
-                launch(self.function, count * pairs, self.threads, (*arguments, *numbers), self.shared)
+                for part in parts:
+                    with part.stream:
+                        self.launch(part, sweep, turn)
+
+    def launch(self, part, sweep, turn):
+        pairs = self.panels // 2
+        numbers = part.count, pairs, *self.numbers, sweep, turn
+        launch(self.function, part.count * pairs, self.threads, (*part.sizes, part.turned, *numbers), self.shared)
 
 
 def gram_rounds(dtype, rank, both):
@@ -80,59 +89,88 @@ def transposed(A):
     return gather(A, np.arange(len(A)), np.ones(len(A), bool), MatrixBatch.empty(A.columns, A.rows, A.dtype, cp))
 
 
-def decompose(A, outputs, table, info, worst, vectors, stride, plans):
+@cache
+def streams(device):
+    """PARTS streams of the current device."""
+    return [cp.cuda.Stream(non_blocking=True) for _ in range(PARTS)]
+
+
+def decompose(A, outputs, table, info, vectors, stride, plans):
     """U, s, Vt of matrices that are all tall (rows ≥ columns) or all wide, into outputs.
 
     A         MatrixBatch
     outputs   MatrixBatch each of U, s, Vt, or None
     table     (count, 7) int64 on the device, as the kernels want it
-    info      of the whole batch; worst: its last entry
+    info      of the whole batch, its last entry the worst
     stride    bytes of a workspace
     plans     Rounds one after the other
+
+    The batch goes in parts on streams of their own: the end of a round of one, when few blocks are left, overlaps the
+    other's (256²: 800 blocks on 264 places are 4 waves alone).
     """
-    dtype, tall = A.dtype, bool(A.rows[0] >= A.columns[0])
-    both, left = vectors == "both", vectors == "left"
-    direct = left and not tall
-    p, k = np.maximum(A.rows, A.columns), np.minimum(A.rows, A.columns)
-    count = len(A)
-    workspaces = cp.empty(count * stride, np.uint8)
-    sizes = (table, 0, 0, workspaces, np.int64(stride))
-
-    def stage(name, *arguments, instance=(dtype, both, STAGE_THREADS)):
-        function = kernel("batched/svd_blocks.cuh", name, *instance)
-        launch(function, count, STAGE_THREADS, arguments)
-
-    W, places = packed(p, k, dtype)
-    stage("svd_scale", A.buffer, W.buffer, places, info, worst, *sizes)
-    square, places = packed(k, k, dtype)
-    Q, R = (None, qr(W, "r")) if direct or vectors == "none" else qr(W, "reduced")
-    Q2 = None
-    if both:
-        Q2, R = qr(transposed(R), "reduced")
-    elif not direct:
-        R = qr(transposed(R), "r")
-    stage("svd_enter", R.buffer, places, *sizes)
-
-    sweeps = sum(plan.sweeps for plan in plans)
-    turned = cp.zeros((sweeps, count), np.int32)
+    caller, parts = cp.cuda.get_current_stream(), []
+    ready = caller.record()
+    step = -(-len(A) // PARTS)
+    for first, stream in zip(range(0, len(A), step), streams(cp.cuda.runtime.getDevice())):
+        piece = slice(first, first + step)
+        stream.wait_event(ready)
+        with stream:
+            batch = [None if M is None else M[piece] for M in (A, *outputs)]
+            parts.append(Part(stream, batch, table[piece], info, vectors, stride, sum(plan.sweeps for plan in plans)))
+            parts[-1].enter()
     first = 0
     for plan in plans:
-        plan.run((*sizes, turned), count, first)
+        plan.run(parts, first)
         first += plan.sweeps
+    for part in parts:
+        with part.stream:
+            part.leave()
+        caller.wait_event(part.stream.record())
 
-    U, s, Vt = outputs
-    right = MatrixBatch.empty(k, k, dtype, cp) if both else square
-    code = {"none": 0, "left": 1, "both": 2}[vectors]
-    where = [NULL if M is None else M.buffer for M in (U, s)]
-    tail = (*sizes[:3], code, *sizes[3:], turned, sweeps)
-    stage("svd_leave", *where, square.buffer, right.buffer, places, info, worst, *tail)
-    if direct or vectors == "none":
-        return
-    if tall:
-        gemm(Q, square, None, 1, 0, False, False, U)
-    else:
-        gemm(square, Q, None, 1, 0, True, True, Vt)
-    if both:
-        products = gemm(right, Q2, None, 1, 0, True, True, None)
-        buffers = products.buffer, places, U.buffer, Vt.buffer
-        stage("svd_unsort", *buffers, *sizes, instance=(dtype, STAGE_THREADS))
+
+class Part:
+    """Matrices on their way through the stages, on one stream: what they need between the first stages and the last."""
+
+    def __init__(self, stream, batch, table, info, vectors, stride, sweeps):
+        self.stream, self.info, self.vectors = stream, info, vectors
+        self.A, self.outputs, self.count = batch[0], batch[1:], len(batch[0])
+        self.dtype, self.both = self.A.dtype, vectors == "both"
+        self.tall = bool(self.A.rows[0] >= self.A.columns[0])
+        self.direct = vectors == "left" and not self.tall  # A = P R₀ᵀ Q₀ᵀ: the vectors of R₀ᵀ, and no Q
+        self.sizes = (table, 0, 0, cp.empty(self.count * stride, np.uint8), np.int64(stride))
+        self.turned, self.sweeps = cp.zeros((sweeps, self.count), np.int32), sweeps
+
+    def stage(self, name, *arguments, both=True):
+        instance = (self.dtype, self.both, STAGE_THREADS) if both else (self.dtype, STAGE_THREADS)
+        launch(kernel("batched/svd_blocks.cuh", name, *instance), self.count, STAGE_THREADS, arguments)
+
+    def enter(self):
+        """W' = Q R and Rᵀ = Q₂ R₂; the rows of R₂ (of R) become the workspaces' columns."""
+        p, k = np.maximum(self.A.rows, self.A.columns), np.minimum(self.A.rows, self.A.columns)
+        W, places = packed(p, k, self.dtype)
+        self.stage("svd_scale", self.A.buffer, W.buffer, places, self.info, self.info[-1:], *self.sizes)
+        self.square, self.places = packed(k, k, self.dtype)
+        self.Q, R = (None, qr(W, "r")) if self.direct or self.vectors == "none" else qr(W, "reduced")
+        if self.both:
+            self.Q2, R = qr(transposed(R), "reduced")
+        elif not self.direct:
+            R = qr(transposed(R), "r")
+        self.stage("svd_enter", R.buffer, self.places, *self.sizes)
+
+    def leave(self):
+        """Singular values and vectors from the workspaces; U = Q U_L, V = P Q₂ V_L."""
+        U, s, Vt = self.outputs
+        right = MatrixBatch.empty(self.square.rows, self.square.columns, self.dtype, cp) if self.both else self.square
+        where = [NULL if M is None else M.buffer for M in (U, s)]
+        tail = (*self.sizes[:3], VECTORS[self.vectors], *self.sizes[3:], self.turned, self.sweeps)
+        results = (*where, self.square.buffer, right.buffer, self.places, self.info, self.info[-1:])
+        self.stage("svd_leave", *results, *tail)
+        if self.Q is None:
+            return
+        if self.tall:
+            gemm(self.Q, self.square, None, 1, 0, False, False, U)
+        else:
+            gemm(self.square, self.Q, None, 1, 0, True, True, Vt)
+        if self.both:
+            products = gemm(right, self.Q2, None, 1, 0, True, True, None)
+            self.stage("svd_unsort", products.buffer, self.places, U.buffer, Vt.buffer, *self.sizes, both=False)

@@ -38,6 +38,7 @@ __device__ int largest_column(const Reflectors<Real>& F, int j, Real& norm) {
         int index = __shfl_xor_sync(EVERY_LANE, best, distance);
         if (other > norm || (other == norm && index < best)) norm = other, best = index;
     }
+    __syncwarp();                                          // all have read the norms
     return best;
 }
 
@@ -110,6 +111,7 @@ __device__ Real square_below(const Reflectors<Real>& F, int l, int first) {
 template <typename Real>
 __device__ void downdate(const Reflectors<Real>& F, int l, int j) {
     Real r = F.W[static_cast<long long>(l) * F.ld + j], norm = F.norms[l] - r * r, exact = F.exact[l];
+    __syncwarp();                                          // all have read them
     if (norm > exact * sqrt(Floating<Real>::epsilon)) {
         if (threadIdx.x % WARP == 0) F.norms[l] = norm;
     } else {

@@ -83,6 +83,7 @@ struct RegisterColumns {
 
     // numbers of all slots, each written by its lanes, to all lanes: X −= numbers[c] u
     __device__ __forceinline__ void subtract(Real own, const Real (&u)[Rows], Real* numbers) {
+        __syncwarp();
         if (lane() % SHARE == 0) numbers[lane() / SHARE] = own;
         __syncwarp();
 #pragma unroll

@@ -46,6 +46,7 @@ __device__ bool jacobi_step(Real (&X)[2 * Columns][Rows], Real* left_norms, Real
     Real alpha = *norm_i, beta = *norm_j;
     bool turn = cosine(alpha, beta, gamma) > tolerance;
     if (!__any_sync(EVERY_LANE, turn)) return false;
+    __syncwarp();                                          // all have read the norms
     if (lane % SHARE == 0) {
         Rotation<Real> rotation = {1, 0, 0};
         if (turn) rotation = jacobi_rotation(alpha, beta, gamma);
