@@ -3,8 +3,8 @@
     python -m apps.bench_svd [--sizes 16,32,64] [--dtype float64] [--methods auto] [--peers]
 
 One line a size: milliseconds of the left vectors of a decaying spectrum (geometric to 1e-7) and of a flat one (random
-matrices), sweeps, the fraction of the bound, the peer in the same run. Times are medians of CUDA events, inputs resident;
-up to 128 the launches are replayed as a graph of INNER calls, which leaves the interpreter's time out.
+matrices), sweeps, the fraction of the bound, the peer in the same run. Times are medians of CUDA events, inputs
+resident; up to 128 the launches are replayed as a graph of INNER calls, which leaves the interpreter's time out.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def median_ms(work, cp, repeats=REPEATS):
 
 
 def replayed_ms(work, cp):
-    """Median time of work() within a graph of INNER calls; for work of few launches that copies nothing from the host."""
+    """Median time of work() within a graph of INNER calls; for work that copies nothing from the host."""
     stream = cp.cuda.Stream(non_blocking=True)
     with stream:
         work()
