@@ -153,33 +153,6 @@ def test_a_tree_cut_to_larger_leaves_is_the_tree_built_with_them(points, leaf_si
         assert set(members(cut, t)) == set(members(coarse, t))
 
 
-@pytest.mark.parametrize("shape", [(9, 9), (27, 5), (7, 7, 7)])
-def test_mean_splits_of_a_grid_keep_the_middle_line_left_whatever_its_rounding(shape):
-    """A point at the mean goes left, also when the last bits of its coordinates say otherwise."""
-    points = np.indices(shape).reshape(len(shape), -1).T / 7.3
-    tree = ClusterTree.build(points, 4, "mean")
-    assert tree.sizes[1] * max(shape) == (max(shape) // 2 + 1) * len(points)
-    noise = np.random.default_rng(2).integers(-4, 5, points.shape) * np.finfo(float).eps
-    middle = np.abs(points[:, 0] - points[:, 0].mean()) < 0.01
-    noisy = ClusterTree.build(points + noise * middle[:, None] * np.eye(1, len(shape)), 4, "mean")
-    assert noisy.sizes[1] == tree.sizes[1]
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_duplicates_and_zeros_of_either_sign_stay_in_the_order_given(split):
-    """In a leaf, points are sorted by their first coordinate, equals by index."""
-    points = np.random.default_rng(0).choice([-1.0, -0.0, 0.0, 1.0], (300, 2))
-    tree = ClusterTree.build(points, 5, split)
-    for t in tree.leaves:
-        own = members(tree, t)
-        np.testing.assert_array_equal(own, own[np.lexsort((own, points[own, 0]))])
-
-
-def test_the_permutation_stays_on_the_host_for_numpy():
-    tree = ClusterTree.build(points_of("uniform", 50, 2), 8)
-    assert tree.permutation.dtype == np.int64 and tree.permutation_on(np) is tree.permutation
-
-
 def test_points_that_grow_geometrically_end_the_recursion():
     points = 2.0 ** np.arange(-500, 500)[:, None]
     tree = ClusterTree.build(points, 1, "mean")

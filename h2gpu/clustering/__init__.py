@@ -1,6 +1,7 @@
-"""Points → trees: KD-tree of clusters, admissibility of cluster pairs, tree of matrix blocks. On the host.
+"""Points → trees: KD-tree of clusters, admissibility of cluster pairs, tree of matrix blocks.
 
-Only geometry is known here: nothing of covariances or matrices.
+Clusters grow where the points are, on the CPU or the GPU; trees are on the host. Only geometry is known here: nothing
+of covariances or matrices.
 """
 
 from h2gpu.clustering.admissibility import Admissibility

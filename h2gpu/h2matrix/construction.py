@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import BlockSparse
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.arrays import array_module
 from h2gpu.batched.ragged import ranges
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
@@ -103,8 +103,8 @@ def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, sp
     """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
     x, y = embedded_pair(points, col_points, cov)
     with phase("cluster"):
-        row_tree = ClusterTree.build(to_host(x), leaf_size, split)
-        col_tree = row_tree if y is None else ClusterTree.build(to_host(y), leaf_size, split)
+        row_tree = ClusterTree.build(x, leaf_size, split)
+        col_tree = row_tree if y is None else ClusterTree.build(y, leaf_size, split)
         blocks = BlockTree.build(row_tree, col_tree, Admissibility(eta))
     return from_trees(blocks, x, x if y is None else y, cov, order)
 
@@ -116,12 +116,12 @@ def from_trees(blocks, x, y, cov, order):
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
     xp = array_module(x)
     with phase("basis"):
-        x = x[xp.asarray(row_tree.permutation)]
+        x = x[row_tree.permutation_on(xp)]
         row_basis, row_grid = interpolation_basis(row_tree, blocks.far if blocks.symmetric else blocks.far[0], x, order)
         if blocks.symmetric:
             col_basis, col_grid, y = row_basis, row_grid, x
         else:
-            y = y[xp.asarray(col_tree.permutation)]
+            y = y[col_tree.permutation_on(xp)]
             col_basis, col_grid = interpolation_basis(col_tree, blocks.far[1], y, order)
     couplings = EvaluatedCouplings(
         cov.values, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric

@@ -163,8 +163,8 @@ class H2Matrix:
         y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
         for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
             part = slice(first, first + VECTORS_AT_A_TIME)
-            z = vectors[:, part].astype(self.dtype, copy=False)[xp.asarray(cols.tree.permutation)]
-            y[xp.asarray(rows.tree.permutation), part] = self._in_tree_order(rows, cols, z, transpose)
+            z = vectors[:, part].astype(self.dtype, copy=False)[cols.tree.permutation_on(xp)]
+            y[rows.tree.permutation_on(xp), part] = self._in_tree_order(rows, cols, z, transpose)
         return y.reshape(rows.tree.n, *x.shape[1:])
 
     def _in_tree_order(self, rows, cols, x, transpose):
