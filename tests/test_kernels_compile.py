@@ -13,6 +13,7 @@ import nvrtc
 import pytest
 
 from h2gpu.batched import modules
+from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
@@ -45,6 +46,8 @@ def instances():
         yield "batched/frobenius_norms.cuh", modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"]), 0
         yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
+        for name in pairwise_instances(dtype, basics["THREADS"], basics["STEPS"]):
+            yield "batched/pairwise.cuh", name, 0
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
@@ -58,6 +61,21 @@ def instances():
     for row in rows("qr_tall"):
         knobs = (int(row[key]) for key in ("register_rows", "register_columns", "lanes", "warps", "resident"))
         yield "batched/triangle_chain.cuh", modules.expression("triangle_chain", row["dtype"], *knobs), 0
+
+
+def pairwise_instances(dtype, *knobs):
+    """Every kind of covariance in every dimension, and compositions of them."""
+    for dim in (1, 2, 3):
+        radial = Exponential(), Matern(), Matern(smoothness=2.5), Gaussian()
+        stretched = Matern(length_scale=tuple(range(1, dim + 1)), smoothness=4.5)
+        for cov in (*radial, stretched, Exponential() * Constant() + Matern(smoothness=3.5)):
+            yield modules.expression("pairwise", dtype, *knobs)[:-1] + f", {spelled(cov, dim, dtype)}>"
+    yield modules.expression("pairwise", dtype, *knobs)[:-1] + f", {spelled(on_sphere(Exponential()), 3, dtype)}>"
+
+
+def spelled(cov, dim, dtype):
+    """The C++ type of a covariance."""
+    return cov.pair_function.on_device(dim, dtype).type
 
 
 def rows(routine):

@@ -91,7 +91,7 @@ def _chain_plan(device, dtype, n, batch):
     row = tuning.row("qr_tall", dtype, columns=n, matrices=batch)
     rows, columns, lanes, warps = (row[key] for key in ("register_rows", "register_columns", "lanes", "warps"))
     exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
-    size = (exchange + n * (n + 1) // 2 + lanes * columns) * dtype.itemsize
+    size = (exchange + n * (n + 1) // 2) * dtype.itemsize
     instance = dtype, rows, columns, lanes, warps, row["resident"]
     return kernel("batched/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
 

@@ -73,7 +73,7 @@ struct TriangleChain {
             const Real alpha = slot[j];
 #pragma unroll
             for (int q = First; q < Columns; q++) {
-                r[q] = slot[column(q)];  // finished columns and those beyond n read other rows or the padding
+                r[q] = column(q) > j && column(q) < n ? slot[column(q)] : Real(0);
                 d[q] = dot<Rows, 0>(u, x[q]);
             }
             sum_rows<First>(sigma2, d, exchange + j % 2 * Warps * EXCHANGE);
@@ -120,7 +120,7 @@ struct RunningScale {
 
 // A: rows × columns each, rows >= columns   R: columns × columns each
 // table: 5 × batch (ragged; else null): first entries of A_b, (unused), R_b, rows, columns   m, n: the shape otherwise
-// shared memory: 2 × Warps × EXCHANGE if Warps > 1, then the triangle and Lanes · Columns entries of padding
+// shared memory: 2 × Warps × EXCHANGE if Warps > 1, then the triangle
 template <typename Real, int Rows, int Columns, int Lanes, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident / Warps)
 void triangle_chain(const Real* A, Real* R, const long long* table, long long batch, int m, int n) {
@@ -136,7 +136,7 @@ void triangle_chain(const Real* A, Real* R, const long long* table, long long ba
     }
     Real *exchange = reinterpret_cast<Real*>(memory), *triangle = exchange + (Warps > 1 ? 2 * Warps * chain.EXCHANGE : 0);
     const int entries = n * (n + 1) / 2;
-    for (int e = threadIdx.x; e < entries + Lanes * Columns; e += Warps * WARP) triangle[e] = 0;
+    for (int e = threadIdx.x; e < entries; e += Warps * WARP) triangle[e] = 0;
     RunningScale<Real> scale;
     for (int first = chain.group * Rows; first - chain.group * Rows < m; first += chain.HEIGHT) {
         int field = 0;
