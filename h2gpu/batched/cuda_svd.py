@@ -146,13 +146,14 @@ def _methods(dtype, longer, rank, vectors, method):
     possible = np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, GRAM))
     if method != "auto":
         return np.maximum(METHODS.index(method), possible)
-    return np.maximum(_preferred(cp.cuda.runtime.getDevice(), dtype)[rank], possible)
+    return np.maximum(_tuned(cp.cuda.runtime.getDevice(), dtype)[0][rank], possible)
 
 
 @cache
-def _preferred(device, dtype):
-    """The method that the tuning table of the current device names for each rank."""
-    return np.array([METHODS.index(tuning.row("svd", dtype, rank=k)["method"]) for k in range(LARGEST_RANK + 1)])
+def _tuned(device, dtype):
+    """For each rank what the tuning table of the current device says: (2, ranks) methods and columns of a block."""
+    rows = [tuning.row("svd", dtype, rank=k) for k in range(LARGEST_RANK + 1)]
+    return np.array([[METHODS.index(row["method"]) for row in rows], [row["columns"] for row in rows]])
 
 
 def _keys(dtype, m, n, vectors, method):
@@ -200,7 +201,8 @@ def _column_shape(group):
     """Rows of a lane that enter dot products, columns a warp turns against as many others, registers for them."""
     dots = DOT_ROWS[int(np.searchsorted(DOT_ROWS, -(-group.rank // WARP)))]
     words = 2 * dots * (2 if group.both else 1) * (group.dtype.itemsize // 4)  # for one column on either side
-    columns = next(c for c in (4, 2, 1) if c * words <= COLUMN_WORDS or c == 1)
+    tuned = _tuned(cp.cuda.runtime.getDevice(), group.dtype)[1][group.rank]
+    columns = next(c for c in (8, 4, 2, 1) if c <= tuned and (c * words <= COLUMN_WORDS or c == 1))
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
