@@ -259,7 +259,7 @@ def test_cupys_linear_operators_take_it_too(xp):
 
     A = symmetric_matrix(xp, order=6)
     b = vectors(A, 0)
-    x, info = cg(aslinearoperator(A), b, tol=1e-10, maxiter=2000)
+    x, info = cg(aslinearoperator(A), b, rtol=1e-10, maxiter=2000)
     assert info == 0
     close(A @ x, to_host(b), 1e-8)
 
