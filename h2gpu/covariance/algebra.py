@@ -16,6 +16,7 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.checks import as_points, checked, float_type
+from h2gpu.covariance.device import PairFunction, composed, constant
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
 CHUNK = 24_000  # entries at a time on the CPU: temporaries of 188 KiB stay in cache, and malloc reuses them
@@ -79,6 +80,20 @@ class Covariance:
     def evaluate(self, x, y, out):
         """Write f(x − y) into `out`."""
         raise NotImplementedError
+
+    @property
+    def pair_function(self):
+        """`values` in a form that `batched.pairwise` evaluates by one kernel on the GPU, where there is one."""
+        return PairFunction(self)
+
+    @property
+    def coordinates(self):
+        """Number of coordinates an embedded point must have, or None when any number will do."""
+        return self.dimension if self.embedding in (None, PLANE) else self.embedding.coordinates
+
+    def on_device(self, space, dtype):
+        """f of the distance `space` as a DeviceFunction (see `device`), or None where no kernel knows it."""
+        return None
 
     def at_distance(self, r):
         """f at distances r ≥ 0 (any shape), without nugget. Raises ValueError when f depends on the direction."""
@@ -155,6 +170,9 @@ class Nugget(Covariance):
     def of_distances(self, r):
         r[...] = 0
 
+    def on_device(self, space, dtype):
+        return constant(0.0, space)
+
     def scaled(self, factor):
         return Nugget(checked("factor", factor) * self.variance)
 
@@ -208,6 +226,9 @@ class Composed(Covariance):
 
         self._reduce(part_of, r)
 
+    def on_device(self, space, dtype):
+        return composed(type(self).__name__, [term.on_device(space, dtype) for term in self._evaluated])
+
     def _reduce(self, compute, out):
         """Combine the terms in `out`, computing each by compute(term, part)."""
         first, *others = self.terms
@@ -228,6 +249,11 @@ class Sum(Composed):
     @property
     def nugget(self):
         return math.fsum(term.nugget for term in self.terms)
+
+    @property
+    def _evaluated(self):
+        """The terms that a kernel adds: nuggets are zero between two observations."""
+        return [term for term in self.terms if not isinstance(term, Nugget)] or self.terms
 
     @staticmethod
     def combine(total, part):
@@ -254,6 +280,10 @@ class Product(Composed):
             g, b = term.variance_at_zero, term.nugget
             f, a = f * g, a * g + b * f + a * b
         return a
+
+    @property
+    def _evaluated(self):
+        return self.terms
 
     @staticmethod
     def combine(total, part):

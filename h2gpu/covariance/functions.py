@@ -13,6 +13,7 @@ import numpy as np
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.algebra import Covariance, Product
 from h2gpu.covariance.checks import checked
+from h2gpu.covariance.device import constant, gaussian, matern, stretched
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,28 @@ class Radial(Covariance):
     def isotropic(self):
         return self.dimension in (None, 1)
 
+    @property
+    def stretches(self):
+        """Factors of the squares of the coordinate differences, the first 1; None for ordinary distances."""
+        return self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
+
     def evaluate(self, x, y, out):
-        stretches = self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
-        squared_distances(x, y, out, stretches)
+        squared_distances(x, y, out, self.stretches)
         self.of_squares(out)
 
     def of_squares(self, s):
         """Overwrite squared distances, in units of the first coordinate's, with the covariance."""
         array_module(s).sqrt(s, out=s)
         self.of_distances(s)
+
+    def on_device(self, space, dtype):
+        if self.isotropic:
+            return self.of_device_distance(space, dtype)
+        return self.of_device_distance(stretched(self.stretches), dtype)
+
+    def of_device_distance(self, distance, dtype):
+        """The DeviceFunction of a distance in units of the first coordinate's; None where no kernel knows it."""
+        return None
 
 
 class Exponential(Radial):
@@ -73,6 +87,9 @@ class Exponential(Radial):
         array_module(r).exp(r, out=r)
         r *= self.variance
 
+    def of_device_distance(self, distance, dtype):
+        return matern([self.variance], 1 / self.first_length_scale, distance, dtype)
+
 
 class Gaussian(Radial):
     """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget."""
@@ -85,6 +102,9 @@ class Gaussian(Radial):
         s *= -0.5 / self.first_length_scale**2
         array_module(s).exp(s, out=s)
         s *= self.variance
+
+    def of_device_distance(self, distance, dtype):
+        return gaussian(self.variance, 0.5 / self.first_length_scale**2, distance, dtype)
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,9 @@ class Constant(Covariance):
 
     def of_distances(self, r):
         r[...] = self.variance
+
+    def on_device(self, space, dtype):
+        return constant(self.variance, space)
 
     def scaled(self, factor):
         return Constant(checked("factor", factor) * self.variance)

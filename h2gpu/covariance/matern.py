@@ -21,6 +21,7 @@ from scipy import special
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance import matern_table
 from h2gpu.covariance.checks import checked
+from h2gpu.covariance.device import matern
 from h2gpu.covariance.functions import Radial
 
 HIGHEST_CLOSED_FORM = 4.5
@@ -59,10 +60,17 @@ class Matern(Radial):
         correlation(r, self.smoothness)
         r *= self.variance
 
+    def of_device_distance(self, distance, dtype):
+        if not has_closed_form(self.smoothness):
+            return None
+        decay = math.sqrt(2 * self.smoothness) / self.first_length_scale
+        ascending = reversed(closed_form_coefficients(self.smoothness))
+        return matern([self.variance * c * decay**i for i, c in enumerate(ascending)], decay, distance, dtype)
+
 
 def correlation(z, smoothness):
     """Overwrite an array z ≥ 0 with ρ(z)."""
-    if smoothness <= HIGHEST_CLOSED_FORM and (smoothness - 0.5).is_integer():
+    if has_closed_form(smoothness):
         closed_form(z, smoothness)
     elif smoothness >= DEBYE_SMOOTHNESS:
         z[...] = debye(z, smoothness)
@@ -70,15 +78,24 @@ def correlation(z, smoothness):
         z[...] = near_zero(z, smoothness, bessel if array_module(z) is np else matern_table.correlation)
 
 
+def has_closed_form(smoothness):
+    """Whether ν is ½, 3/2, … and small enough that the polynomial is short."""
+    return smoothness <= HIGHEST_CLOSED_FORM and (smoothness - 0.5).is_integer()
+
+
+def closed_form_coefficients(smoothness):
+    """p!/(2p)! (p+i)!/(i! (p−i)!) 2^(p−i), the factors of z^p, …, 1 for p = ν − ½."""
+    p, f = round(smoothness - 0.5), math.factorial
+    return [f(p) * f(p + i) * 2 ** (p - i) / (f(2 * p) * f(i) * f(p - i)) for i in range(p + 1)]
+
+
 def closed_form(z, smoothness):
     """Overwrite z by exp(−z) p!/(2p)! Σ_i (p+i)!/(i! (p−i)!) (2z)^(p−i), p = ν − ½ (equation 4.16)."""
     xp = array_module(z)
-    p = round(smoothness - 0.5)
     xp.minimum(z, 800.0, out=z)  # exp(−800) = 0, and no power of it overflows
     decay = xp.negative(z)
     xp.exp(decay, out=decay)
-    f = math.factorial
-    coefficients = [f(p) * f(p + i) * 2 ** (p - i) / (f(2 * p) * f(i) * f(p - i)) for i in range(p + 1)]
+    coefficients = closed_form_coefficients(smoothness)
     polynomial = xp.full_like(z, coefficients[0])
     for c in coefficients[1:]:
         polynomial *= z

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.algebra import PLANE, Covariance
 from h2gpu.covariance.checks import checked
+from h2gpu.covariance.device import great_circle
 from h2gpu.covariance.functions import squared_distances
 
 DISTANCES = ("great-circle", "chordal")
@@ -23,6 +24,7 @@ class Sphere:
     """The embedding of lon/lat degrees (n, 2) into ℝ³ (n, 3), in the unit of the radius."""
 
     radius: float
+    coordinates = 3
 
     def embed(self, lonlat):
         xp = array_module(lonlat)
@@ -75,6 +77,10 @@ class OnSphere(Covariance):
             xp.arcsin(out, out=out)
             out *= 2 * self.radius
         self.covariance.of_distances(out)
+
+    def on_device(self, space, dtype):
+        distance = great_circle(self.radius) if self.distance == "great-circle" else space
+        return self.covariance.on_device(distance, dtype)
 
     def scaled(self, factor):
         return OnSphere(self.covariance.scaled(factor), self.radius, self.distance)

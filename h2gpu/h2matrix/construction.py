@@ -124,7 +124,7 @@ def from_trees(blocks, x, y, cov, order):
             y = y[col_tree.permutation_on(xp)]
             col_basis, col_grid = interpolation_basis(col_tree, blocks.far[1], y, order)
     couplings = EvaluatedCouplings(
-        cov.values, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric
+        cov.pair_function, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric
     )
     with phase("nearfield"):
         nearfield = _nearfield(blocks, x, y, cov)
@@ -160,7 +160,7 @@ def _nearfield(blocks, x, y, cov):
     """Dense blocks between leaf clusters; x, y in tree order."""
     (t, s), rows, cols = blocks.near, blocks.row_tree, blocks.col_tree
     x_starts, y_starts = rows.start, cols.start
-    D = batched.pairwise(cov.values, x, y, x_starts[t], y_starts[s], rows.sizes[t], cols.sizes[s])
+    D = batched.pairwise(cov.pair_function, x, y, x_starts[t], y_starts[s], rows.sizes[t], cols.sizes[s])
     if blocks.symmetric and cov.nugget:
         own = D[t == s]
         entries = np.repeat(own.offsets, own.rows) + ranges(np.zeros_like(own.rows), own.rows) * (

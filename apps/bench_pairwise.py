@@ -1,0 +1,91 @@
+"""How fast does one kernel evaluate covariances between all pairs of points of many blocks, and how far from the bound?
+
+    python -m h2gpu.apps.bench_pairwise [--edges 64,81,49,125] [--output benchmarks/pairwise.csv]
+
+One line a covariance, dimension and precision. The bound is the larger of writing the entries (at the rate of a memset,
+measured in the same run) and the operations of the FP64 pipe. Medians of CUDA events around the launch; `host` is what
+preparing it takes besides, `arrays` the time of the same by array operations, `entry` all of them per entry.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.apps import tables
+from h2gpu.apps.bench_svd import median_ms
+from h2gpu.batched import MatrixBatch
+from h2gpu.covariance import Exponential, Gaussian, Matern
+
+FP64_OPERATIONS = 34e12 / 2  # a second; a fused multiply-add is one
+ROOT, DECAY = 5, 15  # operations of kernels/thread/decay.cuh
+ENTRIES = 1 << 28
+POINTS = 1 << 20
+COVARIANCES = {
+    "exponential": (Exponential(1.0, 0.1), ROOT + DECAY + 1),
+    "Matérn 3/2": (Matern(1.0, 0.1, 1.5), ROOT + DECAY + 2),
+    "Matérn 5/2": (Matern(1.0, 0.1, 2.5), ROOT + DECAY + 3),
+    "Gaussian": (Gaussian(1.0, 0.1), DECAY + 1),
+}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--edges", default="64,81,49,125", help="rows and columns of the blocks, the first for all rows"
+    )
+    parser.add_argument("--output", help="CSV file to write")
+    options = parser.parse_args(arguments)
+    first, *others = map(int, options.edges.split(","))
+    rows = [
+        measure(name, dim, dtype, first)
+        for name in COVARIANCES
+        for dim in (1, 2, 3)
+        for dtype in (np.float64, np.float32)
+    ]
+    rows += [measure("exponential", 2, dtype, edge) for edge in others for dtype in (np.float64, np.float32)]
+    print(tables.text(rows))
+    if options.output:
+        tables.write(options.output, rows, tables.device_name("cuda"))
+
+
+def measure(name, dim, dtype, edge):
+    """One row of the table: blocks of edge × edge entries at random places, ENTRIES in all."""
+    import cupy
+
+    from h2gpu.batched import cuda_pairwise
+    from h2gpu.batched.launch import launch
+
+    cov, operations = COVARIANCES[name]
+    rng, count = np.random.default_rng(0), ENTRIES // edge**2
+    X = cupy.asarray(rng.random((POINTS, dim)).astype(dtype))
+    blocks = rng.integers(0, POINTS - edge, count), rng.integers(0, POINTS - edge, count), edge, edge
+    out = MatrixBatch.empty(np.full(count, edge), edge, dtype, cupy)
+    fill = median_ms(lambda: out.buffer.data.memset_async(1, out.nbytes), cupy)
+    function = cov.pair_function.on_device(dim, X.dtype)
+    cuda_pairwise.prepared(function, X, X, *blocks[:2], out)
+    begin = time.perf_counter()
+    ready = cuda_pairwise.prepared(function, X, X, *blocks[:2], out)
+    host = 1e3 * (time.perf_counter() - begin)
+    kernel = median_ms(lambda: launch(*ready), cupy)
+    arrays = median_ms(lambda: batched.pairwise(cov.values, X, X, *blocks, out=out), cupy, 1)
+    pipe = 1e3 * out.buffer.size * (2 * dim + operations) / FP64_OPERATIONS if dtype == np.float64 else 0.0
+    return {
+        "covariance": name,
+        "dim": dim,
+        "dtype": np.dtype(dtype).name,
+        "edge": edge,
+        "kernel ms": kernel,
+        "fill ms": fill,
+        "pipe ms": pipe,
+        "of bound": max(fill, pipe) / kernel,
+        "TB/s": out.nbytes / kernel / 1e9,
+        "host ms": host,
+        "arrays ms": arrays,
+        "ns an entry": 1e6 * kernel / out.buffer.size,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Covariances as kernels know them: a type of kernels/thread/covariance.cuh and its numbers.
+
+    2 exp(−r/l) in the plane   →   Matern<0, Isotropic<2>>,  (1 / (l log 2), largest r², 2)
+
+Every covariance answers `on_device(space, dtype)`, `space` being the distance between points it is a function of.
+None means that no kernel knows it: it is then evaluated by array operations.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+LONGEST_DECAY = {"float64": 1020, "float32": 125}  # of kernels/thread/decay.cuh
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """C++ type and numbers, in the order in which the type reads them: its own, then those of what it is made of."""
+
+    type: str
+    parameters: tuple = ()
+
+    def of(self, *others):
+        """The template of this name with others as its last arguments, and all their numbers after its own."""
+        separator = ", " if "<" in self.type else "<"
+        arguments = ", ".join(other.type for other in others)
+        numbers = sum((other.parameters for other in others), self.parameters)
+        return DeviceFunction(f"{self.type.removesuffix('>')}{separator}{arguments}>", numbers)
+
+
+@dataclass(frozen=True)
+class PairFunction:
+    """The values of a covariance between embedded points, as a function that `batched.pairwise` takes.
+
+    Called with broadcast arrays x (..., d), y (..., d) it is `covariance.values`; a kernel asks `on_device`.
+    """
+
+    covariance: object
+
+    def __call__(self, x, y):
+        return self.covariance.values(x, y)
+
+    def on_device(self, dim, dtype):
+        """The DeviceFunction for points of dim coordinates, its parameters an array of dtype; None without kernel."""
+        if self.covariance.coordinates not in (None, dim):
+            return None
+        function = self.covariance.on_device(isotropic(dim), np.dtype(dtype))
+        return function and DeviceFunction(function.type, np.array(function.parameters, dtype))
+
+
+def isotropic(dim):
+    """‖x − y‖."""
+    return DeviceFunction(f"Isotropic<{dim}>")
+
+
+def stretched(stretches):
+    """(Σ stretch_k (x_k − y_k)²)^½, the first stretch 1."""
+    return DeviceFunction(f"Stretched<{len(stretches)}>", tuple(stretches[1:]))
+
+
+def great_circle(radius):
+    """2R asin(‖x − y‖ / 2R)."""
+    return DeviceFunction("GreatCircle", (2 * radius, 0.5 / radius))
+
+
+def matern(coefficients, decay, space, dtype):
+    """Σ_i coefficients[i] r^i · exp(−decay r)."""
+    rate = decay / math.log(2)
+    largest = _largest_square(lambda: (LONGEST_DECAY[dtype.name] / rate) ** 2, dtype)
+    numbers = rate, largest, *coefficients
+    own = DeviceFunction(f"Matern<{len(coefficients) - 1}>", numbers)
+    return own.of(space) if _representable(numbers, dtype) else None
+
+
+def gaussian(variance, decay, space, dtype):
+    """variance · exp(−decay r²)."""
+    rate = decay / math.log(2)
+    numbers = rate, _largest_square(lambda: LONGEST_DECAY[dtype.name] / rate, dtype), variance
+    return DeviceFunction("Gaussian", numbers).of(space) if _representable(numbers, dtype) else None
+
+
+def constant(variance, space):
+    """variance, everywhere."""
+    return DeviceFunction("Constant<" + space.type + ">", (variance,))
+
+
+def composed(name, functions):
+    """Sum or Product of any number of functions; None where one of them is."""
+    first, *others = functions
+    for other in others:
+        if first is None or other is None:
+            return None
+        first = DeviceFunction(name).of(first, other)
+    return first
+
+
+def _largest_square(compute, dtype):
+    """The r² beyond which the value is taken as it is there, so that nothing overflows."""
+    most = float(np.finfo(dtype).max)
+    try:
+        return min(compute(), most)
+    except (OverflowError, ZeroDivisionError):
+        return most
+
+
+def _representable(numbers, dtype):
+    """Whether all numbers are normal in this precision, and r² at the least normal number has decayed by nothing."""
+    limits = np.finfo(dtype)
+    least = (LONGEST_DECAY[dtype.name] / float(limits.eps)) ** 2 * float(limits.tiny)
+    return numbers[1] >= least and all(float(limits.tiny) <= number <= float(limits.max) for number in numbers)
