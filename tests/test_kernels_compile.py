@@ -46,7 +46,7 @@ def instances():
         yield "batched/frobenius_norms.cuh", modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"]), 0
         yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
-        for name in pairwise_instances(dtype, basics["THREADS"]):
+        for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
             yield "batched/pairwise.cuh", name, 0
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
@@ -63,19 +63,19 @@ def instances():
         yield "batched/triangle_chain.cuh", modules.expression("triangle_chain", row["dtype"], *knobs), 0
 
 
-def pairwise_instances(dtype, threads):
+def pairwise_instances(dtype, *knobs):
     """Every kind of covariance in every dimension, and compositions of them."""
     for dim in (1, 2, 3):
         radial = Exponential(), Matern(), Matern(smoothness=2.5), Gaussian()
         stretched = Matern(length_scale=tuple(range(1, dim + 1)), smoothness=4.5)
         for cov in (*radial, stretched, Exponential() * Constant() + Matern(smoothness=3.5)):
-            yield pairwise_instance(cov, dim, dtype, threads)
-    yield pairwise_instance(on_sphere(Exponential()), 3, dtype, threads)
+            yield pairwise_instance(cov, dim, dtype, *knobs)
+    yield pairwise_instance(on_sphere(Exponential()), 3, dtype, *knobs)
 
 
-def pairwise_instance(cov, dim, dtype, threads):
+def pairwise_instance(cov, dim, dtype, threads, rows):
     function = cov.pair_function.on_device(dim, dtype)
-    return f"pairwise<{modules.NAMES[np.dtype(dtype)]}, {threads}, {function.type}>"
+    return f"pairwise<{modules.NAMES[np.dtype(dtype)]}, {threads}, {rows}, {function.type}>"
 
 
 def rows(routine):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LONGEST_DECAY = {"float64": 1020, "float32": 125}  # of kernels/thread/decay.cuh
+LONGEST_DECAY = {"float64": 1020, "float32": 125}  # log2 of the least value, as kernels/thread/decay.cuh allows
 
 
 @dataclass(frozen=True)

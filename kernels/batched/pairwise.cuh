@@ -1,5 +1,5 @@
 // batched/pairwise.cuh — out_b[i, j] = f(X[x_start_b + i], Y[y_start_b + j]), b = 0, 1, …; one block a tile of at most
-// Threads × Threads entries.
+// Rows × Threads entries.
 //
 // As many threads as make whole rows take part: each stays in one column, whose point it keeps in registers, and steps
 // over the rows, whose points all threads read from shared memory. So the threads write consecutive entries at every
@@ -17,18 +17,18 @@ __device__ inline int quotient(int k, int n) { return static_cast<int>(__fdivide
 // X, Y: points × dimension   out: buffer of all matrices   offsets: batch (first entry of each)
 // shapes: batch (first point in X, first in Y, rows, columns)
 // first: batch + 1 (tiles before each)   owner: tiles; both null where each matrix is one tile
-template <typename Real, int Threads, typename Function>
+template <typename Real, int Threads, int Rows, typename Function>
 __global__ __launch_bounds__(Threads)
 void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const long long* offsets,
               const long long* first, const int* owner, Parameters<Real, Function::parameters> parameters) {
     constexpr int DIM = Function::dimension;
-    __shared__ Real points[Threads * DIM];
+    __shared__ Real points[Rows * DIM];
     const int b = owner ? owner[blockIdx.x] : blockIdx.x;
     const int4 shape = shapes[b];
     const long long pitch = shape.w;
     int i0 = 0, j0 = 0, rows = shape.z, columns = shape.w;
     if (owner) {                                            // tiles of even heights and widths
-        const int across = (columns + Threads - 1) / Threads, down = (rows + Threads - 1) / Threads;
+        const int across = (columns + Threads - 1) / Threads, down = (rows + Rows - 1) / Rows;
         const int t = static_cast<int>(blockIdx.x - first[b]), height = (rows + down - 1) / down;
         const int width = (columns + across - 1) / across;
         i0 = t / across * height;
