@@ -1,8 +1,8 @@
 """How long and how much memory from points to the compressed covariance matrix?
 
 The problem of Boukaram et al., section 8.3: 2-D exponential covariance of length 0.1 on a perturbed grid, rtol 1e-7;
-with the paper's parameters, with a coarser tree, and with the parameters that the one accuracy knob chooses. Every row
-is a process of its own, so that its peak memory is its own.
+with the paper's parameters, with a coarser tree, and with the parameters that the one accuracy knob chooses. On the CPU
+every row is a process of its own, so that its peak memory is its own; on a GPU the memory pool tells.
 
     python -m h2gpu.apps.bench_compress [--device cpu|cuda] [--largest 17] [--rtol 1e-7] [--output benchmarks/…csv]
 """
@@ -46,7 +46,8 @@ def main(arguments=None):
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):
         for name in PARAMETERS:
-            rows.append(_in_own_process(log2n, name, options))
+            work = _in_own_process if options.device == "cpu" else _in_this_process
+            rows.append(work(log2n, name, options))
             print(tables.text(rows[-1:]), flush=True)
     print(tables.text(rows))
     if options.output:
@@ -55,19 +56,20 @@ def main(arguments=None):
 
 def measure(n, name, rtol, device):
     """One row of the table: seconds a phase, megabytes by part, errors."""
-    xp, synchronize, device_bytes = _device(device)
+    xp, synchronize, pool = _device(device)
     points, cov = xp.asarray(problems.perturbed_grid(n)), problems.paper_covariance()
     if device == "cuda":  # context, libraries and kernels of these sizes are loaded once in a process
         _assemble(points, cov, name, rtol, None)
+        pool.free_all_blocks()
     times = PhaseTimes(synchronize)
     begin = time.perf_counter()
     A, B, chosen = _assemble(points, cov, name, rtol, times)
     synchronize()
     total = time.perf_counter() - begin
-    peak = device_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     x = xp.asarray(np.random.default_rng(0).standard_normal(n))
     row = {"n": n, "parameters": name, **chosen, "total s": total}
-    row |= {f"{phase} s": seconds for phase, seconds in times.seconds.items()}
+    row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     row["A x ms"] = 1e3 * _median_seconds(lambda: B @ x, synchronize)
     for when, matrix in (("before", A), ("after", B)):
         row |= {f"{part} {when} MB": size / MEGABYTE for part, size in matrix.memory.items()}
@@ -89,12 +91,12 @@ def _assemble(points, cov, name, rtol, times):
 
 
 def _device(device):
-    """Array module, its synchronization, and the bytes its allocator has taken from the device."""
+    """Array module, its synchronization, and its memory pool, which keeps what it once has taken."""
     if device == "cpu":
         return np, lambda: None, None
     import cupy
 
-    return cupy, cupy.cuda.Device().synchronize, cupy.get_default_memory_pool().total_bytes
+    return cupy, cupy.cuda.Device().synchronize, cupy.get_default_memory_pool()
 
 
 def _median_seconds(work, synchronize):
@@ -107,6 +109,10 @@ def _median_seconds(work, synchronize):
         synchronize()
         seconds.append(time.perf_counter() - begin)
     return float(np.median(seconds))
+
+
+def _in_this_process(log2n, name, options):
+    return measure(2**log2n, name, options.rtol, options.device)
 
 
 def _in_own_process(log2n, name, options):

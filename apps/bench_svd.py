@@ -1,6 +1,6 @@
 """How fast are the batched Jacobi kernels, and how far from their bounds?
 
-    python -m apps.bench_svd [--sizes 16,32,64] [--dtype float64] [--methods auto] [--peers]
+    python -m h2gpu.apps.bench_svd [--sizes 16,32,64] [--dtype float64] [--methods auto] [--peers] [--output CSV]
 
 One line a size: milliseconds of the left vectors of a decaying spectrum (geometric to 1e-7) and of a flat one (random
 matrices), sweeps, the fraction of the bound, the peer in the same run. Times are medians of CUDA events, inputs
@@ -12,11 +12,14 @@ import statistics
 
 import numpy as np
 
+from h2gpu.apps import tables
+
 COUNTS = ((64, 1000), (512, 200))  # matrices a batch, up to each size
 FP64_PIPE = 34e12  # flop/s; float32: twice
 SWEEPS_OF_BOUND = 6
 REPEATS, INNER = 9, 10
 REPLAYED = 128  # largest size that is timed by a graph
+LARGEST_OF_PEER = 128  # gesvdj takes seconds beyond
 
 
 def count_of(n):
@@ -85,25 +88,34 @@ def peer_ms(A, cp):
 
 
 def measure(n, dtype, methods, peers, cp):
+    """Rows of the table for one size: every method on a decaying and on a flat spectrum, the peer beside them."""
     from h2gpu.batched.cuda_svd import decompose
 
-    count = count_of(n)
+    count, rows = count_of(n), []
     inputs = {"decaying": decaying(count, n, dtype, cp), "flat": flat(count, n, dtype, cp)}
-    for method in methods:
-        words = [f"{np.dtype(dtype).name:8s} {count:5d}×{n:<4d} {method:13s}"]
-        for name, A in inputs.items():
-            _, info = decompose(A, "left", method)
-            sweeps = cp.asnumpy(info[:-1])
+    for spectrum, A in inputs.items():
+        peer = peer_ms(A, cp) if peers and n <= LARGEST_OF_PEER else None
+        for method in methods:
+            sweeps = cp.asnumpy(decompose(A, "left", method)[1][:-1])
             time = replayed_ms if n <= REPLAYED else median_ms
             ms = time(lambda A=A, method=method: decompose(A, "left", method), cp)
-            bound = bound_ms(count, n, dtype)
-            words.append(
-                f"{name} {ms:9.3f} ms, sweeps {sweeps.mean():4.1f} ≤ {sweeps.max():2d}, {bound / ms:6.1%} of bound"
-            )
-        print("  ".join(words), flush=True)
-    if peers:
-        ms = peer_ms(inputs["decaying"], cp)
-        print(f"{np.dtype(dtype).name:8s} {count:5d}×{n:<4d} gesvdj        decaying {ms:9.3f} ms", flush=True)
+            row = {
+                "dtype": np.dtype(dtype).name,
+                "batch": count,
+                "n": n,
+                "spectrum": spectrum,
+                "method": method,
+                "ms": ms,
+            }
+            row |= {
+                "sweeps": float(sweeps.mean()),
+                "most sweeps": int(sweeps.max()),
+                "of bound": bound_ms(count, n, dtype) / ms,
+            }
+            row |= {"gesvdj ms": peer or "", "times faster": peer / ms if peer else ""}
+            rows.append(row)
+            print(tables.text(rows[-1:]), flush=True)
+    return rows
 
 
 def main():
@@ -113,11 +125,16 @@ def main():
     parser.add_argument("--sizes", default="16,32,64,128,256,512")
     parser.add_argument("--dtype", default="float64,float32")
     parser.add_argument("--methods", default="auto")
-    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peers", action="store_true", help=f"time gesvdj too, up to {LARGEST_OF_PEER}")
+    parser.add_argument("--output", help="CSV file to write")
     arguments = parser.parse_args()
+    rows = []
     for dtype in arguments.dtype.split(","):
         for n in map(int, arguments.sizes.split(",")):
-            measure(n, dtype, arguments.methods.split(","), arguments.peers, cp)
+            rows += measure(n, dtype, arguments.methods.split(","), arguments.peers, cp)
+    print(tables.text(rows))
+    if arguments.output:
+        tables.write(arguments.output, rows, tables.device_name("cuda"))
 
 
 if __name__ == "__main__":

@@ -434,3 +434,26 @@ def test_gpu_agrees_with_cpu(cov):
         assert isinstance(C, cupy.ndarray) and C.dtype == dtype
         atol = tolerance * (cov.variance_at_zero + cov.nugget)
         np.testing.assert_allclose(C.get(), cov(X), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "cov",
+    [
+        Exponential(2.0, (0.4, 0.1)),
+        Matern(1.0, (3.0, 100.0), 1.5) + Gaussian(1.0, 5.0) + Nugget(0.1),
+        Exponential(1.0, (7.0, 0.3)) * from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1))),
+    ],
+    ids=str,
+)
+def test_a_change_of_units_rounds_nothing(cov):
+    x, y = np.random.default_rng(0).random((2, 50, 2)) * 10
+    units = np.array(cov.units)
+    assert (np.frexp(units)[0] == 0.5).all()
+    there = cov.in_units(cov.units)
+    np.testing.assert_array_equal(there.values(x / units, y / units), cov.values(x, y))
+    assert there.nugget == cov.nugget
+
+
+def test_isotropic_covariances_keep_their_units():
+    assert (Exponential(1.0, 3.0) + Nugget(1.0)).units is None
+    assert Exponential(1.0, (2.0, 2.0, 2.0)).units == (1.0, 1.0, 1.0)

@@ -9,7 +9,7 @@ Reference: Rasmussen and Williams (2006), section 4.2.4.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 
 import numpy as np
@@ -51,6 +51,18 @@ class Covariance:
     def isotropic(self):
         """Whether f is a function of the distance alone, so that `at_distance` works."""
         return False
+
+    @property
+    def units(self):
+        """Units of the coordinates in which the field varies about equally fast along each, or None: as they are.
+
+        Powers of two, so that a change of units rounds nothing.
+        """
+        return None
+
+    def in_units(self, units):
+        """The same covariance for coordinates divided by `units`, one positive number a coordinate."""
+        return self
 
     def values(self, x, y, out=None):
         """f(x − y) for embedded points, without nugget.
@@ -213,6 +225,14 @@ class Composed(Covariance):
     @property
     def isotropic(self):
         return all(term.isotropic for term in self.terms)
+
+    @property
+    def units(self):
+        found = [term.units for term in self.terms if term.units is not None]
+        return tuple(2.0 ** np.round(np.log2(found).mean(axis=0))) if found else None
+
+    def in_units(self, units):
+        return replace(self, terms=tuple(term.in_units(units) for term in self.terms))
 
     def evaluate(self, x, y, out):
         self._reduce(lambda term, part: term.evaluate(x, y, part), out)

@@ -51,6 +51,16 @@ class Radial(Covariance):
         return self.dimension in (None, 1)
 
     @property
+    def units(self):
+        if self.isotropic:
+            return None
+        return tuple(2.0 ** np.round(np.log2(np.divide(self.length_scale, self.first_length_scale))))
+
+    def in_units(self, units):
+        lengths = np.divide(self.length_scale, units)
+        return replace(self, length_scale=tuple(lengths.tolist()))
+
+    @property
     def stretches(self):
         """Factors of the squares of the coordinate differences, the first 1; None for ordinary distances."""
         return self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
@@ -166,6 +176,14 @@ class UserFunction(Covariance):
 
     def scaled(self, factor):
         return Product((Constant(checked("factor", factor)), self))
+
+    def in_units(self, units):
+        def function(x, y):
+            xp = array_module(x)
+            factors = xp.asarray(units, dtype=x.dtype)
+            return self.function(x * factors, y * factors)
+
+        return replace(self, function=function)
 
     def parameters(self):
         raise ValueError(f"{self!r}: a caller's function cannot be written to a file; use a named covariance")

@@ -64,7 +64,7 @@ def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=Non
     rows           how many rows are drawn, without replacement
     random_state   seed
     """
-    x, y = embedded_pair(points, col_points, cov)
+    x, y, cov = embedded_pair(points, col_points, cov)
     y = x if y is None else y
     if B.shape != (len(x), len(y)):
         raise ValueError(f"sampled_error: expected a matrix of shape {(len(x), len(y))}, got {B.shape}")

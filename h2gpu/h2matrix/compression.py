@@ -24,16 +24,17 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
     rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
     method   "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
              and finds nothing to remove in well-conditioned ones such as Chebyshev's
-    svd      "auto" or "jacobi": full SVDs; "randomized": samples, as many as the accuracy takes
+    svd      "auto" or "jacobi": full SVDs; "randomized": samples, as many as the accuracy takes; or a strategy of
+             `decompositions`, such as RandomizedSVD(samples=64)
 
     Raises ValueError for an rtol out of range or an unknown method or svd.
     """
     check_rtol(rtol, A.dtype)
     if method not in METHODS:
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
-    if svd not in STRATEGIES:
+    if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
-    return METHODS[method](A, rtol, STRATEGIES[svd])
+    return METHODS[method](A, rtol, svd if callable(svd) else STRATEGIES[svd])
 
 
 def least_rtol(dtype):

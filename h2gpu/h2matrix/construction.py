@@ -101,7 +101,7 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
 
 def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
     """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
-    x, y = embedded_pair(points, col_points, cov)
+    x, y, cov = embedded_pair(points, col_points, cov)
     with phase("cluster"):
         row_tree = ClusterTree.build(x, leaf_size, split)
         col_tree = row_tree if y is None else ClusterTree.build(y, leaf_size, split)
@@ -132,14 +132,20 @@ def from_trees(blocks, x, y, cov, order):
 
 
 def embedded_pair(points, col_points, cov):
-    """Row and column points checked and embedded, and against each other; no column points stay None."""
+    """Row and column points checked and embedded, in the covariance's units, and the covariance in them: x, y, cov.
+
+    No column points stay None. Clusters and grids are then as isotropic as the field.
+    """
     x, y = embedded(points, cov, "points"), None if col_points is None else embedded(col_points, cov, "col_points")
     if y is not None and (x.shape[1] != y.shape[1] or x.dtype != y.dtype):
         raise ValueError(
             f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
             f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
         )
-    return x, y
+    if cov.units is None:
+        return x, y, cov
+    units = array_module(x).asarray(cov.units, dtype=x.dtype)
+    return x / units, None if y is None else y / units, cov.in_units(cov.units)
 
 
 def embedded(points, cov, name):

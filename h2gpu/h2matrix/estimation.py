@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.clustering import BlockTree
 from h2gpu.h2matrix import chebyshev
 
 BLOCKS_A_LEVEL = 48
+FEWEST_BLOCKS = 12  # a level, where the order is so high that their couplings outgrow
+COUPLING_ENTRIES = 1 << 20
 POINTS_A_CLUSTER = 12  # of a sampled block
 CLUSTERS_A_LEVEL = 8
 ROWS_A_CLUSTER = 96  # of a cluster whose rank is estimated: ranks beyond are not seen
@@ -35,6 +38,12 @@ class Sampler:
     values: object
     seed: int = 0
 
+    def of_columns(self):
+        """The same draws for the transposed matrix."""
+        blocks = self.blocks
+        transposed = BlockTree(blocks.col_tree, blocks.row_tree, blocks.far[::-1], blocks.near[::-1])
+        return Sampler(transposed, self.y, self.x, self.values, self.seed)
+
     def squared_norm(self, rows=48):
         """Estimate of ‖A‖_F² from random rows."""
         rng = np.random.default_rng(self.seed)
@@ -48,10 +57,11 @@ class Sampler:
         rng, (t, s) = np.random.default_rng(self.seed), self.blocks.far
         rows, cols = self.blocks.row_tree, self.blocks.col_tree
         level = np.searchsorted(rows.level_offsets, t, side="right")
+        count = int(np.clip(COUPLING_ENTRIES // order ** (2 * self.x.shape[1]), FEWEST_BLOCKS, BLOCKS_A_LEVEL))
         total = 0.0
         for l in np.unique(level):
             pairs = np.flatnonzero(level == l)
-            drawn = rng.choice(pairs, BLOCKS_A_LEVEL) if len(pairs) > BLOCKS_A_LEVEL else pairs
+            drawn = rng.choice(pairs, count) if len(pairs) > count else pairs
             U, xi, x = self._side(rng, rows, t[drawn], self.x, order)
             V, eta, y = self._side(rng, cols, s[drawn], self.y, order)
             exact = self.values(x[:, :, None], y[:, None])

@@ -8,6 +8,7 @@ NEARLY_SMALLEST of the smallest, the one that takes least work is chosen.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +25,9 @@ LEAF_SIZES = (16, 32, 64, 128, 256)
 ETAS = (1.0, 1.5, 2.0)
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
 NEARLY_SMALLEST = 1.15
+GUESSED_FROM = 3, 5  # orders from whose errors the sufficient one is extrapolated
+EXACT = 1e-16  # relative error of what is as good as exact
+USUAL_LEAF_SIZE = 64  # counts the clusters among which the accuracy is shared
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
 
     Raises ValueError when no order within reach attains rtol.
     """
-    x, y = embedded_pair(points, col_points, cov)
-    x, y = to_host(x), None if y is None else to_host(y)
+    x, y, cov = embedded_pair(points, col_points, cov)
     check_rtol(rtol, x.dtype)
     leaf_sizes, etas = LEAF_SIZES if leaf_size is None else (leaf_size,), ETAS if eta is None else (eta,)
     with phase("plan"), one_blas_thread():
         finest = ClusterTree.build(x, leaf_sizes[0], split)
         finest_cols = finest if y is None else ClusterTree.build(y, leaf_sizes[0], split)
-        x, y = x[finest.permutation], (x if y is None else y)[finest_cols.permutation]
+        y = to_host(x if y is None else y)[finest_cols.permutation]
+        x = to_host(x)[finest.permutation]
         candidates = []
         for e in etas:
             family = _Family(finest, finest_cols, x, y, cov, e, rtol, split)
@@ -93,62 +97,78 @@ class _Family:
     """The candidates of one admissibility: one set of samples, any leaf size."""
 
     def __init__(self, rows, cols, x, y, cov, eta, rtol, split):
-        self.rows, self.cols, self.symmetric, self.dim = rows, cols, rows is cols, x.shape[1]
-        self.admissible, self.eta, self.rtol, self.split = Admissibility(eta), eta, rtol, split
-        self.dtype = x.dtype
-        self.sampler = Sampler(BlockTree.build(rows, cols, self.admissible), x, y, cov.values)
+        self.eta, self.rtol, self.split, self.dim, self.dtype = eta, rtol, split, x.shape[1], x.dtype
+        self.admissible = Admissibility(eta)
+        blocks = BlockTree.build(rows, cols, self.admissible)
+        self.sampler = Sampler(blocks, x, y, cov.values)
         self.norm = np.sqrt(self.sampler.squared_norm())
-        self._ranks = None
+        self.sides = [rows] if blocks.symmetric else [rows, cols]
+        self._errors = {}
 
     def order(self, fixed):
         """The smallest order whose error is within its share of rtol (None if there is none), and that error."""
         if not self.sampler.blocks.far.shape[1]:
             return fixed or 1, 0.0
-        best = np.inf
+        if fixed:
+            return fixed, self.error(fixed)
         largest = int(max(LARGEST_RANK.get(self.dim, 729) ** (1 / self.dim) + 1e-9, 2))
-        for order in (fixed,) if fixed else range(2, largest + 1):
-            error = np.sqrt(self.sampler.squared_interpolation_error(order)) / max(self.norm, np.finfo(float).tiny)
-            best = min(best, error)
-            if fixed or error <= INTERPOLATION * self.rtol:
-                return order, error
-        return None, best
+        order = min(largest, self._guess(INTERPOLATION * self.rtol))
+        while order > 2 and self.error(order - 1) <= INTERPOLATION * self.rtol:
+            order -= 1
+        while order < largest and self.error(order) > INTERPOLATION * self.rtol:
+            order += 1
+        error = self.error(order)
+        return (order if error <= INTERPOLATION * self.rtol else None), error
+
+    def _guess(self, wanted):
+        """Where the error would fall to what is wanted if it went on falling as between two small orders."""
+        first, second = (np.log(max(self.error(order), EXACT)) for order in GUESSED_FROM)
+        step = (second - first) / (GUESSED_FROM[1] - GUESSED_FROM[0])
+        return GUESSED_FROM[1] + int(np.ceil((np.log(wanted) - second) / step)) if step < 0 else GUESSED_FROM[1]
+
+    def error(self, order):
+        """Estimated relative error of interpolation, sampled once for each order."""
+        if order not in self._errors:
+            square = self.sampler.squared_interpolation_error(order)
+            self._errors[order] = np.sqrt(square) / max(self.norm, np.finfo(float).tiny)
+        return self._errors[order]
 
     def candidate(self, leaf_size, order, error):
         """The plan of a leaf size, and its work in multiplications."""
-        rows = self.rows.cut(leaf_size)
-        cols = rows if self.symmetric else self.cols.cut(leaf_size)
-        blocks = BlockTree.build(rows, cols, self.admissible)
-        near = int((rows.sizes[blocks.near[0]] * cols.sizes[blocks.near[1]]).sum())
-        before, after = (
-            self._low_rank_entries(blocks, ranks) for ranks in (self._initial(rows, order), self._kept(rows))
-        )
-        initial = self._initial(rows, order)
-        bases = 3 * int((initial * initial[np.maximum(rows.parent, 0)]).sum()) * (1 if self.symmetric else 2)
-        work = 4.0 * float((initial[blocks.far[0]] * initial[blocks.far[0]] * initial[blocks.far[0]]).sum())
-        sizes = [
-            int(entries * self.dtype.itemsize)
-            for entries in (near + before, near + after, 1.1 * (near + after) + bases)
-        ]
+        trees = [tree.cut(leaf_size) for tree in self.sides]
+        blocks = BlockTree.build(trees[0], trees[-1], self.admissible)
+        near = int((trees[0].sizes[blocks.near[0]] * trees[-1].sizes[blocks.near[1]]).sum())
+        initial = [np.minimum(tree.sizes, order**self.dim) for tree in trees]
+        kept = [np.minimum(ranks[_levels(tree)], tree.sizes) for tree, ranks in zip(trees, self.kept_by_level)]
+        before, after = near + _low_rank_entries(blocks, trees, initial), near + _low_rank_entries(blocks, trees, kept)
+        triangles = 3 * sum(_transfer_entries(tree, ranks) for tree, ranks in zip(trees, initial))
+        work = 4.0 * float((initial[0][blocks.far[0]] * initial[-1][blocks.far[1]] ** 2.0).sum())
+        sizes = [int(entries * self.dtype.itemsize) for entries in (before, after, 1.1 * after + triangles)]
         rtol = max(self.rtol * COMPRESSION, least_rtol(self.dtype))
         return Plan(leaf_size, self.eta, order, self.split, rtol, error, *sizes), work
 
-    def _initial(self, tree, order):
-        """Ranks before compression, (clusters,)."""
-        return np.minimum(tree.sizes, order**self.dim)
+    @cached_property
+    def kept_by_level(self):
+        """For each side, the sampled ranks after compression by level."""
+        clusters = sum(len(tree.cut(USUAL_LEAF_SIZE)) for tree in self.sides) / len(self.sides)
+        threshold = COMPRESSION * self.rtol * self.norm / np.sqrt(2 * clusters)
+        samplers = [self.sampler, self.sampler.of_columns()]
+        return [sampler.ranks(threshold) for sampler in samplers[: len(self.sides)]]
 
-    def _kept(self, tree):
-        """Ranks after compression, (clusters,), from the sampled levels."""
-        if self._ranks is None:
-            clusters = max(1, len(self.rows.cut(64)))
-            self._ranks = self.sampler.ranks(COMPRESSION * self.rtol * self.norm / np.sqrt(2 * clusters))
-        levels = np.repeat(np.arange(tree.levels), np.diff(tree.level_offsets))
-        return np.minimum(self._ranks[levels], tree.sizes)
 
-    def _low_rank_entries(self, blocks, ranks):
-        """Entries of couplings, leaf and transfer matrices for the given ranks of the row clusters."""
-        tree = blocks.row_tree
-        columns = ranks if self.symmetric else np.resize(ranks, len(blocks.col_tree))
-        couplings = float((ranks[blocks.far[0]] * columns[blocks.far[1]]).sum())
-        leaf = float((tree.sizes[tree.leaves] * ranks[tree.leaves]).sum())
-        transfer = float((ranks[1:] * ranks[tree.parent[1:]]).sum())
-        return couplings + (leaf + transfer) * (1 if self.symmetric else 2)
+def _levels(tree):
+    """The level of every cluster."""
+    return np.repeat(np.arange(tree.levels), np.diff(tree.level_offsets))
+
+
+def _transfer_entries(tree, ranks):
+    """Entries of all transfer matrices for given ranks of the clusters."""
+    return float((ranks[1:] * ranks[tree.parent[1:]]).sum())
+
+
+def _low_rank_entries(blocks, trees, ranks):
+    """Entries of couplings, leaf and transfer matrices for given ranks of the clusters of each side."""
+    entries = float((ranks[0][blocks.far[0]] * ranks[-1][blocks.far[1]]).sum())
+    for tree, side in zip(trees, ranks):
+        entries += float((tree.sizes[tree.leaves] * side[tree.leaves]).sum()) + _transfer_entries(tree, side)
+    return entries
