@@ -7,6 +7,7 @@ Sampled points stand for all: their contributions are scaled by the numbers they
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,31 +45,32 @@ class Sampler:
         transposed = BlockTree(blocks.col_tree, blocks.row_tree, blocks.far[::-1], blocks.near[::-1])
         return Sampler(transposed, self.y, self.x, self.values, self.seed)
 
-    def squared_norm(self, rows=48):
-        """Estimate of ‖A‖_F² from random rows."""
-        rng = np.random.default_rng(self.seed)
-        x = self.x[rng.integers(len(self.x), size=rows)]
-        y = self.y[rng.permutation(len(self.y))[: 1 << 18]]
-        squares = sum(float(np.sum(self.values(y, x[i]).astype(np.float64) ** 2)) for i in range(rows))
-        return squares * len(self.x) / rows * len(self.y) / len(y)
+    @cached_property
+    def far_by_level(self):
+        """Farfield blocks by the level of their row cluster: a list of index arrays."""
+        offsets, t = self.blocks.row_tree.level_offsets, self.blocks.far[0]
+        order = np.argsort(t, kind="stable")
+        return [part for part in np.split(order, np.searchsorted(t[order], offsets[1:-1])) if len(part)]
 
     def squared_interpolation_error(self, order):
         """Estimate of the squared Frobenius error of interpolation with the given order, of all farfield blocks."""
         rng, (t, s) = np.random.default_rng(self.seed), self.blocks.far
         rows, cols = self.blocks.row_tree, self.blocks.col_tree
-        level = np.searchsorted(rows.level_offsets, t, side="right")
-        count = int(np.clip(COUPLING_ENTRIES // order ** (2 * self.x.shape[1]), FEWEST_BLOCKS, BLOCKS_A_LEVEL))
+        nodes = order ** self.x.shape[1]
+        count = int(np.clip(COUPLING_ENTRIES // nodes**2, FEWEST_BLOCKS, BLOCKS_A_LEVEL))
         total = 0.0
-        for l in np.unique(level):
-            pairs = np.flatnonzero(level == l)
+        for pairs in self.far_by_level:
             drawn = rng.choice(pairs, count) if len(pairs) > count else pairs
+            inexact = (rows.sizes[t[drawn]] >= nodes) | (cols.sizes[s[drawn]] >= nodes)  # others use their own points
+            if not inexact.any():
+                continue
             U, xi, x = self._side(rng, rows, t[drawn], self.x, order)
             V, eta, y = self._side(rng, cols, s[drawn], self.y, order)
             exact = self.values(x[:, :, None], y[:, None])
             S = self.values(xi[:, :, None], eta[:, None])
             squares = ((exact - U @ S @ V.swapaxes(1, 2)).astype(np.float64) ** 2).mean(axis=(1, 2))
             entries = rows.sizes[t[drawn]] * cols.sizes[s[drawn]]
-            total += float(np.mean(squares * entries)) * len(pairs)
+            total += float(np.mean(squares * entries * inexact)) * len(pairs)
         return total * (2 if self.blocks.symmetric else 1)
 
     def _side(self, rng, tree, clusters, points, order):
@@ -109,6 +111,15 @@ class Sampler:
             tail = np.sqrt(np.cumsum(sigma[::-1] ** 2))[::-1]
             counts.append(np.count_nonzero(tail > threshold))
         return float(np.mean(counts))
+
+
+def squared_norm(values, x, y, rows=48, columns=1 << 18, seed=0):
+    """Estimate of ‖A‖_F² from random rows, and at most so many columns, of points x and y."""
+    rng = np.random.default_rng(seed)
+    drawn = x[rng.integers(len(x), size=rows)]
+    y_drawn = y[rng.integers(len(y), size=columns)] if len(y) > columns else y
+    squares = sum(float(np.sum(values(y_drawn, point).astype(np.float64) ** 2)) for point in drawn)
+    return squares * len(x) / rows * len(y) / len(y_drawn)
 
 
 class _Farfield:

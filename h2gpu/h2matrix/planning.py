@@ -17,7 +17,7 @@ from h2gpu.batched.threads import one_blas_thread
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.h2matrix.compression import check_rtol, least_rtol
 from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import Sampler
+from h2gpu.h2matrix.estimation import Sampler, squared_norm
 from h2gpu.progress import phase
 
 INTERPOLATION, COMPRESSION = 0.25, 0.7  # shares of rtol
@@ -76,12 +76,12 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
         finest_cols = finest if y is None else ClusterTree.build(y, leaf_sizes[0], split)
         y = to_host(x if y is None else y)[finest_cols.permutation]
         x = to_host(x)[finest.permutation]
-        candidates = []
+        norm, candidates = np.sqrt(squared_norm(cov.values, x, y)), []
         for e in etas:
-            family = _Family(finest, finest_cols, x, y, cov, e, rtol, split)
+            family = _Family(finest, finest_cols, x, y, cov, e, rtol, split, norm)
             chosen, error = family.order(order)
             if chosen is not None:
-                candidates += [family.candidate(size, chosen, error) for size in leaf_sizes]
+                candidates += family.candidates(leaf_sizes, chosen, error)
     if not candidates:
         raise ValueError(
             f"rtol: {rtol:g} cannot be reached for this covariance in {x.shape[1]} dimensions and {x.dtype}: the best "
@@ -96,12 +96,12 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
 class _Family:
     """The candidates of one admissibility: one set of samples, any leaf size."""
 
-    def __init__(self, rows, cols, x, y, cov, eta, rtol, split):
+    def __init__(self, rows, cols, x, y, cov, eta, rtol, split, norm):
         self.eta, self.rtol, self.split, self.dim, self.dtype = eta, rtol, split, x.shape[1], x.dtype
         self.admissible = Admissibility(eta)
         blocks = BlockTree.build(rows, cols, self.admissible)
         self.sampler = Sampler(blocks, x, y, cov.values)
-        self.norm = np.sqrt(self.sampler.squared_norm())
+        self.norm = norm
         self.sides = [rows] if blocks.symmetric else [rows, cols]
         self._errors = {}
 
@@ -132,6 +132,21 @@ class _Family:
             square = self.sampler.squared_interpolation_error(order)
             self._errors[order] = np.sqrt(square) / max(self.norm, np.finfo(float).tiny)
         return self._errors[order]
+
+    def candidates(self, leaf_sizes, order, error):
+        """Plans with their work, from the usual leaf size down, else up, as long as they get smaller."""
+        middle = leaf_sizes.index(USUAL_LEAF_SIZE) if USUAL_LEAF_SIZE in leaf_sizes else 0
+        found = [self.candidate(leaf_sizes[middle], order, error)]
+        for direction in (leaf_sizes[:middle][::-1], leaf_sizes[middle + 1 :]):
+            smallest = found[0][0].bytes_after
+            for size in direction:
+                found.append(self.candidate(size, order, error))
+                if found[-1][0].bytes_after >= smallest:
+                    break
+                smallest = found[-1][0].bytes_after
+            if smallest < found[0][0].bytes_after:
+                break
+        return found
 
     def candidate(self, leaf_size, order, error):
         """The plan of a leaf size, and its work in multiplications."""
