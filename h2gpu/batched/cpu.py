@@ -5,11 +5,12 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 """
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces, thread_count
 
-PANEL_ENTRIES = 1 << 16  # pairs evaluated at a time: their few temporaries stay in a core's cache
+PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay in a core's cache
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
 
@@ -31,10 +32,24 @@ def same_shapes(parts):
     return np.split(order, np.flatnonzero((np.diff(sides[:, order]) != 0).any(axis=0)) + 1)
 
 
+def windows(A):
+    """For ragged matrices of one shape: every run of their length in the buffer, (positions, rows·columns), a view."""
+    return sliding_window_view(A.buffer, int(A.sizes[0]), writeable=True)
+
+
 def stack(A):
     """Ragged matrices of one shape as (batch, m, n): a view where they follow one another, else copied."""
     view = A.as_stack()
-    return np.stack(A.matrices()) if view is None else view
+    return windows(A)[A.offsets].reshape(len(A), int(A.rows[0]), int(A.columns[0])) if view is None else view
+
+
+def store(A, values):
+    """The (batch, m, n) values into ragged matrices of one shape."""
+    view = A.as_stack()
+    if view is None:
+        windows(A)[A.offsets] = values.reshape(len(A), -1)
+    else:
+        view[...] = values
 
 
 def each(work, outputs, *batches):
@@ -53,8 +68,7 @@ def each(work, outputs, *batches):
         for group in same_shapes(parts):
             results = work(*(stack(part[group]) for part in parts))
             for out, result in zip(outs, results):
-                for target, matrix in zip(out[group].matrices(), result):
-                    target[...] = matrix
+                store(out[group], result)
 
     parallel(run, stacks(batches[0]))
     return outputs
@@ -192,7 +206,11 @@ def pairwise(function, X, Y, x_starts, y_starts, out):
         for piece in pieces(out.sizes[first:stop].tolist(), PANEL_ENTRIES):
             blocks = slice(first + piece.start, first + piece.stop)
             x = X[ranges(x_starts[blocks], out.rows[blocks])]
-            out[blocks].entries[...] = function(x[:, None, :], Z[None, :, :]).ravel()
+            target = out[blocks].entries.reshape(len(x), len(Z))
+            if hasattr(function, "into"):
+                function.into(x[:, None, :], Z[None, :, :], target)
+            else:
+                target[...] = function(x[:, None, :], Z[None, :, :])
 
     def run(piece):
         for g in range(piece.start, piece.stop):

@@ -41,6 +41,10 @@ class PairFunction:
     def __call__(self, x, y):
         return self.covariance.values(x, y)
 
+    def into(self, x, y, out):
+        """The values written to `out`, which is in cache or will be: no temporary of its size."""
+        self.covariance.values(x, y, out=out)
+
     def on_device(self, dim, dtype):
         """The DeviceFunction for points of dim coordinates, its parameters an array of dtype; None without kernel."""
         if self.covariance.coordinates not in (None, dim):
