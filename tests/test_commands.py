@@ -336,7 +336,7 @@ def test_too_little_memory_is_told_before_the_work(source, capsys):
 
 def test_an_accuracy_out_of_reach(tmp_path, capsys):
     with h5py.File(tmp_path / "p.h5", "w") as file:
-        file["points"] = np.random.default_rng(0).random((6000, 3))
+        file["points"] = np.random.default_rng(0).random((40_000, 3))
     compressing_fails([tmp_path / "p.h5", "--rtol", "1e-14", "--eta", "2"], 2, "rtol: 1e-14 cannot be reached", capsys)
 
 
