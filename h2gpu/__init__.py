@@ -2,7 +2,7 @@
 
 from h2gpu import batched, covariance
 from h2gpu.clustering import BlockTree, ClusterTree
-from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, sampled_error
+from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
 from h2gpu.storage import load, read_header, save
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "covariance",
     "covariance_matrix",
     "load",
+    "plan",
     "read_header",
     "sampled_error",
     "save",

@@ -12,6 +12,7 @@ from h2gpu.batched.threads import parallel, pieces, thread_count
 
 PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay in a core's cache
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
+FEW_ALIKE = 6  # matrices of one shape on average, below which stacking costs more than it saves
 WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
 
 
@@ -55,8 +56,9 @@ def store(A, values):
 def each(work, outputs, *batches):
     """work(*stacks) → results, stored into outputs: every stack holds the matrices of one shape of a slice.
 
-    Stacks also where a copy makes them: measured on two threads, products of 64 × 64 matrices one by one run no faster
-    than on one thread, because NumPy hands the interpreter lock to and fro.
+    Matrices of which few are alike go one by one. Others are stacked even where that copies them: measured on two
+    threads, products of 64 × 64 matrices one by one run no faster than on one thread, because NumPy hands the
+    interpreter lock to and fro.
     """
 
     def run(piece):
@@ -65,7 +67,15 @@ def each(work, outputs, *batches):
             for out, result in zip(outs, work(*parts)):
                 out[...] = result
             return
-        for group in same_shapes(parts):
+        groups = same_shapes(parts)
+        if FEW_ALIKE * len(groups) > len(parts[0]):
+            for targets, matrices in zip(
+                zip(*(out.matrices() for out in outs)), zip(*(part.matrices() for part in parts))
+            ):
+                for target, result in zip(targets, work(*matrices)):
+                    target[...] = result
+            return
+        for group in groups:
             results = work(*(stack(part[group]) for part in parts))
             for out, result in zip(outs, results):
                 store(out[group], result)

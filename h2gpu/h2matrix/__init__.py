@@ -18,6 +18,7 @@ from h2gpu.h2matrix.compression import compress
 from h2gpu.h2matrix.construction import build
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.orthogonalization import BasisChange, orthogonalize
+from h2gpu.h2matrix.planning import plan
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import truncate
 
@@ -29,6 +30,7 @@ __all__ = [
     "compress",
     "covariance_matrix",
     "orthogonalize",
+    "plan",
     "project",
     "sampled_error",
     "truncate",

@@ -26,7 +26,8 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
 
     points       (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU)
     cov          an `h2gpu.covariance` value
-    rtol         relative accuracy in the Frobenius norm; everything else is chosen (and logged, logger "h2gpu")
+    rtol         relative accuracy in the Frobenius norm; everything else is chosen, as `h2gpu.plan` would, and logged
+                 (logger "h2gpu", level info)
     col_points   (m, dim) points of the columns, for a rectangular matrix
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached.
