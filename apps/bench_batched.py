@@ -9,14 +9,12 @@ count. Writes one CSV and one Markdown table with device, versions, commit and c
 
 import argparse
 import csv
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
+from h2gpu.apps import tables
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.ragged import offsets_of
 
@@ -170,24 +168,6 @@ BENCHES = {
 }
 
 
-def provenance():
-    """Device, versions, commit and command, as lines of text."""
-    import cupy
-
-    versions = [f"Python {platform.python_version()}", f"NumPy {np.__version__}", f"CuPy {cupy.__version__}"]
-    if "torch" in sys.modules:
-        versions.append(f"PyTorch {sys.modules['torch'].__version__}")
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
-    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
-    command = "python -m h2gpu.apps.bench_batched " + " ".join(sys.argv[1:])
-    return [f"device: {device}", f"versions: {', '.join(versions)}", f"commit: {commit.strip()}", f"command: {command}"]
-
-
 def main(arguments=None):
     """Run the benchmarks asked for, print their table, write it as CSV and Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -202,7 +182,7 @@ def main(arguments=None):
             for line in BENCHES[routine](np.dtype(dtype)):
                 rows.append(line)
                 print(" | ".join(map(str, line)), flush=True)
-    about = provenance()
+    about = tables.circumstances(tables.device_name("cuda"))
     options.output.mkdir(parents=True, exist_ok=True)
     with (options.output / f"{options.name}.csv").open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {line}\n" for line in about)

@@ -18,8 +18,7 @@ from h2gpu.apps.devices import device
 from h2gpu.apps.points_file import check_file, read_points
 from h2gpu.apps.progress_bars import observers
 from h2gpu.apps.report import covariance_text, report_of, summary, write_report
-from h2gpu.h2matrix.assembly import ATTEMPTS, assemble, sampled_error
-from h2gpu.h2matrix.planning import plan
+from h2gpu.h2matrix.assembly import assemble, plans, sampled_error
 from h2gpu.memory import readable
 from h2gpu.progress import PhaseTimes, phase, watched_by
 from h2gpu.storage import check_writable, in_precision, is_matrix_file, load, read_header, save, whole_file
@@ -121,15 +120,13 @@ def _compressed(job):
     job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
     points = job.device.take(points)
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
-    for _ in range(ATTEMPTS):
-        chosen = plan(points, cov, a.rtol, **fixed)
+    for chosen in plans(points, cov, a.rtol, **fixed):
         job.say(f"{chosen}")
         job.admit(CHECKING * chosen.bytes_peak + points.nbytes)
         A, B = assemble(points, cov, chosen, method=a.method, svd=a.svd)
         error = sampled_error(B, points, cov, rows=ROWS, random_state=0)
         if error <= a.rtol or a.order is not None:  # a fixed order promises the compression's share alone
             break
-        fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
     else:
         raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
     job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}

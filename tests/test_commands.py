@@ -441,7 +441,7 @@ def test_an_interrupt_is_one_line(source):
     code = (
         "import os, signal, sys\n"
         "from h2gpu.apps import h2compress\n"
-        "h2compress.plan = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
+        "h2compress.assemble = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.exit(h2compress.main(sys.argv[1:]))"
     )
     done = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, timeout=60)

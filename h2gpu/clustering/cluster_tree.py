@@ -114,6 +114,10 @@ class ClusterTree:
         """Indices of the clusters of level l."""
         return np.arange(self.level_offsets[l], self.level_offsets[l + 1])
 
+    def children(self, parents):
+        """Both children of each of the given clusters, siblings next to each other."""
+        return np.stack([self.first_child[parents], self.first_child[parents] + 1], axis=1).ravel()
+
     def parents(self, l):
         """Indices of the clusters of level l that have children."""
         clusters = self.level(l)

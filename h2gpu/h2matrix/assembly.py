@@ -32,22 +32,28 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached.
     """
-    chosen = plan(points, cov, rtol, col_points=col_points)
-    error = math.inf
-    for attempt in range(ATTEMPTS):
+    for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points)):
         logger.info("covariance_matrix: %s", chosen)
         _, B = assemble(points, cov, chosen, col_points=col_points)
         error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
             return B
-        chosen = plan(
-            points, cov, rtol, leaf_size=chosen.leaf_size, eta=chosen.eta, order=chosen.order + 1, col_points=col_points
-        )
     raise ValueError(
         f"rtol: {rtol:g} was not reached: the error on {ROWS_CHECKED} sampled rows is still {error:.2g} with order "
-        f"{chosen.order - 1} interpolation; ask for less accuracy"
+        f"{chosen.order} interpolation; ask for less accuracy"
     )
+
+
+def plans(points, cov, rtol, **fixed):
+    """The plan, then those to try where the checked error misses rtol: each with one more interpolation point.
+
+    fixed   parameters that `plan` is to keep, and col_points
+    """
+    for _ in range(ATTEMPTS):
+        chosen = plan(points, cov, rtol, **fixed)
+        yield chosen
+        fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
 
 
 def assemble(points, cov, plan, *, method="weighted", svd="auto", col_points=None):

@@ -65,9 +65,7 @@ class ClusterBasis:
 
     def stacked_transfers(self, parents):
         """[E_1; E_2] of both children of each parent, sharing memory."""
-        first = self.tree.first_child[parents]
-        children = np.stack([first, first + 1], axis=1).ravel()
-        return self.transfer[children].stacked(np.full(len(parents), 2))
+        return self.transfer[self.tree.children(parents)].stacked(np.full(len(parents), 2))
 
     def of_leaves(self, x):
         """The rows of x (n, count), in tree order, of each leaf, as a batch sharing memory."""

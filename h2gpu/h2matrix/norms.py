@@ -72,10 +72,10 @@ def _side_by_side(U, V, t, below):
     is_leaf = tree.first_child[t] < 0
     at = np.searchsorted(tree.leaves, t[is_leaf])
     rows = np.where(is_leaf, tree.sizes[t], 0)
-    children = np.stack([tree.first_child[t[~is_leaf]], tree.first_child[t[~is_leaf]] + 1], axis=1).ravel()
+    children = tree.children(t[~is_leaf])
     if below is not None:
         rows[~is_leaf] = below[0].columns[::2] + below[0].columns[1::2]
-    halves = []  # [U_t V_t]ᵀ is [U_tᵀ ; V_tᵀ]: transposed, the two stand one above the other
+    # [U_t V_t]ᵀ is [U_tᵀ ; V_tᵀ]: transposed, the two stand one above the other.
     joint = MatrixBatch.empty(U.ranks[t] + V.ranks[t], rows, U.dtype, U.leaf.xp)
     for i, basis in enumerate((U, V)):
         half = joint.halves(U.ranks[t])[i::2]
@@ -84,7 +84,6 @@ def _side_by_side(U, V, t, below):
         if len(children):
             RE = batched.gemm(below[i], basis.transfer[children], transa=True).stacked(np.full(len(children) // 2, 2))
             batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
-        halves.append(half)
     return batched.transpose(joint)
 
 

@@ -49,12 +49,11 @@ def _upsweep(basis, mode):
     F = []
     for l in reversed(range(tree.levels - 1)):
         t = tree.parents(l)
-        first = tree.first_child[t]
-        children = np.stack([first, first + 1], axis=1).ravel()
+        children = tree.children(t)
         RE = batched.gemm(R[children], basis.transfer[children])
         Q = _factor(RE.stacked(np.full(len(t), 2)), R[t], mode)
         if Q is not None:
-            F.append(Q.halves(rows[first]))
+            F.append(Q.halves(rows[children[::2]]))
     return R, Q_leaf, F[::-1]
 
 

@@ -85,11 +85,10 @@ def _basis_matrices(basis, t, below):
     U = basis.leaf[np.searchsorted(tree.leaves, t[is_leaf])]
     if is_leaf.all():
         return U
-    first = tree.first_child[t[~is_leaf]]
     rows = np.where(is_leaf, tree.sizes[t], 0)
     rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
     B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, basis.leaf.xp)
     batched.gather(U, np.arange(len(U)), out=B[is_leaf])
-    children = np.stack([first, first + 1], axis=1).ravel()
+    children = tree.children(t[~is_leaf])
     batched.gemm(below, basis.transfer[children], out=B[~is_leaf].halves(below.rows[::2]))
     return B
