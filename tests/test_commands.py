@@ -439,9 +439,9 @@ def test_a_terminal_without_our_letters_and_a_name_without_any(source):
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interrupt_is_one_line(source):
     code = (
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "from h2gpu.apps import h2compress\n"
-        "h2compress.assemble = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
+        "h2compress.assemble = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(30))\n"
         "sys.exit(h2compress.main(sys.argv[1:]))"
     )
     done = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, timeout=60)
