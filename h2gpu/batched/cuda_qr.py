@@ -2,6 +2,7 @@
 
 Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table tuning/…/qr.csv says
 how many rows and columns a thread holds and where R waits. Beyond the widest class the vendor's routine is called.
+R alone of tall matrices is cuda_qr_tall's.
 """
 
 from functools import lru_cache
@@ -10,13 +11,12 @@ from typing import NamedTuple
 import cupy
 import numpy as np
 
-from h2gpu.batched import tuning
+from h2gpu.batched import cuda_qr_tall, tuning
 from h2gpu.batched.launch import WARP, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 EDGES = (8, 16, 32, 64, 128, 256, 512, 1024)  # classes of columns
-CHAIN_EDGE, TALL = 128, 2  # R alone of matrices of at most so many columns, and so many times as many rows, by a chain
 LEAST_ROWS = 8  # rows a thread holds, at least
 ALIGN = 16  # bytes
 NULL = np.uint64(0)  # a kernel argument
@@ -43,8 +43,8 @@ def _ragged(A, mode):
     R = MatrixBatch.empty(k, A.columns, A.dtype, cupy)
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
     edge = np.searchsorted(EDGES, A.columns)
-    tall = A.rows >= TALL * np.append(EDGES, 0)[edge]
-    classes = 2 * edge + tall  # tall enough for the widest of its class
+    tall = cuda_qr_tall.is_tall(A.rows, A.columns)
+    classes = 2 * edge + tall
     for c in np.unique(classes[k > 0]):
         chosen = np.flatnonzero((classes == c) & (k > 0))
         if c >= 2 * len(EDGES):
@@ -62,8 +62,8 @@ def _ragged(A, mode):
 def _run(A, Q, R, table, batch, m, n):
     """Launch a kernel for matrices m × n of one class, integers with a null table, or arrays for a ragged batch."""
     widest, tallest = (int(np.max(x)) for x in (n, m))
-    if Q is None and widest <= CHAIN_EDGE and np.min(m) >= TALL * widest:
-        return _run_chain(A, R, table, batch, tallest, widest)
+    if Q is None and widest <= cuda_qr_tall.CHAIN_EDGE and np.all(cuda_qr_tall.is_tall(m, n)):
+        return cuda_qr_tall.run(A, R, table, batch, tallest, widest)
     plan = _plan(cupy.cuda.Device().id, A.dtype, tallest, widest, batch, Q is not None)
     if table is NULL:
         entries, shape = plan.entries, (m, n)
@@ -76,24 +76,6 @@ def _run(A, Q, R, table, batch, m, n):
     function = plan.function if table is NULL else kernel(*plan.instance, shared_bytes=size)
     arguments = (A, R if Q is None else Q, R, table, np.int64(batch), *shape, entries)
     launch(function, -(-batch // plan.teams), plan.block, arguments, size)
-
-
-def _run_chain(A, R, table, batch, m, n):
-    """Launch the kernel for tall matrices without Q: kernels/batched/triangle_chain.cuh."""
-    function, warps, size = _chain_plan(cupy.cuda.Device().id, A.dtype, n, batch)
-    shape = (m, n) if table is NULL else (0, 0)
-    launch(function, batch, warps * WARP, (A, R, table, np.int64(batch), *shape), size)
-
-
-@lru_cache(maxsize=1024)
-def _chain_plan(device, dtype, n, batch):
-    """Function, warps a matrix and shared memory for `batch` tall matrices of at most n columns."""
-    row = tuning.row("qr_tall", dtype, columns=n, matrices=batch)
-    rows, columns, lanes, warps = (row[key] for key in ("register_rows", "register_columns", "lanes", "warps"))
-    exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
-    size = (exchange + n * (n + 1) // 2) * dtype.itemsize
-    instance = dtype, rows, columns, lanes, warps, row["resident"]
-    return kernel("batched/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
 
 
 class Plan(NamedTuple):
