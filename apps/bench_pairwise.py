@@ -60,16 +60,16 @@ def measure(name, dim, dtype, edge):
     cov, operations = COVARIANCES[name]
     rng, count = np.random.default_rng(0), ENTRIES // edge**2
     X = cupy.asarray(rng.random((POINTS, dim)).astype(dtype))
-    blocks = rng.integers(0, POINTS - edge, count), rng.integers(0, POINTS - edge, count), edge, edge
+    x, y = (MatrixBatch.from_rows(X, rng.integers(0, POINTS - edge, count), np.full(count, edge)) for _ in range(2))
     out = MatrixBatch.empty(np.full(count, edge), edge, dtype, cupy)
     fill = median_ms(lambda: out.buffer.data.memset_async(1, out.nbytes), cupy)
     function = cov.pair_function.on_device(dim, X.dtype)
-    cuda_pairwise.prepared(function, X, X, *blocks[:2], out)
+    cuda_pairwise.prepared(function, x, y, out)
     begin = time.perf_counter()
-    ready = cuda_pairwise.prepared(function, X, X, *blocks[:2], out)
+    ready = cuda_pairwise.prepared(function, x, y, out)
     host = 1e3 * (time.perf_counter() - begin)
     kernel = median_ms(lambda: launch(*ready), cupy)
-    arrays = median_ms(lambda: batched.pairwise(cov.values, X, X, *blocks, out=out), cupy, 1)
+    arrays = median_ms(lambda: batched.pairwise(cov.values, x, y, out=out), cupy, 1)
     pipe = 1e3 * out.buffer.size * (2 * dim + operations) / FP64_OPERATIONS if dtype == np.float64 else 0.0
     return {
         "covariance": name,

@@ -298,7 +298,7 @@ def test_pairwise_evaluates_a_function_at_all_pairs(dtype):
     for blocks, largest in ((30, 20), (1, 200), (0, 1), (4, 0)):
         rows, columns = rng.integers(0, largest + 1, (2, blocks))
         x, y = rng.integers(0, 301 - rows), np.sort(rng.integers(0, 201 - columns))
-        out = batched.pairwise(function, X, Y, x, y, rows, columns)
+        out = batched.pairwise(function, MatrixBatch.from_rows(X, x, rows), MatrixBatch.from_rows(Y, y, columns))
         assert out.dtype == dtype and len(out) == blocks
         for b in range(blocks):
             expected = function(X[x[b] : x[b] + rows[b], None], Y[None, y[b] : y[b] + columns[b]])

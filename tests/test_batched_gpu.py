@@ -197,9 +197,9 @@ def test_pairwise(dtype, monkeypatch):
     monkeypatch.setattr(cuda_pairwise, "PAIRS_AT_ONCE", 10_000)
     rng = np.random.default_rng(9)
     X = rng.random((1000, 3)).astype(dtype)
-    ranges = (rng.integers(0, 900, 80), np.sort(rng.integers(0, 900, 80)), *rng.integers(0, 90, (2, 80)))
-    out = batched.pairwise(lambda x, y: ((x - y) ** 2).sum(-1), X, X, *ranges)
-    device = batched.pairwise(lambda x, y: ((x - y) ** 2).sum(-1), cp.asarray(X), cp.asarray(X), *ranges)
+    (x, y), (rows, columns) = np.sort(rng.integers(0, 900, (2, 80))), rng.integers(0, 90, (2, 80))
+    pairs = [(MatrixBatch.from_rows(P, x, rows), MatrixBatch.from_rows(P, y, columns)) for P in (X, cp.asarray(X))]
+    out, device = (batched.pairwise(lambda x, y: ((x - y) ** 2).sum(-1), *pair) for pair in pairs)
     np.testing.assert_allclose(device.buffer.get(), out.buffer, rtol=0, atol=10 * np.finfo(dtype).eps)
 
 

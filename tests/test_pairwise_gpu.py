@@ -46,19 +46,25 @@ def ragged(points, count=60, largest=150, seed=1):
     return rng.integers(0, points - largest, count), rng.integers(0, points - largest, count), rows, columns
 
 
+def point_sets(X, Y, blocks):
+    """The points of the blocks' rows and columns."""
+    x, y, rows, columns = blocks
+    return MatrixBatch.from_rows(X, x, rows), MatrixBatch.from_rows(Y, y, columns)
+
+
 def on_device(cov, X, blocks, Y=None, out=None):
     """The blocks by the kernel, on the host; fails where no kernel knows the covariance."""
     cp = pytest.importorskip("cupy")
     assert cov.pair_function.on_device(X.shape[1], X.dtype) is not None
     X = cp.asarray(X)
-    out = batched.pairwise(cov.pair_function, X, X if Y is None else cp.asarray(Y), *blocks, out=out)
+    out = batched.pairwise(cov.pair_function, *point_sets(X, X if Y is None else cp.asarray(Y), blocks), out=out)
     return MatrixBatch(out.buffer.get(), out.offsets, out.rows, out.columns)
 
 
 def exact(cov, X, blocks):
     """The blocks in double precision on the CPU, from the same points."""
     X = X.astype(np.float64)
-    return batched.pairwise(cov.values, X, X, *blocks)
+    return batched.pairwise(cov.values, *point_sets(X, X, blocks))
 
 
 def assert_values(cov, X, blocks, found):

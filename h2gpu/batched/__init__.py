@@ -38,7 +38,8 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
     if isinstance(A, MatrixBatch):
-        _check_product(A, B, C, transa, transb, out)
+        if all(isinstance(M.rows, np.ndarray) for M in (A, B, C, out) if isinstance(M, MatrixBatch)):
+            _check_product(A, B, C, transa, transb, out)
         return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
     A, B = _checked(A, "A"), _checked(B, "B")
     xp = array_module(A, B)
@@ -149,17 +150,15 @@ def transpose(A):
     return gather(A, np.arange(len(A)), True)
 
 
-def pairwise(function, X, Y, x_starts, y_starts, rows, columns, out=None):
-    """Matrices of function values at all pairs of points of two ranges.
-
-    A_b[i, j] = function(X[x_starts[b] + i], Y[y_starts[b] + j]),  i < rows[b], j < columns[b]
+def pairwise(function, X, Y, out=None):
+    """Function values at all pairs of points of two sets, for many pairs of sets: A_b[i, j] = function(X_b[i], Y_b[j]).
 
     function   function(x, y) by broadcasting over all but the last dimension
-    X, Y       (points, dim) arrays
+    X, Y       MatrixBatch of points × dim, the points of one buffer, such as `MatrixBatch.from_rows` makes
     """
     if out is None:
-        out = MatrixBatch.empty(rows, columns, X.dtype, array_module(X))
-    return _twin(out).pairwise(function, X, Y, x_starts, y_starts, out)
+        out = MatrixBatch.empty(X.rows, Y.rows, X.dtype, X.xp, (X.bounds[0], Y.bounds[0]))
+    return _twin(out).pairwise(function, X, Y, out)
 
 
 def block_multiply(A, x, size, transpose=False):

@@ -15,8 +15,26 @@ from h2gpu import batched
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 
 
+class Pairs:
+    """What has a block row and a block column for each of its blocks: `rows` and `columns`, on the host."""
+
+    def pairs(self, xp):
+        """(rows, columns) in the memory of the array module xp; copied once."""
+        if xp is np:
+            return self.rows, self.columns
+        device = xp.cuda.Device().id
+        if device not in self._copies:
+            self._copies[device] = xp.asarray(self.rows), xp.asarray(self.columns)
+        return self._copies[device]
+
+    @cached_property
+    def _copies(self):
+        """The pairs on devices, by their numbers."""
+        return {}
+
+
 @dataclass(frozen=True, eq=False)
-class BlockSparse:
+class BlockSparse(Pairs):
     """A sparse matrix of dense blocks.
 
     blocks       MatrixBatch, one matrix a stored block, sorted by (column, row)
@@ -64,17 +82,13 @@ class BlockSparse:
         diagonal = np.where(self.rows[first] == self.columns[first], self.blocks.rows[first], 0)
         return self.col_starts[self.columns[first]], offsets_of(self.panels.rows), diagonal
 
-    def select(self, index, transpose):
-        """The blocks of the given indices, each transposed where `transpose` says so, as a packed MatrixBatch."""
-        return batched.gather(self.blocks, index, transpose)
+    def select(self, index):
+        """The blocks of the given indices, sharing memory."""
+        return self.blocks[index]
 
-    def left_products(self, F, index, transpose, out):
-        """out_b = F_b A_index[b], or F_b A_index[b]ᵀ where `transpose` says so; no block is copied."""
-        transpose = np.broadcast_to(transpose, index.shape)
-        for flag in (False, True):
-            these = np.flatnonzero(transpose == flag)
-            batched.gemm(F[these], self.blocks[index[these]], transb=flag, out=out[these])
-        return out
+    def left_products(self, F, index, transpose, out=None):
+        """out_b = F_b A_index[b], or F_b A_index[b]ᵀ; no block is copied.   index: a slice, or an array where A is."""
+        return batched.gemm(F, self.blocks.resident[index], transb=transpose, out=out)
 
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
@@ -90,6 +104,6 @@ class BlockSparse:
         if self.symmetric:
             return self
         order = np.lexsort((self.columns, self.rows))
-        blocks = self.select(order, True)
+        blocks = batched.gather(self.blocks, order, True)
         rows, columns = self.columns[order], self.rows[order]
         return BlockSparse(blocks, rows, columns, self.col_starts, self.row_starts, False)

@@ -19,7 +19,7 @@ WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a tas
 def stacks(A):
     """Slices of a batch, each of about WORK_PER_TASK entries."""
     if isinstance(A, MatrixBatch):
-        return pieces(A.sizes.tolist(), WORK_PER_TASK)
+        return pieces(A.sizes, WORK_PER_TASK)
     step = max(1, WORK_PER_TASK // max(1, A.shape[-2] * A.shape[-1]))
     return [slice(i, i + step) for i in range(0, len(A), step)]
 
@@ -202,20 +202,24 @@ def gather(A, index, transpose, out):
             m, n = out.rows[b], out.columns[b]
             out[b][...] = transposed(A[int(index[b])], transpose[b])[:m, :n]
 
-    parallel(run, pieces(out.sizes.tolist(), WORK_PER_TASK))
+    parallel(run, pieces(out.sizes, WORK_PER_TASK))
     return out
 
 
-def pairwise(function, X, Y, x_starts, y_starts, out):
-    """out_b[i, j] = function(X[x_starts[b] + i], Y[y_starts[b] + j]): consecutive blocks of one column in one call."""
-    new_column = np.flatnonzero((np.diff(y_starts) != 0) | (np.diff(out.columns) != 0)) + 1
-    firsts = np.concatenate(([0], new_column, [len(out)])) if len(out) else np.zeros(1, np.int64)
+def pairwise(function, X, Y, out):
+    """out_b[i, j] = function(X_b[i], Y_b[j]): consecutive blocks of one column in one call."""
+    if not len(out):
+        return out
+    dim = X.columns[0]
+    points, starts = X.buffer.reshape(-1, dim), X.offsets // dim
+    firsts = np.flatnonzero(np.diff(Y.offsets, prepend=-1) | np.diff(Y.rows, prepend=-1))
+    firsts = np.append(firsts, len(out))
 
     def panel(first, stop):
-        Z = Y[y_starts[first] : y_starts[first] + out.columns[first]]
-        for piece in pieces(out.sizes[first:stop].tolist(), PANEL_ENTRIES):
+        Z = Y[first]
+        for piece in pieces(out.sizes[first:stop], PANEL_ENTRIES):
             blocks = slice(first + piece.start, first + piece.stop)
-            x = X[ranges(x_starts[blocks], out.rows[blocks])]
+            x = points[ranges(starts[blocks], out.rows[blocks])]
             target = out[blocks].entries.reshape(len(x), len(Z))
             if hasattr(function, "into"):
                 function.into(x[:, None, :], Z[None, :, :], target)
@@ -226,7 +230,7 @@ def pairwise(function, X, Y, x_starts, y_starts, out):
         for g in range(piece.start, piece.stop):
             panel(firsts[g], firsts[g + 1])
 
-    parallel(run, pieces(np.diff(offsets_of(out.sizes)[firsts]).tolist(), WORK_PER_TASK))
+    parallel(run, pieces(np.diff(offsets_of(out.sizes)[firsts]), WORK_PER_TASK))
     return out
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
-from h2gpu.batched.launch import launch, tile_count, tile_owners, upload
+from h2gpu.batched.launch import launch, tiling, upload
 from h2gpu.batched.modules import kernel
-from h2gpu.batched.ragged import MatrixBatch, offsets_of
+from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = ["block_multiply", "frobenius_norms", "gather", "gemm", "pairwise", "qr", "svd"]
 
@@ -46,10 +46,9 @@ def gather(A, index, transpose, out):
     if not len(out):
         return out
     index = np.asarray(index)
-    counts = tile_count(out.rows, TILE) * tile_count(out.columns, TILE)
+    tiles = tiling(out, (TILE, TILE))
     sources = A.offsets[index], A.columns[index], np.asarray(transpose)
-    first, *table = upload(offsets_of(counts), *sources, out.offsets, out.rows, out.columns)
-    owner = tile_owners(counts, first)
+    table = upload(*sources, out.offsets, out.rows, out.columns)
     function = kernel("batched/gather.cuh", "gather", A.dtype, TILE, LINES)
-    launch(function, len(owner), TILE * LINES, (A.buffer, out.buffer, first, owner, *table))
+    launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *table))
     return out

@@ -1,4 +1,4 @@
-"""out_b[i, j] = f(X[x_start_b + i], Y[y_start_b + j]) on the GPU: one kernel, or array operations on pairs of points.
+"""out_b[i, j] = f(X_b[i], Y_b[j]) on the GPU: one kernel, or array operations on pairs of points.
 
 A function that kernels know offers `on_device(dim, dtype)`, which answers with what to compile and to pass, or None:
 
@@ -9,25 +9,27 @@ A function that kernels know offers `on_device(dim, dtype)`, which answers with 
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import launch, tile_count, tile_owners, upload
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.launch import Tiling, launch, tiling, upload
 from h2gpu.batched.modules import NAMES, kernel
 from h2gpu.batched.ragged import offsets_of, ranges
 
 THREADS, ROWS = 256, 96  # of a block, also the most columns of its tile; rows of it: 125 in one piece cost 12 % (f64)
-MOST_POINTS = 1 << 31  # of the kernel: starts travel as int
+MOST_COORDINATES = 1 << 31  # of the kernel: starts travel as int
 PAIR_THREADS, PAIR_RUN = 256, 2048  # of pairs: threads of a block, entries it makes
 PAIRS_AT_ONCE = 1 << 23  # pairs whose temporaries exist at a time: some 0.1 GB each in two dimensions
 
 
-def pairwise(function, X, Y, x_starts, y_starts, out):
+def pairwise(function, X, Y, out):
     """See h2gpu.batched.pairwise."""
-    X, Y = cupy.ascontiguousarray(X), cupy.ascontiguousarray(Y)
-    x_starts, y_starts = np.asarray(x_starts), np.asarray(y_starts)
-    known = function.on_device(X.shape[1], X.dtype) if hasattr(function, "on_device") else None
-    if known is not None and X.dtype == Y.dtype == out.dtype and max(len(X), len(Y)) < MOST_POINTS:
-        launch(*prepared(known, X, Y, x_starts, y_starts, out))
+    if not len(out):
         return out
-    return _by_arrays(function, X, Y, x_starts, y_starts, out)
+    known = function.on_device(X.bounds[1], X.dtype) if hasattr(function, "on_device") else None
+    if known is not None and X.dtype == Y.dtype == out.dtype and max(X.buffer.size, Y.buffer.size) < MOST_COORDINATES:
+        launch(*prepared(known, X, Y, out))
+    else:
+        _by_arrays(function, X.on_host(), Y.on_host(), out.on_host())
+    return out
 
 
 def instance(function_type, dtype):
@@ -35,43 +37,40 @@ def instance(function_type, dtype):
     return f"pairwise<{NAMES[np.dtype(dtype)]}, {THREADS}, {ROWS}, {function_type}>"
 
 
-def prepared(function, X, Y, x_starts, y_starts, out):
+def prepared(function, X, Y, out):
     """What `launch` needs to write all blocks at once: the compiled kernel, tiles, threads, arguments."""
-    shapes = np.empty((len(out), 4), np.int32)
-    for column, values in enumerate((x_starts, y_starts, out.rows, out.columns)):
+    shapes = array_module(out.rows).empty((len(out), 4), np.int32)
+    dim = X.bounds[1]
+    for column, values in enumerate((X.offsets // dim, Y.offsets // dim, out.rows, out.columns)):
         shapes[:, column] = values
-    tiles = tile_count(out.rows, ROWS) * tile_count(out.columns, THREADS)
-    first = owner = None
-    if (tiles != 1).any():
-        (first,) = upload(offsets_of(tiles))
-        owner = tile_owners(tiles, first)
+    tiles = tiling(out, (ROWS, THREADS))
     numbers = function.parameters.view([("values", X.dtype, function.parameters.shape)])  # one struct, passed by value
-    arguments = X, Y, out.buffer, cupy.asarray(shapes), cupy.asarray(out.offsets), first, owner, numbers
-    return kernel("batched/pairwise.cuh", instance(function.type, X.dtype)), tiles.sum(), THREADS, arguments
+    sizes = cupy.asarray(shapes), cupy.asarray(out.offsets), *tiles.arguments
+    arguments = X.buffer, Y.buffer, out.buffer, *sizes, numbers
+    return kernel("batched/pairwise.cuh", instance(function.type, X.dtype)), tiles.blocks, THREADS, arguments
 
 
-def _by_arrays(function, X, Y, x_starts, y_starts, out):
+def _by_arrays(function, X, Y, out):
     """PAIRS_AT_ONCE pairs at a time, whole matrices."""
     before = offsets_of(out.sizes)
     start = 0
     while start < len(out):
         stop = int(np.searchsorted(before, before[start] + PAIRS_AT_ONCE, side="right")) - 1
         piece = slice(start, max(stop, start + 1))
-        _piece_by_arrays(function, X, Y, x_starts[piece], y_starts[piece], out[piece])
+        _piece_by_arrays(function, X[piece], Y[piece], out[piece])
         start = piece.stop
-    return out
 
 
-def _piece_by_arrays(function, X, Y, x_starts, y_starts, out):
-    count, dim = int(out.sizes.sum()), X.shape[1]
+def _piece_by_arrays(function, X, Y, out):
+    count, dim = int(out.sizes.sum()), X.bounds[1]
     if not count:
         return
     x, y = cupy.empty((count, dim), X.dtype), cupy.empty((count, dim), X.dtype)
     runs = -(-out.sizes // PAIR_RUN)
-    first, *table = upload(offsets_of(runs), x_starts, y_starts, out.columns, out.sizes, offsets_of(out.sizes)[:-1])
-    owner = tile_owners(runs, first)
+    tiles = Tiling.of(runs)
+    table = upload(X.offsets // dim, Y.offsets // dim, out.columns, out.sizes, offsets_of(out.sizes)[:-1])
     points = kernel("batched/pairs.cuh", "pairs", X.dtype, PAIR_THREADS, PAIR_RUN)
-    launch(points, len(owner), PAIR_THREADS, (X, Y, x, y, dim, first, owner, *table))
+    launch(points, tiles.blocks, PAIR_THREADS, (X.buffer, Y.buffer, x, y, dim, *tiles.arguments, *table))
     values = function(x, y)
     if out.is_packed:
         out.entries[...] = values

@@ -1,5 +1,6 @@
 """What every launch of a kernel needs: sizes on the device, a list of tiles, a grid of at least one block."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import cupy
@@ -10,12 +11,17 @@ from h2gpu.batched.ragged import offsets_of
 
 OWNER_WARPS = 8
 WARP = 32
+NULL = np.uint64(0)  # a kernel argument
+IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
 
 
 def upload(*arrays):
-    """Host integer arrays as int64 arrays on the device, in one copy."""
-    arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
-    packed = cupy.asarray(np.concatenate(arrays))
+    """Integer arrays, all on the host or all on the device, as int64 arrays behind one another on the device."""
+    if isinstance(arrays[0], cupy.ndarray):
+        packed = cupy.concatenate(arrays)
+    else:
+        arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
+        packed = cupy.asarray(np.concatenate(arrays))
     bounds = offsets_of([len(array) for array in arrays])
     return [packed[start:stop] for start, stop in pairwise(bounds)]
 
@@ -30,6 +36,49 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
 def tile_count(sizes, edge):
     """⌈sizes / edge⌉, without the division where no size exceeds the edge."""
     return np.minimum(sizes, 1) if sizes.max(initial=0) <= edge else -(-sizes // edge)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Which tile of which matrix a thread block works on: see kernels/thread/tiling.cuh.
+
+    blocks   of the grid
+    each     blocks a matrix, some idle; unless `owner` is given
+    first    (batch + 1,) tiles before each matrix, on the device, or null
+    owner    (blocks,) matrix of each block, on the device, or null
+    """
+
+    blocks: int
+    each: int
+    first: object = NULL
+    owner: object = NULL
+
+    @property
+    def arguments(self):
+        """As kernels take them."""
+        return self.first, self.owner, self.each
+
+    @classmethod
+    def of(cls, counts):
+        """For counts[b] tiles of matrix b: without a list where few blocks are idle so."""
+        most, total = int(counts.max(initial=0)), int(counts.sum())
+        if len(counts) * most <= IDLE * total:
+            return cls(len(counts) * most, most)
+        (first,) = upload(offsets_of(counts))
+        return cls(total, 0, first, tile_owners(counts, first))
+
+    @classmethod
+    def covering(cls, batch, edges):
+        """For tiles of the given edges over matrices whose sizes are on the device, known by their bounds alone."""
+        each = -(-batch.bounds[0] // edges[0]) * -(-batch.bounds[1] // edges[1])
+        return cls(len(batch) * each, each)
+
+
+def tiling(batch, edges):
+    """Tiles of edges[0] × edges[1] entries over the matrices of a batch."""
+    if isinstance(batch.rows, cupy.ndarray):
+        return Tiling.covering(batch, edges)
+    return Tiling.of(tile_count(batch.rows, edges[0]) * tile_count(batch.columns, edges[1]))
 
 
 def tile_owners(counts, first):

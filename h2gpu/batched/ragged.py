@@ -3,7 +3,8 @@
     A_b = buffer[offsets[b] : offsets[b] + rows[b]·columns[b]]   reshaped to (rows[b], columns[b]), C order
 
 Sizes live on the host, entries where the buffer lives. Selecting and stacking change sizes only: matrices that
-follow one another in the buffer and have equally many columns *are* their vertical stack.
+follow one another in the buffer and have equally many columns *are* their vertical stack. A batch on a GPU that is
+indexed by an array on the GPU has its sizes there too, and bounds of them on the host: all that a launch needs.
 """
 
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, moved
+from h2gpu.batched.arrays import array_module, moved, to_host
 
 
 def offsets_of(sizes):
-    """Where each of consecutive pieces begins, and the end of the last: (batch + 1,)."""
-    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+    """Where each of consecutive pieces begins, and the end of the last: (batch + 1,), where the sizes are."""
+    xp = array_module(sizes)
+    first = xp.zeros(len(sizes) + 1, np.int64)
+    xp.cumsum(xp.asarray(sizes), out=first[1:])
+    return first
 
 
 def ranges(starts, counts):
@@ -31,19 +35,28 @@ class MatrixBatch:
     """A ragged batch of dense matrices.
 
     buffer   (entries,) NumPy or CuPy array
-    offsets  (batch,) int64 on the host: where each matrix begins in the buffer
-    rows     (batch,) int64 on the host
-    columns  (batch,) int64 on the host
+    offsets  (batch,) int64, on the host or with the buffer: where each matrix begins in it
+    rows     (batch,) int64, likewise
+    columns  (batch,) int64, likewise
+    limits   rows and columns that no matrix exceeds, where sizes are not on the host
     """
 
     buffer: object
     offsets: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
+    limits: tuple | None = None
 
     @classmethod
-    def empty(cls, rows, columns, dtype, xp=np):
-        """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other."""
+    def empty(cls, rows, columns, dtype, xp=np, limits=None):
+        """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other.
+
+        Where their sizes are on the device, they lie as far apart as the largest that the limits allow.
+        """
+        if array_module(rows, columns) is not np:
+            room = limits[0] * limits[1]
+            buffer, offsets = xp.empty(len(rows) * room, dtype), xp.arange(len(rows), dtype=np.int64) * room
+            return cls(buffer, offsets, rows, columns, limits)
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         offsets = offsets_of(rows * columns)
         return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
@@ -84,7 +97,8 @@ class MatrixBatch:
         if isinstance(index, (int, np.integer)):
             m, n, start = int(self.rows[index]), int(self.columns[index]), int(self.offsets[index])
             return self.buffer[start : start + m * n].reshape(m, n)
-        return MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index])
+        batch = self if array_module(index) is np else self.resident
+        return MatrixBatch(self.buffer, batch.offsets[index], batch.rows[index], batch.columns[index], batch.limits)
 
     def matrices(self):
         """All matrices as 2-D views, in a list: three times faster than indexing one by one."""
@@ -112,6 +126,25 @@ class MatrixBatch:
     def sizes(self):
         """Entries of each matrix, (batch,)."""
         return self.rows * self.columns
+
+    @cached_property
+    def bounds(self):
+        """Rows and columns that no matrix exceeds."""
+        return self.limits or (int(self.rows.max(initial=0)), int(self.columns.max(initial=0)))
+
+    @cached_property
+    def resident(self):
+        """The same matrices with their sizes where the buffer is; itself when that is so already."""
+        if array_module(self.offsets) is self.xp:
+            return self
+        sizes = self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
+        return MatrixBatch(self.buffer, *sizes, self.bounds)
+
+    def on_host(self):
+        """The same matrices with their sizes on the host; itself when that is so already."""
+        if array_module(self.offsets) is np:
+            return self
+        return MatrixBatch(self.buffer, *map(to_host, (self.offsets, self.rows, self.columns)))
 
     @property
     def nbytes(self):

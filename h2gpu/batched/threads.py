@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 
@@ -44,12 +45,10 @@ def parallel(work, tasks):
 
 def pieces(weights, target):
     """Consecutive slices of the batch, each of about `target` total weight; at least one item a slice."""
-    slices, start, total = [], 0, 0
-    for stop, weight in enumerate(weights, 1):
-        total += weight
-        if total >= target:
-            slices.append(slice(start, stop))
-            start, total = stop, 0
-    if start < len(weights):
-        slices.append(slice(start, len(weights)))
+    before = np.cumsum(weights)
+    slices, start, done = [], 0, 0
+    while start < len(before):
+        stop = min(max(int(np.searchsorted(before, done + target)), start) + 1, len(before))
+        slices.append(slice(start, stop))
+        start, done = stop, before[stop - 1]
     return slices

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse
+from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.arrays import array_module
-from h2gpu.batched.ragged import ranges
+from h2gpu.batched.blocksparse import Pairs
+from h2gpu.batched.ragged import offsets_of, ranges
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
 from h2gpu.covariance import Covariance
@@ -22,26 +23,23 @@ from h2gpu.progress import phase
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluatedCouplings:
+class EvaluatedCouplings(Pairs):
     """Coupling matrices that are evaluated where they are used: they are only covariances between grid points.
 
     Answers what the stored couplings (`BlockSparse`) answer, so that compression need not know the difference and the
     uncompressed couplings never exist at once.
 
-    function                 covariance of broadcast point arrays
-    row_grid, col_grid       (Σ ranks, dim) grids of all clusters
-    rows, columns            (blocks,) clusters of each block, sorted by (column, row)
-    row_starts, col_starts   (clusters + 1,) where each cluster's grid begins
-    symmetric                whether each block stands for its transpose too
+    function              covariance of broadcast point arrays
+    row_grids, col_grids  MatrixBatch of all clusters' interpolation points, rank × dim
+    rows, columns         (blocks,) clusters of each block, sorted by (column, row)
+    symmetric             whether each block stands for its transpose too
     """
 
     function: object
-    row_grid: object
-    col_grid: object
+    row_grids: MatrixBatch
+    col_grids: MatrixBatch
     rows: np.ndarray
     columns: np.ndarray
-    row_starts: np.ndarray
-    col_starts: np.ndarray
     symmetric: bool
 
     def __len__(self):
@@ -50,35 +48,25 @@ class EvaluatedCouplings:
     @property
     def nbytes(self):
         """Bytes that the evaluated blocks would take."""
-        ranks = np.diff(self.row_starts)[self.rows], np.diff(self.col_starts)[self.columns]
-        return int((ranks[0] * ranks[1]).sum()) * self.row_grid.dtype.itemsize
+        entries = self.row_grids.rows[self.rows] @ self.col_grids.rows[self.columns]
+        return int(entries) * self.row_grids.dtype.itemsize
 
-    def select(self, index, transpose):
-        """The blocks of the given indices, evaluated, each transposed where `transpose` says so."""
-        t, s = self.rows[index], self.columns[index]
-        transpose = np.broadcast_to(transpose, t.shape)
-        if self.symmetric:  # one grid: a transposed block is the block of the swapped pair
-            t, s = np.where(transpose, s, t), np.where(transpose, t, s)
-            return _evaluate(self.function, self.row_grid, self.col_grid, self.row_starts, self.col_starts, t, s)
-        if transpose.all() and len(t):
-            return _evaluate(self.function, self.col_grid, self.row_grid, self.col_starts, self.row_starts, s, t)
-        blocks = _evaluate(self.function, self.row_grid, self.col_grid, self.row_starts, self.col_starts, t, s)
-        return batched.gather(blocks, np.arange(len(t)), transpose) if transpose.any() else blocks
+    def select(self, index, transpose=False):
+        """The blocks of the given indices (a slice, or an array on the host or the device), or their transposes."""
+        xp = self.row_grids.xp if isinstance(index, slice) else array_module(index)
+        t, s = (clusters[index] for clusters in self.pairs(xp))
+        grids = self.row_grids[t], self.col_grids[s]
+        return batched.pairwise(self.function, *(reversed(grids) if transpose else grids))
 
-    def left_products(self, F, index, transpose, out):
-        """out_b = F_b S_index[b], or F_b S_index[b]ᵀ where `transpose` says so, of blocks evaluated for it."""
+    def left_products(self, F, index, transpose, out=None):
+        """out_b = F_b S_index[b], or F_b S_index[b]ᵀ, of blocks evaluated for it."""
         return batched.gemm(F, self.select(index, transpose), out=out)
 
     def stored(self):
         """All blocks evaluated and kept."""
-        blocks = self.select(np.arange(len(self)), False)
-        return BlockSparse(blocks, self.rows, self.columns, self.row_starts[:-1], self.col_starts[:-1], self.symmetric)
-
-
-def _evaluate(function, X, Y, x_starts, y_starts, t, s):
-    """Function values between the point ranges of clusters t and s, one block a pair."""
-    counts = np.diff(x_starts)[t], np.diff(y_starts)[s]
-    return batched.pairwise(function, X, Y, x_starts[t], y_starts[s], *counts)
+        blocks = self.select(np.arange(len(self)))
+        starts = (offsets_of(grids.rows)[:-1] for grids in (self.row_grids, self.col_grids))
+        return BlockSparse(blocks, self.rows, self.columns, *starts, self.symmetric)
 
 
 def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
@@ -117,15 +105,14 @@ def from_trees(blocks, x, y, cov, order):
     xp = array_module(x)
     with phase("basis"):
         x = x[row_tree.permutation_on(xp)]
-        row_basis, row_grid = interpolation_basis(row_tree, blocks.far if blocks.symmetric else blocks.far[0], x, order)
+        coupled = blocks.far if blocks.symmetric else blocks.far[0]
+        row_basis, row_grids = interpolation_basis(row_tree, coupled, x, order)
         if blocks.symmetric:
-            col_basis, col_grid, y = row_basis, row_grid, x
+            col_basis, col_grids, y = row_basis, row_grids, x
         else:
             y = y[col_tree.permutation_on(xp)]
-            col_basis, col_grid = interpolation_basis(col_tree, blocks.far[1], y, order)
-    couplings = EvaluatedCouplings(
-        cov.pair_function, row_grid, col_grid, *blocks.far, row_basis.starts, col_basis.starts, blocks.symmetric
-    )
+            col_basis, col_grids = interpolation_basis(col_tree, blocks.far[1], y, order)
+    couplings = EvaluatedCouplings(cov.pair_function, row_grids, col_grids, *blocks.far, blocks.symmetric)
     with phase("nearfield"):
         nearfield = _nearfield(blocks, x, y, cov)
     return H2Matrix(row_basis, col_basis, couplings, nearfield)
@@ -165,12 +152,12 @@ def embedded(points, cov, name):
 def _nearfield(blocks, x, y, cov):
     """Dense blocks between leaf clusters; x, y in tree order."""
     (t, s), rows, cols = blocks.near, blocks.row_tree, blocks.col_tree
-    x_starts, y_starts = rows.start, cols.start
-    D = batched.pairwise(cov.pair_function, x, y, x_starts[t], y_starts[s], rows.sizes[t], cols.sizes[s])
+    X, Y = MatrixBatch.from_rows(x, rows.start, rows.sizes), MatrixBatch.from_rows(y, cols.start, cols.sizes)
+    D = batched.pairwise(cov.pair_function, X[t], Y[s])
     if blocks.symmetric and cov.nugget:
         own = D[t == s]
         entries = np.repeat(own.offsets, own.rows) + ranges(np.zeros_like(own.rows), own.rows) * (
             np.repeat(own.rows, own.rows) + 1
         )
         D.buffer[D.xp.asarray(entries)] += D.dtype.type(cov.nugget)
-    return BlockSparse(D, t, s, x_starts, y_starts, blocks.symmetric)
+    return BlockSparse(D, t, s, rows.start, cols.start, blocks.symmetric)

@@ -17,16 +17,16 @@ from h2gpu.h2matrix.basis import ClusterBasis
 
 
 def interpolation_basis(tree, coupled, x, order):
-    """The basis of all clusters that a farfield block of theirs or of an ancestor uses, and the grids, as a pair.
+    """The basis of all clusters that a farfield block of theirs or of an ancestor uses, and their grids, as a pair.
 
     coupled   clusters with farfield blocks of their own
     x         (n, dim) points in tree order
-    Returns (ClusterBasis, grid) with grid (Σ ranks, dim) in the order of the clusters.
+    Returns (ClusterBasis, MatrixBatch of the clusters' grids, rank × dim).
     """
     xp, k = array_module(x), order ** x.shape[1]
     ranks = np.where(_used(tree, coupled), np.minimum(tree.sizes, k), 0)
     own = (ranks > 0) & (ranks < k)
-    grid = _grids(tree, ranks, own, x, order)
+    grids = _grids(tree, ranks, own, x, order)
     leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], x.dtype, xp)
     transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), x.dtype, xp)
     identity = MatrixBatch.from_stack(xp.eye(k, dtype=x.dtype)[None])
@@ -48,7 +48,7 @@ def interpolation_basis(tree, coupled, x, order):
     basis = ClusterBasis(tree, ranks, leaf, transfer)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
     batched.gather(identity, np.zeros(len(parents)), out=basis.stacked_transfers(parents))
-    return basis, grid
+    return basis, grids
 
 
 def _used(tree, coupled):
@@ -61,7 +61,7 @@ def _used(tree, coupled):
 
 
 def _grids(tree, ranks, own, x, order):
-    """Chebyshev nodes or own points of every cluster in use, (Σ ranks, dim)."""
+    """Chebyshev nodes or own points of every cluster, rank × dim."""
     xp, dim = array_module(x), x.shape[1]
     batch = MatrixBatch.empty(ranks, dim, x.dtype, xp)
     points = MatrixBatch.from_rows(x, tree.start[own], tree.sizes[own])
@@ -69,7 +69,7 @@ def _grids(tree, ranks, own, x, order):
     nodes = np.flatnonzero((ranks > 0) & ~own)
     values = MatrixBatch.from_stack(xp.asarray(chebyshev.grids(tree.boxes[nodes], order).astype(x.dtype, copy=False)))
     batched.gather(values, np.arange(len(values)), out=batch[nodes])
-    return batch.buffer.reshape(-1, dim)
+    return batch
 
 
 def _at_points(tree, clusters, boxes_of, x, order):

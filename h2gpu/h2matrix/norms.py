@@ -36,10 +36,10 @@ def relative_error(A, B):
     pairs, t, s = _pairs(A.couplings), A.couplings.rows, A.couplings.columns
     work = A.row_basis.ranks[t] * A.col_basis.ranks[s]
     with phase("compare", len(t)) as advance:
-        for part in pieces(work.tolist(), STACK_ENTRIES[rows.first.xp.__name__]):
-            index = np.arange(part.start, min(part.stop, len(t)))
-            block_A = _rotated(rows.first[t[part]], A.couplings.select(index, False), cols.first[s[part]])
-            block_B = _rotated(rows.second[t[part]], B.couplings.select(index, False), cols.second[s[part]])
+        for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
+            index = np.arange(part.start, part.stop)
+            block_A = _rotated(rows.first[t[part]], A.couplings.select(index), cols.first[s[part]])
+            block_B = _rotated(rows.second[t[part]], B.couplings.select(index), cols.second[s[part]])
             norm += pairs[part] @ to_host(batched.frobenius_norms(block_A)) ** 2
             error += pairs[part] @ to_host(batched.frobenius_norms(subtracted(block_A, block_B))) ** 2
             advance(len(index))

@@ -3,8 +3,6 @@
 S'_ts = T_t S_ts W_sᵀ        T, W the changes of the row and column bases
 """
 
-import numpy as np
-
 from h2gpu import batched
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.threads import pieces
@@ -18,11 +16,10 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     xp = row_change.matrices.xp
     projected = MatrixBatch.empty(row_basis.ranks[t], col_basis.ranks[s], row_basis.dtype, xp)
     work = row_change.matrices.columns[t] * col_change.matrices.columns[s]
+    t_where, s_where = couplings.pairs(xp)
     with phase("project", len(t)) as advance:
-        for part in pieces(work.tolist(), STACK_ENTRIES[xp.__name__]):
-            index = np.arange(part.start, min(part.stop, len(t)))
-            TS = MatrixBatch.empty(row_basis.ranks[t[part]], col_change.matrices.columns[s[part]], row_basis.dtype, xp)
-            couplings.left_products(row_change[t[part]], index, False, TS)
-            batched.gemm(TS, col_change[s[part]], transb=True, out=projected[part])
-            advance(len(index))
+        for part in pieces(work, STACK_ENTRIES[xp.__name__]):
+            TS = couplings.left_products(row_change[t_where[part]], part, False)
+            batched.gemm(TS, col_change[s_where[part]], transb=True, out=projected.resident[part])
+            advance(part.stop - part.start)
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)

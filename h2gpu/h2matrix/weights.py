@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.arrays import to_host
 from h2gpu.batched.ragged import offsets_of
 from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
@@ -25,14 +26,15 @@ def total_weights(basis, couplings, R, column_side=False):
     couplings     BlockSparse or EvaluatedCouplings
     R             triangular factors of the other side's basis (of the same, when symmetric)
     """
-    tree, links = basis.tree, _Links(couplings, len(basis.tree), column_side)
-    Z = MatrixBatch.empty(_rows(basis, links, R), basis.ranks, R.dtype, R.xp)
+    tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
+    coupled = sum(kind.heights for kind in links)
+    Z = MatrixBatch.empty(_rows(basis, coupled), basis.ranks, R.dtype, R.xp)
     with phase("weights", len(tree)) as advance:
         for l in range(tree.levels):
             clusters = tree.level(l)
-            heights = np.diff(offsets_of(R.rows[links.others(clusters)])[offsets_of(links.counts(clusters))])
-            work = (heights + basis.ranks[clusters]) * basis.ranks[clusters]
-            for part in pieces(work.tolist(), STACK_ENTRIES[R.xp.__name__]):
+            handed = Z.rows[tree.parent[clusters]] if l else 0
+            work = (coupled[clusters] + handed) * basis.ranks[clusters]
+            for part in pieces(work, STACK_ENTRIES[R.xp.__name__]):
                 t = clusters[part]
                 triangles = batched.qr(_stacks(basis, links, R, Z, t), mode="r")
                 batched.gather(triangles, np.arange(len(t)), out=Z[t])
@@ -40,61 +42,66 @@ def total_weights(basis, couplings, R, column_side=False):
     return Z
 
 
-def _rows(basis, links, R):
+def _rows(basis, coupled):
     """Rows of every Z_t: what is stacked, or the rank where that is less."""
-    tree = basis.tree
-    heights = np.add.reduceat(np.append(R.rows[links.other], 0), links.first[:-1])
-    heights[links.first[1:] == links.first[:-1]] = 0
+    tree, rows = basis.tree, coupled.copy()
     for l in range(tree.levels):
         t = tree.level(l)
-        heights[t] = np.minimum(heights[t] + (heights[tree.parent[t]] if l else 0), basis.ranks[t])
-    return heights
+        rows[t] = np.minimum(rows[t] + (rows[tree.parent[t]] if l else 0), basis.ranks[t])
+    return rows
 
 
-class _Links:
-    """For each cluster of a side, the couplings it takes part in: block, other cluster, whether S is transposed."""
+class Links:
+    """The couplings S_ts by cluster t (transposed), or by s, and what is known of their products R_s S_tsᵀ (R_t S_ts).
 
-    def __init__(self, couplings, clusters, column_side):
-        rows, columns = (couplings.columns, couplings.rows) if column_side else (couplings.rows, couplings.columns)
-        block = np.arange(len(couplings))
-        transpose = np.full(len(couplings), not column_side)
-        if couplings.symmetric:  # a stored S_ts also stands for S_st = S_tsᵀ
-            rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-            block, transpose = np.tile(block, 2), np.concatenate([transpose, ~transpose])
-        order = np.lexsort((columns, rows))
-        self.couplings, self.other = couplings, columns[order]
-        self.block, self.transpose = block[order], transpose[order]
-        self.first = offsets_of(np.bincount(rows, minlength=clusters))
+    first    (clusters + 1,) links before each cluster, on the host
+    before   (clusters + 1,) rows of all products before those of each cluster, on the host
+    heights  (clusters,) rows of all products of a cluster, on the host
 
-    def counts(self, clusters):
-        """Couplings of each cluster."""
-        return self.first[clusters + 1] - self.first[clusters]
+    The numbers of single links are many, and stay where R is.
+    """
 
-    def span(self, clusters):
-        """The couplings of consecutive clusters, as a slice."""
-        return slice(self.first[clusters[0]], self.first[clusters[-1] + 1]) if len(clusters) else slice(0, 0)
+    def __init__(self, couplings, clusters, R, transpose):
+        xp = R.xp
+        self.couplings, self.transpose = couplings, transpose
+        rows, columns = couplings.pairs(xp)
+        if transpose:
+            self.index = xp.argsort(rows, kind="stable")
+            self.owner, self.other = rows[self.index], columns[self.index]
+        else:  # couplings are sorted by column
+            self.index, self.owner, self.other = None, columns, rows
+        first = xp.searchsorted(self.owner, xp.arange(clusters + 1))
+        self.link_before = offsets_of(R[self.other].rows)
+        self.first, self.before = to_host(first), to_host(self.link_before[first])
+        self.heights = np.diff(self.before)
 
-    def others(self, clusters):
-        """The other cluster of each coupling of consecutive clusters."""
-        return self.other[self.span(clusters)]
+    def multiply_into(self, stacks, above, R, t):
+        """R_s S_tsᵀ of consecutive clusters t into their stacks, `above` rows from the top of each."""
+        span = slice(self.first[t[0]], self.first[t[-1] + 1])
+        F, owner = R[self.other[span]], self.owner[span] - t[0]
+        origin = stacks.offsets + (above - self.before[t]) * stacks.columns
+        origin, columns = (R.xp.asarray(numbers)[owner] for numbers in (origin, stacks.columns))
+        offsets = origin + self.link_before[span] * columns
+        products = MatrixBatch(stacks.buffer, offsets, F.rows, columns, (F.bounds[0], stacks.bounds[1]))
+        self.couplings.left_products(F, span if self.index is None else self.index[span], self.transpose, products)
+
+
+def _links(couplings, clusters, R, column_side):
+    """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ."""
+    sides = (True, False) if couplings.symmetric else (not column_side,)
+    return [Links(couplings, clusters, R, transpose) for transpose in sides]
 
 
 def _stacks(basis, links, R, Z, t):
     """[ R_s S_tsᵀ for all s ; Z_parent E_tᵀ ] of consecutive clusters t of a level."""
-    tree, ranks = basis.tree, basis.ranks
-    span, counts, others = links.span(t), links.counts(t), links.others(t)
-    heirs = t[tree.parent[t] >= 0]
-    from_parent = np.where(tree.parent[t] >= 0, Z.rows[tree.parent[t]], 0)
-
-    # Pieces of the stacks, cluster by cluster: its couplings' products, then what its parent hands down.
-    owner = np.concatenate([np.repeat(np.arange(len(t)), counts), np.arange(len(t))])
-    order = np.argsort(owner, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    heights = np.concatenate([R.rows[others], from_parent])[order]
-    parts = MatrixBatch.empty(heights, ranks[t][owner[order]], R.dtype, R.xp)
-    products = parts[place[: len(others)]]
-    links.couplings.left_products(R[others], links.block[span], links.transpose[span], products)
-    if len(heirs):
-        batched.gemm(Z[tree.parent[heirs]], basis.transfer[heirs], transb=True, out=parts[place[len(others) :]])
-    return parts.stacked(counts + 1)
+    parent = basis.tree.parent[t]
+    handed = np.where(parent >= 0, Z.rows[parent], 0)
+    stacks = MatrixBatch.empty(sum(kind.heights[t] for kind in links) + handed, basis.ranks[t], R.dtype, R.xp)
+    above = np.zeros(len(t), np.int64)
+    for kind in links:
+        kind.multiply_into(stacks, above, R, t)
+        above += kind.heights[t]
+    if parent[0] >= 0:
+        last = MatrixBatch(stacks.buffer, stacks.offsets + above * stacks.columns, handed, stacks.columns)
+        batched.gemm(Z[parent], basis.transfer[t], transb=True, out=last)
+    return stacks

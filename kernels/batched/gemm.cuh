@@ -5,6 +5,7 @@
 // Entries outside the matrix are filled with zeros by the copy itself.
 #pragma once
 #include "thread/copy.cuh"
+#include "thread/tiling.cuh"
 #include "warp/tile_product.cuh"
 
 constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
@@ -25,29 +26,27 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
     }
 }
 
-// A, B, C, out: buffers of all matrices (C may be null)   owner: tiles (which matrix; null for a uniform batch)
-// table: 8 × batch (ragged; else null): first entries of A_b, B_b, C_b, out_b, then m, n, k, tiles before
+// A, B, C, out: buffers of all matrices (C may be null)   first, owner, each: thread/tiling.cuh
+// table: 7 × batch (ragged; else null): first entries of A_b, B_b, C_b, out_b, then m, n, k
 // m, n, k: the shape of every product of a uniform batch
 template <typename Real, int TileRows, int TileColumns, bool TransA, bool TransB>
 __global__ __launch_bounds__(GEMM_THREADS)
-void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, const int* owner, long long batch,
-          int m, int n, int k, Real alpha, Real beta) {
+void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, long long batch, int m, int n, int k,
+          const long long* first, const int* owner, int each, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     Real* slabs = reinterpret_cast<Real*>(memory);          // STAGES × (TileRows + TileColumns) × PITCH
     constexpr int STAGE = (TileRows + TileColumns) * PITCH;
-    long long t = blockIdx.x;
+    const Tile tile = tile_of_block(first, owner, each);
+    const long long b = tile.matrix;
     if (table) {
-        const long long b = owner[t];
         A += table[b], B += table[batch + b], C += table[2 * batch + b], out += table[3 * batch + b];
-        m = table[4 * batch + b], n = table[5 * batch + b], k = table[6 * batch + b], t -= table[7 * batch + b];
-    }
-    const int across = (n + TileColumns - 1) / TileColumns, tiles = (m + TileRows - 1) / TileRows * across;
-    if (!table) {
-        const long long b = t / tiles;
-        t -= b * tiles;
+        m = table[4 * batch + b], n = table[5 * batch + b], k = table[6 * batch + b];
+    } else {
         A += b * m * k, B += b * k * n, C += b * m * n, out += b * m * n;
     }
-    const int row0 = static_cast<int>(t) / across * TileRows, column0 = static_cast<int>(t) % across * TileColumns;
+    const int across = (n + TileColumns - 1) / TileColumns;
+    const int row0 = tile.index / across * TileRows, column0 = tile.index % across * TileColumns;
+    if (row0 >= m || across == 0) return;
 
     const int warp = threadIdx.x / WARP, warp_row = warp / WARP_COLUMNS, warp_column = warp % WARP_COLUMNS;
     constexpr int ROW_STEP = WARP_ROWS * STRIP, COLUMN_STEP = WARP_COLUMNS * STRIP;

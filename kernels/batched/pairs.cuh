@@ -2,16 +2,18 @@
 //     x[e] = X[x_start_b + i],  y[e] = Y[y_start_b + j]    for entry e = (i, j) of matrix b, in order.
 // One block a run of Run entries of one matrix.
 #pragma once
+#include "thread/tiling.cuh"
 
-// X, Y: points × dim   x, y: entries × dim   first: batch + 1 (runs before each)   owner: runs
+// X, Y: points × dim   x, y: entries × dim   first, owner, each: thread/tiling.cuh, a tile being a run
 // x_starts, y_starts, columns, sizes, entries: batch (first points, row length, entries of and before each matrix)
 template <typename Real, int Threads, int Run>
 __global__ __launch_bounds__(Threads)
 void pairs(const Real* X, const Real* Y, Real* x, Real* y, int dim, const long long* first, const int* owner,
-           const long long* x_starts, const long long* y_starts, const long long* columns, const long long* sizes,
+           int each, const long long* x_starts, const long long* y_starts, const long long* columns, const long long* sizes,
            const long long* entries) {
-    const int b = owner[blockIdx.x];
-    const long long start = (blockIdx.x - first[b]) * Run, size = sizes[b];
+    const Tile tile = tile_of_block(first, owner, each);
+    const int b = tile.matrix;
+    const long long start = static_cast<long long>(tile.index) * Run, size = sizes[b];
     const unsigned n = static_cast<unsigned>(columns[b]);
     X += x_starts[b] * dim;
     Y += y_starts[b] * dim;

@@ -6,6 +6,7 @@
 // step, whatever the width, and no index is divided on the way.
 #pragma once
 #include "thread/covariance.cuh"
+#include "thread/tiling.cuh"
 
 // The numbers of f, passed by value: they arrive in constant memory and are operands there.
 template <typename Real, int Count>
@@ -16,27 +17,28 @@ __device__ inline int quotient(int k, int n) { return static_cast<int>(__fdivide
 
 // X, Y: points × dimension   out: buffer of all matrices   offsets: batch (first entry of each)
 // shapes: batch (first point in X, first in Y, rows, columns)
-// first: batch + 1 (tiles before each)   owner: tiles; both null where each matrix is one tile
+// first, owner, each: thread/tiling.cuh, tiles of Rows × Threads entries
 template <typename Real, int Threads, int Rows, typename Function>
 __global__ __launch_bounds__(Threads)
 void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const long long* offsets,
-              const long long* first, const int* owner, Parameters<Real, Function::parameters> parameters) {
+              const long long* first, const int* owner, int each, Parameters<Real, Function::parameters> parameters) {
     constexpr int DIM = Function::dimension;
     __shared__ Real points[Rows * DIM];
-    const int b = owner ? owner[blockIdx.x] : blockIdx.x;
-    const int4 shape = shapes[b];
+    const Tile tile = tile_of_block(first, owner, each);
+    const int4 shape = shapes[tile.matrix];
     const long long pitch = shape.w;
     int i0 = 0, j0 = 0, rows = shape.z, columns = shape.w;
-    if (owner) {                                            // tiles of even heights and widths
+    if (rows > Rows || columns > Threads) {                 // tiles of even heights and widths
         const int across = (columns + Threads - 1) / Threads, down = (rows + Rows - 1) / Rows;
-        const int t = static_cast<int>(blockIdx.x - first[b]), height = (rows + down - 1) / down;
-        const int width = (columns + across - 1) / across;
-        i0 = t / across * height;
-        j0 = t % across * width;
-        rows = min(rows - i0, height);
+        const int height = (rows + down - 1) / down, width = (columns + across - 1) / across;
+        i0 = tile.index / across * height;
+        j0 = tile.index % across * width;
+        rows = min(rows - i0, height);                      // rounding up may leave nothing for the last
         columns = min(columns - j0, width);
-        if (rows <= 0 || columns <= 0) return;              // rounding up left nothing for the last
+    } else if (tile.index) {
+        return;
     }
+    if (rows <= 0 || columns <= 0) return;
     X += (shape.x + static_cast<long long>(i0)) * DIM;
     Y += (shape.y + static_cast<long long>(j0)) * DIM;
     for (int e = threadIdx.x; e < rows * DIM; e += Threads) points[e] = X[e];
@@ -47,7 +49,7 @@ void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const
     for (int k = 0; k < DIM; k++) y[k] = Y[j * DIM + k];
     __syncthreads();
     if (line >= lines) return;
-    out += offsets[b] + (i0 + line) * pitch + j0 + j;
+    out += offsets[tile.matrix] + (i0 + line) * pitch + j0 + j;
 #pragma unroll 1                                            // two or four rows at once: no faster, and fewer warps
     for (int i = line; i < rows; i += lines, out += lines * pitch) {
         Real x[DIM];
