@@ -14,8 +14,7 @@ void gather(const Real* A, Real* out, const long long* first, const int* owner, 
     __shared__ Real tile[Edge][Edge + 1];
     const Tile mine = tile_of_block(first, owner, each);
     const int b = mine.matrix;
-    const long long m = rows[b], n = columns[b], across = (n + Edge - 1) / Edge, pitch = pitches[b];
-    if (across == 0) return;
+    const long long m = rows[b], n = columns[b], across = max(1LL, (n + Edge - 1) / Edge), pitch = pitches[b];
     const long long i0 = mine.index / across * Edge, j0 = mine.index % across * Edge;
     if (i0 >= m) return;
     const int lane = threadIdx.x % Edge, line = threadIdx.x / Edge;
