@@ -36,27 +36,54 @@ def device_name(device):
     return f"{_processor()}, {thread_count()} cores"
 
 
+def columns(rows):
+    """The keys of rows in the order of their first appearance, without those that no row has a value for."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return [key for key in keys if any(row.get(key) not in ("", None) for row in rows)]
+
+
 def text(rows):
-    """Rows (dictionaries of equal keys) as an aligned table, columns in the order of the first row."""
+    """Rows (dictionaries) as an aligned table."""
     if not rows:
         return ""
-    cells = [list(rows[0])] + [[_shown(row.get(key, "")) for key in rows[0]] for row in rows]
+    cells = _cells(rows)
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+
+
+def markdown(rows):
+    """Rows as a Markdown table."""
+    first, *rest = _cells(rows)
+    return "\n".join("| " + " | ".join(line) + " |" for line in (first, ["---"] * len(first), *rest))
 
 
 def write(path, rows, device):
     """The rows as CSV under comment lines that tell the circumstances; the folder is made where missing."""
     buffer = io.StringIO()
     buffer.writelines(f"# {line}\n" for line in circumstances(device))
-    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _shown(value) for key, value in row.items()} for row in rows)
+    csv.writer(buffer, lineterminator="\n").writerows(_cells(rows))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(buffer.getvalue(), encoding="utf-8")
 
 
+def read(path):
+    """What `write` wrote: the lines that tell the circumstances, and rows of text."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return [line[2:] for line in lines if line.startswith("# ")], list(
+        csv.DictReader(line for line in lines if not line.startswith("# "))
+    )
+
+
+def _cells(rows):
+    """The table's head and its lines, as text."""
+    keys = columns(rows)
+    return [keys, *([_shown(row.get(key)) for key in keys] for row in rows)]
+
+
 def _shown(value):
+    """As text; numbers with four digits."""
+    if value is None:
+        return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

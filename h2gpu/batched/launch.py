@@ -1,7 +1,9 @@
 """What every launch of a kernel needs: sizes on the device, a list of tiles, a grid of at least one block."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import cupy
 import numpy as np
@@ -13,6 +15,7 @@ OWNER_WARPS = 8
 WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
+_record = None  # where launches are written down, if anywhere
 
 
 def upload(*arrays):
@@ -30,7 +33,39 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
     """Run function on a grid of `blocks`; nothing where there are none. Plain int arguments travel as C int."""
     if blocks:
         arguments = tuple(np.int32(a) if type(a) is int else a for a in arguments)
+        start = None if _record is None else cupy.cuda.get_current_stream().record()
         function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
+        if start is not None:
+            stop = cupy.cuda.get_current_stream().record()
+            _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop))
+
+
+class Launch(NamedTuple):
+    """One launch as it was: the kernel, its grid, and events before and after it."""
+
+    function: object
+    blocks: int
+    threads: int
+    shared_bytes: int
+    start: object
+    stop: object
+
+    @property
+    def milliseconds(self):
+        """From event to event, on one stream; waits for the second."""
+        self.stop.synchronize()
+        return cupy.cuda.get_elapsed_time(self.start, self.stop)
+
+
+@contextmanager
+def recorded_launches():
+    """Every launch inside the block, as a list of `Launch`, in order: for reports and profiles."""
+    global _record
+    before, _record = _record, []
+    try:
+        yield _record
+    finally:
+        _record = before
 
 
 def tile_count(sizes, edge):

@@ -1,11 +1,13 @@
 """The knobs that change only the time: rows of kernels/tuning/<device>/<routine>.csv.
 
 A table is read top to bottom: the first row of the precision whose limits (columns `max_…`) all hold is taken. Every
-row carries its measured rate, device and date; kernels/tuning/README.md explains the columns.
+row carries its measured rate, device and date; kernels/README.md explains the columns, h2gpu.apps.tune measures them.
 """
 
 import csv
 import logging
+import sys
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -13,8 +15,10 @@ import numpy as np
 from h2gpu.batched.modules import source_folder
 
 FALLBACK = "nvidia-h200"  # the device the kernels were written on
+LIMIT = "max_"  # columns that say for which sizes a row is
 
 _log = logging.getLogger(__name__)
+_trials = {}  # routine → values on trial instead of those of any row
 
 
 def row(routine, dtype, **sizes):
@@ -24,10 +28,32 @@ def row(routine, dtype, **sizes):
 
     Raises LookupError where no row admits the sizes.
     """
-    for limits, values in _table(_device_folder(), routine, np.dtype(dtype).name):
+    for limits, values in _table(_device_folder(routine), routine, np.dtype(dtype).name):
         if all(sizes[name] <= limit for name, limit in limits):
-            return values
+            return values | _trials[routine] if routine in _trials else values
     raise LookupError(f"tuning: no row of {routine}.csv for {np.dtype(dtype).name} and {sizes}")
+
+
+@contextmanager
+def trial(routine, **values):
+    """Within the block every row of the routine carries these values in place of its own."""
+    before = _trials.get(routine)
+    _trials[routine] = values
+    _forget_plans()
+    try:
+        yield
+    finally:
+        if before is None:
+            del _trials[routine]
+        else:
+            _trials[routine] = before
+        _forget_plans()
+
+
+def rows(routine, folder=FALLBACK):
+    """A folder's whole table of a routine: dictionaries of text, in the order of the file."""
+    with (source_folder() / "tuning" / folder / f"{routine}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def folder_name(device_name):
@@ -38,10 +64,8 @@ def folder_name(device_name):
 @cache
 def _table(folder, routine, dtype):
     """((limits, values), …) of one precision, in the order of the file."""
-    path = source_folder() / "tuning" / folder / f"{routine}.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [_numbers(row) for row in csv.DictReader(file) if row["dtype"] == dtype]
-    return [([(k[4:], v) for k, v in row.items() if k.startswith("max_")], row) for row in rows]
+    found = [_numbers(row) for row in rows(routine, folder) if row["dtype"] == dtype]
+    return [([(k.removeprefix(LIMIT), v) for k, v in row.items() if k.startswith(LIMIT)], row) for row in found]
 
 
 def _numbers(row):
@@ -49,19 +73,28 @@ def _numbers(row):
     return {key: int(value) if value.lstrip("-").isdigit() else value for key, value in row.items()}
 
 
-def _device_folder():
-    """The folder of the current device's tables, or the fallback's."""
+def _forget_plans():
+    """The modules that launch remember what they made of a row; they shall ask again."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("h2gpu.batched.cuda"):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+def _device_folder(routine):
+    """The folder of the current device's table of a routine, or the fallback's."""
     import cupy
 
-    return _folder_of(cupy.cuda.Device().id)
+    return _folder_of(cupy.cuda.Device().id, routine)
 
 
 @cache
-def _folder_of(device):
+def _folder_of(device, routine):
     import cupy
 
     name = cupy.cuda.runtime.getDeviceProperties(device)["name"].decode()
-    if (source_folder() / "tuning" / folder_name(name)).is_dir():
+    if (source_folder() / "tuning" / folder_name(name) / f"{routine}.csv").is_file():
         return folder_name(name)
-    _log.debug("no tuning tables for %s: using those of %s", name, FALLBACK)
+    _log.debug("no tuning table of %s for %s: using that of %s", routine, name, FALLBACK)
     return FALLBACK

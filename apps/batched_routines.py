@@ -1,0 +1,233 @@
+"""The batched routines as benchmarks and tuning meet them: inputs, the work on the device, nominal work, residuals.
+
+A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of the inputs: "decaying" geometric from 1
+to 1e-7 (LATMS mode 3), "flat" independent normal entries, "rank 64" geometric over 64 values and zero behind them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.apps import criteria, nominal, timing
+from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched.ragged import offsets_of
+
+RANK = 64  # of low-rank inputs, and wanted of them
+OVERSAMPLE = 8
+CONDITION = 1e7
+FACTORS = 8  # different orthogonal matrices in a batch
+KERNEL_OF_METHOD = {
+    "register": "svd_register",
+    "shared": "svd_shared",
+    "block-gram": "svd_gram",
+    "block-direct": "svd_round",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement.
+
+    routine    a key of ROUTINES
+    batch      matrices
+    shape      m, n of every matrix; lowest and highest m, n of a ragged batch
+    table      the table that the row belongs to, and `figure`, what it shows there
+    """
+
+    routine: str
+    dtype: str
+    batch: int
+    shape: tuple
+    table: str = ""
+    figure: str = ""
+    method: str = ""
+    spectrum: str = ""
+    target_ms: float | None = None
+
+    @property
+    def label(self):
+        """The case in words, for progress and errors."""
+        words = [self.routine, self.method, self.dtype, f"{self.batch} of {ROUTINES[self.routine].shown(self.shape)}"]
+        return " ".join(filter(None, [*words, self.spectrum]))
+
+
+def matrices(batch, m, n, dtype, spectrum, seed=0):
+    """(batch, m, n) CuPy array of a spectrum; normal entries where none is named."""
+    import cupy as cp
+
+    rng = cp.random.default_rng(seed)
+    if spectrum in ("", "flat"):
+        return rng.standard_normal((batch, m, n), dtype=cp.float32 if dtype == "float32" else cp.float64)
+    k, values = min(m, n), min(m, n) if spectrum == "decaying" else min(RANK, m, n)
+    s = np.zeros(k)
+    s[:values] = CONDITION ** -np.linspace(0, 1, values)
+    left, right = (cp.linalg.qr(rng.standard_normal((FACTORS, rows, k)))[0] for rows in (m, n))
+    few = ((left * cp.asarray(s)) @ right.swapaxes(1, 2)).astype(dtype)
+    b, i, j = cp.ogrid[:batch, :m, :n]
+    return few[b % FACTORS, (i + b) % m, (j + 3 * b) % n]  # rows and columns in other orders: the same spectrum
+
+
+class Routine:
+    """What is common: uniform batches of one matrix each, R or vectors out."""
+
+    def shown(self, shape):
+        return "×".join(map(str, shape))
+
+    def inputs(self, case, rotate=True):
+        """Inputs in rotation."""
+        A = matrices(case.batch, *case.shape, case.dtype, case.spectrum)
+        return timing.rotation(A) if rotate else [A]
+
+    def work(self, case):
+        """A function of an input that waits for nothing; by default the public one."""
+        return self.call(case)
+
+    def facts(self, case, result):
+        """More columns of the row, from a result of work."""
+        return {}
+
+    def columns(self, case):
+        """Samples that the peer shall take."""
+        return None
+
+
+class QR(Routine):
+    def __init__(self, mode):
+        self.mode = mode
+
+    def call(self, case):
+        return lambda A: batched.qr(A, self.mode)
+
+    def nominal(self, case, one, result):
+        m, n = case.shape
+        ones = np.ones(case.batch)
+        return nominal.qr(m * ones, n * ones, case.dtype, self.mode == "reduced")
+
+    def criterion(self, case, A, result):
+        return criteria.qr(A, *(result if self.mode == "reduced" else (None, result)))
+
+
+class RaggedQR(Routine):
+    def shown(self, shape):
+        return f"{shape[0]}…{shape[1]}×{shape[2]}"
+
+    def inputs(self, case, rotate=True):
+        import cupy
+
+        low, high, n = case.shape
+        m = np.random.default_rng(0).integers(low, high, case.batch)
+        A = MatrixBatch.empty(m, np.full(case.batch, n), np.dtype(case.dtype), cupy)
+        A.buffer[:] = cupy.random.standard_normal(A.buffer.size, dtype=case.dtype)
+        return [A]
+
+    def call(self, case):
+        return lambda A: batched.qr(A, "r")
+
+    def nominal(self, case, one, result):
+        return nominal.qr(one.rows, one.columns, case.dtype, False)
+
+    def criterion(self, case, A, result):
+        return max(criteria.qr(A[b][None], None, result[b][None]) for b in criteria.some(len(A), int(A.sizes.max())))
+
+
+class SVD(Routine):
+    """Left vectors and values."""
+
+    def call(self, case):
+        return lambda A: batched.svd(A, "left", case.method or "auto")
+
+    def work(self, case):
+        from h2gpu.batched.cuda_svd import decompose
+
+        return lambda A: decompose(A, "left", case.method or "auto")
+
+    def nominal(self, case, one, result):
+        return nominal.svd(case.batch, *case.shape, case.dtype, self.facts(case, result)["sweeps"])
+
+    def facts(self, case, result):
+        sweeps = result[1][:-1]
+        return {"sweeps": float(sweeps.mean()), "most sweeps": int(sweeps.max())}
+
+    def criterion(self, case, A, result):
+        return criteria.svd(A, *result[0])
+
+
+class RSVD(Routine):
+    def call(self, case):
+        return lambda A: batched.rsvd(A, RANK, OVERSAMPLE, random_state=0)
+
+    def nominal(self, case, one, result):
+        return nominal.rsvd(case.batch, *case.shape, case.dtype, RANK, min(RANK + OVERSAMPLE, *case.shape))
+
+    def criterion(self, case, A, result):
+        return criteria.svd(A, *result)
+
+    def columns(self, case):
+        return min(RANK + OVERSAMPLE, *case.shape)
+
+
+class GEMM(Routine):
+    def __init__(self, ragged):
+        self.ragged = ragged
+
+    def shown(self, shape):
+        return f"{shape[0]}³"
+
+    def inputs(self, case, rotate=True):
+        pair = matrices(2 * case.batch, *case.shape, case.dtype, "").reshape(2, case.batch, *case.shape)
+        pairs = [tuple(M) for M in (timing.rotation(pair) if rotate else [pair])]
+        return [tuple(map(MatrixBatch.from_stack, pair)) for pair in pairs] if self.ragged else pairs
+
+    def call(self, case):
+        return lambda pair: batched.gemm(*pair)
+
+    def nominal(self, case, one, result):
+        return nominal.gemm(case.batch, *case.shape, case.shape[1], case.dtype)
+
+    def criterion(self, case, pair, result):
+        if self.ragged:
+            pair, result = [M.as_stack() for M in pair], result.as_stack()
+        return criteria.gemm(*pair, result)
+
+
+class BlockMultiply(Routine):
+    """A symmetric band of blocks, like a nearfield; shape: rows from and below, blocks a column, right sides."""
+
+    def shown(self, shape):
+        return f"blocks {shape[0]}…{shape[1] - 1}, {shape[2]} a column, {shape[3]} right"
+
+    def inputs(self, case, rotate=True):
+        import cupy
+
+        low, high, band, sides = case.shape
+        sizes = np.random.default_rng(0).integers(low, high, case.batch)
+        columns = np.repeat(np.arange(case.batch), band)
+        rows = columns + np.tile(np.arange(band), case.batch)
+        columns, rows = columns[rows < case.batch], rows[rows < case.batch]
+        blocks = MatrixBatch.empty(sizes[rows], sizes[columns], np.dtype(case.dtype), cupy)
+        blocks.buffer[:] = cupy.random.standard_normal(blocks.buffer.size, dtype=case.dtype)
+        starts = offsets_of(sizes)
+        A = BlockSparse(blocks, rows, columns, starts[:-1], starts[:-1], True)
+        return [(A, cupy.random.standard_normal((int(starts[-1]), sides), dtype=case.dtype))]
+
+    def call(self, case):
+        return lambda pair: batched.block_multiply(*pair, len(pair[1]))
+
+    def nominal(self, case, one, result):
+        return nominal.block_multiply(one[0].blocks.buffer.size, *one[1].shape, case.dtype)
+
+    def criterion(self, case, pair, result):
+        return None  # tests compare it with dense matrices
+
+
+ROUTINES = {
+    "qr": QR("reduced"),
+    "qr_r": QR("r"),
+    "qr_ragged": RaggedQR(),
+    "svd": SVD(),
+    "rsvd": RSVD(),
+    "gemm": GEMM(False),
+    "gemm_ragged": GEMM(True),
+    "block_multiply": BlockMultiply(),
+}

@@ -1,0 +1,214 @@
+"""The tables of bench_batched as pictures, one a figure of Boukaram et al.
+
+    python -m h2gpu.apps.bench_plots [FOLDER]
+
+Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
+batched_svd_large.png (10, 12) and batched_profiles.png (9, 11) beside them; tables that are missing are left out.
+"""
+
+import sys
+from pathlib import Path
+
+from h2gpu.apps import tables
+from h2gpu.apps.command import Parser, run
+
+DTYPES = ("float64", "float32")
+KBLAS = "KBLAS ms, measured elsewhere on an H200"
+COLOURS = {
+    "register": "#1b7837",
+    "shared": "#2166ac",
+    "block-gram": "#b2182b",
+    "block-direct": "#e08214",
+    "rsvd": "#762a83",
+    "qr": "#2166ac",
+    "qr_r": "#e08214",
+    "peer": "0.35",
+    "second peer": "0.65",
+    "KBLAS": "black",
+}
+PHASE_COLOURS = ("#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#80cdc1", "0.75")
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_plots", _work, argv)
+
+
+def _work(argv):
+    p = Parser(prog="bench_plots", description=__doc__.splitlines()[0], allow_abbrev=False)
+    p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
+    draw(p.parse_args(argv).folder)
+
+
+def draw(folder):
+    """Every picture whose tables are there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    found = {name: _read(folder / f"batched_{name}.csv") for name in ("qr", "svd", "rsvd", "profiles")}
+    pictures = {
+        "batched_qr": (qr, found["qr"]),
+        "batched_svd_small": (svd_small, [r for r in found["svd"] if r["figure"] == "5, 8"]),
+        "batched_svd_large": (svd_large, [r for r in found["svd"] if r["figure"] == "10"] + found["rsvd"]),
+        "batched_profiles": (profiles, found["profiles"]),
+    }
+    for name, (picture, rows) in pictures.items():
+        if rows:
+            figure = picture(rows)
+            figure.savefig(folder / f"{name}.png", dpi=150)
+            matplotlib.pyplot.close(figure)
+
+
+def qr(rows):
+    """GFLOP/s over the size: square matrices above, m × 32 below; with Q and R alone, PyTorch and KBLAS beside."""
+    figure, panels = _panels(2, "QR of 1000 matrices (dashed: 200)")
+    for column, dtype in enumerate(DTYPES):
+        for line, (kind, width) in enumerate((("4a", None), ("4b", "32"))):
+            axes = panels[line][column]
+            some = [r for r in rows if r["dtype"] == dtype and r["figure"] == kind and width in (None, _n(r))]
+            for routine, label in (("qr", "Q and R"), ("qr_r", "R alone")):
+                ours = [r for r in some if r["routine"] == routine]
+                for batch, style in (("1000", "o-"), ("200", "--")):
+                    these = [r for r in ours if r["batch"] == batch]
+                    _line(axes, these, "GFLOP/s", style, routine, label if batch == "1000" else None)
+                these = [r for r in ours if r["batch"] == "1000"]
+                _rate(axes, these, "peer ms", "s:", "peer" if routine == "qr" else "second peer")
+                _rate(axes, these, KBLAS, "x", "KBLAS", "KBLAS" + ("" if routine == "qr" else ", R alone"))
+            axes.set(xlabel="n" if kind == "4a" else "rows m, 32 columns", title=f"{dtype}, {_kind(kind)}")
+    panels[0][0].set_ylabel("GFLOP/s")
+    panels[1][0].set_ylabel("GFLOP/s")
+    return _finished(figure, panels)
+
+
+def svd_small(rows):
+    """Time, GFLOP/s of rotations, occupancy."""
+    figure, panels = _panels(3, "SVD of 1000 matrices, left vectors, condition 1e7")
+    for column, dtype in enumerate(DTYPES):
+        some = [r for r in rows if r["dtype"] == dtype]
+        for line, (quantity, word) in enumerate(
+            (("ms", "milliseconds"), ("GFLOP/s", "GFLOP/s"), ("occupancy", "occupancy"))
+        ):
+            axes = panels[line][column]
+            _methods(axes, some, quantity)
+            if quantity == "ms":
+                _others(axes, some)
+            if quantity == "occupancy":
+                axes.set_yscale("linear")
+                axes.set_ylim(0, 1)
+            axes.set(xlabel="n", title=dtype)
+            panels[line][0].set_ylabel(word)
+    return _finished(figure, panels)
+
+
+def svd_large(rows):
+    """Time of every method of the full SVD, and of the randomized one."""
+    figure, panels = _panels(1, "SVD of 200 matrices, left vectors, condition 1e7; randomized: 64 triplets, rank 64")
+    for column, dtype in enumerate(DTYPES):
+        some, axes = [r for r in rows if r["dtype"] == dtype], panels[0][column]
+        full, randomized = ([r for r in some if r["routine"] == name] for name in ("svd", "rsvd"))
+        _methods(axes, full, "ms")
+        _others(axes, full)
+        _line(axes, randomized, "ms", "D-", "rsvd", "randomized")
+        _line(axes, randomized, KBLAS, "+", "KBLAS", "KBLAS, randomized")
+        axes.set(xlabel="n", title=dtype)
+    panels[0][0].set_ylabel("milliseconds")
+    return _finished(figure, panels)
+
+
+def profiles(rows):
+    """Shares of time by phase, float64."""
+    import matplotlib.pyplot as plt
+
+    rows = [r for r in rows if r["dtype"] == DTYPES[0] and r["method"] != "shared"]
+    kinds = list(dict.fromkeys((r["routine"], r["method"]) for r in rows))
+    phases = list(dict.fromkeys(r["phase"] for r in rows))
+    figure, panels = plt.subplots(1, len(kinds), figsize=(3.1 * len(kinds), 4.6), sharey=True, squeeze=False)
+    for axes, kind in zip(panels[0], kinds):
+        some = [r for r in rows if (r["routine"], r["method"]) == kind]
+        sizes = list(dict.fromkeys(r["n"] for r in some))
+        below = dict.fromkeys(sizes, 0.0)
+        for phase, colour in zip(phases, PHASE_COLOURS):
+            share = {r["n"]: float(r["share"]) for r in some if r["phase"] == phase}
+            heights = [100 * share.get(n, 0) for n in sizes]
+            axes.bar(sizes, heights, bottom=list(below.values()), color=colour, label=phase, width=0.8)
+            below = {n: below[n] + height for n, height in zip(sizes, heights)}
+        axes.set(xlabel="n", title=" ".join(filter(None, kind)))
+        axes.tick_params(axis="x", labelrotation=60)
+    panels[0][0].set_ylabel("per cent of the time")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.suptitle("Phases, 200 matrices, float64")
+    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False)
+    figure.tight_layout(rect=(0, 0.05 + 0.05 * -(-len(phases) // 3), 1, 1))
+    return figure
+
+
+def _methods(axes, rows, quantity):
+    for method in ("register", "shared", "block-gram", "block-direct"):
+        _line(axes, [r for r in rows if r["method"] == method], quantity, "o-", method, method)
+
+
+def _others(axes, rows):
+    """Peers and KBLAS, which every method's row of a size repeats."""
+    once = list({_n(r): r for r in rows}.values())
+    for key in ("peer", "second peer"):
+        _line(axes, once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None))
+    _line(axes, once, KBLAS, "x", "KBLAS", "KBLAS")
+
+
+def _line(axes, rows, quantity, style, colour, label):
+    """A quantity over the size, where it is known."""
+    points = sorted((_size(r), float(r[quantity])) for r in rows if r.get(quantity))
+    if points:
+        axes.plot(*zip(*points), style, color=COLOURS[colour], label=label, markersize=4)
+
+
+def _rate(axes, rows, time, style, colour, label=None):
+    """GFLOP/s of another's time for the same nominal work."""
+    rated = [
+        r | {"rate": float(r["GFLOP/s"]) * float(r["ms"]) / float(r[time])} for r in rows if r.get(time) and r["ms"]
+    ]
+    _line(axes, rated, "rate", style, colour, label or next((r["peer"] for r in rated), None))
+
+
+def _size(row):
+    """Rows of the matrix."""
+    return int(row["shape"].split("×")[0])
+
+
+def _n(row):
+    """Columns of the matrix, as text."""
+    return row["shape"].split("×")[1]
+
+
+def _kind(figure):
+    return {"4a": "square", "4b": "32 columns"}[figure]
+
+
+def _panels(lines, title):
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        lines, 2, figsize=(10, 3.6 * lines + 0.6), sharey="row", layout="constrained", squeeze=False
+    )
+    figure.suptitle(title)
+    for axes in panels.flat:
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter("{x:.0f}")
+    return figure, panels
+
+
+def _finished(figure, panels):
+    for axes in panels.flat:
+        axes.grid(True, color="0.9")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _read(path):
+    return tables.read(path)[1] if path.is_file() else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())

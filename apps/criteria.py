@@ -1,0 +1,79 @@
+"""Is a batched result right? LAPACK's residuals of some of its matrices as fractions of what is allowed: below 1.
+
+    QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30         R alone: |AᵀA − RᵀR| / (max(m, n) |A|² ε) < 30
+    SVD   |A − U Uᵀ A|, |‖A row by row‖ − s| / (max(m, n) |A| ε), |I − UᵀU| / (m ε) < 50
+    GEMM  |ΔC| < 3 ε √(K + 2) |A| |B|
+
+Everything is computed by NumPy in float64 from results that come to the host.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import to_host
+
+QR_LIMIT, SVD_LIMIT, GEMM_LIMIT = 30, 50, 3
+LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about
+TINY = np.finfo(np.float32).tiny
+
+
+def some(batch, entries):
+    """Indices of the matrices that are looked at, of matrices of so many entries: first, last and some between."""
+    count = int(np.clip(LOOKED_AT // max(1, entries), 2, 8))
+    return np.unique(np.linspace(0, batch - 1, count).astype(int))
+
+
+def qr(A, Q, R):
+    """(batch, m, n) arrays; Q None: R alone."""
+    which = some(len(A), A[0].size)
+    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
+    A, R = _host(A, which), _host(R, which)
+    lower = np.abs(np.tril(R, -1)).max(initial=0) > 0
+    if Q is None:
+        error = _norm(_t(A) @ A - _t(R) @ R) / (max(m, n) * epsilon * np.maximum(_norm(A) ** 2, TINY))
+    else:
+        Q = _host(Q, which)
+        error = _norm(A - Q @ R) / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
+        error = np.maximum(error, _departure(Q, epsilon))
+    return np.inf if lower else _worst(error) / QR_LIMIT
+
+
+def svd(A, U, s, Vt=None):
+    """(batch, m, n), (batch, m, k), (batch, k[, 1]); without Vt: B = UᵀA has orthogonal rows of norms s and A = U B."""
+    which = some(len(A), A[0].size)
+    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
+    A, U, s = _host(A, which), _host(U, which), _host(s, which)[..., None].reshape(len(which), -1)
+    B = _t(U) @ A if Vt is None else s[..., None] * _host(Vt, which)
+    error = _norm(A - U @ B) + np.abs(np.linalg.norm(B, axis=2) - s).max(axis=1, initial=0)
+    error = error / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
+    unsorted = (np.diff(s, axis=1) > 0).any() or (s < 0).any()
+    return np.inf if unsorted else _worst(np.maximum(error, _departure(U, epsilon))) / SVD_LIMIT
+
+
+def gemm(A, B, C):
+    """C = A B."""
+    which = some(len(A), A[0].size)
+    allowed = np.finfo(A.dtype).eps * np.sqrt(A.shape[2] + 2)
+    A, B, C = _host(A, which), _host(B, which), _host(C, which)
+    return _worst(np.abs(C - A @ B) / np.maximum(allowed * (np.abs(A) @ np.abs(B)), TINY)) / GEMM_LIMIT
+
+
+def _host(M, which):
+    return np.stack([to_host(M[int(b)]) for b in which]).astype(np.float64)
+
+
+def _departure(Q, epsilon):
+    m, k = Q.shape[1:]
+    return _norm(np.eye(k) - _t(Q) @ Q) / (m * epsilon)
+
+
+def _norm(M):
+    return np.linalg.norm(M, axis=(1, 2))
+
+
+def _t(M):
+    return M.swapaxes(1, 2)
+
+
+def _worst(errors):
+    """The largest; infinite where any is NaN."""
+    return float(np.nan_to_num(errors, nan=np.inf, posinf=np.inf).max(initial=0))

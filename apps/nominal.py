@@ -1,0 +1,75 @@
+"""What a batched routine must do at least: nominal flops, bytes, and the time that no kernel can go below.
+
+    bound = max(bytes / MEMORY_RATE, Σ flops / rate of the unit that does them)
+
+Flops are counted as the papers count them, whatever the kernel really does; every input is read once, every output
+written once. Rates: memory and products measured on an H200, the vector pipe by datasheet.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+MEMORY_RATE = 4.26e12  # bytes/s read and written, measured copy
+VECTOR_RATE = {"float64": 34e12, "float32": 67e12}  # flop/s, datasheet
+PRODUCT_RATE = {"float64": 55.6e12, "float32": 50.8e12}  # flop/s, measured large matrix products
+SWEEPS = 6  # of Jacobi, for the bound; flops count those that were made
+
+
+@dataclass(frozen=True)
+class Work:
+    """flops and bytes of a whole batch, and the milliseconds that its arithmetic takes at least."""
+
+    flops: float
+    nbytes: float
+    arithmetic_ms: float
+
+    @property
+    def bound_ms(self):
+        return max(1e3 * self.nbytes / MEMORY_RATE, self.arithmetic_ms)
+
+    def of(self, ms):
+        """GFLOP/s, GB/s and fraction of the bound reached by a time."""
+        return {"GFLOP/s": self.flops / ms * 1e-6, "GB/s": self.nbytes / ms * 1e-6, "of bound": self.bound_ms / ms}
+
+
+def qr(m, n, dtype, want_q):
+    """QR of matrices m × n (arrays or numbers): 2mn² − ⅔n³ for R, as much again for Q."""
+    m, n = np.atleast_1d(m).astype(float), np.atleast_1d(n).astype(float)
+    k = np.minimum(m, n)
+    flops = (2 if want_q else 1) * np.sum(2 * np.maximum(m, n) * k**2 - 2 / 3 * k**3)
+    entries = np.sum(m * n + k * n + (m * k if want_q else 0))
+    return _work(flops, entries, dtype, VECTOR_RATE)
+
+
+def svd(batch, m, n, dtype, sweeps):
+    """Left vectors by one-sided Jacobi: n(n − 1)/2 rotations of 8m flops a sweep; `sweeps` made on average."""
+    m, n = max(m, n), min(m, n)
+    sweep = batch * n * (n - 1) / 2 * 8 * m
+    bound = _work(SWEEPS * sweep, batch * (2 * m * n + n), dtype, VECTOR_RATE)
+    return Work(sweeps * sweep, bound.nbytes, bound.arithmetic_ms)
+
+
+def rsvd(batch, m, n, dtype, rank, samples):
+    """Algorithm 4 of Boukaram et al.: products 4mns + 2(m + n)s·rank, QR of m × s and n × s with Q, SVD of s × s."""
+    products = batch * (4.0 * m * n * samples + 2.0 * (m + n) * samples * rank)
+    rest = batch * sum(float(qr(rows, samples, dtype, True).flops) for rows in (m, n))
+    rest += svd(batch, samples, samples, dtype, SWEEPS).flops
+    nbytes = batch * (2 * m * n + (m + n + 1) * rank) * np.dtype(dtype).itemsize
+    name = np.dtype(dtype).name
+    return Work(products + rest, nbytes, 1e3 * (products / PRODUCT_RATE[name] + rest / VECTOR_RATE[name]))
+
+
+def gemm(batch, m, n, k, dtype):
+    """Products m × k by k × n."""
+    return _work(2.0 * batch * m * n * k, batch * (m * k + k * n + m * n), dtype, PRODUCT_RATE)
+
+
+def block_multiply(entries, vectors, sides, dtype):
+    """A symmetric matrix of stored blocks times `sides` vectors: 4 flops an entry and side, every entry read once."""
+    return _work(4.0 * entries * sides, entries + 2 * vectors * sides, dtype, PRODUCT_RATE)
+
+
+def _work(flops, entries, dtype, rate):
+    flops = float(flops)
+    return Work(flops, float(entries) * np.dtype(dtype).itemsize, 1e3 * flops / rate[np.dtype(dtype).name])

@@ -1,0 +1,221 @@
+"""The best values of the kernels' knobs on this device: measured, and written to kernels/tuning/<device>/<routine>.csv.
+
+    python -m h2gpu.apps.tune [qr qr_tall svd gemm] [--dtypes float64] [--where max_columns=32] [--dry-run] [-o FOLDER]
+
+For every row of a table the candidates of apps/tune_space.py are compiled side by side, checked against the CPU's
+result, and timed on the row's problems; QR that spills more than with the present values is ruled out. The fastest
+takes the row if it gains more than noise. A table is replaced when all its rows are done, whole or not at all.
+"""
+
+import csv
+import io
+import os
+import statistics
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from h2gpu.apps import bench_profiles, devices, timing, tune_space
+from h2gpu.apps.batched_routines import ROUTINES
+from h2gpu.apps.bench_cases import DTYPES
+from h2gpu.apps.command import FailureError, InputError, Parser, run
+from h2gpu.batched import tuning
+from h2gpu.batched.modules import source_folder
+from h2gpu.storage.whole_file import whole_file
+
+GAIN = 0.02  # of the time that a candidate must save
+CHECKED = 5  # matrices of the check
+IN_REGISTERS = ("qr", "qr_tall")  # whose kernels may use no more local memory than with the present values
+
+
+class RejectedError(Exception):
+    """Why a candidate is no candidate."""
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("tune", _work, argv)
+
+
+def parser():
+    p = Parser(prog="tune", description=__doc__.splitlines()[0], allow_abbrev=False)
+    p.add_argument("routines", nargs="*", metavar="ROUTINE", help=f"default: all of {', '.join(tune_space.KNOBS)}")
+    p.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
+    p.add_argument("--where", default="", metavar="COLUMN=VALUE", help="only rows with this value, as max_columns=32")
+    p.add_argument("--dry-run", action="store_true", help="say what would be tried; needs no GPU")
+    p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile")
+    p.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of the tables; default: the installed ones'")
+    return p
+
+
+def _work(argv):
+    options = parser().parse_args(argv)
+    routines, dtypes = options.routines or list(tune_space.KNOBS), options.dtypes.split(",")
+    for what, names, known in (("ROUTINE", routines, tune_space.KNOBS), ("--dtypes", dtypes, DTYPES)):
+        if not set(names) <= set(known):
+            raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
+    column, _, value = options.where.partition("=")
+    device = tuning.FALLBACK if options.dry_run else devices.CudaDevice().name
+    hardware = tune_space.Hardware() if options.dry_run else tune_space.Hardware.here()
+    own = tuning.folder_name(device)
+    folder = options.output or source_folder() / "tuning" / own
+    for routine in routines:
+        rows = table(routine, own)
+        if column and column not in rows[0]:
+            raise InputError(f"--where: expected a column of {routine}.csv, got {column!r}")
+        chosen = [row for row in rows if row["dtype"] in dtypes and (not column or row[column] == value)]
+        if options.dry_run:
+            for row in chosen:
+                print("\n".join(plan(routine, row, rows, hardware)))
+            continue
+        if chosen:
+            write(folder / f"{routine}.csv", tuned(routine, rows, chosen, hardware, Trials(options.compilers), device))
+            print(f"written: {folder / f'{routine}.csv'}", flush=True)
+
+
+def table(routine, own):
+    """The device's table of a routine, or the fallback's."""
+    found = (source_folder() / "tuning" / own / f"{routine}.csv").is_file()
+    return tuning.rows(routine, own if found else tuning.FALLBACK)
+
+
+def plan(routine, row, rows, hardware):
+    """What would be tried for a row, in words."""
+    cases = tune_space.problems(routine, row, rows[: rows.index(row)])
+    found = tune_space.candidates(routine, row, hardware)
+    yield f"{described(routine, row)}: {len(found)} candidates on " + "; ".join(case.label for case in cases)
+    for knob in tune_space.KNOBS[routine]:
+        values = sorted({knobs[knob] for knobs in found}, key=lambda text: (len(text), text))
+        yield f"    {knob}: {', '.join(values)}"
+
+
+def tuned(routine, rows, chosen, hardware, trials, device):
+    """The table with the chosen rows measured again.
+
+    trials   has compile(jobs) and measure(routine, row, knobs, case) → milliseconds, or RejectedError
+    """
+    result = []
+    for i, row in enumerate(rows):
+        if row in chosen:
+            cases = tune_space.problems(routine, row, rows[:i])
+            found = tune_space.candidates(routine, row, hardware)
+            print(f"{described(routine, row)}: {len(found)} candidates", flush=True)
+            row = best(routine, row, found, cases, trials, device)
+        result.append(row)
+    return result
+
+
+def best(routine, row, found, cases, trials, device):
+    """The row with the fastest of the candidates; its own values are the first of them."""
+
+    def job(knobs, case):
+        return case, tune_space.relevant(routine, case, knobs)
+
+    trials.compile(list({job(knobs, case): (routine, knobs, case) for knobs in found for case in cases}.values()))
+    known, times = {}, []
+    for knobs in found:
+        shown = " ".join(f"{knob} {value}" for knob, value in knobs.items())
+        try:
+            for case in cases:
+                if job(knobs, case) not in known:
+                    known[job(knobs, case)] = trials.measure(routine, knobs, case, is_own=knobs is found[0])
+        except RejectedError as reason:
+            print(f"    {shown}: {reason}", flush=True)
+            continue
+        times.append(([known[job(knobs, case)] for case in cases], knobs))
+        print(f"    {shown}: {', '.join(f'{ms:.4g} ms' for ms in times[-1][0])}", flush=True)
+    if not times:
+        raise FailureError(f"{described(routine, row)}: no candidate works, not even the table's own values")
+    ms, knobs = winner(times, found[0])
+    return row | knobs | rate(routine, cases[0], ms[0], device)
+
+
+def winner(times, own):
+    """The (times, knobs) of the smallest geometric mean; those of `own` unless GAIN is saved."""
+    return min(times, key=lambda pair: statistics.geometric_mean(pair[0]) * (1 - GAIN * (pair[1] == own)))
+
+
+def rate(routine, case, ms, device):
+    """The columns that say what was measured with a row."""
+    if routine == "svd":
+        value, unit = f"{ms:.3g}", f"ms for {case.batch} of {case.shape[0]}x{case.shape[1]}"
+    else:
+        gigaflops = ROUTINES[case.routine].nominal(case, None, None).flops / ms * 1e-6
+        value, unit = (f"{gigaflops / 1e3:.1f}", "TFLOP/s") if routine == "gemm" else (f"{gigaflops:.0f}", "GFLOP/s")
+    return {"rate": value, "unit": unit, "device": device, "date": str(date.today())}
+
+
+def described(routine, row):
+    """A row by its limits."""
+    return f"{routine} {row['dtype']} " + " ".join(f"{k}≤{v}" for k, v in tune_space.limits(row).items())
+
+
+def write(path, rows):
+    """The table as CSV, whole or not at all; its folder is made where missing."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_text(buffer.getvalue(), encoding="utf-8")
+
+
+class Trials:
+    """Candidates on the current device."""
+
+    def __init__(self, compilers):
+        self.compilers, self.local_bytes, self.inputs = compilers, {}, {}
+
+    def compile(self, jobs):
+        """Everything that the jobs launch, on disk for measure."""
+        timing.side_by_side(compile_one, jobs, self.compilers)
+
+    def measure(self, routine, knobs, case, is_own):
+        """Milliseconds of a case with these values, after a check. Raises RejectedError."""
+        with tuning.trial(routine, **_numbers(knobs)):
+            try:
+                launches = self._checked(case)
+            except RejectedError:
+                raise
+            except Exception as error:  # does not compile, does not fit, does not launch
+                raise RejectedError(f"{type(error).__name__}: {' '.join(str(error).split()):.120}") from None
+            spilled = max((launch.function.local_size_bytes for launch in launches), default=0)
+            if is_own:
+                self.local_bytes[case] = spilled
+            elif routine in IN_REGISTERS and spilled > self.local_bytes.get(case, 0):
+                raise RejectedError(f"{spilled} bytes of local memory")
+            work = ROUTINES[case.routine].work(case)
+            return timing.device_ms(work, self._inputs(case))
+
+    def _checked(self, case):
+        """The launches of a small batch whose result the CPU finds right."""
+        routine, small = ROUTINES[case.routine], replace(case, batch=CHECKED)
+        (one,) = routine.inputs(small, rotate=False)
+        launches, _, result = bench_profiles.recorded(routine.work(small), one)
+        error = routine.criterion(small, one, result)
+        if not error < 1:
+            raise RejectedError(f"wrong: {error:.3g} of the allowed error")
+        return launches
+
+    def _inputs(self, case):
+        """Inputs of the case, kept until another one is asked for."""
+        if case not in self.inputs:
+            self.inputs = {case: ROUTINES[case.routine].inputs(case)}
+        return self.inputs[case]
+
+
+def compile_one(job):
+    """The launches of a job on a small batch, once."""
+    routine, knobs, case = job
+    with tuning.trial(routine, **_numbers(knobs)):
+        Trials(1)._checked(replace(case, batch=CHECKED))
+
+
+def _numbers(knobs):
+    return {knob: int(value) if value.isdigit() else value for knob, value in knobs.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""What `tune` tries: for a row of a tuning table, the candidates that the hardware admits and the problems they meet.
+
+A row's limits (columns `max_…`) say for which matrices it is; they stay. Its knobs are varied within
+
+    registers of a lane ≤ 255,   lanes · registers ≤ those of a multiprocessor,   shared memory of a block,   threads
+
+with registers estimated from what a thread holds; what the compiler then really needs is asked later, on the device.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+from h2gpu.apps.batched_routines import Case
+from h2gpu.batched import tuning
+
+KNOBS = {
+    "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
+    "qr_tall": ("register_rows", "register_columns", "lanes", "warps", "resident"),
+    "svd": ("method", "columns"),
+    "gemm": ("vendor",),
+}
+ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
+RESIDENT = (4, 8, 10, 12, 16, 20, 24, 32)  # warps of a multiprocessor
+WARPS = (1, 2, 4, 8)
+TRIED_RESIDENT = 2  # the largest that registers admit
+OTHER_WORDS = 48  # registers of a lane beside those that hold parts of matrices
+SLACK = 1.25  # the estimate of registers may be so much too large
+WARP = 32
+UNLIMITED = 10**9
+LARGEST = {"qr": 1024, "qr_tall": 128, "svd": 512, "gemm": 256}  # sizes that stand for unlimited ones
+METHODS = {"register": 32, "shared": 192, "block-gram": 512, "block-direct": 512}  # sizes up to which they are tried
+LEAST_BLOCKED = 48  # size from which block methods are tried
+MOST_ENTRIES = 1 << 29  # of a batch
+MATRICES = ((64, 20000), (128, 1000), (UNLIMITED, 200))  # of a batch without limit, by columns
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Limits of a device; the numbers are an H200's."""
+
+    lane_registers: int = 255
+    registers: int = 1 << 16  # of a multiprocessor
+    threads: int = 1024  # of a block
+    shared_bytes: int = 227 << 10  # of a block
+
+    @classmethod
+    def here(cls):
+        """The current device's."""
+        import cupy
+
+        found = cupy.cuda.Device().attributes
+        return cls(
+            registers=found["MaxRegistersPerMultiprocessor"],
+            threads=found["MaxThreadsPerBlock"],
+            shared_bytes=found["MaxSharedMemoryPerBlockOptin"],
+        )
+
+
+def candidates(routine, row, hardware):
+    """Values of the row's knobs that the hardware admits, its own first: dictionaries of text, as in the table."""
+    missing = [knob for knob in KNOBS[routine] if knob not in row]
+    if missing:
+        raise ValueError(f"tune: the table {routine}.csv has no column {', '.join(missing)}")
+    own = {knob: row[knob] for knob in KNOBS[routine]}
+    found = [{k: str(v) for k, v in knobs.items()} for knobs in _SPACES[routine](row, hardware)]
+    return [own] + [knobs for knobs in found if knobs != own]
+
+
+def limits(row):
+    """The row's limits as numbers, by name without `max_`."""
+    return {k.removeprefix(tuning.LIMIT): int(v) for k, v in row.items() if k.startswith(tuning.LIMIT)}
+
+
+def problems(routine, row, before):
+    """Cases that the row decides about, the one whose rate is written first.
+
+    before   the rows of the table above it, which take what they admit
+    """
+    above = [limits(other) for other in before if other["dtype"] == row["dtype"]]
+
+    def free(**sizes):
+        return _admits(limits(row), sizes) and not any(_admits(other, sizes) for other in above)
+
+    found = list(_PROBLEMS[routine](row["dtype"], limits(row), free))
+    if not found:
+        raise ValueError(f"tune: no problem for the row {limits(row)} of {routine}.csv: rows above it take all")
+    return found
+
+
+def relevant(routine, case, knobs):
+    """The knobs that a case's time depends on."""
+    other = {"qr": {"qr": "shared_r", "qr_r": "shared_q"}}.get(routine, {}).get(case.routine)
+    return tuple(value for knob, value in knobs.items() if knob != other)
+
+
+def _qr_space(row, hardware):
+    item, n = _itemsize(row), _largest("qr", limits(row)["columns"])
+    rows_at_most = max(8, limits(row)["rows"])
+    for rows, columns, in_r, in_q in product(ROWS, COLUMNS, (0, 1), (0, 1)):
+        threads = -(-n // columns)
+        block = max(WARP, -(-threads // WARP) * WARP)
+        teams = max(1, WARP // (1 << (threads - 1).bit_length()))
+        words = (rows * columns + rows) * item // 4
+        triangle = teams * n * (n + 1) // 2 * item
+        reflectors = teams * n * (rows + 16 // item) * item
+        fits = in_r * triangle <= hardware.shared_bytes and in_q * triangle + reflectors <= hardware.shared_bytes
+        if rows <= rows_at_most and block <= hardware.threads and fits:
+            for resident in _resident(words, block // WARP, hardware):
+                values = rows, columns, resident, in_r, in_q
+                yield dict(zip(KNOBS["qr"], values))
+
+
+def _qr_tall_space(row, hardware):
+    item, n = _itemsize(row), _largest("qr_tall", limits(row)["columns"])
+    for rows, columns, warps in product(ROWS, COLUMNS, WARPS):
+        lanes = 1 << (-(-n // columns) - 1).bit_length()
+        words = (rows * columns + 2 * rows) * item // 4
+        if lanes <= WARP:
+            for resident in _resident(words, warps, hardware):
+                yield dict(zip(KNOBS["qr_tall"], (rows, columns, lanes, warps, resident)))
+
+
+def _svd_space(row, hardware):
+    n, item = _largest("svd", limits(row)["rank"]), _itemsize(row)
+    for method, largest in METHODS.items():
+        blocked = method.startswith("block")
+        if (
+            n > largest
+            or (blocked and n < LEAST_BLOCKED)
+            or (method == "shared" and n * n * item > hardware.shared_bytes)
+        ):
+            continue
+        for columns in COLUMNS if method in ("shared", "block-direct") else (4,):
+            yield {"method": method, "columns": columns}
+
+
+def _gemm_space(row, hardware):
+    yield from ({"vendor": vendor} for vendor in (0, 1))
+
+
+def _resident(words, block_warps, hardware):
+    """Warps of a multiprocessor that registers admit, the largest few, whole blocks of them."""
+    need = min(hardware.lane_registers, words + OTHER_WORDS)
+    if words + OTHER_WORDS > SLACK * hardware.lane_registers:
+        return []
+    admitted = [r for r in RESIDENT if r * WARP * need <= SLACK * hardware.registers and r >= block_warps]
+    return admitted[-TRIED_RESIDENT:] or [block_warps] * (block_warps * WARP * need <= SLACK * hardware.registers)
+
+
+def _qr_problems(dtype, size, free):
+    n = _largest("qr", size["columns"])
+    batch = 1000 if size["matrices"] < UNLIMITED else _matrices(n)
+    for rows in dict.fromkeys((min(n, size["rows"]), 4 * n)):
+        if free(rows=rows, columns=n, matrices=batch) and rows * n * batch <= MOST_ENTRIES:
+            yield Case("qr", dtype, batch, (rows, n))
+            if rows <= n:
+                yield Case("qr_r", dtype, batch, (rows, n))
+
+
+def _qr_tall_problems(dtype, size, free):
+    n = _largest("qr_tall", size["columns"])
+    batch = min(int(0.7 * size["matrices"]), 5000)
+    for rows in (16 * n, 4 * n):
+        yield Case("qr_r", dtype, batch, (rows, n))
+
+
+def _svd_problems(dtype, size, free):
+    n = _largest("svd", size["rank"])
+    yield Case("svd", dtype, 1000 if n <= 64 else 200, (n, n), method="auto", spectrum="decaying")
+
+
+def _gemm_problems(dtype, size, free):
+    n = _largest("gemm", size["size"])
+    admitted = [k for k in range(1, n + 1) if free(size=k, excess=(k - 1) % WARP + 1)]
+    full, above = ([k for k in admitted if k > WARP and k % WARP == rest] for rest in (0, 1))
+    for k in dict.fromkeys([*admitted[-1:], *full[:1], *above[:1]]):
+        yield Case("gemm", dtype, max(200, (1 << 27) // k**2), (k, k))
+
+
+def _admits(limits, sizes):
+    return all(sizes[name] <= limit for name, limit in limits.items())
+
+
+def _largest(routine, limit):
+    return min(limit, LARGEST[routine])
+
+
+def _matrices(columns):
+    return next(count for most, count in MATRICES if columns <= most)
+
+
+def _itemsize(row):
+    return {"float64": 8, "float32": 4}[row["dtype"]]
+
+
+_SPACES = {"qr": _qr_space, "qr_tall": _qr_tall_space, "svd": _svd_space, "gemm": _gemm_space}
+_PROBLEMS = {"qr": _qr_problems, "qr_tall": _qr_tall_problems, "svd": _svd_problems, "gemm": _gemm_problems}

@@ -1,0 +1,269 @@
+"""Tuning without a GPU: what is tried, what wins, what is written, and what is said when it cannot run."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+from h2gpu.apps import tune, tune_space
+from h2gpu.apps.batched_routines import Case
+from h2gpu.apps.tune_space import Hardware
+from h2gpu.batched import tuning
+
+ROUTINES = tuple(tune_space.KNOBS)
+
+
+def first(routine, **limits):
+    """The first row of the fallback's table with these columns."""
+    found = {f"max_{name}": str(value) for name, value in limits.items()}
+    return next(row for row in tuning.rows(routine) if found.items() <= row.items())
+
+
+class Stopwatch:
+    """Trials whose times are computed from the knobs: time(knobs, case), or a reason to reject."""
+
+    def __init__(self, time):
+        self.time, self.compiled, self.measured = time, [], []
+
+    def compile(self, jobs):
+        self.compiled += jobs
+
+    def measure(self, routine, knobs, case, is_own):
+        self.measured.append((knobs, case))
+        ms = self.time(knobs, case)
+        if isinstance(ms, str):
+            raise tune.RejectedError(ms)
+        return ms
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_every_row_has_problems_that_it_decides_and_candidates(routine):
+    rows = tuning.rows(routine)
+    for i, row in enumerate(rows):
+        cases = tune_space.problems(routine, row, rows[:i])
+        found = tune_space.candidates(routine, row, Hardware())
+        assert cases and len(found) > 1
+        assert found[0] == {knob: row[knob] for knob in tune_space.KNOBS[routine]}
+        assert len({tuple(knobs.values()) for knobs in found}) == len(found)
+        for case in cases:
+            assert case.dtype == row["dtype"] and case.shape[-1] <= max(tune_space.limits(row).values())
+
+
+def test_rows_above_take_their_sizes():
+    rows = [row for row in tuning.rows("gemm") if row["dtype"] == "float64"]
+    last = tune_space.problems("gemm", rows[-1], rows[:-1])
+    assert all(case.shape[0] > 32 and (case.shape[0] > 96 or case.shape[0] % 32 in (0, *range(17, 32))) for case in last)
+    with pytest.raises(ValueError, match="take all"):
+        tune_space.problems("qr", rows_of_nothing := first("qr", columns=8), [rows_of_nothing])
+
+
+def test_registers_prune():
+    row = first("qr", columns=32, rows=10**9, matrices=2000)
+    wide, narrow = Hardware(), Hardware(lane_registers=96, registers=1 << 14)
+    for hardware, most in ((wide, 255), (narrow, 96)):
+        for knobs in tune_space.candidates("qr", row, hardware)[1:]:
+            rows, columns, resident = (int(knobs[k]) for k in ("register_rows", "register_columns", "resident"))
+            words = 2 * (rows * columns + rows) + tune_space.OTHER_WORDS
+            assert words <= tune_space.SLACK * most
+            assert resident * 32 * min(words, most) <= tune_space.SLACK * hardware.registers
+    assert len(tune_space.candidates("qr", row, narrow)) < len(tune_space.candidates("qr", row, wide))
+
+
+def test_shared_memory_prunes():
+    row = first("qr", columns=512)
+    assert {knobs["shared_r"] for knobs in tune_space.candidates("qr", row, Hardware())} == {"0"}
+    roomy = Hardware(shared_bytes=1 << 22)
+    assert {knobs["shared_r"] for knobs in tune_space.candidates("qr", row, roomy)} == {"0", "1"}
+    methods = [knobs["method"] for knobs in tune_space.candidates("svd", first("svd", rank=128), Hardware())]
+    assert "shared" in methods and "register" not in methods
+    cramped = Hardware(shared_bytes=48 << 10)
+    tried = tune_space.candidates("svd", first("svd", rank=128), cramped)[1:]
+    assert {knobs["method"] for knobs in tried} == {"block-gram", "block-direct"}
+
+
+def test_threads_prune():
+    row = first("qr", columns=1024)
+    assert "1" in {knobs["register_columns"] for knobs in tune_space.candidates("qr", row, Hardware())}
+    few = tune_space.candidates("qr", row, Hardware(threads=512))[1:]
+    assert "1" not in {knobs["register_columns"] for knobs in few}
+
+
+def test_lanes_hold_all_columns():
+    for row in tuning.rows("qr_tall"):
+        for knobs in tune_space.candidates("qr_tall", row, Hardware()):
+            assert int(knobs["lanes"]) * int(knobs["register_columns"]) >= int(row["max_columns"])
+            assert int(knobs["warps"]) <= int(knobs["resident"])
+
+
+def test_a_table_without_the_columns_is_refused():
+    with pytest.raises(ValueError, match=r"qr\.csv has no column resident"):
+        tune_space.candidates("qr", {k: v for k, v in tuning.rows("qr")[0].items() if k != "resident"}, Hardware())
+
+
+def test_the_fastest_wins_and_tells_its_rate():
+    row, case = first("svd", rank=32), Case("svd", "float64", 1000, (32, 32), method="auto")
+    found = [{"method": "register", "columns": "4"}, {"method": "shared", "columns": "2"}]
+    trials = Stopwatch(lambda knobs, case: 0.5 if knobs["method"] == "shared" else 1.0)
+    new = tune.best("svd", row, found, [case], trials, "Some GPU")
+    assert (new["method"], new["columns"], new["rate"]) == ("shared", "2", "0.5")
+    assert (new["unit"], new["device"], new["max_rank"]) == ("ms for 1000 of 32x32", "Some GPU", row["max_rank"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", new["date"]) and new.keys() == row.keys()
+    assert len(trials.compiled) == 2
+
+
+def test_noise_changes_nothing():
+    own, other = {"vendor": "1"}, {"vendor": "0"}
+    assert tune.winner([([1.0], own), ([0.99], other)], own)[1] == own
+    assert tune.winner([([1.0], own), ([0.95], other)], own)[1] == other
+    assert tune.winner([([1.0, 4.0], own), ([2.0, 1.0], other)], own)[1] == other  # geometric mean
+
+
+def test_candidates_that_fail_are_told_and_left_out(capsys):
+    case = Case("gemm", "float64", 10, (64, 64))
+    trials = Stopwatch(lambda knobs, case: "wrong: 3 of the allowed error" if knobs["vendor"] == "0" else 1.0)
+    new = tune.best("gemm", first("gemm", size=16), [{"vendor": "0"}, {"vendor": "1"}], [case], trials, "GPU")
+    assert new["vendor"] == "1" and "vendor 0: wrong: 3 of the allowed error" in capsys.readouterr().out
+    with pytest.raises(tune.FailureError, match="no candidate works"):
+        tune.best("gemm", first("gemm", size=16), [{"vendor": "0"}], [case], trials, "GPU")
+
+
+def test_a_case_is_timed_once_for_all_candidates_that_agree_in_what_it_depends_on():
+    row = first("qr", columns=32, rows=32)
+    cases = tune_space.problems("qr", row, [])
+    assert {case.routine for case in cases} == {"qr", "qr_r"}
+    trials = Stopwatch(lambda knobs, case: 1.0)
+    found = [dict(zip(tune_space.KNOBS["qr"], ("32", "1", "10", r, q))) for r in "01" for q in "01"]
+    tune.best("qr", row, found, cases, trials, "GPU")
+    assert len(trials.measured) == len(trials.compiled) == 2 * len(cases)
+
+
+def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
+    rows = tuning.rows("svd")
+    chosen = [row for row in rows if row["dtype"] == "float64"]
+    trials = Stopwatch(lambda knobs, case: {"block-direct": 1.0}.get(knobs["method"], 2.0) + int(knobs["columns"]) / 10)
+    new = tune.tuned("svd", rows, chosen, Hardware(), trials, "Some GPU")
+    assert [row for row in new if row["dtype"] == "float32"] == [row for row in rows if row["dtype"] == "float32"]
+    assert [tune_space.limits(row) for row in new] == [tune_space.limits(row) for row in rows]
+    tune.write(tmp_path / "tuning" / "some-gpu" / "svd.csv", new)
+    monkeypatch.setattr(tuning, "source_folder", lambda: tmp_path)
+    monkeypatch.setattr(tuning, "_device_folder", lambda routine: "some-gpu")
+    tuning._table.cache_clear()
+    try:
+        read = tuning.row("svd", np.float64, rank=100)
+        assert (read["method"], read["columns"], read["max_rank"], read["device"]) == ("block-direct", 1, 128, "Some GPU")
+    finally:
+        tuning._table.cache_clear()
+
+
+def test_tables_are_written_whole(tmp_path, monkeypatch):
+    path, rows = tmp_path / "gemm.csv", tuning.rows("gemm")
+    tune.write(path, rows)
+    with path.open(newline="", encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == rows
+    before = path.read_bytes()
+    monkeypatch.setattr(tune.os if hasattr(tune, "os") else csv, "replace", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        tune.write(path, rows[:1])
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def interrupted(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_leaves_the_old_table(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "svd.csv"
+    path.write_text("old\n", encoding="utf-8")
+
+    class Interrupted(Stopwatch):
+        def __init__(self, compilers):
+            super().__init__(interrupted)
+
+    monkeypatch.setattr(tune, "Trials", Interrupted)
+    monkeypatch.setattr(tune.devices, "CudaDevice", lambda: type("Device", (), {"name": "NVIDIA H200"}))
+    monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
+    assert tune.main(["svd", "-o", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "tune: error: interrupted\n"
+    assert path.read_text(encoding="utf-8") == "old\n" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_part_of_a_table(tmp_path, monkeypatch, capsys):
+    class Quick(Stopwatch):
+        def __init__(self, compilers):
+            super().__init__(lambda knobs, case: 1.0)
+
+    monkeypatch.setattr(tune, "Trials", Quick)
+    monkeypatch.setattr(tune.devices, "CudaDevice", lambda: type("Device", (), {"name": "Another GPU"}))
+    monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
+    assert tune.main(["svd", "--dtypes", "float32", "--where", "max_rank=96", "-o", str(tmp_path)]) == 0
+    with (tmp_path / "svd.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    changed = [row for row, old in zip(rows, tuning.rows("svd")) if row != old]
+    assert [(row["dtype"], row["max_rank"], row["device"]) for row in changed] == [("float32", "96", "Another GPU")]
+    assert "svd float32 rank≤96: " in capsys.readouterr().out
+
+
+def test_a_dry_run_needs_no_gpu(capsys):
+    assert tune.main(["--dry-run"]) == 0
+    out = capsys.readouterr().out
+    for routine in ROUTINES:
+        assert f"{routine} float64" in out and f"{routine} float32" in out
+    assert "register_rows: " in out and "candidates on " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lu"], "ROUTINE: expected some of qr"),
+        (["--dtypes", "half"], "--dtypes: expected"),
+        (["svd", "--dry-run", "--where", "max_size=3"], r"expected a column of svd\.csv"),
+        (["--bogus"], "see tune --help"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, words, capsys):
+    assert tune.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert re.search(words, err) and err.startswith("tune: error: ") and err.count("\n") == 1
+
+
+def test_without_a_gpu_there_is_one_line(monkeypatch, capsys):
+    def missing():
+        raise tune.FailureError("expected a CUDA device")
+
+    monkeypatch.setattr(tune.devices, "CudaDevice", missing)
+    assert tune.main(["svd"]) == 1
+    assert capsys.readouterr().err == "tune: error: expected a CUDA device\n"
+
+
+def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
+    monkeypatch.setattr(tuning, "_device_folder", lambda routine: tuning.FALLBACK)
+    before = tuning.row("gemm", np.float64, size=64, excess=32)
+    with tuning.trial("gemm", vendor=7):
+        assert tuning.row("gemm", np.float64, size=64, excess=32) == before | {"vendor": 7}
+        with tuning.trial("gemm", vendor=8):
+            assert tuning.row("gemm", np.float32, size=64, excess=32)["vendor"] == 8
+        assert tuning.row("gemm", np.float64, size=8, excess=8)["vendor"] == 7
+        assert tuning.row("svd", np.float64, rank=5)["method"] == "register"
+    assert tuning.row("gemm", np.float64, size=64, excess=32) == before
+
+
+def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypatch, caplog):
+    import types
+
+    name = types.SimpleNamespace(
+        getDeviceProperties=lambda device: {"name": b"Some GPU"},
+    )
+    monkeypatch.setitem(
+        __import__("sys").modules, "cupy", types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=name))
+    )
+    folder = tmp_path / "tuning" / "some-gpu"
+    folder.mkdir(parents=True)
+    (folder / "gemm.csv").write_text("dtype\n", encoding="utf-8")
+    monkeypatch.setattr(tuning, "source_folder", lambda: tmp_path)
+    tuning._folder_of.cache_clear()
+    with caplog.at_level("DEBUG", "h2gpu.batched.tuning"):
+        assert tuning._folder_of(0, "gemm") == "some-gpu" and not caplog.records
+        assert tuning._folder_of(0, "svd") == tuning.FALLBACK
+    assert "no tuning table of svd for Some GPU" in caplog.text
+    tuning._folder_of.cache_clear()
