@@ -1,7 +1,6 @@
 """The batched routines as benchmarks and tuning meet them: inputs, the work on the device, nominal work, residuals.
 
-A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of the inputs: "decaying" geometric from 1
-to 1e-7 (LATMS mode 3), "flat" independent normal entries, "rank 64" geometric over 64 values and zero behind them.
+A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of the inputs: see apps/spectra.py.
 """
 
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import criteria, nominal, timing
+from h2gpu.apps.spectra import RANK, matrices
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.ragged import offsets_of
 
-RANK = 64  # of low-rank inputs, and wanted of them
-OVERSAMPLE = 8
-CONDITION = 1e7
-FACTORS = 8  # different orthogonal matrices in a batch
+OVERSAMPLE = 8  # samples of the randomized SVD beyond RANK
+ATOL = 1e-6  # of the truncated SVD
 KERNEL_OF_METHOD = {
     "register": "svd_register",
     "shared": "svd_shared",
@@ -52,22 +50,6 @@ class Case:
         return " ".join(filter(None, [*words, self.spectrum]))
 
 
-def matrices(batch, m, n, dtype, spectrum, seed=0):
-    """(batch, m, n) CuPy array of a spectrum; normal entries where none is named."""
-    import cupy as cp
-
-    rng = cp.random.default_rng(seed)
-    if spectrum in ("", "flat"):
-        return rng.standard_normal((batch, m, n), dtype=cp.float32 if dtype == "float32" else cp.float64)
-    k, values = min(m, n), min(m, n) if spectrum == "decaying" else min(RANK, m, n)
-    s = np.zeros(k)
-    s[:values] = CONDITION ** -np.linspace(0, 1, values)
-    left, right = (cp.linalg.qr(rng.standard_normal((FACTORS, rows, k)))[0] for rows in (m, n))
-    few = ((left * cp.asarray(s)) @ right.swapaxes(1, 2)).astype(dtype)
-    b, i, j = cp.ogrid[:batch, :m, :n]
-    return few[b % FACTORS, (i + b) % m, (j + 3 * b) % n]  # rows and columns in other orders: the same spectrum
-
-
 class Routine:
     """What is common: uniform batches of one matrix each, R or vectors out."""
 
@@ -76,7 +58,7 @@ class Routine:
 
     def inputs(self, case, rotate=True):
         """Inputs in rotation."""
-        A = matrices(case.batch, *case.shape, case.dtype, case.spectrum)
+        A = matrices(case.batch, *case.shape, case.dtype, case.spectrum or "flat")
         return timing.rotation(A) if rotate else [A]
 
     def work(self, case):
@@ -153,6 +135,22 @@ class SVD(Routine):
         return criteria.svd(A, *result[0])
 
 
+class TruncatedSVD(Routine):
+    """Left vectors and values to an absolute tolerance."""
+
+    def call(self, case):
+        return lambda A: batched.truncated_svd(A, ATOL)
+
+    def nominal(self, case, one, result):
+        return nominal.pivoted_qr(case.batch, *case.shape, case.dtype, self.facts(case, result)["rank"])
+
+    def facts(self, case, result):
+        return {"rank": float((result[1] > 0).sum()) / case.batch}
+
+    def criterion(self, case, A, result):
+        return criteria.truncated(A, result[0], ATOL)
+
+
 class RSVD(Routine):
     def call(self, case):
         return lambda A: batched.rsvd(A, RANK, OVERSAMPLE, random_state=0)
@@ -175,7 +173,7 @@ class GEMM(Routine):
         return f"{shape[0]}³"
 
     def inputs(self, case, rotate=True):
-        pair = matrices(2 * case.batch, *case.shape, case.dtype, "").reshape(2, case.batch, *case.shape)
+        pair = matrices(2 * case.batch, *case.shape, case.dtype).reshape(2, case.batch, *case.shape)
         pairs = [tuple(M) for M in (timing.rotation(pair) if rotate else [pair])]
         return [tuple(map(MatrixBatch.from_stack, pair)) for pair in pairs] if self.ragged else pairs
 
@@ -226,6 +224,7 @@ ROUTINES = {
     "qr_r": QR("r"),
     "qr_ragged": RaggedQR(),
     "svd": SVD(),
+    "truncated_svd": TruncatedSVD(),
     "rsvd": RSVD(),
     "gemm": GEMM(False),
     "gemm_ragged": GEMM(True),

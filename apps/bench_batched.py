@@ -1,6 +1,6 @@
 """How fast are the batched routines, against their bounds, their targets and others' routines in the same run?
 
-    python -m h2gpu.apps.bench_batched [targets qr qr_ragged svd rsvd gemm …] [--figures] [--quick] [-o FOLDER]
+    python -m h2gpu.apps.bench_batched [targets qr qr_ragged svd rsvd truncated …] [--figures] [--quick] [-o FOLDER]
 
 `ms` is the device's time (apps/timing.py), `call ms` the public function's with what the host adds; inputs are resident
 and no cache holds them. `of bound` compares with apps/nominal.py, `of allowed error` with apps/criteria.py; peers and
@@ -9,11 +9,12 @@ KBLAS' times are in apps/peers.py, the cases in apps/bench_cases.py. Writes batc
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps import bench_cases, bench_profiles, devices, kernel_report, peers, tables, timing
+from h2gpu.apps import bench_cases, bench_plots, bench_profiles, kernel_report, peers, tables, timing
 from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
 from h2gpu.apps.command import FailureError, InputError, Parser, run
 
@@ -23,6 +24,7 @@ ABOUT = {
     "qr_ragged": "QR of ragged batches, R alone",
     "svd": "SVD, left vectors (figures 5, 8, 10)",
     "rsvd": "Randomized SVD, 64 triplets (figure 12)",
+    "truncated": "SVD truncated at 1e-6 of a steep spectrum",
     "products": "Products",
     "profiles": "Phases (figures 9, 11): milliseconds between events around each launch",
     "kernels": "Kernels as compiled and launched",
@@ -42,6 +44,7 @@ def parser():
     p.add_argument("--quick", action="store_true", help="every third case")
     p.add_argument("--no-peers", action="store_true", help="without PyTorch's routines")
     p.add_argument("--figures", action="store_true", help="draw the tables too (needs matplotlib)")
+    p.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so long, and tell")
     p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile first")
     p.add_argument("-o", "--output", type=Path, default=Path("benchmarks"), metavar="FOLDER", help="of the tables")
     return p
@@ -53,21 +56,23 @@ def _work(argv):
     for what, names, known in (("GROUP", groups, bench_cases.GROUPS), ("--dtypes", dtypes, bench_cases.DTYPES)):
         if not set(names) <= set(known):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
-    device = devices.CudaDevice().name
-    cases = list(bench_cases.chosen(groups, dtypes, options.quick))
+    device = timing.gpu_name()
+    cases, begin = list(bench_cases.chosen(groups, dtypes, options.quick)), time.perf_counter()
     timing.side_by_side(run_once, cases, options.compilers)
+    print(f"compiled in {time.perf_counter() - begin:.0f} s", flush=True)
     bench = Bench(with_peers=not options.no_peers)
     try:
         for i, case in enumerate(cases):
+            if time.perf_counter() - begin > options.seconds:
+                raise FailureError(f"{len(cases) - i} of {len(cases)} cases left out after {options.seconds:g} s")
             bench.add(case)
             if case.table != cases[i - 1].table:
                 write(options.output, bench.tables, device)
     finally:
         write(options.output, bench.tables, device)
-    if options.figures:
-        from h2gpu.apps import bench_plots
-
-        bench_plots.draw(options.output)
+        if options.figures:
+            bench_plots.draw(options.output)
+    print(f"{len(cases)} cases in {time.perf_counter() - begin:.0f} s")
     if bench.failed:
         raise FailureError(f"{bench.failed} of {len(cases)} cases failed; their rows tell why")
 
@@ -162,6 +167,7 @@ def compared(case, ms, others):
 
 def write(folder, found, device):
     """The tables that have rows as CSV, and all tables of the folder as one Markdown page."""
+    found = found | {"profiles": bench_profiles.of_qr(found["qr"]) + found["profiles"]}
     for name, rows in found.items():
         if rows:
             tables.write(folder / FILES[name], with_neighbours(rows), device)
@@ -176,7 +182,7 @@ def write(folder, found, device):
 
 def with_neighbours(rows):
     """Products just above or below a multiple of 32 get their rate relative to that multiple's."""
-    rates = {(row["routine"], row["dtype"], row["shape"]): row.get("GFLOP/s") for row in rows if "routine" in row}
+    rates = {(row["routine"], row["dtype"], row["shape"]): row.get("GFLOP/s") for row in rows if "shape" in row}
     for row in rows:
         if row.get("routine") == "gemm" and row.get("GFLOP/s"):
             n = int(row["shape"].rstrip("³"))

@@ -8,7 +8,8 @@
 | 12 | 64 leading triplets of 200 matrices, randomized | against the methods of figure 10 |
 """
 
-from h2gpu.apps.batched_routines import RANK, Case
+from h2gpu.apps.batched_routines import Case
+from h2gpu.apps.spectra import RANK
 
 DTYPES = ("float64", "float32")
 SQUARES = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -84,6 +85,14 @@ def rsvd(dtype):
         yield Case("rsvd", dtype, 200, (n, n), "rsvd", "12", "", f"rank {RANK}")
 
 
+def truncated(dtype):
+    """What the compressor asks for, and the whole SVD of the same matrices."""
+    for batch, sizes in ((1000, (16, 32, 64, 121)), (200, (128, 256, 512))):
+        for n in sizes:
+            for routine, method in (("truncated_svd", ""), ("svd", "auto")):
+                yield Case(routine, dtype, batch, (n, n), "truncated", "", method, "steep")
+
+
 def gemm(dtype):
     """Sizes at which the vendor's products lose speed, and their neighbours."""
     for batch, n in GEMM_ORDERS:
@@ -116,6 +125,7 @@ GROUPS = {
     "qr_ragged": qr_ragged,
     "svd": svd,
     "rsvd": rsvd,
+    "truncated": truncated,
     "gemm": gemm,
     "block_multiply": block_multiply,
 }

@@ -13,8 +13,7 @@ import time
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps import tables
-from h2gpu.apps.bench_svd import median_ms
+from h2gpu.apps import tables, timing
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential, Gaussian, Matern
 
@@ -62,14 +61,14 @@ def measure(name, dim, dtype, edge):
     X = cupy.asarray(rng.random((POINTS, dim)).astype(dtype))
     x, y = (MatrixBatch.from_rows(X, rng.integers(0, POINTS - edge, count), np.full(count, edge)) for _ in range(2))
     out = MatrixBatch.empty(np.full(count, edge), edge, dtype, cupy)
-    fill = median_ms(lambda: out.buffer.data.memset_async(1, out.nbytes), cupy)
+    fill = timing.device_ms(lambda _: out.buffer.data.memset_async(1, out.nbytes), [None])
     function = cov.pair_function.on_device(dim, X.dtype)
     cuda_pairwise.prepared(function, x, y, out)
     begin = time.perf_counter()
     ready = cuda_pairwise.prepared(function, x, y, out)
     host = 1e3 * (time.perf_counter() - begin)
-    kernel = median_ms(lambda: launch(*ready), cupy)
-    arrays = median_ms(lambda: batched.pairwise(cov.values, x, y, out=out), cupy, 1)
+    kernel = timing.device_ms(lambda _: launch(*ready), [None])
+    arrays = timing.device_ms(lambda _: batched.pairwise(cov.values, x, y, out=out), [None])
     pipe = 1e3 * out.buffer.size * (2 * dim + operations) / FP64_OPERATIONS if dtype == np.float64 else 0.0
     return {
         "covariance": name,

@@ -9,11 +9,12 @@ batched_svd_large.png (10, 12) and batched_profiles.png (9, 11) beside them; tab
 import sys
 from pathlib import Path
 
-from h2gpu.apps import tables
+from h2gpu.apps import bench_profiles, tables
 from h2gpu.apps.command import Parser, run
 
 DTYPES = ("float64", "float32")
 KBLAS = "KBLAS ms, measured elsewhere on an H200"
+ELSEWHERE = "KBLAS, elsewhere"
 COLOURS = {
     "register": "#1b7837",
     "shared": "#2166ac",
@@ -26,7 +27,12 @@ COLOURS = {
     "second peer": "0.65",
     "KBLAS": "black",
 }
-PHASE_COLOURS = ("#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#80cdc1", "0.75")
+PHASE_COLOURS = dict(
+    zip(
+        (*bench_profiles.PHASES, *bench_profiles.OTHERS),
+        ("#2166ac", "#b2182b", "#e08214", "#762a83", "#1b7837", "#dfc27d", "#80cdc1", "0.75", "#67a9cf", "#ef8a62"),
+    )
+)
 
 
 def main(argv=None):
@@ -73,7 +79,8 @@ def qr(rows):
                     _line(axes, these, "GFLOP/s", style, routine, label if batch == "1000" else None)
                 these = [r for r in ours if r["batch"] == "1000"]
                 _rate(axes, these, "peer ms", "s:", "peer" if routine == "qr" else "second peer")
-                _rate(axes, these, KBLAS, "x", "KBLAS", "KBLAS" + ("" if routine == "qr" else ", R alone"))
+                mark, note = ("x", "") if routine == "qr" else ("+", ", R alone")
+                _rate(axes, these, KBLAS, mark, "KBLAS", ELSEWHERE + note)
             axes.set(xlabel="n" if kind == "4a" else "rows m, 32 columns", title=f"{dtype}, {_kind(kind)}")
     panels[0][0].set_ylabel("GFLOP/s")
     panels[1][0].set_ylabel("GFLOP/s")
@@ -109,7 +116,7 @@ def svd_large(rows):
         _methods(axes, full, "ms")
         _others(axes, full)
         _line(axes, randomized, "ms", "D-", "rsvd", "randomized")
-        _line(axes, randomized, KBLAS, "+", "KBLAS", "KBLAS, randomized")
+        _line(axes, randomized, KBLAS, "+", "KBLAS", ELSEWHERE + ", randomized")
         axes.set(xlabel="n", title=dtype)
     panels[0][0].set_ylabel("milliseconds")
     return _finished(figure, panels)
@@ -121,24 +128,25 @@ def profiles(rows):
 
     rows = [r for r in rows if r["dtype"] == DTYPES[0] and r["method"] != "shared"]
     kinds = list(dict.fromkeys((r["routine"], r["method"]) for r in rows))
-    phases = list(dict.fromkeys(r["phase"] for r in rows))
-    figure, panels = plt.subplots(1, len(kinds), figsize=(3.1 * len(kinds), 4.6), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(kinds), figsize=(max(9, 3 * len(kinds)), 5), sharey=True, squeeze=False)
+    shown = {}
     for axes, kind in zip(panels[0], kinds):
         some = [r for r in rows if (r["routine"], r["method"]) == kind]
         sizes = list(dict.fromkeys(r["n"] for r in some))
         below = dict.fromkeys(sizes, 0.0)
-        for phase, colour in zip(phases, PHASE_COLOURS):
+        for phase, colour in PHASE_COLOURS.items():
             share = {r["n"]: float(r["share"]) for r in some if r["phase"] == phase}
+            if not any(share.values()):
+                continue
             heights = [100 * share.get(n, 0) for n in sizes]
-            axes.bar(sizes, heights, bottom=list(below.values()), color=colour, label=phase, width=0.8)
+            shown[phase] = axes.bar(sizes, heights, bottom=list(below.values()), color=colour, width=0.8)
             below = {n: below[n] + height for n, height in zip(sizes, heights)}
         axes.set(xlabel="n", title=" ".join(filter(None, kind)))
         axes.tick_params(axis="x", labelrotation=60)
     panels[0][0].set_ylabel("per cent of the time")
-    handles, labels = panels[0][0].get_legend_handles_labels()
     figure.suptitle("Phases, 200 matrices, float64")
-    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False)
-    figure.tight_layout(rect=(0, 0.05 + 0.05 * -(-len(phases) // 3), 1, 1))
+    figure.legend(shown.values(), shown, loc="lower center", ncols=4, frameon=False)
+    figure.tight_layout(rect=(0, 0.16, 1, 1))
     return figure
 
 
@@ -152,7 +160,7 @@ def _others(axes, rows):
     once = list({_n(r): r for r in rows}.values())
     for key in ("peer", "second peer"):
         _line(axes, once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None))
-    _line(axes, once, KBLAS, "x", "KBLAS", "KBLAS")
+    _line(axes, once, KBLAS, "x", "KBLAS", ELSEWHERE)
 
 
 def _line(axes, rows, quantity, style, colour, label):
@@ -201,8 +209,12 @@ def _panels(lines, title):
 def _finished(figure, panels):
     for axes in panels.flat:
         axes.grid(True, color="0.9")
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(frameon=False, fontsize=8)
+        if not axes.lines:
+            axes.set_visible(False)
+    for line in panels:
+        shown = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
+        last = next(axes for axes in reversed(line) if axes.get_visible())
+        last.legend(shown.values(), shown, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 

@@ -1,8 +1,9 @@
-"""Where the time goes: the launches of one call by phase, as in figures 9 and 11 of Boukaram et al.
+"""Where the time goes: the launches of a call by phase (figures 9 and 11 of Boukaram et al.), and Q's share of QR.
 
 Events stand around every launch. Launches on two streams overlap, so that times of phases may add up to more than the
-whole; shares are of their sum. What the host adds, and kernels of CuPy itself, are the rest where there is one. Kernels
-that fuse phases show as one: the Gram rounds form the Gram matrix, decompose it and turn the columns in one launch.
+whole; shares are of their sum. What the host adds, and kernels of CuPy and the vendor, are the rest where there is one.
+Kernels that fuse phases show as one: the Gram rounds form the Gram matrix, decompose it and turn the columns in one
+launch, QR turns panels and what is right of them in one. Q's share is the time of QR without that of R alone.
 """
 
 from collections import Counter
@@ -10,15 +11,18 @@ from collections import Counter
 from h2gpu.apps import kernel_report, timing
 
 PHASES = {
-    "QR": ("householder_qr", "triangle_chain"),
+    "QR": ("householder_qr", "triangle_chain", "blocked_qr", "blocked_q", "blocked_chain"),
     "rounds: Gram matrix, its Jacobi, update": ("svd_gram",),
     "rounds: direct Jacobi": ("svd_round",),
     "SVD of small matrices": ("svd_register", "svd_shared"),
     "products": ("gemm",),
+    "samples": ("gaussian",),
 }
 REST = "scaling, sorting, copies"
-OUTSIDE = "samples, host, gaps"
-FIGURES = {("svd", "10"): "9", ("rsvd", "12"): "11", ("qr", "4a"): "QR"}
+OUTSIDE = "vendor's products, host, gaps"
+R_ALONE, Q_FORMED = "R", "Q"
+OTHERS = (REST, OUTSIDE, R_ALONE, Q_FORMED)
+FIGURES = {("svd", "10"): "9", ("rsvd", "12"): "11"}
 BATCH = 200
 HOLD_NS = 5_000_000  # the host is ahead by so much when the first launch begins
 
@@ -56,3 +60,18 @@ def rows(case, launches, total):
 def phase_of(kernel):
     """The phase that a kernel belongs to."""
     return next((phase for phase, kernels in PHASES.items() if kernel in kernels), REST)
+
+
+def of_qr(rows):
+    """Rows for R and Q from the table of QR: square matrices of which both times are known."""
+    square = {
+        (r["routine"], r["dtype"], r["shape"]): r["ms"] for r in rows if (r["figure"], r["batch"]) == ("4a", BATCH)
+    }
+    found = []
+    for (routine, dtype, shape), whole in square.items():
+        alone = square.get(("qr_r", dtype, shape))
+        if routine == "qr" and whole and alone:
+            row = {"figure": "QR", "routine": "qr", "method": "", "dtype": dtype, "n": int(shape.split("×")[0])}
+            for phase, ms in ((R_ALONE, alone), (Q_FORMED, max(0.0, whole - alone))):
+                found.append(row | {"phase": phase, "ms": ms, "share": ms / max(whole, alone)})
+    return found

@@ -2,6 +2,7 @@
 
     QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30         R alone: |AᵀA − RᵀR| / (max(m, n) |A|² ε) < 30
     SVD   |A − U Uᵀ A|, |‖A row by row‖ − s| / (max(m, n) |A| ε), |I − UᵀU| / (m ε) < 50
+          truncated: |A − U Uᵀ A| ≤ atol
     GEMM  |ΔC| < 3 ε √(K + 2) |A| |B|
 
 Everything is computed by NumPy in float64 from results that come to the host.
@@ -47,6 +48,17 @@ def svd(A, U, s, Vt=None):
     error = error / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
     unsorted = (np.diff(s, axis=1) > 0).any() or (s < 0).any()
     return np.inf if unsorted else _worst(np.maximum(error, _departure(U, epsilon))) / SVD_LIMIT
+
+
+def truncated(A, U, atol):
+    """|A − U Uᵀ A| ≤ atol, and columns of U orthonormal or zero."""
+    which = some(len(A), A[0].size)
+    epsilon = np.finfo(A.dtype).eps
+    A, U = _host(A, which), _host(U, which)
+    ones = np.abs(np.einsum("bij,bij->bj", U, U)) > 0.5
+    departure = _norm(_t(U) @ U - ones[:, :, None] * np.eye(U.shape[2])) / (U.shape[1] * epsilon)
+    error = _norm(A - U @ (_t(U) @ A)) / (atol + epsilon * _norm(A))
+    return max(_worst(error), _worst(departure) / SVD_LIMIT)
 
 
 def gemm(A, B, C):

@@ -50,6 +50,12 @@ def svd(batch, m, n, dtype, sweeps):
     return Work(sweeps * sweep, bound.nbytes, bound.arithmetic_ms)
 
 
+def pivoted_qr(batch, m, n, dtype, rank):
+    """Pivoted QR stopped after `rank` columns, the first step of a truncated SVD; left vectors of that rank out."""
+    flops = 4 * m * n * rank - 2 * (m + n) * rank**2 + 4 / 3 * rank**3
+    return _work(batch * flops, batch * (m * n + (m + 1) * rank), dtype, VECTOR_RATE)
+
+
 def rsvd(batch, m, n, dtype, rank, samples):
     """Algorithm 4 of Boukaram et al.: products 4mns + 2(m + n)s·rank, QR of m × s and n × s with Q, SVD of s × s."""
     products = batch * (4.0 * m * n * samples + 2.0 * (m + n) * samples * rank)

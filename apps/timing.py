@@ -11,6 +11,9 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from h2gpu.apps.command import FailureError
+from h2gpu.apps.devices import CudaDevice
+
 CACHE_BYTES = 128 << 20  # inputs in rotation hold at least so much; the L2 of an H200 is 50 MiB
 COPIES = 128  # in rotation at most
 REPEATS = 5
@@ -18,6 +21,15 @@ SPAN_MS, CALLS = 3, (3, 100)  # of one measurement, at least, and calls in it
 QUEUED_MS = 5  # calls that take longer hide the host's share by themselves
 ONCE_MS = 300  # calls that take longer are timed once
 FIRST_HOLD_NS, LONGEST_HOLD_NS = 1_000_000, 64_000_000
+
+
+def gpu_name():
+    """What the current GPU calls itself. Raises FailureError where there is none."""
+    try:
+        return CudaDevice().name
+    except FailureError as error:
+        reason = str(error).removeprefix("--device cuda: ").partition(";")[0]
+        raise FailureError(f"{reason}; this command measures a GPU") from None
 
 
 def device_ms(work, inputs, repeats=REPEATS):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from h2gpu.apps import bench_profiles, devices, timing, tune_space
+from h2gpu.apps import bench_profiles, timing, tune_space
 from h2gpu.apps.batched_routines import ROUTINES
 from h2gpu.apps.bench_cases import DTYPES
 from h2gpu.apps.command import FailureError, InputError, Parser, run
@@ -56,7 +56,7 @@ def _work(argv):
         if not set(names) <= set(known):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
     column, _, value = options.where.partition("=")
-    device = tuning.FALLBACK if options.dry_run else devices.CudaDevice().name
+    device = tuning.FALLBACK if options.dry_run else timing.gpu_name()
     hardware = tune_space.Hardware() if options.dry_run else tune_space.Hardware.here()
     own = tuning.folder_name(device)
     folder = options.output or source_folder() / "tuning" / own

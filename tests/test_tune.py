@@ -1,12 +1,15 @@
 """Tuning without a GPU: what is tried, what wins, what is written, and what is said when it cannot run."""
 
 import csv
+import os
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
 
-from h2gpu.apps import tune, tune_space
+from h2gpu.apps import bench_batched, tune, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_space import Hardware
 from h2gpu.batched import tuning
@@ -53,7 +56,9 @@ def test_every_row_has_problems_that_it_decides_and_candidates(routine):
 def test_rows_above_take_their_sizes():
     rows = [row for row in tuning.rows("gemm") if row["dtype"] == "float64"]
     last = tune_space.problems("gemm", rows[-1], rows[:-1])
-    assert all(case.shape[0] > 32 and (case.shape[0] > 96 or case.shape[0] % 32 in (0, *range(17, 32))) for case in last)
+    assert all(
+        case.shape[0] > 32 and (case.shape[0] > 96 or case.shape[0] % 32 in (0, *range(17, 32))) for case in last
+    )
     with pytest.raises(ValueError, match="take all"):
         tune_space.problems("qr", rows_of_nothing := first("qr", columns=8), [rows_of_nothing])
 
@@ -151,7 +156,12 @@ def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
     tuning._table.cache_clear()
     try:
         read = tuning.row("svd", np.float64, rank=100)
-        assert (read["method"], read["columns"], read["max_rank"], read["device"]) == ("block-direct", 1, 128, "Some GPU")
+        assert (read["method"], read["columns"], read["max_rank"], read["device"]) == (
+            "block-direct",
+            1,
+            128,
+            "Some GPU",
+        )
     finally:
         tuning._table.cache_clear()
 
@@ -162,7 +172,7 @@ def test_tables_are_written_whole(tmp_path, monkeypatch):
     with path.open(newline="", encoding="utf-8") as file:
         assert list(csv.DictReader(file)) == rows
     before = path.read_bytes()
-    monkeypatch.setattr(tune.os if hasattr(tune, "os") else csv, "replace", interrupted, raising=False)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tune.write(path, rows[:1])
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
@@ -181,7 +191,7 @@ def test_an_interrupt_leaves_the_old_table(tmp_path, monkeypatch, capsys):
             super().__init__(interrupted)
 
     monkeypatch.setattr(tune, "Trials", Interrupted)
-    monkeypatch.setattr(tune.devices, "CudaDevice", lambda: type("Device", (), {"name": "NVIDIA H200"}))
+    monkeypatch.setattr(tune.timing, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
     assert tune.main(["svd", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "tune: error: interrupted\n"
@@ -194,7 +204,7 @@ def test_a_part_of_a_table(tmp_path, monkeypatch, capsys):
             super().__init__(lambda knobs, case: 1.0)
 
     monkeypatch.setattr(tune, "Trials", Quick)
-    monkeypatch.setattr(tune.devices, "CudaDevice", lambda: type("Device", (), {"name": "Another GPU"}))
+    monkeypatch.setattr(tune.timing, "gpu_name", lambda: "Another GPU")
     monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
     assert tune.main(["svd", "--dtypes", "float32", "--where", "max_rank=96", "-o", str(tmp_path)]) == 0
     with (tmp_path / "svd.csv").open(newline="", encoding="utf-8") as file:
@@ -227,13 +237,12 @@ def test_wrong_arguments_are_one_line(arguments, words, capsys):
     assert re.search(words, err) and err.startswith("tune: error: ") and err.count("\n") == 1
 
 
-def test_without_a_gpu_there_is_one_line(monkeypatch, capsys):
-    def missing():
-        raise tune.FailureError("expected a CUDA device")
-
-    monkeypatch.setattr(tune.devices, "CudaDevice", missing)
-    assert tune.main(["svd"]) == 1
-    assert capsys.readouterr().err == "tune: error: expected a CUDA device\n"
+@pytest.mark.parametrize("command", [tune.main, bench_batched.main])
+def test_without_a_gpu_there_is_one_line(command, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert command([]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and re.fullmatch(r"\w+: error: expected CuPy and a CUDA device, got .*measures a GPU\n", err)
 
 
 def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
@@ -249,14 +258,8 @@ def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
 
 
 def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypatch, caplog):
-    import types
-
-    name = types.SimpleNamespace(
-        getDeviceProperties=lambda device: {"name": b"Some GPU"},
-    )
-    monkeypatch.setitem(
-        __import__("sys").modules, "cupy", types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=name))
-    )
+    runtime = types.SimpleNamespace(getDeviceProperties=lambda device: {"name": b"Some GPU"})
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime)))
     folder = tmp_path / "tuning" / "some-gpu"
     folder.mkdir(parents=True)
     (folder / "gemm.csv").write_text("dtype\n", encoding="utf-8")

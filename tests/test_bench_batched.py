@@ -1,0 +1,277 @@
+"""The benchmark of the batched routines without a GPU: what is counted, compared, reported, written and drawn."""
+
+import re
+import sys
+
+import numpy as np
+import nvrtc
+import pytest
+
+from h2gpu.apps import (
+    bench_batched,
+    bench_cases,
+    bench_plots,
+    bench_profiles,
+    criteria,
+    kernel_report,
+    nominal,
+    peers,
+    tables,
+)
+from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
+from h2gpu.apps.spectra import singular_values
+from h2gpu.batched import modules
+
+CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+# What is measured
+
+
+def test_the_cases_are_those_of_the_figures():
+    sizes = {(case.figure, case.batch, case.shape) for case in CASES}
+    for n in (32, 64, 128, 256, 512):
+        assert {("4a", 1000, (n, n)), ("4a", 200, (n, n))} <= sizes
+    assert ("4b", 1000, (1024, 32)) in sizes and ("10", 200, (512, 512)) in sizes and ("12", 200, (512, 512)) in sizes
+    methods = {case.method for case in CASES if case.figure == "5, 8"}
+    assert methods == set(KERNEL_OF_METHOD) and {case.dtype for case in CASES} == set(bench_cases.DTYPES)
+    assert len(set(CASES)) == len(CASES)
+    assert all(case.table in bench_batched.ABOUT and case.label for case in CASES)
+
+
+def test_targets_of_float32_are_half():
+    for double, single in zip(bench_cases.targets("float64"), bench_cases.targets("float32")):
+        assert double.shape == single.shape and (double.target_ms or 0) == 2 * (single.target_ms or 0)
+        assert double.target_ms or double.spectrum == "flat"
+
+
+def test_quick_is_a_part():
+    quick = list(bench_cases.chosen(["qr", "svd"], ["float64"], True))
+    assert set(quick) < set(CASES) and len(quick) < len(list(bench_cases.chosen(["qr", "svd"], ["float64"], False))) / 2
+
+
+# What is counted
+
+
+def test_spectra():
+    for name in {case.spectrum for case in CASES} - {"", "flat"}:
+        for k in (1, 5, 64, 100):
+            s = singular_values(k, name)
+            assert s.shape == (k,) and s[0] == 1 and (np.diff(s) <= 0).all()
+    assert singular_values(100, "decaying")[-1] == pytest.approx(1e-7)
+    assert np.count_nonzero(singular_values(100, "rank 64")) == 64
+
+
+def test_nominal_flops_and_bounds():
+    work = nominal.qr(1024, 32, "float64", False)
+    assert work.flops == pytest.approx(2 * 1024 * 32**2 - 2 / 3 * 32**3)
+    assert nominal.qr(1024, 32, "float64", True).flops == 2 * work.flops
+    assert nominal.qr(32, 1024, "float64", False).flops == work.flops
+    assert work.nbytes == 8 * (1024 * 32 + 32 * 32)
+    assert nominal.qr(np.full(7, 1024), np.full(7, 32), "float64", False).flops == pytest.approx(7 * work.flops)
+    product = nominal.gemm(10, 64, 64, 64, "float32")
+    assert product.flops == 20 * 64**3 and product.nbytes == 120 * 64**2
+    assert product.bound_ms == 1e3 * product.nbytes / nominal.MEMORY_RATE  # small products are bound by memory
+    svd = nominal.svd(1, 64, 64, "float64", 6)
+    assert svd.flops == 6 * 32 * 63 * 8 * 64 and svd.bound_ms == pytest.approx(1e3 * svd.flops / 34e12)
+    assert nominal.svd(1, 64, 64, "float64", 12).bound_ms == svd.bound_ms
+    assert nominal.rsvd(1, 512, 512, "float64", 64, 72).flops > 4 * 512**2 * 72
+    assert nominal.pivoted_qr(1, 64, 64, "float64", 64).flops == pytest.approx(
+        nominal.qr(64, 64, "float64", False).flops
+    )
+    shown = svd.of(2 * svd.bound_ms)
+    assert shown["of bound"] == pytest.approx(0.5) and shown["GFLOP/s"] == pytest.approx(17e3)
+
+
+def test_right_results_pass_and_wrong_ones_do_not(rng):
+    for dtype in (np.float64, np.float32):
+        A = rng.standard_normal((6, 20, 12)).astype(dtype)
+        Q, R = np.linalg.qr(A)
+        assert criteria.qr(A, Q, R) < 1 and criteria.qr(A, None, R) < 1
+        assert criteria.qr(A, Q, 1.01 * R) > 1 and criteria.qr(A, None, 1.01 * R) > 1
+        assert criteria.qr(A, Q, R + 0.1) == np.inf
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        assert criteria.svd(A, U, s, Vt) < 1 and criteria.svd(A, U, s[..., None]) < 1
+        assert criteria.svd(A, U, 1.01 * s) > 1 and criteria.svd(A, U[:, :, ::-1], s[:, ::-1]) == np.inf
+        assert criteria.svd(A, U + 0.01, s, Vt) > 1 and criteria.svd(A, np.nan * U, s) == np.inf
+        missed = np.linalg.norm(s[:, 5:], axis=1).max()
+        kept = np.concatenate([U[:, :, :5], 0 * U[:, :, 5:]], axis=2)
+        assert criteria.truncated(A, kept, 1.01 * missed) < 1 < criteria.truncated(A, kept, 0.9 * missed)
+        assert criteria.truncated(A, 1.01 * kept, 2 * missed) > 1
+        B = rng.standard_normal((6, 12, 5)).astype(dtype)
+        assert criteria.gemm(A, B, A @ B) < 1 and criteria.gemm(A, B, A @ B + dtype(0.01)) > 1
+
+
+def test_kernels_by_their_mangled_names():
+    assert kernel_report.name("_Z8svd_gramIdLi32ELb0ELi8EEvPKxii") == "svd_gram"
+    assert kernel_report.instance("_Z8svd_gramIdLi32ELb0ELi8EEvPKxii") == "svd_gram<double, 32, false, 8>"
+    assert kernel_report.instance("_Z4holdy") == "hold" and kernel_report.instance("something") == "something"
+    assert kernel_report.instance("_Z5pairsIfLin3E3SumIdEEvv") == "pairs<float, -3, …>"
+    assert (
+        bench_profiles.phase_of("householder_qr") == "QR" and bench_profiles.phase_of("gather") == bench_profiles.REST
+    )
+
+
+def test_q_takes_what_r_alone_does_not():
+    case = next(c for c in CASES if c.figure == "4a" and c.batch == 200 and c.routine == "qr" and c.shape == (64, 64))
+    alone = next(c for c in CASES if (c.routine, c.batch, c.shape, c.dtype) == ("qr_r", 200, (64, 64), case.dtype))
+    rows = [bench_batched.described(case) | {"ms": 4.0}, bench_batched.described(alone) | {"ms": 1.0}]
+    assert [(r["phase"], r["ms"], r["share"]) for r in bench_profiles.of_qr(rows)] == [("R", 1, 0.25), ("Q", 3, 0.75)]
+    assert bench_profiles.of_qr(rows[:1]) == []
+
+
+# What is compared and reported
+
+
+def test_rows_compare_with_target_kblas_and_peers():
+    case = next(c for c in bench_cases.targets("float64") if c.routine == "svd" and c.shape == (64, 64))
+    others = [peers.Peer("gesvdj", 2000.0, 2001.0, 4), peers.Peer("gesvda", 3.0, 3.1, 1000)]
+    row = bench_batched.described(case) | bench_batched.compared(case, 1.5, others)
+    assert (row["target ms"], row["of target"]) == (2.0, 0.75)
+    assert row[bench_plots.KBLAS] == 19.8 and row["KBLAS / ms"] == pytest.approx(13.2)
+    assert (row["peer"], row["peer / ms"], row["peer timed"]) == ("gesvdj", pytest.approx(2000 / 1.5), 4)
+    assert (row["second peer"], row["second peer / ms"]) == ("gesvda", 2.0)
+    assert peers.kblas_ms("svd", "float32", (1000, 64, 64), "flat") == 2.67
+    assert peers.kblas_ms("svd", "float64", (1000, 63, 63), "flat") is None
+    assert peers.kblas_ms("gemm", "float64", (1000, 64, 64)) is None
+
+
+def test_peers_that_loop_are_scaled(monkeypatch):
+    def seconds(leading, tensors):
+        leading(tensors)
+        return 30.0 * len(seen[-1])
+
+    seen = []
+    monkeypatch.setattr(peers.timing, "once_ms", seconds)
+    peer = peers._grown("looping", seen.append, [(np.zeros((1000, 2, 2)),)])
+    assert (peer.matrices, peer.ms) == (4, 30_000.0) and {len(some) for some in seen} == {4}
+    for name in ("device_ms", "call_ms"):
+        monkeypatch.setattr(peers.timing, name, lambda leading, tensors: 0.5)
+    monkeypatch.setattr(peers.timing, "once_ms", lambda leading, tensors: 0.1)
+    assert peers._grown("batched", seen.append, [(np.zeros((1000, 2, 2)),)]) == peers.Peer("batched", 0.5, 0.5, 1000)
+
+
+def test_odd_products_are_compared_with_their_neighbours():
+    def row(n, rate):
+        return {"routine": "gemm", "dtype": "float64", "shape": f"{n}³", "GFLOP/s": rate}
+
+    rows = bench_batched.with_neighbours([row(32, 10.0), row(33, 5.0), row(63, 9.0), row(64, 12.0), row(127, 3.0)])
+    assert [r.get("of even size") for r in rows] == [None, 0.5, 0.75, None, None]
+
+
+def test_failing_rows_are_told(monkeypatch, capsys):
+    bench = bench_batched.Bench(with_peers=False)
+    gpu = FakeCupy(monkeypatch)
+    monkeypatch.setattr(bench, "measured", lambda case: 1 / 0)
+    bench.add(CASES[0])
+    (row,) = bench.tables["targets"]
+    assert bench.failed == 1 and row["note"].startswith("ZeroDivisionError") and row["ms"] is None
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    gpu.broken = True
+    with pytest.raises(bench_batched.FailureError, match="the device failed after qr float64"):
+        bench.add(CASES[0])
+    monkeypatch.setattr(bench, "measured", lambda case: None)  # a method that this size does not admit
+    gpu.broken = False
+    bench.add(CASES[0])
+    assert len(bench.tables["targets"]) == 2
+
+
+class FakeCupy:
+    """As much of CuPy as Bench.add asks."""
+
+    broken = False
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "cupy", self)
+        self.cuda = self
+
+    def Device(self):
+        return self
+
+    def synchronize(self):
+        if self.broken:
+            raise RuntimeError("illegal address")
+
+    def get_default_memory_pool(self):
+        return self
+
+    def free_all_blocks(self):
+        pass
+
+
+# What is written and drawn
+
+
+def test_tables_keep_their_circumstances(tmp_path):
+    rows = [{"a": 1, "b": 2.0, "c": None}, {"a": 3, "c": "", "d": "x,y"}]
+    assert tables.columns(rows) == ["a", "b", "d"]
+    tables.write(tmp_path / "t.csv", rows, "Some GPU")
+    about, read = tables.read(tmp_path / "t.csv")
+    assert "device: Some GPU" in about and any(line.startswith("commit: ") for line in about)
+    assert read == [{"a": "1", "b": "2", "d": ""}, {"a": "3", "b": "", "d": "x,y"}]
+    assert tables.markdown(rows).splitlines()[2:] == ["| 1 | 2 |  |", "| 3 |  | x,y |"]
+    assert tables.text([]) == ""
+
+
+def measured(case, ms):
+    """A row as of a run."""
+    row = bench_batched.described(case) | {"ms": ms, "call ms": 2 * ms, "GFLOP/s": 5.0 / ms, "occupancy": 0.25}
+    return row | bench_batched.compared(case, ms, [peers.Peer("gesvdj", 9 * ms, 9 * ms, 4)])
+
+
+def test_pages_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    found = {name: [] for name in bench_batched.ABOUT}
+    for case in CASES:
+        found[case.table].append(measured(case, 1e-6 * case.shape[0] ** 2 * case.shape[1]))
+    found["qr"][0] |= {"ms": None, "GFLOP/s": None, "note": "failed"}
+    for n in (64, 128):
+        row = {"figure": "9", "routine": "svd", "method": "block-gram", "dtype": "float64", "n": n}
+        found["profiles"] += [row | {"phase": phase, "ms": 1.0, "share": 0.5} for phase in ("QR", "products")]
+    bench_batched.write(tmp_path, found, "Some GPU")
+    page = (tmp_path / "batched.md").read_text(encoding="utf-8")
+    assert page.count("- device: Some GPU") == len([rows for rows in found.values() if rows])
+    assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
+    assert bench_plots.main([str(tmp_path)]) == 0
+    pictures = {path.name for path in tmp_path.glob("*.png")}
+    kinds = ("qr", "svd_small", "svd_large", "profiles")
+    assert pictures == {f"batched_{kind}.png" for kind in kinds}
+
+
+def test_a_part_of_the_tables_leaves_the_others(tmp_path):
+    found = {name: [] for name in bench_batched.ABOUT}
+    bench_batched.write(tmp_path, found | {"qr": [measured(CASES[0], 1.0)]}, "First GPU")
+    bench_batched.write(tmp_path, found | {"svd": [measured(CASES[0], 1.0)]}, "Second GPU")
+    page = (tmp_path / "batched.md").read_text(encoding="utf-8")
+    assert "- device: First GPU" in page and "- device: Second GPU" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lu"], "GROUP: expected some of targets"),
+        (["--dtypes", "float16"], "--dtypes: expected"),
+        (["--bogus"], "see bench_batched --help"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, words, capsys):
+    assert bench_batched.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert re.search(words, err) and err.startswith("bench_batched: error: ") and err.count("\n") == 1
+
+
+def test_shapes_in_words():
+    assert ROUTINES["qr"].shown((64, 32)) == "64×32" and ROUTINES["gemm"].shown((64, 64)) == "64³"
+    assert ROUTINES["qr_ragged"].shown((200, 1800, 64)) == "200…1800×64"
+    assert Case("svd", "float64", 10, (4, 4), method="shared").label == "svd shared float64 10 of 4×4"
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
+def test_the_holding_kernel_compiles():
+    options = [*modules.options(), "-arch=sm_90"]
+    assert nvrtc.compile_cubin('#include "batched/hold.cuh"\n', options, ["hold"])[0] > 0
