@@ -7,6 +7,7 @@ import ast
 import csv
 import re
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import nvrtc
@@ -56,6 +57,9 @@ def instances():
             for forward, backward in ((True, True), (True, False), (False, True)):
                 name = modules.expression("block_products", dtype, forward, backward, sides)
                 yield "batched/block_multiply.cuh", name, 0
+        triple = constants("cuda_triple")
+        for edge, inner in product(triple["EDGES"], triple["INNER"]):
+            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, edge, inner), 0
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_tall"):

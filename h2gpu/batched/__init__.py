@@ -24,6 +24,7 @@ __all__ = [
     "svd",
     "to_host",
     "transpose",
+    "triple_product",
 ]
 
 SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
@@ -54,6 +55,11 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     C = None if C is None else _stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
     A, B = (_stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
     return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, None).reshape(shape)
+
+
+def triple_product(A, B, C, out=None):
+    """A_b B_b C_bᵀ for every matrix of three MatrixBatch; out: optional MatrixBatch that receives the results."""
+    return _twin(A).triple_product(A, B, C, out)
 
 
 def qr(A, mode="reduced"):

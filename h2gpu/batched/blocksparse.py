@@ -90,6 +90,10 @@ class BlockSparse(Pairs):
         """out_b = F_b A_index[b], or F_b A_index[b]ᵀ; no block is copied.   index: a slice, or an array where A is."""
         return batched.gemm(F, self.blocks.resident[index], transb=transpose, out=out)
 
+    def triple_products(self, F, index, G, out):
+        """out_b = F_b A_index[b] G_bᵀ."""
+        return batched.triple_product(F, self.blocks.resident[index], G, out)
+
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
         return batched.block_multiply(self, x, size, transpose)

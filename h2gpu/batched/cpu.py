@@ -116,6 +116,11 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
     return each(product, [out], A, B, *([] if C is None or beta == 0 else [C]))[0]
 
 
+def triple_product(A, B, C, out):
+    out = like(A, A.rows, C.rows) if out is None else out
+    return each(lambda A, B, C: (A @ B @ C.swapaxes(-1, -2),), [out], A, B, C)[0]
+
+
 def qr(A, mode):
     m, n = shapes(A)
     R = like(A, np.minimum(m, n), n)

@@ -6,11 +6,12 @@ import numpy as np
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
+from h2gpu.batched.cuda_triple import triple_product
 from h2gpu.batched.launch import launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
-__all__ = ["block_multiply", "frobenius_norms", "gather", "gemm", "pairwise", "qr", "svd"]
+__all__ = ["block_multiply", "frobenius_norms", "gather", "gemm", "pairwise", "qr", "svd", "triple_product"]
 
 NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass

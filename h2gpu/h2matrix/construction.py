@@ -62,6 +62,10 @@ class EvaluatedCouplings(Pairs):
         """out_b = F_b S_index[b], or F_b S_index[b]ᵀ, of blocks evaluated for it."""
         return batched.gemm(F, self.select(index, transpose), out=out)
 
+    def triple_products(self, F, index, G, out):
+        """out_b = F_b S_index[b] G_bᵀ, of blocks evaluated for it."""
+        return batched.triple_product(F, self.select(index), G, out)
+
     def stored(self):
         """All blocks evaluated and kept."""
         blocks = self.select(np.arange(len(self)))

@@ -3,7 +3,8 @@
 S'_ts = T_t S_ts W_sᵀ        T, W the changes of the row and column bases
 """
 
-from h2gpu import batched
+from dataclasses import replace
+
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.threads import pieces
 from h2gpu.h2matrix.weights import STACK_ENTRIES
@@ -19,7 +20,8 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     t_where, s_where = couplings.pairs(xp)
     with phase("project", len(t)) as advance:
         for part in pieces(work, STACK_ENTRIES[xp.__name__]):
-            TS = couplings.left_products(row_change[t_where[part]], part, False)
-            batched.gemm(TS, col_change[s_where[part]], transb=True, out=projected.resident[part])
+            T, W = row_change[t_where[part]], col_change[s_where[part]]
+            out = replace(projected.resident[part], limits=projected[part].bounds)  # ranks differ by level
+            couplings.triple_products(T, part, W, out)
             advance(part.stop - part.start)
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)

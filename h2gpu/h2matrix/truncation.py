@@ -25,10 +25,12 @@ class SharedBudget:
 
     def __call__(self, sigma, allowance):
         """Ranks for sigma (clusters, values), each row descending and padded with zeros."""
-        ascending = np.sort(sigma, axis=None)
-        discarded = np.searchsorted(np.cumsum(ascending**2), allowance, side="right")
-        smallest_kept = ascending[discarded] if discarded < len(ascending) else np.inf
-        return np.count_nonzero(sigma >= smallest_kept, axis=1)
+        squares = sigma**2
+        small = np.sort(squares[(squares > 0) & (squares <= allowance)])  # larger ones are kept in any case
+        discarded = np.searchsorted(np.cumsum(small), allowance, side="right")
+        if discarded == len(small):
+            return np.count_nonzero(squares > allowance, axis=1)
+        return np.count_nonzero(squares >= small[discarded], axis=1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
 
 constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
 constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 3;
-constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor are asked for, not three
+constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor are asked for, not four
 constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
 
 // slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
@@ -31,7 +31,7 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 // table: 7 × batch (ragged; else null): first entries of A_b, B_b, C_b, out_b, then m, n, k
 // m, n, k: the shape of every product of a uniform batch
 template <typename Real, int TileRows, int TileColumns, bool TransA, bool TransB>
-__global__ __launch_bounds__(GEMM_THREADS, TileRows * TileColumns > LARGE_TILE ? 2 : 3)
+__global__ __launch_bounds__(GEMM_THREADS, TileRows * TileColumns > LARGE_TILE ? 2 : 4)
 void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, long long batch, int m, int n, int k,
           const long long* first, const int* owner, int each, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];

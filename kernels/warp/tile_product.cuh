@@ -65,9 +65,9 @@ struct TileProduct {
                                int line, int quad) {
         Real a[RowStrips], b[ColumnStrips];
 #pragma unroll
-        for (int i = 0; i < RowStrips; i++) a[i] = A[(i * row_step + line) * Pitch + quad];
+        for (int i = 0; i < RowStrips; i++) a[i] = i < rows ? A[(i * row_step + line) * Pitch + quad] : Real(0);
 #pragma unroll
-        for (int j = 0; j < ColumnStrips; j++) b[j] = B[(j * column_step + line) * Pitch + quad];
+        for (int j = 0; j < ColumnStrips; j++) b[j] = j < columns ? B[(j * column_step + line) * Pitch + quad] : Real(0);
 #pragma unroll
         for (int i = 0; i + 1 < RowStrips; i += 2)
 #pragma unroll
@@ -84,7 +84,8 @@ struct TileProduct {
                                int line, int quad) {
         float4 a[RowStrips];
 #pragma unroll
-        for (int i = 0; i < RowStrips; i++) a[i] = *reinterpret_cast<const float4*>(A + (i * row_step + line) * Pitch);
+        for (int i = 0; i < RowStrips; i++)
+            a[i] = i < rows ? *reinterpret_cast<const float4*>(A + (i * row_step + line) * Pitch) : float4();
 #pragma unroll
         for (int j = 0; j < ColumnStrips; j++)
 #pragma unroll

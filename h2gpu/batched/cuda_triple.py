@@ -1,0 +1,47 @@
+"""out_b = A_b B_b C_bᵀ on the GPU by one kernel, kernels/batched/triple_product.cuh, or by two products beyond it."""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.cuda_gemm import gemm
+from h2gpu.batched.launch import launch, tiling, upload
+from h2gpu.batched.modules import kernel
+from h2gpu.batched.ragged import MatrixBatch
+
+THREADS = 256  # TRIPLE_THREADS of the kernel
+PADDING, STRIP = 4, 8  # of the kernel
+EDGES = (16, 32, 48, 64)  # bounds of the sides of tiles of out
+INNER = (32, 64, 96, 128)  # bounds of B's sides
+SHARED_BYTES = 160 << 10  # of a block, at most: beyond, two products are as fast
+
+
+def triple_product(A, B, C, out):
+    """See h2gpu.batched.triple_product."""
+    if out is None:
+        out = MatrixBatch.empty(A.rows, C.rows, A.dtype, cupy, (A.bounds[0], C.bounds[0]))
+    inner = next((edge for edge in INNER if max(B.bounds) <= edge), None)
+    tile = tuple(_side(bound) for bound in out.bounds)
+    shared = 0 if inner is None else shared_bytes(A.dtype, *tile, inner)
+    if inner is None or shared > SHARED_BYTES:
+        return gemm(gemm(A, B, None, 1, 0, False, False, None), C, None, 1, 0, False, True, out)
+    batches = [A, B, C, out]
+    if any(isinstance(M.rows, cupy.ndarray) for M in batches):
+        A, B, C, out = batches = [M.resident for M in batches]
+    table = upload(*(M.offsets for M in batches), A.rows, B.rows, B.columns, C.rows)
+    tiles = tiling(out, tile)
+    edges = (next(edge for edge in EDGES if side <= edge) for side in tile)
+    function = kernel("batched/triple_product.cuh", "triple_product", A.dtype, *edges, inner, shared_bytes=shared)
+    buffers = (M.buffer for M in batches)
+    launch(function, tiles.blocks, THREADS, (*buffers, table[0], np.int64(len(A)), *tile, *tiles.arguments), shared)
+    return out
+
+
+def _side(bound):
+    """Rows or columns of a tile, whole strips: all of them, or even pieces."""
+    pieces = max(1, -(-bound // EDGES[-1]))
+    return max(1, -(-bound // (STRIP * pieces))) * STRIP
+
+
+def shared_bytes(dtype, height, breadth, inner):
+    """Shared memory of a block."""
+    return (height + inner + breadth) * (inner + PADDING) * np.dtype(dtype).itemsize
