@@ -28,10 +28,19 @@ INSTANCES = (
     ("svd_enter", (F32, False, 512)),
     ("svd_leave", (F64, True, 512)),
     ("svd_unsort", (F64, 512)),
+    ("gaussian", (F64, 256)),
+    ("pivoted_qr", (F64, 2, 16, 4, False, 4)),
+    ("pivoted_qr", (F64, 2, 16, 4, True, 4)),
+    ("pivoted_qr", (F64, 4, 8, 16, False, 1)),
+    ("pivoted_qr", (F32, 3, 16, 6, False, 3)),
+    ("pivoted_qr_large", (F32, True, 512)),
+    ("reflect_columns", (F64, 2, 16, 2, 9)),
+    ("reflect_columns", (F64, 3, 8, 4, 5)),
+    ("reflect_columns_large", (F64, 512)),
 )
-HEADERS = {"svd_round": "svd_rounds"} | dict.fromkeys(
-    ("svd_scale", "svd_enter", "svd_leave", "svd_unsort"), "svd_blocks"
-)
+HEADERS = {"svd_round": "svd_rounds", "pivoted_qr_large": "pivoted_qr"}
+HEADERS |= dict.fromkeys(("reflect_columns", "reflect_columns_large"), "reflectors")
+HEADERS |= dict.fromkeys(("svd_scale", "svd_enter", "svd_leave", "svd_unsort"), "svd_blocks")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -19,12 +19,15 @@ __all__ = [
     "gemm",
     "leading",
     "pairwise",
+    "pivoted_qr",
     "qr",
     "rsvd",
     "svd",
+    "svd_of_transposed",
     "to_host",
     "transpose",
     "triple_product",
+    "truncated_svd",
 ]
 
 SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
@@ -75,13 +78,52 @@ def qr(A, mode="reduced"):
     return _over_leading(lambda A: _twin(A).qr(A, mode), A)
 
 
-def svd(A, vectors="both", method="auto"):
+def pivoted_qr(A, atol=0.0):
+    """A_b[:, pivots_b] = Q_b R_b + E_b, ‖E_b‖_F ≤ atol_b: QR with column pivoting, stopped as early as atol allows.
+
+    A      (batch, m, n) array or MatrixBatch
+    atol   a number or (batch,) of them, ≥ 0; 0: all of A but what is zero
+
+    Q, R, pivots, ranks. Of arrays: Q (batch, m, k) and R (batch, k, n), k = min(m, n), with zeros beyond the rank,
+    pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
+    Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+    """
+    if isinstance(A, MatrixBatch):
+        return _twin(A).pivoted_qr(A, _tolerances(atol, (len(A),)))
+    A = _checked(A, "A")
+    (*lead, m, n), k = A.shape, min(A.shape[-2:])
+    Q, R, pivots, ranks = _twin(A).pivoted_qr(MatrixBatch.from_stack(_stack(A)), _tolerances(atol, lead), padded=True)
+    shapes = (m, k), (k, n), (n,)
+    return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
+
+
+def truncated_svd(A, atol):
+    """Left singular vectors and values of the part of A_b that a pivoted QR stopped at atol_b leaves: U, s, missed.
+
+    A        (batch, m, n) array or MatrixBatch
+    atol     a number or (batch,) of them, ≥ 0
+    missed   (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
+
+    For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
+    The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
+    """
+    if isinstance(A, MatrixBatch):
+        return _twin(A).truncated_svd(A, _tolerances(atol, (len(A),)))
+    A = _checked(A, "A")
+    (*lead, m, _), k = A.shape, min(A.shape[-2:])
+    U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(_stack(A)), _tolerances(atol, lead), padded=True)
+    return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), missed.reshape(lead)
+
+
+def svd(A, vectors="both", method="auto", *, return_info=False):
     """U_b diag(s_b) Vt_b = A_b, singular values descending and ≥ 0, k = min(m, n).
 
-    A         (batch, m, n) array or MatrixBatch
-    vectors   "both": (U, s, Vt); "left": (U, s); "none": s alone
-    method    a kernel of the GPU by name ("register", "shared", "block-gram", "block-direct") or "auto";
-              the CPU always calls LAPACK
+    A             (batch, m, n) array or MatrixBatch
+    vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
+    method        a kernel of the GPU by name ("register", "shared", "block-gram", "block-direct") or "auto";
+                  the CPU always calls LAPACK
+    return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
+                  holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
 
     U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
@@ -90,36 +132,53 @@ def svd(A, vectors="both", method="auto"):
         raise ValueError(f'svd: expected vectors "both", "left" or "none", got {vectors!r}')
     if method not in SVD_METHODS:
         raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {method!r}")
-    results = _over_leading(lambda A: _twin(A).svd(A, vectors, method), A)
+    results = _over_leading(lambda A: _twin(A).svd(A, vectors, method, return_info), A)
     if isinstance(A, MatrixBatch):
         return results
-    if vectors == "none":
+    if not isinstance(results, tuple):
         return results[..., 0]
-    return tuple(M[..., 0] if i == 1 else M for i, M in enumerate(results))
+    values = 0 if vectors == "none" else 1
+    return tuple(M[..., 0] if i == values else M for i, M in enumerate(results))
 
 
-def rsvd(A, rank, oversample=8, power=0, random_state=None):
-    """The leading `rank` singular triplets by randomized projection: U, s, Vt.
+def svd_of_transposed(R, vectors="both"):
+    """U, s, Vt (vectors "both") or U, s ("left") of R_bᵀ, and info as `svd` with return_info.
+
+    For R of a QR of a matrix whose columns fall in size, as samples of another or a pivoted R transposed: the GPU turns
+    the columns of Rᵀ without the QR and LQ that others need first. Right for any R. NaN and Inf: as `svd` with
+    return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a MatrixBatch.
+    """
+    return _twin(R).svd_of_transposed(R, vectors)
+
+
+def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
+    """The leading singular triplets by randomized projection: U, s, Vt.
 
     A             (batch, m, n) array or MatrixBatch
-    rank          triplets wanted (fewer where min(m, n) is less)
+    rank          triplets wanted (fewer where min(m, n) is less); with rtol: the most of them, None for any number
     oversample    additional samples, discarded at the end
     power         power iterations, re-orthogonalized, for slowly decaying spectra
     random_state  seed of the samples: the same seed gives the same result, whatever the batch
+    rtol          find the rank of each matrix: ‖A_b − U_b S_b Vt_b‖_F ≤ rtol ‖A_b‖_F with as few triplets as its
+                  samples tell, which are doubled where they do not suffice; only `rank` ends that earlier
 
+    With rtol, results of arrays are as wide as the largest rank found, with zeros beyond each matrix's own.
     Source: Boukaram et al., algorithm 4; Halko, Martinsson & Tropp (2011).
     """
     for name, value, least in (("rank", rank, 1), ("oversample", oversample, 0), ("power", power, 0)):
-        if not isinstance(value, (int, np.integer)) or value < least:
+        missing = name == "rank" and rank is None and rtol is not None
+        if not missing and (not isinstance(value, (int, np.integer)) or value < least):
             raise ValueError(f"rsvd: expected an integer {name} ≥ {least}, got {value!r}")
+    if rtol is not None and not (isinstance(rtol, (int, float, np.number)) and 0 <= rtol < 1):
+        raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {rtol!r}")
     from h2gpu.batched import randomized
 
+    knobs = oversample, power, random_state
     if isinstance(A, MatrixBatch):
-        return randomized.svd(A, rank, oversample, power, random_state)
-    A = _checked(A, "A")
-    U, s, Vt = randomized.svd(MatrixBatch.from_stack(_stack(A)), rank, oversample, power, random_state)
-    (*lead, m, n), k = A.shape, min(rank, *A.shape[-2:])
-    return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), Vt.entries.reshape(*lead, k, n)
+        return randomized.svd(A, rank, *knobs) if rtol is None else randomized.svd_within(A, rtol, rank, *knobs)
+    if rtol is None:
+        return _over_leading(lambda A: randomized.svd(A, rank, *knobs), A)
+    return _over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)
 
 
 def frobenius_norms(A):
@@ -201,6 +260,14 @@ def _stack(A):
     xp = array_module(A)
     count = int(np.prod(A.shape[:-2], dtype=np.int64))
     return xp.ascontiguousarray(A).reshape(count, *A.shape[-2:])
+
+
+def _tolerances(atol, shape):
+    """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix."""
+    values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
+    if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
+        raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")
+    return np.broadcast_to(values.astype(np.float64), shape).ravel()
 
 
 def _over_leading(work, A):

@@ -153,34 +153,32 @@ def triangles(A, R):
     return R
 
 
-def refuse_nonfinite(A):
-    """LinAlgError naming the matrices that hold NaN or Inf, of which LAPACK would make garbage without a word."""
-    if np.isfinite(A.entries if isinstance(A, MatrixBatch) else A).all():
-        return
-    bad = [b for b in range(len(A)) if not np.isfinite(A[b]).all()]
-    names = ", ".join(map(str, bad[:20])) + (" …" if len(bad) > 20 else "")
-    raise np.linalg.LinAlgError(f"svd: NaN or Inf in matrices {names}")
+def svd(A, vectors, method, return_info=False):
+    """See h2gpu.batched.svd."""
+    from h2gpu.batched import cpu_svd
+
+    return cpu_svd.svd(A, vectors, method, return_info)
 
 
-def svd(A, vectors, method):
-    """LAPACK's divide and conquer, whatever the method asked for: the methods are kernels of the GPU."""
-    refuse_nonfinite(A)
-    m, n = shapes(A)
-    k = np.minimum(m, n)
-    s = like(A, k, 1)
-    if vectors == "none":
-        return each(lambda A: (np.linalg.svd(A, compute_uv=False)[..., None],), [s], A)[0]
-    U, Vt = like(A, m, k), like(A, k, n)
+def svd_of_transposed(R, vectors):
+    """See h2gpu.batched.svd_of_transposed."""
+    from h2gpu.batched import cpu_svd
 
-    def both(A):
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        return U, s[..., None], Vt
+    return cpu_svd.svd_of_transposed(R, vectors)
 
-    if vectors == "left":
-        each(lambda A: both(A)[:2], [U, s], A)
-        return U, s
-    each(both, [U, s, Vt], A)
-    return U, s, Vt
+
+def pivoted_qr(A, atol, padded=False):
+    """See h2gpu.batched.pivoted_qr."""
+    from h2gpu.batched import cpu_svd
+
+    return cpu_svd.pivoted_qr(A, atol, padded)
+
+
+def truncated_svd(A, atol, padded=False):
+    """See h2gpu.batched.truncated_svd."""
+    from h2gpu.batched import cpu_svd
+
+    return cpu_svd.truncated_svd(A, atol, padded)
 
 
 def frobenius_norms(A):

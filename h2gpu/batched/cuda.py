@@ -11,7 +11,19 @@ from h2gpu.batched.launch import launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
-__all__ = ["block_multiply", "frobenius_norms", "gather", "gemm", "pairwise", "qr", "svd", "triple_product"]
+__all__ = [
+    "block_multiply",
+    "frobenius_norms",
+    "gather",
+    "gemm",
+    "pairwise",
+    "pivoted_qr",
+    "qr",
+    "svd",
+    "svd_of_transposed",
+    "triple_product",
+    "truncated_svd",
+]
 
 NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
@@ -24,11 +36,32 @@ def qr(A, mode):
     return cuda_qr.qr(A, mode)
 
 
-def svd(A, vectors, method):
+def svd(A, vectors, method, return_info=False):
     """See h2gpu.batched.svd."""
     from h2gpu.batched import cuda_svd
 
-    return cuda_svd.svd(A, vectors, method)
+    return cuda_svd.svd(A, vectors, method, return_info)
+
+
+def svd_of_transposed(R, vectors):
+    """See h2gpu.batched.svd_of_transposed."""
+    from h2gpu.batched import cuda_triangle
+
+    return cuda_triangle.svd_of_transposed(R, vectors)
+
+
+def pivoted_qr(A, atol, padded=False):
+    """See h2gpu.batched.pivoted_qr."""
+    from h2gpu.batched import cuda_truncated
+
+    return cuda_truncated.pivoted_qr(A, atol, padded)
+
+
+def truncated_svd(A, atol, padded=False):
+    """See h2gpu.batched.truncated_svd."""
+    from h2gpu.batched import cuda_truncated
+
+    return cuda_truncated.truncated_svd(A, atol, padded)
 
 
 def frobenius_norms(A):

@@ -14,14 +14,14 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched import cuda_svd_blocks, tuning
-from h2gpu.batched.launch import launch, upload
+from h2gpu.batched.classes import classes
+from h2gpu.batched.launch import launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.verdict import check
 
 METHODS = ("register", "shared", "block-gram", "block-direct")
 REGISTER, SHARED, GRAM, DIRECT = range(4)
-NOT_FINITE, NOT_CONVERGED = -1, -2  # of the kernels' info
-NAMED = 20  # matrices that an error message names at most
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
 WARP = 32
 DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances are compiled for these
@@ -30,28 +30,29 @@ COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it ho
 LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
 REGISTER_WARPS = 2  # a block of method "register"
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
+VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
+BOTH = ("both", "triangle-both")
 NULL = np.uint64(0)
 
 
-def svd(A, vectors, method):
-    """U, s, Vt (vectors "both"), U, s ("left") or s ("none") of an array or a MatrixBatch, as cpu.svd.
-
-    Raises LinAlgError naming the matrices that hold NaN or Inf or did not converge.
-    """
+def svd(A, vectors, method, return_info=False):
+    """U, s, Vt (vectors "both"), U, s ("left") or s ("none") of an array or a MatrixBatch: see h2gpu.batched.svd."""
     results, info = decompose(A, vectors, method)
-    if len(info) and int(info[-1]) < 0:
-        raise np.linalg.LinAlgError(_verdict(cp.asnumpy(info[:-1])))
+    if return_info:
+        return (*(results if isinstance(results, tuple) else (results,)), info[:-1])
+    check(info[:-1])
     return results
 
 
 def decompose(A, vectors, method):
     """The results of svd, and (batch + 1,) int32: sweeps, or −1 for NaN and Inf, −2 for no convergence; their least.
 
-    Nothing is waited for. Matrices that failed hold NaN.
+    Nothing is waited for. Matrices that failed hold NaN. Vectors "triangle" and "triangle-both": those of A_bᵀ,
+    square and small enough for shared memory, whose columns are nearly orthogonal already: no QR goes before Jacobi.
     """
     m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
     k = np.minimum(m, n)
-    wanted = {"both": (0, 1, 2), "left": (0, 1), "none": (1,)}[vectors]
+    wanted = (1,) if vectors == "none" else (0, 1, 2) if vectors in BOTH else (0, 1)
     shapes = (m, k), (k, np.ones_like(k)), (k, n)
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
@@ -59,15 +60,6 @@ def decompose(A, vectors, method):
         RUNS[group.method](group, info)
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
-
-
-def _verdict(info):
-    words = []
-    for code, what in ((NOT_FINITE, "NaN or Inf"), (NOT_CONVERGED, "no convergence")):
-        which = np.flatnonzero(info == code)
-        if len(which):
-            words.append(f"{what} in matrices {', '.join(map(str, which[:NAMED]))}{' …' if len(which) > NAMED else ''}")
-    return "svd: " + "; ".join(words)
 
 
 def _empty_like(A, rows, columns):
@@ -80,13 +72,15 @@ def _empty_like(A, rows, columns):
 class Group:
     """Matrices that one kernel instance decomposes.
 
-    batch           A, U, s, Vt: arrays or MatrixBatch; None where not wanted
+    batch           A, U, s, Vt of the whole batch: arrays or MatrixBatch; None where not wanted
+    members         which of them: indices, or a slice
     table           (count, 7) int64 on the device: offsets of A, U, s, Vt, rows, columns, index; null: all alike
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     """
 
     batch: tuple
+    members: object
     table: object
     count: int
     shape: tuple
@@ -101,12 +95,12 @@ class Group:
 
     @property
     def both(self):
-        return self.vectors == "both"
+        return self.vectors in BOTH
 
     def arguments(self, info):
         """Those that all kernels of one launch begin with."""
         buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
-        return (*buffers, info, info[-1:], self.table, *self.shape, cuda_svd_blocks.VECTORS[self.vectors], SWEEPS)
+        return (*buffers, info, info[-1:], self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
 def _groups(A, outputs, vectors, method):
@@ -118,31 +112,22 @@ def _groups(A, outputs, vectors, method):
             return
         chosen = int(_methods(A.dtype, np.array([longer]), np.array([rank]), vectors, method)[0])
         if chosen < GRAM:
-            yield Group((A, *outputs), NULL, len(A), (m, n), longer, rank, vectors, chosen)
+            yield Group((A, *outputs), slice(None), NULL, len(A), (m, n), longer, rank, vectors, chosen)
             return
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
-    longer, rank = np.maximum(A.rows, A.columns), np.minimum(A.rows, A.columns)
-    some = np.flatnonzero(rank)
-    if not len(some):
-        return
-    chosen, keys = _keys(A.dtype, A.rows[some], A.columns[some], vectors, method)
-    order = np.lexsort((-longer[some] * rank[some], *keys))
-    which, keys, chosen = some[order], keys[:, order], chosen[order]
-    offsets = [np.zeros(len(A), np.int64) if M is None else M.offsets for M in (A, *outputs)]
-    table = upload(np.stack([*offsets, A.rows, A.columns, np.arange(len(A))], axis=1)[which])[0].reshape(-1, 7)
-    firsts = np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1), axis=0))
-    for first, stop in zip(firsts, [*firsts[1:], len(which)]):
-        these = which[first:stop]
-        batch = tuple(None if M is None else M[these] for M in (A, *outputs))
-        sizes = int(longer[these].max()), int(rank[these].max())
-        yield Group(batch, table[first:stop], len(these), (0, 0), *sizes, vectors, int(chosen[first]))
+    batch = A, *outputs
+    offsets = [0 if M is None else M.offsets for M in batch]
+    for these in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, m, n, vectors, method)):
+        table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
+        longer, rank = (int(pick(these.rows, these.columns).max()) for pick in (np.maximum, np.minimum))
+        yield Group(batch, these.members, table, these.count, (0, 0), longer, rank, vectors, int(these.keys[0]))
 
 
 def _methods(dtype, longer, rank, vectors, method):
     """Indices into METHODS for each size: the one asked for where it can be done, else the next that can."""
     if (rank > LARGEST_RANK).any():
         raise ValueError(f"svd: expected min(m, n) ≤ {LARGEST_RANK} on the GPU, got {rank.max()}; use rsvd for more")
-    fits = _workspace_bytes(dtype, longer, rank, vectors == "both") <= _shared_limit()
+    fits = workspace_bytes(dtype, longer, rank, vectors in BOTH) <= _shared_limit()
     possible = np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, GRAM))
     if method != "auto":
         return np.maximum(METHODS.index(method), possible)
@@ -157,14 +142,19 @@ def _tuned(device, dtype):
 
 
 def _keys(dtype, m, n, vectors, method):
-    """Methods, and (·, matrices) numbers: matrices that agree in them share an instance and much the same memory."""
+    """(·, sizes) numbers, methods first: sizes that agree in them share an instance and much the same memory."""
     longer, rank = np.maximum(m, n), np.minimum(m, n)
     chosen = _methods(dtype, longer, rank, vectors, method)
     powers = [np.ceil(np.log2(np.maximum(size, least))) for size, least in ((rank, 4), (longer, 8))]
-    footprint = np.floor(np.log2(_workspace_bytes(dtype, longer, rank, vectors == "both")))
+    footprint = np.floor(np.log2(workspace_bytes(dtype, longer, rank, vectors in BOTH)))
     instance = np.where(chosen == REGISTER, powers[0], np.searchsorted(DOT_ROWS, -(-rank // WARP)))
     memory = np.where(chosen == REGISTER, powers[1], np.where(chosen == SHARED, footprint, m >= n))
-    return chosen, np.stack([chosen, instance, memory]).astype(np.int64)
+    return np.stack([chosen, instance, memory]).astype(np.int64)
+
+
+def is_shared(dtype, rank, both):
+    """Whether square matrices fit in shared memory, with the right vectors where wanted."""
+    return workspace_bytes(dtype, rank, rank, both) <= _shared_limit()
 
 
 def _shared_limit():
@@ -177,7 +167,7 @@ def _device_shared(device):
     return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
 
 
-def _workspace_bytes(dtype, longer, rank, both):
+def workspace_bytes(dtype, longer, rank, both):
     """workspace_bytes of kernels/block/svd_stages.cuh."""
     leading = (np.maximum(longer, 2 * rank) if both else longer) | 1
     return ((leading * rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16
@@ -212,7 +202,7 @@ def _run_shared(group, info):
     while warps * WARP * registers > BLOCK_WORDS:
         warps //= 2
     resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
-    shared = int(_workspace_bytes(group.dtype, group.longer, group.rank, group.both))
+    shared = int(workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
     function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
     launch(function, group.count, warps * WARP, group.arguments(info), shared)
@@ -224,11 +214,11 @@ def _run_blocks(group, info):
     plans = [cuda_svd_blocks.direct_rounds(group.dtype, group.rank, group.both, dots, columns, threads, limit)]
     if group.method == GRAM:
         plans.insert(0, cuda_svd_blocks.gram_rounds(group.dtype, group.rank, group.both))
-    stride = int(_workspace_bytes(group.dtype, group.rank, group.rank, group.both))
+    stride = int(workspace_bytes(group.dtype, group.rank, group.rank, group.both))
     most = max(1, WORKSPACE_BYTES // stride)
     for first in range(0, group.count, most):
         piece = slice(first, first + most)
-        A, *outputs = (None if M is None else M[piece] for M in group.batch)
+        A, *outputs = (None if M is None else M[group.members][piece] for M in group.batch)
         cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, group.vectors, stride, plans)
 
 

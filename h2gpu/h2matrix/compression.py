@@ -24,8 +24,9 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
     rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
     method   "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
              and finds nothing to remove in well-conditioned ones such as Chebyshev's
-    svd      "auto" or "jacobi": full SVDs; "randomized": samples, as many as the accuracy takes; or a strategy of
-             `decompositions`, such as RandomizedSVD(samples=64)
+    svd      "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
+             "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
+             RandomizedSVD(samples=64)
 
     Raises ValueError for an rtol out of range or an unknown method or svd.
     """

@@ -1,6 +1,6 @@
-"""Left singular vectors of the weighted basis matrices of a level: by a full or by a randomized SVD.
+"""Left singular vectors of the weighted basis matrices of a level: by a full, a truncated or a randomized SVD.
 
-Both answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values) on the host, descending and padded with
+All answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values) on the host, descending and padded with
 zeros, and the sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any singular value is discarded.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, randomized
+from h2gpu.batched import randomized
 from h2gpu.batched.arrays import to_host
-from h2gpu.batched.ragged import ranges
+from h2gpu.batched.randomized import padded
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,16 @@ class FullSVD:
 
 
 @dataclass(frozen=True)
+class TruncatedSVD:
+    """Singular values down to where each matrix misses its share of the residual: a pivoted QR that stops there."""
+
+    def __call__(self, M, allowed):
+        share = max(0.0, allowed) / max(1, len(M))  # an allowance that is NaN, as its matrices are, becomes 0
+        U, s, missed = batched.truncated_svd(M, np.sqrt(share))
+        return U, padded(s), float(np.sum(to_host(missed) ** 2))
+
+
+@dataclass(frozen=True)
 class RandomizedSVD:
     """As many samples as it takes: doubled for the matrices of which too much is missed, in the end a full SVD.
 
@@ -37,31 +47,9 @@ class RandomizedSVD:
     random_state: int = 0
 
     def __call__(self, M, allowed):
-        everything, count = np.arange(len(M)), self.samples
-        done, spent = [], 0.0
-        rest = everything
-        while len(rest):
-            full = np.minimum(M.rows[rest], M.columns[rest]) <= count
-            U, s = batched.svd(M[rest[full]], vectors="left")
-            done.append((rest[full], U, s))
-            rest = rest[~full]
-            U, s, missed = randomized.left(M[rest], count, random_state=self.random_state)
-            squares = to_host(missed).astype(np.float64) ** 2
-            good = squares <= allowed / len(M)
-            done.append((rest[good], U[good], s[good]))
-            spent += squares[good].sum()
-            rest, count = rest[~good], 2 * count
-        order = np.argsort(np.concatenate([index for index, _, _ in done]))
-        U, s = (MatrixBatch.concatenated([part[i] for part in done])[order] for i in (1, 2))
-        return U, padded(s), spent
+        share = max(0.0, allowed) / max(1, len(M))
+        U, s, squares = randomized.left_within(M, share, self.samples, random_state=self.random_state)
+        return U, padded(s), float(squares.sum())
 
 
-def padded(s):
-    """Columns of differing length as one (batch, longest) float64 array on the host, zeros beyond each."""
-    values = np.zeros((len(s), int(s.rows.max(initial=0))))
-    step = ranges(np.zeros_like(s.rows), s.rows)
-    values[np.repeat(np.arange(len(s)), s.rows), step] = to_host(s.entries)
-    return values
-
-
-STRATEGIES = {"auto": FullSVD(), "jacobi": FullSVD(), "randomized": RandomizedSVD()}
+STRATEGIES = {"auto": TruncatedSVD(), "jacobi": FullSVD(), "randomized": RandomizedSVD()}

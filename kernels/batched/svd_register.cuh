@@ -16,11 +16,12 @@ struct LaneMemory {
     static constexpr int REALS = FIRST + SECOND + TRIANGLE + 2 * N;
 };
 
+// column `lane` of A, or row `lane`
 template <int P, typename Real>
-__device__ bool load_column(const Problem<Real>& p, int lane, Real (&X)[P], int& largest_exponent) {
+__device__ bool load_column(const Problem<Real>& p, bool columns, int lane, Real (&X)[P], int& largest_exponent) {
     bool finite = true;
     double largest = 0;
-    long long step = p.tall() ? p.n : 1, start = p.tall() ? lane : static_cast<long long>(lane) * p.n;
+    long long step = columns ? p.n : 1, start = columns ? lane : static_cast<long long>(lane) * p.n;
 #pragma unroll
     for (int i = 0; i < P; i++) {
         X[i] = lane < p.rank() && i < p.longer() ? p.A[start + i * step] : Real(0);
@@ -116,7 +117,7 @@ void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
 
     Real Y[P], X[N], V[Both ? N : 1];
     int exponent;
-    bool finite = load_column(p, lane, Y, exponent);
+    bool finite = load_column(p, p.tall() && wanted != OF_TRIANGLE, lane, Y, exponent);
     unsigned bad = __ballot_sync(EVERY_LANE, !finite) >> (threadIdx.x % WARP - lane);
     finite = (N == WARP ? bad : bad & ((1u << N % WARP) - 1)) == 0;
     exponent = group_max<N>(exponent);
@@ -136,14 +137,20 @@ void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
             if (wide) Y[i] = i < N && lane < steps ? triangle[lane * (N + 1) + i] : Real(0);
         __syncwarp();
     }
-    int rank = lane_qr<P, N, true>(Y, first, tau, triangle, steps);
+    int rank = p.rank();
+    if (wanted == OF_TRIANGLE) {
 #pragma unroll
-    for (int i = 0; i < N; i++) X[i] = lane < rank ? triangle[lane * (N + 1) + i] : Real(0);
-    __syncwarp();
-    lane_qr<N, N, false>(X, second, tau2, triangle, steps);
+        for (int i = 0; i < N; i++) X[i] = Y[i];
+    } else {
+        rank = lane_qr<P, N, true>(Y, first, tau, triangle, steps);
 #pragma unroll
-    for (int i = 0; i < N; i++) X[i] = lane < rank ? triangle[lane * (N + 1) + i] : Real(0);
-    __syncwarp();
+        for (int i = 0; i < N; i++) X[i] = lane < rank ? triangle[lane * (N + 1) + i] : Real(0);
+        __syncwarp();
+        lane_qr<N, N, false>(X, second, tau2, triangle, steps);
+#pragma unroll
+        for (int i = 0; i < N; i++) X[i] = lane < rank ? triangle[lane * (N + 1) + i] : Real(0);
+        __syncwarp();
+    }
 #pragma unroll
     for (int i = 0; i < (Both ? N : 1); i++) V[i] = i == lane ? Real(1) : Real(0);
 
@@ -175,14 +182,14 @@ void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
         Real T[N];
 #pragma unroll
         for (int i = 0; i < N; i++) T[i] = failure ? nan : V[Both ? i : 0];
-        lane_reflect<N>(second, tau2, steps, T);
+        if (wanted != OF_TRIANGLE) lane_reflect<N>(second, tau2, steps, T);
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (present && lane < k && i < k) (p.tall() ? p.Vt[place * p.n + i] : p.U[i * k + place]) = T[i];
     }
 #pragma unroll
     for (int i = 0; i < P; i++) Y[i] = failure ? nan : i < N ? X[i < N ? i : 0] : Real(0);
-    lane_reflect<P>(first, tau, steps, Y);
+    if (wanted != OF_TRIANGLE) lane_reflect<P>(first, tau, steps, Y);
     bool to_left = p.tall() || wanted == LEFT_VECTORS;
     int rows = p.tall() ? p.m : to_left ? k : p.n;
 #pragma unroll

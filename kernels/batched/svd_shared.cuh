@@ -25,9 +25,11 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
     Vectors wanted = static_cast<Vectors>(vectors);
     Workspace<Real> w = workspace<Real>(memory, p.longer(), p.rank(), Both);
     bool in_registers = ROOM && p.longer() <= WARP * DotRows, finite;
-    if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
+    if (wanted == OF_TRIANGLE) finite = prepare_triangle<Both>(p, w);
+    else if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
     else finite = prepare(p, w, wanted);
-    if (!finite) return fail(p, wanted, NOT_FINITE, info, worst);
+    Vectors failing = Both ? BOTH_VECTORS : wanted;
+    if (!finite) return fail(p, failing, NOT_FINITE, info, worst);
     int r = *w.rank, blocks = even_blocks<Columns>(r);
     Panel<Real> panel = {w.W, w.ld, r, p.rank(), r, w.norms};
     int sweep = 0;
@@ -37,9 +39,15 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
                                                                               orthogonality_tolerance<Real>(r), false);
         sweep++;
     }
-    if (turned) return fail(p, wanted, NOT_CONVERGED, info, worst);
-    if constexpr (ROOM)
-        if (in_registers) finish_in_registers(p, w, wanted, exchange);
-    if (!in_registers) finish(p, w, wanted);
+    if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);
+    if (wanted == OF_TRIANGLE) {
+        singular_values(p, w);
+        write_vectors(w, w.W, r, r, p.U, r, 1, nullptr);
+        if (Both) write_vectors(w, w.W + r, r, r, p.Vt, 1, r, nullptr);
+    } else if (!in_registers) {
+        finish(p, w, wanted);
+    } else if constexpr (ROOM) {
+        finish_in_registers(p, w, wanted, exchange);
+    }
     if (threadIdx.x == 0) info[p.index] = sweep;
 }

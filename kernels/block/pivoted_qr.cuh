@@ -126,9 +126,29 @@ __device__ void apply_reflectors(const Real* V, int ldv, const Real* tau, int co
     for (int j = count - 1; j >= 0; j--) reflect(V + static_cast<long long>(j) * ldv, tau[j], Y, ld, columns, j, rows);
 }
 
+// the whole block: whether the squares of columns j, j + 1 … add up to `allowed` at most, computed afresh into `square`;
+// columns so large that they cannot are not added up
+template <typename Real>
+__device__ bool is_small(const Reflectors<Real>& F, int j, Real allowed, Real& square) {
+    int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    Real largest, sum = 0;
+    largest_column(F, j, largest);
+    if (__syncthreads_or(largest > allowed)) return false;
+    for (int l = j + warp; l < F.columns; l += warps) {
+        Real norm = square_below(F, l, j);
+        if (threadIdx.x % WARP == 0) F.norms[l] = F.exact[l] = norm;
+    }
+    __syncthreads();
+    for (int l = j; l < F.columns; l++) sum += F.norms[l];
+    __syncthreads();
+    if (sum <= allowed) square = sum;
+    return sum <= allowed;
+}
+
 // the whole block: returns r, the same in every thread.   shared: one int
+// rest   or null: stop where the square of what remains is `allowed` at most, which it then receives
 template <bool Pivoted, typename Real>
-__device__ int householder_qr(const Reflectors<Real>& F, int* shared) {
+__device__ int householder_qr(const Reflectors<Real>& F, int* shared, Real allowed = 0, Real* rest = nullptr) {
     int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, steps = min(F.rows, F.columns);
     Real floor = -1;
     if (Pivoted)
@@ -138,6 +158,7 @@ __device__ int householder_qr(const Reflectors<Real>& F, int* shared) {
         }
     __syncthreads();
     for (int j = 0; j < steps; j++) {
+        if (Pivoted && rest && is_small(F, j, allowed, *rest)) return j;
         if (warp == 0) {
             if (Pivoted) {
                 Real norm;

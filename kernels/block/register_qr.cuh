@@ -8,6 +8,7 @@
 // Called by block/register_stages.cuh, by the whole block of Warps warps; inlined, or the columns would live in memory.
 #pragma once
 
+#include "thread/householder.cuh"
 #include "thread/jacobi_rotation.cuh"
 #include "warp/reduce_many.cuh"
 
@@ -25,6 +26,14 @@ struct Exchange {
     Real column[2][WARP * Rows];                           // the reflector in hand, and the one before
     Real numbers[Warps][Slots];                            // row j, then factors, of a warp's columns
     int keys[Warps];
+    Real sums[Warps];                                      // of squares, of a warp's columns
+};
+
+// Where a pivoted QR stops: before the first step whose rest, the remaining rows of the remaining columns, is small enough.
+template <typename Real>
+struct Rest {
+    Real allowed;                                          // its squared Frobenius norm, at most
+    Real square;                                           // what it is in the end, computed afresh
 };
 
 template <typename Real, int Rows, int Slots, int Warps>
@@ -133,16 +142,28 @@ struct RegisterColumns {
             if (lane() + r * WARP < rows) U[lane() + r * WARP] = u[r];
     }
 
-    // U     reflector j from U[j·rows] on, in global memory, zeros above its row j; or null
-    // tau   columns, in shared memory
+    // sum over the block of a number of each slot, the same in every thread
+    __device__ __forceinline__ static Real total(Real own, Exchange<Real, Rows, Slots, Warps>& exchange) {
+        own = warp_sum(own) / SHARE;
+        if (lane() == 0) exchange.sums[warp()] = own;
+        __syncthreads();
+        Real sum = 0;
+        for (int w = 0; w < Warps; w++) sum += exchange.sums[w];
+        return sum;
+    }
+
+    // U       reflector j from U[j·rows] on, in global memory, zeros above its row j; or null
+    // tau     columns
+    // rest    or null; places   in shared memory, of each column: the step that chose it; or null
     // Returns the rank, the same in every thread; rows from it on are not part of R.
     template <bool Pivoted>
-    __device__ __forceinline__ int factor(int rows, int columns, Real* U, Real* tau, Exchange<Real, Rows, Slots, Warps>& exchange) {
+    __device__ __forceinline__ int factor(int rows, int columns, Real* U, Real* tau, Exchange<Real, Rows, Slots, Warps>& exchange,
+                                          Rest<Real>* rest = nullptr, int* places = nullptr) {
         int slot = lane() / SHARE;
         Real norm = 0, exact = 0, floor = -1;
         bool done = column(slot) >= columns;
         if (Pivoted) norm = exact = squares(0);
-        for (int j = 0; j < columns; j++) {
+        for (int j = 0; j < min(rows, columns); j++) {
             int pivot = j;
             if (Pivoted) {
                 int key = __reduce_max_sync(EVERY_LANE, done ? -1 : norm_key(norm, column(slot)));
@@ -152,6 +173,11 @@ struct RegisterColumns {
                 Real largest;
                 norm_of(key, largest);
                 if (j == 0) floor = largest * Floating<Real>::negligible;
+                if (rest && !(largest > fmax(floor, rest->allowed))) {
+                    norm = exact = squares(j);
+                    rest->square = total(done ? Real(0) : norm, exchange);
+                    if (rest->square <= rest->allowed) return j;
+                }
                 if (!(largest > floor)) return j;
                 pivot = key & ((1 << INDEX_BITS) - 1);
             }
@@ -165,16 +191,20 @@ struct RegisterColumns {
             for (int r = 0; r < Rows; r++) u[r] = shared[lane() + r * WARP], square = fma(u[r], u[r], square);
             Real total = dots(u);
             square = warp_sum(square);
-            Real beta = square > 0 ? -copysign(sqrt(square), alpha) : Real(0);
-            Real t = square > 0 ? 1 / (beta * (beta - alpha)) : Real(0);
+            bool some = square > Floating<Real>::vanishing;
+            Real size = square * inverse_sqrt(square), beta = some ? -copysign(size, alpha) : Real(0);
+            Real t = some ? inverse(fma(fabs(alpha), size, square)) : Real(0);
             bool own = column(slot) == pivot;
-            Real factor = own && square > 0 ? Real(1) : t * fma(-beta, row, total);
+            Real factor = own && some ? Real(1) : t * fma(-beta, row, total);
 #pragma unroll
             for (int r = 0; r < Rows; r++)
                 if (lane() + r * WARP == j) u[r] = alpha - beta;
             subtract(factor, u, exchange.numbers[warp()]);
             if (mine) {
-                if (lane() == 0) tau[j] = t;
+                if (lane() == 0) {
+                    tau[j] = t;
+                    if (places) places[pivot] = j;
+                }
                 if (U) save(u, U + static_cast<long long>(j) * rows, rows);
             }
             if (Pivoted) {
@@ -188,7 +218,7 @@ struct RegisterColumns {
                 }
             }
         }
-        return columns;
+        return min(rows, columns);
     }
 
     // X ← H_0 … H_{count−1} X, reflectors as saved by factor

@@ -12,7 +12,8 @@
 #include "block/pivoted_qr.cuh"
 #include "thread/power_of_two.cuh"
 
-enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS };
+// OF_TRIANGLE: A is Lᵀ, the R of an LQ done already; vectors of L, those that the kernel's instance is for
+enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS, OF_TRIANGLE };
 enum Failure { NO_FAILURE = 0, NOT_FINITE = -1, NOT_CONVERGED = -2 };
 
 // One matrix of the batch and where its results go; all row-major.
@@ -77,30 +78,37 @@ __device__ Workspace<Real> workspace(void* memory, int longer, int k, bool both)
 }
 
 // W ← A or Aᵀ, scaled by a power of two so that its largest entry is just below 2^scaled_exponent. False for NaN and Inf.
+//     A   m × n, row-major     W   column-major     exponents   one int a warp, shared     exponent   in every thread
 template <typename Real>
-__device__ bool load_scaled(const Problem<Real>& p, const Workspace<Real>& w) {
-    int m = p.m, n = p.n, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+__device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* W, long long ld, int* exponents, int& exponent) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     double largest = 0;
     bool finite = true;
     for (int i = warp; i < m; i += warps)
         for (int j = lane; j < n; j += WARP) {
-            Real a = p.A[static_cast<long long>(i) * n + j];
+            Real a = A[static_cast<long long>(i) * n + j];
             finite &= fabs(a) <= Floating<Real>::largest;
             largest = fmax(largest, fabs(widened(a)));
-            w.W[p.tall() ? static_cast<long long>(j) * w.ld + i : static_cast<long long>(i) * w.ld + j] = a;
+            W[transposed ? i * ld + j : j * ld + i] = a;
         }
-    int exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
-    if (lane == 0) w.pivot[warp] = exponent;
+    exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
+    if (lane == 0) exponents[warp] = exponent;
     if (__syncthreads_or(!finite)) return false;
-    for (int i = 0; i < warps; i++) exponent = max(exponent, w.pivot[i]);
+    for (int i = 0; i < warps; i++) exponent = max(exponent, exponents[i]);
     exponent = exponent == NO_EXPONENT ? 0 : Floating<Real>::scaled_exponent - exponent;
     PowerOfTwo scale(exponent);
-    for (int j = warp; j < p.rank(); j += warps)
-        for (int i = lane; i < p.longer(); i += WARP)
-            w.W[static_cast<long long>(j) * w.ld + i] = scale(w.W[static_cast<long long>(j) * w.ld + i]);
-    if (threadIdx.x == 0) *w.exponent = exponent;
+    for (int j = warp; j < (transposed ? m : n); j += warps)
+        for (int i = lane; i < (transposed ? n : m); i += WARP) W[j * ld + i] = scale(W[j * ld + i]);
     __syncthreads();
     return true;
+}
+
+template <typename Real>
+__device__ bool load_scaled(const Problem<Real>& p, const Workspace<Real>& w) {
+    int exponent;
+    bool finite = load_scaled(p.A, p.m, p.n, !p.tall(), w.W, w.ld, w.pivot, exponent);
+    if (threadIdx.x == 0) *w.exponent = exponent;
+    return finite;
 }
 
 template <typename Real>
@@ -130,6 +138,19 @@ __device__ void transpose_triangle(const Workspace<Real>& w, int size, int r) {
         if (lane == 0) column[j] = j < r ? w.diagonal[j] : Real(0);
     }
     __syncthreads();
+}
+
+// As prepare, for a square A = Lᵀ.
+template <bool Both, typename Real>
+__device__ bool prepare_triangle(const Problem<Real>& p, const Workspace<Real>& w) {
+    int exponent, k = p.m;
+    if (!load_scaled(p.A, k, k, true, w.W, w.ld, w.pivot, exponent)) return false;
+    if (threadIdx.x == 0) *w.exponent = exponent, *w.rank = *w.rows = k;
+    if (Both)
+        for (int j = threadIdx.x / WARP; j < k; j += blockDim.x / WARP)
+            for (int i = threadIdx.x % WARP; i < k; i += WARP) w.W[j * w.ld + k + i] = i == j ? Real(1) : Real(0);
+    __syncthreads();
+    return true;
 }
 
 // Everything before the sweeps. False, and nothing more to do, for NaN and Inf.

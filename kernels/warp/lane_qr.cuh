@@ -9,6 +9,7 @@
 // Called by batched/svd_register.cuh, by all lanes of a warp together.
 #pragma once
 
+#include "thread/householder.cuh"
 #include "thread/jacobi_rotation.cuh"
 #include "warp/reduce.cuh"
 
@@ -62,9 +63,9 @@ __device__ int lane_qr(Real (&X)[P], Real* U, Real* tau, Real* R, int steps) {
 #pragma unroll
         for (int i = 0; i < P; i++) v[i] = u[i];
         Real w = dot(v, X), square = __shfl_sync(EVERY_LANE, w, pivot, N);
-        bool live = j < rank && square > 0;
-        Real beta = live ? -copysign(sqrt(square), v[0]) : Real(0);
-        Real t = live ? 1 / (beta * (beta - v[0])) : Real(0), factor = t * fma(-beta, X[0], w);
+        bool live = j < rank && square > Floating<Real>::vanishing;
+        Real size = square * inverse_sqrt(square), beta = live ? -copysign(size, v[0]) : Real(0);
+        Real t = live ? inverse(fma(fabs(v[0]), size, square)) : Real(0), factor = t * fma(-beta, X[0], w);
         Real r = j < rank ? fma(-factor, v[0] - beta, X[0]) : Real(0);
         bool own = lane == pivot;
         if (own) r = beta, done = true;

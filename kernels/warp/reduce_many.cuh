@@ -8,19 +8,24 @@
 
 #include "warp/reduce.cuh"
 
+// values[i] of this half of the lanes ← its sum over both halves, for i < Half; then the same within quarters …
+template <int Half, int Distance, int Count, typename Real>
+__device__ void exchange_halves(Real (&values)[Count]) {
+    if constexpr (Half > 0) {
+        bool upper = threadIdx.x & Distance;
+#pragma unroll
+        for (int i = 0; i < Half; i++) {
+            Real given = upper ? values[i] : values[i + Half];
+            Real kept = upper ? values[i + Half] : values[i];
+            values[i] = kept + __shfl_xor_sync(EVERY_LANE, given, Distance);
+        }
+        exchange_halves<Half / 2, Distance / 2>(values);
+    }
+}
+
 template <int Count, typename Real>
 __device__ Real sum_each(Real (&values)[Count]) {
-    int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int half = Count / 2, distance = WARP / 2; half > 0; half /= 2, distance /= 2) {
-        bool upper = lane & distance;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            Real given = upper ? values[i] : values[i + half];
-            Real kept = upper ? values[i + half] : values[i];
-            values[i] = kept + __shfl_xor_sync(EVERY_LANE, given, distance);
-        }
-    }
+    exchange_halves<Count / 2, WARP / 2>(values);
     Real total = values[0];
 #pragma unroll
     for (int distance = WARP / Count / 2; distance > 0; distance /= 2) total += __shfl_xor_sync(EVERY_LANE, total, distance);

@@ -1,0 +1,76 @@
+"""Matrices of a ragged batch in classes: those that one kernel instance works on.
+
+What an instance depends on is worked out for the sizes (m, n) that occur, of which there are few, not for every matrix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DENSE = 16  # sizes that could occur, for each matrix, up to which they are counted in a table
+LEAST_TABLE = 1 << 16  # sizes that are counted in a table always
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Matrices of agreeing keys.
+
+    members   indices into the batch, or a slice where all of it
+    count     of the members
+    rows      of the sizes that occur in it, like `columns`
+    keys      what they agree in
+    """
+
+    members: object
+    count: int
+    rows: np.ndarray
+    columns: np.ndarray
+    keys: np.ndarray
+
+    @property
+    def shape(self):
+        """Rows and columns that no matrix exceeds."""
+        return int(self.rows.max()), int(self.columns.max())
+
+    def table(self, *columns):
+        """(count, columns) int64 on the device; a column is one number a matrix of the batch, or one for all."""
+        import cupy
+
+        rows = np.empty((self.count, len(columns)), np.int64)
+        for i, column in enumerate(columns):
+            rows[:, i] = column[self.members] if isinstance(column, np.ndarray) else column
+        return cupy.asarray(rows)
+
+
+def distinct(m, n):
+    """The sizes that occur, rows and columns, and for each matrix which of them it has."""
+    width = int(n.max(initial=0)) + 1
+    flat = m * width + n
+    span = int(flat.max(initial=0)) + 1
+    if span > max(LEAST_TABLE, DENSE * len(flat)):
+        sizes, which = np.unique(flat, return_inverse=True)
+    else:
+        sizes = np.flatnonzero(np.bincount(flat, minlength=span))
+        place = np.empty(span, np.int32)
+        place[sizes] = np.arange(len(sizes))
+        which = place[flat]
+    return sizes // width, sizes % width, which
+
+
+def classes(m, n, keys):
+    """SizeClass for SizeClass, in the order of their keys; matrices without rows or columns are in none.
+
+    m, n   (batch,) rows and columns
+    keys   (sizes' rows, sizes' columns) → (·, sizes) integers
+    """
+    rows, columns, which = distinct(m, n)
+    some = rows * columns > 0
+    found, index = np.unique(keys(rows[some], columns[some]), axis=1, return_inverse=True)
+    number = np.full(len(rows), -1, np.int32)
+    number[some] = index.ravel()
+    alike = found.shape[1] == 1 and some.all()
+    which = None if alike else number[which]
+    for c in range(found.shape[1]):
+        members = slice(None) if alike else np.flatnonzero(which == c)
+        count = len(m) if alike else len(members)
+        yield SizeClass(members, count, rows[number == c], columns[number == c], found[:, c])

@@ -1,0 +1,22 @@
+"""What became of each matrix of a decomposition: 0 or more, or why it failed; and the error that says so."""
+
+import numpy as np
+
+NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/block/svd_stages.cuh
+REASONS = {NOT_FINITE: "NaN or Inf", NOT_CONVERGED: "no convergence"}
+NAMED = 20  # matrices that a message names at most
+
+
+def check(info, name="svd", first=0):
+    """LinAlgError naming the matrices of negative info; waits for a GPU. first: the number of the first matrix."""
+    if not len(info) or int(info.min()) >= 0:
+        return
+    from h2gpu.batched.arrays import to_host
+
+    info, words = to_host(info), []
+    for code, reason in REASONS.items():
+        which = first + np.flatnonzero(info == code)
+        if len(which):
+            names = ", ".join(map(str, which[:NAMED])) + (" …" if len(which) > NAMED else "")
+            words.append(f"{reason} in matrices {names}")
+    raise np.linalg.LinAlgError(f"{name}: {'; '.join(words)}")

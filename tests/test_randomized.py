@@ -1,0 +1,203 @@
+"""Randomized SVD: its samples, the promised norms and ranks, on either back end."""
+
+import numpy as np
+import pytest
+from latms import orthonormal
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.batched.gaussian import gaussian, philox
+
+DTYPES = [np.float64, np.float32]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def decaying(shape, rng, dtype=np.float64, rate=0.5):
+    """Singular values exp(−rate k)."""
+    batch, m, n = shape
+    k = min(m, n)
+    U, V = orthonormal(batch, m, k, rng), orthonormal(batch, n, k, rng)
+    return ((U * np.exp(-rate * np.arange(k))) @ V.swapaxes(1, 2)).astype(dtype)
+
+
+def check_triplets(A, U, s, Vt):
+    """Orthonormal vectors, descending values, for one matrix; returns ‖A − U s Vt‖_F."""
+    A, U, s, Vt = (to_host(M) for M in (A, U, s, Vt))
+    epsilon = 30 * max(A.shape) * np.finfo(s.dtype).eps
+    A, U, s, Vt = (M.astype(np.float64) for M in (A, U, s, Vt))
+    k = len(s)
+    assert U.shape == (A.shape[0], k) and Vt.shape == (k, A.shape[1])
+    assert (s >= 0).all() and (np.diff(s) <= 0).all()
+    assert np.linalg.norm(U.T @ U - np.eye(k)) <= epsilon and np.linalg.norm(Vt @ Vt.T - np.eye(k)) <= epsilon
+    return np.linalg.norm(A - (U * s) @ Vt)
+
+
+# The generator
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "words"),
+    [
+        ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    ],
+)
+def test_philox_gives_the_known_answers_of_its_authors(counter, key, words):
+    counter, key, words = ([int(word, 16) for word in text.split()] for text in (counter, key, words))
+    found = philox([np.array([word], np.uint32) for word in counter], np.array(key, np.uint32))
+    assert found[:, 0].tolist() == words
+
+
+def test_samples_are_normal(xp):
+    z = to_host(gaussian(400, 500, 1, np.float64, xp)).ravel()
+    assert abs(z.mean()) < 4 / np.sqrt(z.size) and abs(z.var() - 1) < 6 / np.sqrt(z.size)
+    assert abs((z**4).mean() - 3) < 40 / np.sqrt(z.size) and abs((z[1:] * z[:-1]).mean()) < 4 / np.sqrt(z.size)
+    assert len(np.unique(z)) == z.size
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sample_depends_on_seed_and_place_alone(dtype, xp):
+    large = to_host(gaussian(30, 20, 5, dtype, xp))
+    assert large.dtype == dtype
+    assert (large[:7, :9] == to_host(gaussian(7, 9, 5, dtype, xp))).all()
+    assert not (large == to_host(gaussian(30, 20, 6, dtype, xp))).any()
+    assert not (large == to_host(gaussian(30, 20, None, dtype, xp))).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_samples_of_both_back_ends_agree(dtype):
+    cupy = pytest.importorskip("cupy")
+    X, Y = gaussian(300, 70, 9, dtype, np), to_host(gaussian(300, 70, 9, dtype, cupy))
+    np.testing.assert_allclose(X, Y, rtol=0, atol=1e-14 if dtype == np.float64 else 1e-6)
+
+
+# A rank that is given
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 60, 40), (4, 40, 60), (3, 100, 9), (3, 5, 80), (2, 300, 200), (2, 1, 1)])
+@pytest.mark.parametrize("power", [0, 1])
+def test_the_error_is_near_that_of_the_discarded_values(shape, power, dtype, xp, rng):
+    A = decaying(shape, rng, dtype)
+    for rank in (1, 8):
+        U, s, Vt = batched.rsvd(xp.asarray(A), rank, power=power, random_state=3)
+        k = min(rank, *shape[1:])
+        exact = np.exp(-0.5 * np.arange(min(shape[1:])))
+        least, slack = np.linalg.norm(exact[k:]), 100 * max(shape) * np.finfo(dtype).eps
+        for b in range(len(A)):
+            assert check_triplets(A[b], U[b], s[b], Vt[b]) <= 1.5 * least + slack
+        assert (np.abs(to_host(s) - exact[:k]) <= 0.1 * exact[:k] + slack).all()
+
+
+def test_arrays_and_ragged_batches_agree(xp, rng):
+    A = xp.asarray(decaying((5, 70, 50), rng))
+    U, s, Vt = batched.rsvd(A, 6, random_state=1)
+    V, t, Wt = batched.rsvd(MatrixBatch.from_stack(A), 6, random_state=1)
+    assert float(abs(s.ravel() - t.entries).max()) <= 1e-14
+    for b in range(5):
+        difference = (U[b] * s[b]) @ Vt[b] - (V[b] * t[b].T) @ Wt[b]
+        assert float(abs(difference).max()) <= 1e-13
+    alone = batched.rsvd(A[3:4], 6, random_state=1)
+    assert float(abs((U[3] * s[3]) @ Vt[3] - (alone[0][0] * alone[1][0]) @ alone[2][0]).max()) <= 1e-13
+
+
+def test_ragged_shapes(xp, rng):
+    shapes = [(0, 5), (5, 0), (1, 1), (64, 64), (30, 90), (90, 30), (7, 300), (150, 140)]
+    matrices = [rng.standard_normal(shape) for shape in shapes]
+    A = MatrixBatch.from_matrices([xp.asarray(M) for M in matrices])
+    U, s, Vt = batched.rsvd(A, 400, random_state=0)
+    for b, M in enumerate(matrices):
+        assert check_triplets(M, U[b], s[b][:, 0], Vt[b]) <= 1e-11
+
+
+@pytest.mark.parametrize("arguments", [{"rank": 4}, {"rtol": 1e-3}, {"rank": 2, "rtol": 1e-3}])
+@pytest.mark.parametrize("shape", [(0, 4, 4), (3, 0, 4), (3, 4, 0), (2, 3, 5, 4), (5, 4)])
+def test_empty_and_leading_dimensions(shape, arguments, xp, rng):
+    U, s, Vt = batched.rsvd(xp.asarray(rng.standard_normal(shape)), **arguments)
+    k = s.shape[-1]
+    assert U.shape == (*shape[:-1], k) and s.shape == (*shape[:-2], k) and Vt.shape == (*shape[:-2], k, shape[-1])
+
+
+def test_zero_matrices(xp):
+    U, s, Vt = batched.rsvd(xp.zeros((3, 20, 12)), 4, random_state=0)
+    for b in range(3):
+        assert check_triplets(np.zeros((20, 12)), U[b], s[b], Vt[b]) == 0
+    assert batched.rsvd(xp.zeros((3, 20, 12)), rtol=1e-3)[1].shape == (3, 0)
+
+
+@pytest.mark.parametrize("arguments", [{"rank": 4}, {"rtol": 1e-3}])
+def test_bad_matrices_are_named(arguments, xp, rng):
+    A = rng.standard_normal((9, 60, 50))
+    A[[3, 7], 2, 5] = np.nan
+    with pytest.raises(np.linalg.LinAlgError, match="NaN or Inf in matrices 3, 7"):
+        batched.rsvd(xp.asarray(A), **arguments)
+
+
+# A rank that is found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 90, 70), (4, 70, 90), (3, 30, 20), (2, 200, 150)])
+def test_the_rank_found_keeps_rtol(shape, dtype, xp, rng):
+    """‖A − U s Vt‖_F ≤ rtol ‖A‖_F, with hardly more triplets than are needed."""
+    A = np.concatenate([decaying((1, *shape[1:]), rng, dtype, rate) for rate in (0.9, 0.2, 0.02, 3.0)])
+    for rtol in (1e-1, 1e-3) if dtype == np.float32 else (1e-1, 1e-4, 1e-8):
+        ragged = batched.rsvd(MatrixBatch.from_stack(xp.asarray(A)), rtol=rtol, random_state=2)
+        U, s, Vt = batched.rsvd(xp.asarray(A), rtol=rtol, random_state=2)
+        for b in range(len(A)):
+            r, norm = ragged[1][b].shape[0], np.linalg.norm(A[b].astype(float))
+            assert (
+                check_triplets(A[b], *(M[b] if i != 1 else M[b][:, 0] for i, M in enumerate(ragged)))
+                <= rtol * norm * 1.001
+            )
+            assert check_triplets(A[b], U[b][:, :r], s[b][:r], Vt[b][:r]) <= rtol * norm * 1.001
+            assert not U[b][:, r:].any() and not s[b][r:].any() and not Vt[b][r:].any()
+            exact = np.linalg.svd(A[b].astype(float), compute_uv=False)
+            least = np.count_nonzero(np.sqrt(np.cumsum(exact[::-1] ** 2)) > rtol * norm)
+            assert least <= r <= least + 3
+
+
+def test_rank_is_the_most_that_rtol_may_take(xp, rng):
+    A = xp.asarray(decaying((3, 90, 80), rng, rate=0.05))
+    s = batched.rsvd(A, 10, rtol=1e-6, random_state=0)[1]
+    assert s.shape == (3, 10)
+    assert batched.rsvd(A, 10, rtol=0.9, random_state=0)[1].shape[1] < 10
+
+
+@pytest.mark.parametrize("rtol", [-1e-3, 1.0, np.nan, "1e-3"])
+def test_an_rtol_out_of_range_gives_one_clear_error(rtol):
+    with pytest.raises(ValueError, match="rsvd: expected rtol a number from 0 to below 1"):
+        batched.rsvd(np.eye(3), rtol=rtol)
+
+
+def test_rank_or_rtol_is_needed():
+    with pytest.raises(ValueError, match="rsvd: expected an integer rank ≥ 1, got None"):
+        batched.rsvd(np.eye(3))
+
+
+# Triangles
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 3, 8, 20, 32, 33, 70, 100, 150])
+def test_svd_of_transposed_triangles(n, dtype, xp, rng):
+    """Of graded and of any R, square or not."""
+    epsilon = 30 * n * np.finfo(dtype).eps
+    for A in (rng.standard_normal((3, n, n)), decaying((3, n, n), rng, rate=0.1), rng.standard_normal((2, n, n + 4))):
+        R = np.linalg.qr(A, mode="r").astype(dtype)
+        U, s, Vt, info = batched.svd_of_transposed(xp.asarray(R))
+        V, t, _ = batched.svd_of_transposed(MatrixBatch.from_stack(xp.asarray(R)), "left")
+        exact = np.linalg.svd(R.astype(float), compute_uv=False)
+        assert (to_host(info) >= 0).all()
+        assert np.abs(to_host(s) - exact).max() <= epsilon * exact.max()
+        assert np.abs(to_host(t.entries).reshape(exact.shape) - exact).max() <= epsilon * exact.max()
+        for b in range(len(R)):
+            assert check_triplets(R[b].T, U[b], s[b], Vt[b]) <= epsilon * exact.max()
+            W = to_host(V[b]).astype(float)
+            assert np.linalg.norm(R[b].T - W @ (W.T @ R[b].T)) <= epsilon * exact.max()
