@@ -1,6 +1,6 @@
 """How fast are the batched routines, against their bounds, their targets and others' routines in the same run?
 
-    python -m h2gpu.apps.bench_batched [targets qr qr_ragged svd rsvd truncated …] [--figures] [--quick] [-o FOLDER]
+    python -m h2gpu.apps.bench_batched [targets qr qr_ragged svd rsvd gemm …] [--figures] [--quick] [-o FOLDER]
 
 `ms` is the device's time (apps/timing.py), `call ms` the public function's with what the host adds; inputs are resident
 and no cache holds them. `of bound` compares with apps/nominal.py, `of allowed error` with apps/criteria.py; peers and

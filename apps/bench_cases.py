@@ -125,9 +125,9 @@ GROUPS = {
     "qr_ragged": qr_ragged,
     "svd": svd,
     "rsvd": rsvd,
-    "truncated": truncated,
     "gemm": gemm,
     "block_multiply": block_multiply,
+    "truncated": truncated,
 }
 
 
