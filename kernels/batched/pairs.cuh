@@ -4,10 +4,12 @@
 #pragma once
 #include "thread/tiling.cuh"
 
+constexpr int RESIDENT = 4;  // thread blocks a multiprocessor: registers enough for all addresses
+
 // X, Y: points × dim   x, y: entries × dim   first, owner, each: thread/tiling.cuh, a tile being a run
 // x_starts, y_starts, columns, sizes, entries: batch (first points, row length, entries of and before each matrix)
 template <typename Real, int Threads, int Run>
-__global__ __launch_bounds__(Threads)
+__global__ __launch_bounds__(Threads, RESIDENT)
 void pairs(const Real* X, const Real* Y, Real* x, Real* y, int dim, const long long* first, const int* owner,
            int each, const long long* x_starts, const long long* y_starts, const long long* columns, const long long* sizes,
            const long long* entries) {
