@@ -45,8 +45,9 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
     size = max(m, n, k)
-    if tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
-        return _vendor(A, B, C, alpha, beta, transa, transb)
+    straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
+    if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
+        return _vendor(A, B, C, alpha, beta)
     out = cupy.empty((len(A), m, n), A.dtype)
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
@@ -77,8 +78,8 @@ def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 
-def _vendor(A, B, C, alpha, beta, transa, transb):
-    out = cupy.matmul(A.swapaxes(1, 2) if transa else A, B.swapaxes(1, 2) if transb else B)
+def _vendor(A, B, C, alpha, beta):
+    out = cupy.matmul(A, B)
     if alpha != 1:
         out *= alpha
     if C is not None:
