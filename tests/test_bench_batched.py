@@ -20,7 +20,7 @@ from h2gpu.apps import (
 )
 from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
 from h2gpu.apps.spectra import singular_values
-from h2gpu.batched import modules
+from h2gpu.batched import MatrixBatch, modules
 
 CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
 
@@ -105,6 +105,28 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
         assert criteria.truncated(A, 1.01 * kept, 2 * missed) > 1
         B = rng.standard_normal((6, 12, 5)).astype(dtype)
         assert criteria.gemm(A, B, A @ B) < 1 and criteria.gemm(A, B, A @ B + dtype(0.01)) > 1
+
+
+@pytest.mark.parametrize("name", [name for name in ROUTINES if name != "block_multiply"])
+def test_routines_on_the_cpu_are_right_and_counted(name, rng):
+    routine, shape = ROUTINES[name], (24, 24) if "gemm" in name else (30, 24)
+    case = Case(name, "float64", 9, shape)
+    one = (rng.standard_normal((9, *shape)) * np.exp(-0.7 * np.arange(24))) @ np.linalg.qr(
+        rng.standard_normal((24, 24))
+    )[0]
+    if name == "qr_ragged":
+        one = MatrixBatch.from_matrices([M[: 20 + b] for b, M in enumerate(one)])
+    if "gemm" in name:
+        one = one, rng.standard_normal((9, *shape))
+        one = tuple(map(MatrixBatch.from_stack, one)) if name == "gemm_ragged" else one
+    result = routine.call(case)(one)
+    if name == "svd":  # as decompose returns it
+        result = result, np.array([5] * 9 + [0])
+        assert routine.facts(case, result) == {"sweeps": 5.0, "most sweeps": 5}
+    assert 0 <= routine.criterion(case, one, result) < 1.001
+    assert routine.nominal(case, one, result).bound_ms > 0
+    if name == "truncated_svd":
+        assert 15 < routine.facts(case, result)["rank"] < 24
 
 
 def test_kernels_by_their_mangled_names():
