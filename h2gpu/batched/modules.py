@@ -8,7 +8,7 @@ under a key that ignores included files, so the hash of all our sources travels 
 
 import hashlib
 import importlib.util
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,13 @@ def kernel(header, name, *arguments, shared_bytes=0):
     """
     import cupy
 
-    function = _function(cupy.cuda.Device().id, header, expression(name, *arguments))
+    return _announced(cupy.cuda.Device().id, header, name, arguments, shared_bytes)
+
+
+@lru_cache(maxsize=4096)
+def _announced(device, header, name, arguments, shared_bytes):
+    """The function, and its shared memory announced, once for each size asked for."""
+    function = _function(device, header, expression(name, *arguments))
     if shared_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     return function

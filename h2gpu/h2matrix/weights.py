@@ -16,7 +16,7 @@ from h2gpu.batched.ragged import offsets_of
 from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
 
-STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # of a stack at a time: bounds the memory, fills the device
+STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 27}  # of a stack at a time: bounds the memory, fills the device
 
 
 def total_weights(basis, couplings, R, column_side=False):
