@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
-from h2gpu.batched.threads import parallel, pieces, thread_count
+from h2gpu.batched.threads import parallel, pieces
 
 PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay in a core's cache
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
@@ -238,21 +238,7 @@ def pairwise(function, X, Y, out):
 
 
 def block_multiply(A, x, size, transpose):
-    """y = A x or Aᵀ x, panel by panel; every thread adds into a y of its own."""
-    x_first, row_first, diagonal = A.panel_firsts
-    forward, backward = A.symmetric or not transpose, A.symmetric or transpose
+    """y = A x or Aᵀ x, panel by panel."""
+    from h2gpu.batched import cpu_blocksparse
 
-    def run(piece):
-        y = np.zeros((size, x.shape[1]), x.dtype)
-        for p in range(piece.start, piece.stop):
-            P, rows = A.panels[p], A.panel_rows[row_first[p] : row_first[p + 1]]
-            columns = slice(x_first[p], x_first[p] + P.shape[1])
-            if forward:
-                y[rows] += P @ x[columns]
-            if backward:
-                below = diagonal[p] if A.symmetric else 0
-                y[columns] += P[below:].T @ x[rows[below:]]
-        return y
-
-    sizes = A.panels.sizes.tolist()
-    return sum(parallel(run, pieces(sizes, sum(sizes) / thread_count())), np.zeros((size, x.shape[1]), x.dtype))
+    return cpu_blocksparse.block_multiply(A, x, size, transpose)

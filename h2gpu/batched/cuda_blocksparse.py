@@ -1,132 +1,126 @@
 """y = A x for sparse matrices of dense blocks on the GPU, every stored entry read once.
 
-The panels are cut into items of about ITEM_ENTRIES entries. One kernel writes the products of all items, P x_j and
-Pᵀ x_i, to memory; a second adds up the parts of every block row of y in a fixed order. The plan of both is made once
-for a matrix and stays on the device as long as the matrix lives.
+The panels are cut into runs of rows. One kernel makes the products of all runs, P x_j and Pᵀ x_i, the parts; a second
+adds up the parts of every block row of y in a fixed order. The plan of both is made once for a matrix.
 """
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import launch, upload
+from h2gpu.batched.cuda_panels import (
+    HEADER,
+    STRIP,
+    PanelList,
+    Product,
+    cut_rows,
+    numbered,
+    panel_table,
+    planned_here,
+    sides_of,
+)
+from h2gpu.batched.launch import WARP, launch, upload
 from h2gpu.batched.modules import kernel
-from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.batched.ragged import offsets_of
 
-ITEM_ENTRIES = 8192
-MAX_WIDTH = 128  # columns of an item, as in the kernel
-THREADS, SUM_WARPS = 128, 4
-SIDES = (1, 4)  # right-hand sides that the kernel holds in registers
-
-_plans = WeakKeyDictionary()
+SUM_WARPS, SUM_ENTRIES, SUM_TERMS = 4, 2, 8  # of a block; a lane's entries of y; terms of a sum on their way
 
 
 @dataclass(frozen=True)
 class Plan:
     """What the two kernels read: see batched/block_multiply.cuh.
 
-    forward, backward  whether blocks act as they are, and transposed
-    items, parts       how many
-    item_table, x_rows, row_table, lists   on the device
-    block_rows         rows of y's that receive something
+    product            which products are made: blocks as they are, transposed, or both
+    panels, x_rows     lists of panels, and for every row of every panel the row of x that it meets transposed
+    parts              how many, of one right-hand side
+    block_rows         rows of blocks in y that receive something
+    tallest            rows of the tallest of them
+    row_table, lists   where they are in y, and the first part of each of their terms
     """
 
-    forward: bool
-    backward: bool
-    items: int
-    parts: int
-    item_table: object
+    product: Product
+    panels: PanelList
     x_rows: object
+    parts: int
     block_rows: int
+    tallest: int
     row_table: object
     lists: object
 
 
 def block_multiply(A, x, size, transpose):
     """See h2gpu.batched.block_multiply."""
-    sides = x.shape[1]
-    y = cupy.zeros((size, sides), x.dtype)
-    if not len(A) or not sides:
+    y = cupy.zeros((size, x.shape[1]), x.dtype)
+    if not len(A):
         return y
-    plan = _plan(A, transpose and not A.symmetric)
-    group = next((s for s in SIDES if sides <= s), SIDES[-1])
-    parts = cupy.empty((plan.parts, sides), x.dtype)
-    products = kernel("batched/block_multiply.cuh", "block_products", x.dtype, plan.forward, plan.backward, group)
-    arguments = A.blocks.buffer, x, parts, plan.x_rows, plan.item_table, np.int64(plan.items), sides
-    launch(products, plan.items, THREADS, arguments)
-    sums = kernel("batched/block_multiply.cuh", "block_sums", x.dtype)
-    arguments = y, parts, plan.row_table, plan.lists, np.int64(plan.block_rows), sides
-    launch(sums, -(-plan.block_rows // SUM_WARPS), THREADS, arguments)
+    transpose = bool(transpose and not A.symmetric)
+    plan = planned_here(A, transpose, lambda: make_plan(A, transpose))
+    for x_part, y_part in sides_of(x, y):
+        sides = x_part.shape[1]
+        parts = cupy.empty((plan.parts, sides), x.dtype)
+        plan.product(plan.panels, A.blocks.buffer, x_part, parts, plan.x_rows)
+        pieces = max(1, -(-plan.tallest * sides // (WARP * SUM_ENTRIES)))
+        arguments = y_part, parts, plan.row_table, plan.lists, plan.block_rows, pieces, sides, x.shape[1]
+        function = kernel(HEADER, "block_sums", x.dtype, SUM_WARPS, SUM_ENTRIES, SUM_TERMS)
+        launch(function, -(-plan.block_rows * pieces // SUM_WARPS), SUM_WARPS * WARP, arguments)
     return y
 
 
-def _plan(A, transpose):
-    """The plan of A on the current device, made on first need."""
-    plans = _plans.setdefault(A, {})
-    key = cupy.cuda.Device().id, transpose
-    if key not in plans:
-        plans[key] = make_plan(A, transpose)
-    return plans[key]
-
-
 def make_plan(A, transpose):
-    """Items of the panels, and for every block row of y the list of its parts."""
+    """Strips and runs of rows of the panels, and for every block row of y the list of its parts."""
     forward, backward = A.symmetric or not transpose, A.symmetric or transpose
-    blocks, m, n = A.blocks, A.blocks.rows, A.blocks.columns
-    first_row = offsets_of(m)  # of each block among the rows of all panels
-    chunks = _chunks(A)  # first block of every chunk
-    ends = np.append(chunks[1:], len(A))
-    strips = np.maximum(1, -(-n[chunks] // MAX_WIDTH))
-
-    # parts: for every strip of every chunk one number a row, then for every chunk one number a column
-    chunk_rows = first_row[ends] - first_row[chunks]
-    forward_first = offsets_of(chunk_rows * strips * forward)
-    backward_first = forward_first[-1] + offsets_of(n[chunks] * backward)
-
-    item_chunk = np.repeat(np.arange(len(chunks)), strips)
-    strip = ranges(np.zeros(len(chunks), np.int64), strips)
-    lead, column = chunks[item_chunk], strip * MAX_WIDTH
-    diagonal = np.where(A.symmetric & (A.rows[lead] == A.columns[lead]), m[lead], 0)
-    table = (
-        blocks.offsets[lead] + column,
-        chunk_rows[item_chunk],
-        np.minimum(MAX_WIDTH, n[lead] - column),
-        n[lead],
-        A.col_starts[A.columns[lead]] + column,
-        first_row[lead],
-        forward_first[item_chunk] + strip * chunk_rows[item_chunk],
-        backward_first[item_chunk] + column,
-        diagonal,
+    m, n, first_row = A.blocks.rows, A.blocks.columns, offsets_of(A.blocks.rows)
+    lead = np.flatnonzero(np.diff(A.columns, prepend=-1))  # first block of each panel
+    height, width, strips = np.add.reduceat(m, lead), n[lead], -(-n[lead] // STRIP)
+    forward_first = offsets_of(height * strips * forward)  # parts: one a row of every strip of a panel,
+    panel, first, rows = cut_rows(height, np.minimum(width, STRIP))
+    backward_first = forward_first[-1] + offsets_of(width[panel] * backward)  # then one a column of every run of rows
+    run, strip = numbered(strips[panel])
+    panel, first, rows = panel[run], first[run], rows[run]
+    column, own = strip * STRIP, A.symmetric & (A.rows[lead] == A.columns[lead])
+    table = panel_table(
+        rows,
+        np.minimum(STRIP, width[panel] - column),
+        pitch=width[panel],
+        entry=A.blocks.offsets[lead[panel]] + first * width[panel] + column,
+        x=A.col_starts[A.columns[lead[panel]]] + column,
+        z=first_row[lead[panel]] + first,
+        forward=forward_first[panel] + strip * height[panel] + first,
+        backward=backward_first[run] + column,
+        skip=np.clip(np.where(own, m[lead], 0)[panel] - first, 0, rows),
     )
-    terms = []  # (kind, block row, rows, first row of y, first part)
+    terms = []  # (block row of y, its first row and rows, first part)
     if forward:
-        block_chunk = np.repeat(np.arange(len(chunks)), ends - chunks)
-        block = np.repeat(np.arange(len(A)), strips[block_chunk])
-        block_strip = ranges(np.zeros(len(A), np.int64), strips[block_chunk])
-        chunk = block_chunk[block]
-        part = forward_first[chunk] + block_strip * chunk_rows[chunk] + first_row[block] - first_row[chunks[chunk]]
-        terms.append((A.rows[block], m[block], A.row_starts[A.rows[block]], part))
+        owner = np.repeat(np.arange(len(lead)), np.diff(np.append(lead, len(A))))
+        block, strip = numbered(strips[owner])
+        part = forward_first[owner] + first_row[:-1] - first_row[lead[owner]]
+        part = part[block] + strip * height[owner[block]]
+        terms.append((A.rows[block], A.row_starts[A.rows[block]], m[block], part))
     if backward:
-        terms.append((A.columns[chunks], n[chunks], A.col_starts[A.columns[chunks]], backward_first[:-1]))
-    row, height, start, part = (np.concatenate(parts) for parts in zip(*terms))
+        first_of = np.flatnonzero(column == 0)
+        columns, run = A.columns[lead[panel[first_of]]], run[first_of]
+        terms.append((columns, A.col_starts[columns], width[panel[first_of]], backward_first[run]))
+    sums = _sums(*(np.concatenate(parts) for parts in zip(*terms)))
+    x_rows = _rows_met(A.row_starts[A.rows], m)
+    return Plan(Product(forward, backward), PanelList.of(table), x_rows, int(backward_first[-1]), *sums)
+
+
+def _sums(row, start, height, part):
+    """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
     order = np.argsort(row, kind="stable")
-    row, height, start, part = row[order], height[order], start[order], part[order]
-    leader = np.flatnonzero(np.diff(row, prepend=-1))
-    bounds = np.append(leader, len(row))
-    rows_table = start[leader], height[leader], bounds[:-1], bounds[1:]
-    packed = upload(*table, *rows_table, part)  # both tables are read whole from the address of their first line
-    item_table, row_table, lists = packed[0], packed[len(table)], packed[-1]
-    x_rows = cupy.asarray(ranges(A.row_starts[A.rows], m).astype(np.int32))
-    items, parts = len(item_chunk), int(backward_first[-1])
-    return Plan(forward, backward, items, parts, item_table, x_rows, len(leader), row_table, lists)
+    leader = np.flatnonzero(np.diff(row[order], prepend=-1))
+    first = order[leader]
+    table = upload(start[first], height[first], leader, np.append(leader[1:], len(row)))
+    lists = cupy.asarray(part[order].astype(np.int32))
+    return len(leader), int(height.max(initial=0)), table[0], lists
 
 
-def _chunks(A):
-    """First block of every chunk: consecutive blocks of one column, each chunk about ITEM_ENTRIES entries."""
-    new_column = np.diff(A.columns, prepend=-1) != 0
-    before = offsets_of(A.blocks.sizes)[:-1]
-    column_first = np.maximum.accumulate(np.where(new_column, before, 0))
-    chunk = (before - column_first) // ITEM_ENTRIES
-    return np.flatnonzero(new_column | (np.diff(chunk, prepend=-1) != 0))
+def _rows_met(starts, counts):
+    """`ranges` on the device, as int32: differences from row to row, summed up."""
+    starts, counts = starts[counts > 0], counts[counts > 0]
+    jumps = starts.copy()
+    jumps[1:] -= starts[:-1] + counts[:-1] - 1
+    steps = cupy.ones(int(counts.sum()), np.int32)
+    steps[cupy.asarray(offsets_of(counts)[:-1])] = cupy.asarray(jumps.astype(np.int32))
+    return cupy.cumsum(steps, dtype=np.int32)

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu import batched
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.nested import Nested
 from h2gpu.batched.ragged import offsets_of
 from h2gpu.clustering import ClusterTree
 
@@ -50,44 +50,31 @@ class ClusterBasis:
         """Where each cluster's coefficients begin in the vector of all, (clusters + 1,)."""
         return offsets_of(self.ranks)
 
-    def coefficients(self, count):
-        """Zero coefficients of all clusters for `count` vectors, (Σ ranks, count)."""
-        return self.leaf.xp.zeros((int(self.starts[-1]), count), self.dtype)
-
-    def of_clusters(self, coefficients, clusters):
-        """The coefficients of single clusters, as a batch sharing memory."""
-        return MatrixBatch.from_rows(coefficients, self.starts[clusters], self.ranks[clusters])
-
-    def of_children(self, coefficients, parents):
-        """The coefficients of both children stacked, as a batch sharing memory: siblings are adjacent."""
-        first = self.tree.first_child[parents]
-        return MatrixBatch.from_rows(coefficients, self.starts[first], self.starts[first + 2] - self.starts[first])
-
     def stacked_transfers(self, parents):
         """[E_1; E_2] of both children of each parent, sharing memory."""
         return self.transfer[self.tree.children(parents)].stacked(np.full(len(parents), 2))
 
-    def of_leaves(self, x):
-        """The rows of x (n, count), in tree order, of each leaf, as a batch sharing memory."""
-        leaves = self.tree.leaves
-        return MatrixBatch.from_rows(x, self.tree.start[leaves], self.tree.sizes[leaves])
+    @cached_property
+    def nested(self):
+        """The basis as block-diagonal matrices one after the other: leaf matrices, then transfers level by level."""
+        tree = self.tree
+        levels = [tree.parents(l) for l in reversed(range(tree.levels - 1))]
+        t = np.concatenate([*levels, np.zeros(0, np.int64)])
+        return Nested(
+            self.leaf,
+            self.stacked_transfers(t),
+            tree.start[tree.leaves],
+            self.starts[tree.first_child[t]],
+            self.starts[tree.leaves],
+            self.starts[t],
+            offsets_of([len(level) for level in levels]),
+            int(self.starts[-1]),
+        )
 
     def forward(self, x):
         """x̂_t = U_tᵀ x_t for all clusters: (n, count) in tree order → (Σ ranks, count)."""
-        x_hat = self.coefficients(x.shape[1])
-        batched.gemm(self.leaf, self.of_leaves(x), transa=True, out=self.of_clusters(x_hat, self.tree.leaves))
-        for l in reversed(range(self.tree.levels - 1)):
-            t = self.tree.parents(l)
-            E = self.stacked_transfers(t)
-            batched.gemm(E, self.of_children(x_hat, t), transa=True, out=self.of_clusters(x_hat, t))
-        return x_hat
+        return self.nested.up(x)
 
     def backward(self, y_hat):
         """Σ_t U_t ŷ_t: (Σ ranks, count) → (n, count) in tree order; overwrites ŷ with the sums over ancestors."""
-        for l in range(self.tree.levels - 1):
-            t = self.tree.parents(l)
-            children = self.of_children(y_hat, t)
-            batched.gemm(self.stacked_transfers(t), self.of_clusters(y_hat, t), children, beta=1, out=children)
-        y = self.leaf.xp.empty((self.tree.n, y_hat.shape[1]), self.dtype)
-        batched.gemm(self.leaf, self.of_clusters(y_hat, self.tree.leaves), out=self.of_leaves(y))
-        return y
+        return self.nested.down(y_hat, self.leaf.xp.zeros((self.tree.n, y_hat.shape[1]), self.dtype))

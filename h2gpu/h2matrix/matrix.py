@@ -9,6 +9,7 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module, module_of_device
 from h2gpu.batched.ragged import ranges
+from h2gpu.batched.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
@@ -168,9 +169,15 @@ class H2Matrix:
         return y.reshape(rows.tree.n, *x.shape[1:])
 
     def _in_tree_order(self, rows, cols, x, transpose):
-        """Forward transformation, couplings, backward transformation, plus the nearfield."""
-        y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
-        return rows.backward(y_hat) + self.nearfield.multiply(x, rows.tree.n, transpose)
+        """Forward transformation, couplings, backward transformation, plus the nearfield beside them."""
+
+        def far():
+            y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
+            return rows.backward(y_hat)
+
+        near, y = together(self.nearfield.blocks.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), far)
+        near += y
+        return near
 
 
 def ranks_by_level(A):

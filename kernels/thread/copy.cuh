@@ -16,3 +16,9 @@ __device__ inline void copies_issued() { asm volatile("cp.async.commit_group;");
 // Waits until all but the Pending latest groups of this thread have arrived.
 template <int Pending>
 __device__ void copies_arrived() { asm volatile("cp.async.wait_group %0;" ::"n"(Pending)); }
+
+// 16 bytes from one multiple of 16 to another in shared memory, past the nearest cache; zeros where not valid.
+__device__ inline void copy_piece(unsigned target, const void* source, bool valid) {
+    const int bytes = valid ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
+}
