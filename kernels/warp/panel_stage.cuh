@@ -92,7 +92,7 @@ struct StagedStrip {
 
     __device__ int rows_of(int s) const { return min(stage_rows, rows - s * stage_rows); }
 
-    // Where row r of a stage begins after a multiple of `pitch`: the same in every stage, and for rows that agree modulo 4.
+    // Where row r of a stage begins after a multiple of `pitch`: the same in all stages, and for rows equal modulo 4.
     __device__ int shift(int r) const {
         return ((misfit + (flat ? 0 : r * row_bytes)) & (PIECE - 1)) / static_cast<int>(sizeof(Real));
     }
