@@ -1,8 +1,9 @@
 """Q_b R_b = A_b on the GPU by Householder reflections: kernels/batched/householder_qr.cuh.
 
-Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table tuning/…/qr.csv says
-how many rows and columns a thread holds and where R waits. Beyond the widest class the vendor's routine is called.
-R alone of tall matrices is cuda_qr_tall's.
+Most sizes are cuda_qr_blocks's, R alone of tall matrices is cuda_qr_tall's; few columns, and more rows than registers
+hold, stay here. Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table
+tuning/…/qr.csv says how many rows and columns a thread holds and where R waits. What is too large in both directions
+is left to the vendor.
 """
 
 from functools import lru_cache
@@ -11,15 +12,14 @@ from typing import NamedTuple
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_qr_tall, tuning
-from h2gpu.batched.launch import WARP, launch, upload
+from h2gpu.batched import cuda_qr_blocks, cuda_qr_tall, tuning
+from h2gpu.batched.launch import NULL, WARP, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 EDGES = (8, 16, 32, 64, 128, 256, 512, 1024)  # classes of columns
 LEAST_ROWS = 8  # rows a thread holds, at least
 ALIGN = 16  # bytes
-NULL = np.uint64(0)  # a kernel argument
 
 
 def qr(A, mode):
@@ -29,7 +29,7 @@ def qr(A, mode):
     batch, m, n = A.shape
     k = min(m, n)
     A = cupy.ascontiguousarray(A)
-    if n > EDGES[-1]:
+    if n > EDGES[-1] and cuda_qr_blocks.plan(cupy.cuda.Device().id, A.dtype, m, n, batch) is None:
         return _vendor(A, mode)
     R = cupy.empty((batch, k, n), A.dtype)
     Q = cupy.empty((batch, m, k), A.dtype) if mode == "reduced" else None
@@ -44,7 +44,10 @@ def _ragged(A, mode):
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
     edge = np.searchsorted(EDGES, A.columns)
     tall = cuda_qr_tall.is_tall(A.rows, A.columns)
-    classes = 2 * edge + tall
+    blocked = cuda_qr_blocks.classes(cupy.cuda.Device().id, A.dtype, A.rows, A.columns)
+    if Q is None:
+        blocked[tall & (A.columns <= cuda_qr_tall.CHAIN_EDGE)] = -1
+    classes = np.where(blocked < 0, 2 * edge + tall, -1 - blocked)
     for c in np.unique(classes[k > 0]):
         chosen = np.flatnonzero((classes == c) & (k > 0))
         if c >= 2 * len(EDGES):
@@ -61,9 +64,12 @@ def _ragged(A, mode):
 
 def _run(A, Q, R, table, batch, m, n):
     """Launch a kernel for matrices m × n of one class, integers with a null table, or arrays for a ragged batch."""
-    widest, tallest = (int(np.max(x)) for x in (n, m))
+    tallest, widest = (m, n) if table is NULL else (int(m.max()), int(n.max()))
     if Q is None and widest <= cuda_qr_tall.CHAIN_EDGE and np.all(cuda_qr_tall.is_tall(m, n)):
         return cuda_qr_tall.run(A, R, table, batch, tallest, widest)
+    blocks = cuda_qr_blocks.plan(cupy.cuda.Device().id, A.dtype, tallest, widest, batch)
+    if blocks is not None:
+        return cuda_qr_blocks.run(blocks, A, Q, R, table, batch, tallest, widest)
     plan = _plan(cupy.cuda.Device().id, A.dtype, tallest, widest, batch, Q is not None)
     if table is NULL:
         entries, shape = plan.entries, (m, n)

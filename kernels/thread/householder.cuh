@@ -21,7 +21,7 @@ __device__ inline float inverse(float x) { return 1 / x; }
 
 template <typename Real>
 struct Householder {
-    Real beta, scale, tau, product;  // β, s, τ, τ s
+    Real beta, scale, tau, product, inverse;  // β, s, τ, τ s, 1/τ
 };
 
 // From α and σ² = ‖u‖². No cancellation: β has the sign that α has not. For u = 0 the reflection is v = 0, τ = 2, so that
@@ -30,7 +30,7 @@ template <typename Real>
 __device__ Householder<Real> householder(Real alpha, Real sigma2) {
     const bool none = sigma2 < Range<Real>::NEGLIGIBLE;
     const Real square = none ? Real(1) : fma(alpha, alpha, sigma2), root = inverse_sqrt(square);
-    const Real size = fabs(alpha) * root, tau = 1 + size, product = copysign(root, alpha);
-    if (none) return {-alpha, Real(0), Real(2), Real(0)};
-    return {-square * product, product * inverse(tau), tau, product};
+    const Real size = fabs(alpha) * root, tau = 1 + size, product = copysign(root, alpha), inverted = inverse(tau);
+    if (none) return {-alpha, Real(0), Real(2), Real(0), Real(0.5)};
+    return {-square * product, product * inverted, tau, product, inverted};
 }

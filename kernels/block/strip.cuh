@@ -1,0 +1,247 @@
+// block/strip.cuh — sixteen columns of a matrix in the registers of a thread block, and reflectors applied to them.
+//
+//     X ← (I − V T Vᵀ) X  or  (I − V Tᵀ Vᵀ) X,   V: rows × PANEL, zeros above row PANEL j,   T: PANEL × PANEL
+//
+// (compact WY, Schreiber & Van Loan 1989). X lies transposed in tiles of warp/tile_chain.cuh, rows cyclic over warps by tiles
+// of TILE_ROWS: lane (g, t) holds of tile i columns g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. Hence Wᵀ = Xᵀ V,
+// Wᵀ T and Xᵀ − (Wᵀ T) Vᵀ need no exchange, but for one sum over warps. A warp reads of V its own rows only: they stream
+// through its part of shared memory, each tile of V replaced by the next panel's as soon as it has been used.
+// All members are called by the whole block of Warps warps.
+#pragma once
+#include "thread/copy_vector.cuh"
+#include "thread/range.cuh"
+#include "thread/wide.cuh"
+#include "warp/tile_chain.cuh"
+
+constexpr int PANEL = 16, TILE_ROWS = 8, TILE = TILE_ROWS * PANEL;
+// Whether first ≤ i < end. `branch` keeps the compiler from computing both sides and choosing: a third of all instructions.
+__device__ inline bool within(int i, int first, int end) {
+    return static_cast<unsigned>(i - first) < static_cast<unsigned>(end - first);
+}
+__device__ __forceinline__ void branch() { asm volatile(""); }
+
+constexpr int TOGETHER = 4;                         // tiles of V that are waited for
+constexpr int LANE_SUMS = PANEL * PANEL / WARP;  // entries of W that a lane holds
+
+// Where entry (r, c) of a tile of V lies: an order in which both products read it without bank conflicts.
+template <typename Real>
+__device__ int tile_place(int r, int c) {
+    if constexpr (sizeof(Real) == sizeof(double)) return r * PANEL + (c ^ (r / 2 * 4 ^ r % 2 * 8));
+    else return r / 2 * 2 * PANEL + ((r % 2 * PANEL + c) ^ r / 2 * 8);
+}
+
+// The reflectors of a matrix, in memory: `layers` · Warps tiles of V a panel, panel after panel; then PANEL × PANEL of −T each.
+// A layer is a tile of every warp. Layers are taken or left as a whole: V has zeros above its panel.
+template <typename Real, int Warps>
+struct Reflectors {
+    Real* V;
+    int layers, panels;
+    __device__ Reflectors(Real* V, int rows, int steps)
+        : V(V), layers((rows + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS)), panels((steps + PANEL - 1) / PANEL) {}
+    __device__ static int first_layer(int j) { return j * PANEL / (Warps * TILE_ROWS); }
+    __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
+    __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
+};
+
+template <typename Real>
+struct alignas(2 * sizeof(Real)) Two {
+    Real x, y;
+};
+
+// Shared memory of a block.
+template <typename Real, int Warps, int Tiles>
+struct StripMemory {
+    Real V[Warps][Tiles][TILE];
+    Two<Real> column[Warps][Tiles][4];                            // a pivot column, each warp's rows
+    Real parts[Warps][LANE_SUMS * WARP], sums[LANE_SUMS * WARP];  // of W: each warp's, and the block's
+    Real dots[2][Warps + 1][PANEL];                               // of a panel's step: each warp's, and the pivot row
+    Real gram[PANEL][PANEL], taus[PANEL];                         // gram[c][t] = v_tᵀ v_c, t < c
+    int largest[Warps];
+};
+
+template <typename Real, int Warps, int Tiles>
+struct Strip {
+    static_assert(Tiles % 2 == 0, "two tiles by turns");
+    using Memory = StripMemory<Real, Warps, Tiles>;
+    using Factors = Reflectors<Real, Warps>;
+    static constexpr int THREADS = Warps * WARP;
+    Memory& memory;
+    int lane, warp, g, t;
+    Real x[Tiles][4];
+
+    // The thread's number is read anew for every strip: what follows from it would otherwise wait in registers that x needs.
+    __device__ __forceinline__ explicit Strip(Memory& memory) : memory(memory) {
+        int thread;
+        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+        lane = thread % WARP, warp = thread / WARP, g = lane / 4, t = lane % 4;
+    }
+
+    __device__ int tile(int i) const { return warp + Warps * i; }
+    __device__ int place(int i, int e) const { return tile(i) * TILE + tile_place<Real>(2 * t + e % 2, column(e)); }  // in a panel of V
+    __device__ int row(int i, int e) const { return tile(i) * TILE_ROWS + 2 * t + e % 2; }
+    __device__ int column(int e) const { return g + e / 2 * 8; }
+
+    // Calls visit(i, e) for every entry x[i][e] in layers first … end.
+    template <typename Visit>
+    __device__ __forceinline__ static void each(int first, int end, Visit visit) {
+#pragma unroll
+        for (int i = 0; i < Tiles; i++)
+            if (i >= first && i < end)
+#pragma unroll
+                for (int e = 0; e < 4; e++) visit(i, e);
+    }
+
+    // Calls visit(i, e, &M(row, column0 + column)) for the entries inside of M, rows × columns.
+    template <typename Pointer, typename Visit>
+    __device__ __forceinline__ void each_inside(Pointer M, int rows, int columns, int column0, Visit visit) const {
+        Pointer line = M + static_cast<long long>(row(0, 0)) * columns + column0 + g;
+        const bool here[2] = {column0 + g < columns, column0 + g + 8 < columns};
+#pragma unroll
+        for (int i = 0; i < Tiles; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (here[e / 2] && row(i, e) < rows) visit(i, e, line + e % 2 * columns + e / 2 * 8);
+            line += static_cast<long long>(Warps * TILE_ROWS) * columns;
+        }
+    }
+
+    // X = 2^-shift times columns column0 … of A (m × n), zeros outside, where shift, returned, makes them safe.
+    __device__ __forceinline__ int load(const Real* A, int m, int n, int column0) {
+        int field = 0;
+        each(0, Tiles, [&](int i, int e) { x[i][e] = 0; });
+        each_inside(A, m, n, column0, [&](int i, int e, const Real* entry) { x[i][e] = *entry; });
+        each(0, Tiles, [&](int i, int e) { field = max(field, Range<Real>::exponent_field(x[i][e])); });
+        field = __reduce_max_sync(EVERY_LANE, field);
+        if constexpr (Warps > 1) {
+            if (lane == 0) memory.largest[warp] = field;
+            __syncthreads();
+#pragma unroll
+            for (int w = 0; w < Warps; w++) field = max(field, memory.largest[w]);
+        }
+        const int shift = safe_shift<Real>(field - Range<Real>::BIAS);
+        if (shift) {
+            const Real scale = power_of_two<Real>(-shift);
+            each(0, Tiles, [&](int i, int e) { x[i][e] *= scale; });
+        }
+        return shift;
+    }
+
+    // The panel that streams in: this thread's part of it in memory, and the layers that count.
+    struct Stream {
+        const Real* source;
+        int first, end;
+    };
+    static constexpr int EACH = 16 / sizeof(Real);
+
+    // Panel j, or none where j is negative.
+    __device__ __forceinline__ Stream stream(const Factors& reflectors, int j) const {
+        const Real* panel = reflectors.panel(max(j, 0));
+        return {panel + warp * TILE + EACH * lane, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.layers};
+    }
+
+    // This warp's tile i on its way to shared memory, a group of copies; an empty one where there is none.
+    __device__ __forceinline__ void fetch(const Stream& stream, int i) {
+        if (i >= stream.first && i < stream.end)
+#pragma unroll
+            for (int c = 0; c < TILE; c += EACH * WARP)
+                copy_vector_async(memory.V[warp][i] + EACH * lane + c, stream.source + i * Warps * TILE + c);
+        copies_issued();
+    }
+
+    // The first panel to be applied; all threads are done with the one before.
+    __device__ __forceinline__ void fetch_first(const Factors& reflectors, int j) {
+        __syncwarp();
+        const Stream first = stream(reflectors, j);
+#pragma unroll
+        for (int i = 0; i < Tiles; i++) fetch(first, i);
+    }
+
+    // Panel j, fetched before, is applied while panel `next` (none where negative) is fetched.
+    template <bool Transposed>
+    __device__ __forceinline__ void apply(const Factors& reflectors, int j, int next) {
+        const int first = reflectors.first_layer(j), end = reflectors.layers;
+        Real w[2][4] = {}, y[2][4] = {}, T[2][2][2];
+        products<0>(w, first, end);
+        const Real* triangle = reflectors.triangle(j);
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int from = 8 * k + 2 * t + h, to = 8 * c + g;
+                    T[k][c][h] = Transposed ? triangle[from * PANEL + to] : triangle[to * PANEL + from];
+                }
+        add_over_warps(w);
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) multiply_tile(y[c], w[k], T[k][c][0], T[k][c][1]);
+        const Stream following = stream(reflectors, next);
+#pragma unroll
+        for (int i = 0; i < Tiles; i += 2) {
+            if (i >= first && i + 1 < end) subtract<2>(i, y);
+            else if (i >= first && i < end) subtract<1>(i, y);
+            else if (i + 1 >= first && i + 1 < end) subtract<1>(i + 1, y);
+            __syncwarp();
+            fetch(following, i);
+            fetch(following, i + 1);
+        }
+    }
+
+  private:
+    // w += Xᵀ V over this warp's tiles from the I-th on, TOGETHER of them as soon as they are there
+    template <int I>
+    __device__ __forceinline__ void products(Real (&w)[2][4], int first, int end) {
+        constexpr int NEXT = I + TOGETHER < Tiles ? I + TOGETHER : Tiles;
+        copies_arrived<Tiles - NEXT>();
+        __syncwarp();
+#pragma unroll
+        for (int i = I; i < NEXT; i++) {
+            if (!within(i, first, end)) continue;
+            branch();
+            const Real* v = memory.V[warp][i];
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                multiply_tile(w[c], x[i], v[tile_place<Real>(2 * t, 8 * c + g)], v[tile_place<Real>(2 * t + 1, 8 * c + g)]);
+        }
+        if constexpr (NEXT < Tiles) products<NEXT>(w, first, end);
+    }
+
+    // w = its sum over all warps
+    __device__ __forceinline__ void add_over_warps(Real (&w)[2][4]) {
+        if constexpr (Warps > 1) {
+#pragma unroll
+            for (int e = 0; e < LANE_SUMS; e++) memory.parts[warp][e * WARP + lane] = w[e / 4][e % 4];
+            __syncthreads();
+            for (int e = threadIdx.x; e < LANE_SUMS * WARP; e += THREADS) {
+                Real sum[2] = {};
+#pragma unroll
+                for (int v = 0; v < Warps; v++) sum[v % 2] += memory.parts[v][e];
+                memory.sums[e] = sum[0] + sum[1];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int e = 0; e < LANE_SUMS; e++) w[e / 4][e % 4] = memory.sums[e * WARP + lane];
+        }
+    }
+
+    // x += y Vᵀ for Count tiles by turns, from the i-th on; y has −T in it. float32 sums this apart, see warp/tile_chain.cuh.
+    template <int Count>
+    __device__ __forceinline__ void subtract(int i, const Real (&y)[2][4]) {
+        constexpr bool APART = sizeof(Real) == sizeof(float);
+        Real sum[Count][4] = {};
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+#pragma unroll
+            for (int k = 0; k < Count; k++) {
+                const Real* v = memory.V[warp][i + k] + tile_place<Real>(g, 8 * c + 2 * t);
+                multiply_tile(APART ? sum[k] : x[i + k], y[c], v[0], v[1]);
+            }
+#pragma unroll
+        for (int k = 0; k < Count; k++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (APART) x[i + k][e] += sum[k][e];
+    }
+};

@@ -1,0 +1,49 @@
+// warp/tile_chain.cuh — products of 16×8 tiles on the tensor cores, each of which may be the left factor of the next.
+//
+//     C += A B,   A: 16×8,  B: 8×8,  C: 16×8
+//
+// Lane (g, t) = (lane / 4, lane % 4) holds of A and of C, in this order, (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1):
+// the instruction's inner index is permuted, so that sums are factors without any exchange. Of B it holds (2t, g), (2t + 1, g).
+// float64: mma, 16×8×8 on sm_90 and later, 8×8×4 before. float32: three products of TF32 parts, x = high + low, which keeps
+// the precision (Ootomo & Yokota 2022); the tensor cores truncate sums, so callers keep those short.
+// Called by whole warps; every lane holds its part.
+#pragma once
+#include "thread/constants.cuh"
+
+__device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[2]), "d"(a[1]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+#pragma unroll
+    for (int half = 0; half < 4; half += 2)
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(c[half]), "+d"(c[half + 1]) : "d"(a[half + k]), "d"(k ? b1 : b0));
+#endif
+}
+
+// x = high + low to 22 bits, each with the 11 bits of TF32; the hardware drops what low has beyond.
+struct Tf32Parts {
+    unsigned high, low;
+    __device__ explicit Tf32Parts(float x) {
+        constexpr unsigned DROPPED = 13;
+        high = (__float_as_uint(x) + (1u << (DROPPED - 1))) & ~0u << DROPPED;
+        low = __float_as_uint(x - __uint_as_float(high));
+    }
+};
+
+__device__ inline void multiply_tf32(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a0), "r"(a2), "r"(a1), "r"(a3), "r"(b0), "r"(b1));
+}
+
+__device__ inline void multiply_tile(float (&c)[4], const float (&a)[4], float b0, float b1) {
+    const Tf32Parts a_0(a[0]), a_1(a[1]), a_2(a[2]), a_3(a[3]), b_0(b0), b_1(b1);
+    multiply_tf32(c, a_0.low, a_1.low, a_2.low, a_3.low, b_0.high, b_1.high);
+    multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.low, b_1.low);
+    multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.high, b_1.high);
+}
