@@ -1,7 +1,7 @@
-"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed: kernels/batched/triangle_chain.cuh.
+"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed: kernels/batched/triangle_chain.cuh and blocked_chain.cuh.
 
-Matrices are annihilated against a triangle, block of rows by block of rows; the table tuning/…/qr_tall.csv says how
-many rows and columns a thread holds and how many warps share a matrix.
+Matrices are annihilated against a triangle, block of rows by block of rows: column by column, or in panels of columns
+with the FP64 tensor cores. The table tuning/…/qr_tall.csv says which, and how many warps share a matrix.
 """
 
 from functools import lru_cache
@@ -14,6 +14,8 @@ from h2gpu.batched.launch import WARP, launch
 from h2gpu.batched.modules import kernel
 
 CHAIN_EDGE, TALL = 128, 2  # at most so many columns, and so many times as many rows
+TILE = 8  # rows and columns of a tile
+DIAGONAL, PITCH, SKEW = 74, 10, 16  # entries: of a diagonal tile, of a tile's line, between blocks; warp/tile_panel.cuh
 
 
 def is_tall(rows, columns):
@@ -32,8 +34,21 @@ def run(A, R, table, batch, m, n):
 def _plan(device, dtype, n, batch):
     """Function, warps a matrix and shared memory for `batch` tall matrices of at most n columns."""
     row = tuning.row("qr_tall", dtype, columns=n, matrices=batch)
-    rows, columns, lanes, warps = (row[key] for key in ("register_rows", "register_columns", "lanes", "warps"))
+    warps, resident = row["warps"], row["resident"]
+    if row["ways"]:
+        size = blocked_entries(n, row["strips"], row["ways"], warps) * dtype.itemsize
+        knobs = row["strips"], row["max_columns"] // TILE, row["ways"], warps, resident
+        return kernel("batched/blocked_chain.cuh", "blocked_chain", *knobs, shared_bytes=size), warps, size
+    rows, columns, lanes = (row[key] for key in ("register_rows", "register_columns", "lanes"))
     exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
     size = (exchange + n * (n + 1) // 2) * dtype.itemsize
-    instance = dtype, rows, columns, lanes, warps, row["resident"]
+    instance = dtype, rows, columns, lanes, warps, resident
     return kernel("batched/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
+
+
+def blocked_entries(n, strips, ways, warps):
+    """Shared memory of batched/blocked_chain.cuh in entries: panels and T of each warp, then the triangle of tiles."""
+    panels = -(-n // TILE)
+    phase = max(-(-panels // ways), warps)
+    scratch = ways * ((strips + 1) * TILE * PITCH + 2 * SKEW // ways)
+    return warps * scratch + phase * ways * DIAGONAL + panels * (panels - 1) // 2 * TILE**2
