@@ -2,9 +2,20 @@
 
 import ctypes
 import glob
+import multiprocessing
+import os
+import re
 import site
 import sysconfig
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from hashlib import sha256
+
+from h2gpu.batched import modules
+
+CUPYS_OWN = "-ftz=true"  # option that CuPy adds to ours
+UNOPTIMIZED = "-G"  # an eighth of the time: says whether instances compile, not what they spill
+TOGETHER = 12  # instances in one such program: half the time again
 
 
 @cache
@@ -40,3 +51,54 @@ def compile_cubin(source, options, names):
     if status:
         raise RuntimeError(text)
     return size.value, text
+
+
+def spilled(case):
+    """The most bytes that ptxas spills in a function of (architecture, header, name expressions, options)."""
+    architecture, header, names, more = case
+    options = [*modules.options(), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
+    size, log = compile_cubin(f'#include "{header}"\n', options, names)
+    assert size
+    return max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
+
+
+def unoptimized(architecture, instances):
+    """Cases that compile every one of (header, name expression), TOGETHER of one header in a program."""
+    names_of = {}
+    for header, name in instances:
+        names_of.setdefault(header, []).append(name)
+    return [
+        (architecture, header, tuple(names[i : i + TOGETHER]), (UNOPTIMIZED,))
+        for header, names in names_of.items()
+        for i in range(0, len(names), TOGETHER)
+    ]
+
+
+@cache
+def sources(header):
+    """A header and all that it includes."""
+    text = (modules.source_folder() / header).read_text(encoding="utf-8")
+    return text + "".join(map(sources, re.findall(r'^#include "(.+)"', text, re.MULTILINE)))
+
+
+def digest(case):
+    """What the result of a case depends on."""
+    return sha256(repr((library()._name, *case, *modules.options()[:1], sources(case[1]))).encode()).hexdigest()
+
+
+def all_spilled(cases, config):
+    """`spilled` of every case, on all cores, and remembered by pytest until a source changes.
+
+    NVRTC compiles one program at a time in a process: processes, not threads.
+    """
+    memory = getattr(config, "cache", None)
+    known = memory.get("nvrtc/spilled", {}) if memory else {}
+    keys = [digest(case) for case in cases]
+    new = [i for i, key in enumerate(keys) if key not in known]
+    if new:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
+            results = pool.map(spilled, [cases[i] for i in new])
+            known |= {keys[i]: result for i, result in zip(new, results)}
+    if new and memory:
+        memory.set("nvrtc/spilled", known)
+    return [known[key] for key in keys]

@@ -1,0 +1,136 @@
+"""LAPACK's criteria for factorizations, each as a fraction of its threshold: below 1 passes.
+
+    QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30          1-norms, R upper triangular
+    R     |AᵀA − RᵀR| / (max(m, n) |A| |Aᵀ| ε), |σ(A) − σ(R)| / (max(m, n) |A| ε) < 30
+    SVD   |A − U S Vᵀ| / (max(m, n) |A| ε), |I − UᵀU| / (m ε), |I − VVᵀ| / (n ε) < 50          S descending, ≥ 0
+
+R, U and S alone are held against the singular values that LAPACK finds. Everything is computed in float64 after
+division by the largest entry, so that matrices near underflow are like any other. LAPACK Working Note 41.
+"""
+
+import numpy as np
+
+from h2gpu.batched import MatrixBatch, to_host
+
+QR_THRESHOLD, SVD_THRESHOLD = 30, 50
+
+
+def one_norm(A):
+    """Largest column sum."""
+    return np.abs(A).sum(axis=-2).max(axis=-1, initial=0)
+
+
+def departure(Q, epsilon):
+    """|I − QᵀQ| / (rows · ε)."""
+    m, k = Q.shape
+    return one_norm(np.eye(k) - Q.T @ Q) / (max(m, 1) * epsilon)
+
+
+def scaled(A, *others, flushed=False):
+    """A and others in float64, divided by the largest entry of A, and after A the unit of residuals, max(m, n) |A| ε.
+
+    To the unit is added what entries near underflow lose: the rounding of a denormal number, or all of it if flushed.
+    """
+    limits = np.finfo(A.dtype)
+    grain = float(limits.smallest_normal if flushed else limits.smallest_subnormal)
+    A, *others = (to_host(M).astype(np.float64) for M in (A, *others))
+    largest = np.abs(A).max(initial=0) or 1.0
+    A = A / largest
+    unit = max(A.shape) * (one_norm(A) or 1.0) * limits.eps + A.shape[0] * grain / largest
+    return A, unit, *(M / largest for M in others)
+
+
+def flushes(A):
+    """Whether QR may take denormal numbers for zero: CuPy compiles float32 so."""
+    return A.dtype == np.float32
+
+
+def qr_error(A, Q, R):
+    """Worst of the criteria of one matrix; infinite where shapes are wrong or R has entries below its diagonal."""
+    epsilon, k = np.finfo(A.dtype).eps, min(A.shape)
+    if Q.shape != (A.shape[0], k) or R.shape != (k, A.shape[1]) or not Q.dtype == R.dtype == A.dtype:
+        return np.inf
+    (A, unit, R), Q = scaled(A, R, flushed=flushes(A)), to_host(Q).astype(np.float64)
+    return worst((one_norm(A - Q @ R) / unit, departure(Q, epsilon), below(R))) / QR_THRESHOLD
+
+
+def triangle_error(A, R):
+    """The same of R alone: it belongs to some orthogonal Q."""
+    if R.shape != (min(A.shape), A.shape[1]) or R.dtype != A.dtype:
+        return np.inf
+    A, unit, R = scaled(A, R, flushed=flushes(A))
+    squares = one_norm(A.T @ A - R.T @ R) / (unit * (one_norm(A.T) or 1.0))
+    return worst((squares, distance(singular_values(A), singular_values(R)) / unit, below(R))) / QR_THRESHOLD
+
+
+def column_error(A, Q, R):
+    """max_j ‖(A − QR)_j‖ / (max(m, n) ε ‖a_j‖): Householder QR is right to rounding column by column (Higham, 19.4)."""
+    epsilon = np.finfo(A.dtype).eps
+    (A, _, R), Q = scaled(A, R), to_host(Q).astype(np.float64)
+    norms = np.linalg.norm(A, axis=0)
+    errors = np.linalg.norm(A - Q @ R, axis=0) / (max(A.shape) * epsilon * np.where(norms > 0, norms, 1))
+    return worst(errors) / QR_THRESHOLD
+
+
+def svd_error(A, U, s, Vt=None):
+    """Worst of the criteria of one matrix; without Vt: UᵀA has orthogonal rows of norms s, the singular values."""
+    epsilon, k, s = np.finfo(A.dtype).eps, min(A.shape), s.ravel()
+    if U.shape != (A.shape[0], k) or s.shape != (k,) or not U.dtype == s.dtype == A.dtype or disordered(s):
+        return np.inf
+    (A, unit, s), U = scaled(A, s), to_host(U).astype(np.float64)
+    errors = [departure(U, epsilon)]
+    if Vt is None:
+        B = U.T @ A
+        oblique = one_norm(B @ B.T - np.diag(s**2)) / (unit * (one_norm(A.T) or 1.0))
+        errors += [oblique, distance(singular_values(A), s) / unit, distance(np.linalg.norm(B, axis=1), s) / unit]
+    elif Vt.shape == (k, A.shape[1]):
+        V = to_host(Vt).astype(np.float64).T
+        B = s[:, None] * V.T
+        errors += [departure(V, epsilon)]
+    else:
+        return np.inf
+    return worst([*errors, one_norm(A - U @ B) / unit]) / SVD_THRESHOLD
+
+
+def values_error(A, s):
+    """|s − σ| / (max(m, n) |A| ε) of singular values alone."""
+    s = s.ravel()
+    if s.shape != (min(A.shape),) or s.dtype != A.dtype or disordered(s):
+        return np.inf
+    A, unit, s = scaled(A, s)
+    return worst(distance(singular_values(A), s) / unit) / SVD_THRESHOLD
+
+
+def singular_values(A):
+    return np.linalg.svd(A, compute_uv=False)
+
+
+def distance(s, t):
+    return np.abs(s - t).max(initial=0)
+
+
+def disordered(s):
+    """Whether singular values are negative, not descending or not numbers."""
+    return not ((s >= 0).all() and (s[1:] <= s[:-1]).all())
+
+
+def below(R):
+    """Infinite where R has entries below its diagonal."""
+    return np.inf if np.tril(R, -1).any() else 0
+
+
+def worst(errors):
+    """The largest; infinite where any is NaN."""
+    return float(np.nan_to_num(np.asarray(errors, float), nan=np.inf, posinf=np.inf).max(initial=0))
+
+
+def on_host(M):
+    """A batch of results where NumPy can see it, copied once."""
+    return MatrixBatch(to_host(M.buffer), M.offsets, M.rows, M.columns) if isinstance(M, MatrixBatch) else to_host(M)
+
+
+def failures(error, *batches):
+    """(index, shape, fraction) of the matrices whose error is not below 1."""
+    batches = [on_host(M) for M in batches]
+    errors = [error(*(M[b] for M in batches)) for b in range(len(batches[0]))]
+    return [(b, batches[0][b].shape, e) for b, e in enumerate(errors) if not e < 1]

@@ -1,0 +1,146 @@
+"""Every kernel instance that QR and SVD launch, found by running their host code without a GPU.
+
+CuPy is replaced by a stand-in: arrays are NumPy's, never computed with, and kernels do nothing. The public functions
+are called with sizes of every class, and what they ask `modules.kernel` for is printed. Run as a program, so that
+nothing of this stays behind in the process of the tests:
+
+    python tests/instances.py   →   lines of header, name, and 1 if it is the widest of a row of svd.csv, else 0
+"""
+
+import sys
+from itertools import product
+from types import ModuleType
+
+import numpy as np
+
+NAME = "NVIDIA H200"  # device whose tables are read
+DEVICE = {"MaxSharedMemoryPerBlockOptin": 227 << 10, "MultiProcessorCount": 132}
+SIZES = [*range(1, 33), *range(40, 1025, 8)]  # columns and ranks; those between lead to the same instances
+DTYPES = (np.float64, np.float32)
+ELSEWHERE = ("batched/gemm.cuh", "batched/gather.cuh")  # see test_kernels_compile.py
+METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
+
+
+class Array(np.ndarray):
+    """An array of the stand-in."""
+
+    def get(self):
+        return np.asarray(self)
+
+
+class StandIn(ModuleType):
+    """NumPy under CuPy's name: what it makes are Arrays."""
+
+    ndarray, asnumpy = Array, staticmethod(np.asarray)
+
+    def __getattr__(self, name):
+        attribute = getattr(np, name)
+        if isinstance(attribute, type) or not callable(attribute):
+            return attribute
+        return lambda *a, **k: array(attribute(*a, **k))
+
+
+class Runtime:
+    """CuPy's devices, streams and events: whatever is asked of it or called is it again."""
+
+    id, attributes = 0, DEVICE
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *_, **__):
+        return self
+
+    def __getitem__(self, name):  # of the device's properties
+        return NAME.encode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def array(result):
+    return result.view(Array) if isinstance(result, np.ndarray) else result
+
+
+def install(asked):
+    """Take the places of CuPy, the compiler and the launches before other modules look there.
+
+    asked   receives (header, name expression) of every instance
+    """
+    cupy = sys.modules["cupy"] = StandIn("cupy")
+    cupy.cuda = Runtime()
+    from h2gpu.batched import launch, modules
+
+    def kernel(header, name, *arguments, shared_bytes=0):
+        if header not in ELSEWHERE:
+            asked.add((header, modules.expression(name, *arguments)))
+
+    modules.kernel = launch.kernel = kernel
+    launch.launch = lambda *_: None
+
+
+def batch(count, m, n, dtype):
+    """A ragged batch of `count` matrices m × n, whose entries nobody reads."""
+    from h2gpu.batched import MatrixBatch
+
+    return MatrixBatch(array(np.zeros(1, dtype)), np.zeros(count, int), np.full(count, m), np.full(count, n))
+
+
+def around(*columns):
+    """The limits in columns of tables, and the next number beyond each."""
+    from h2gpu.batched import tuning
+
+    limits = {int(row[column]) for routine, column in columns for row in tuning.rows(routine) if column in row}
+    return sorted({1, *(limit + beyond for limit in limits if limit < 10**9 for beyond in (0, 1))})
+
+
+def call_qr():
+    """Every number of columns, heights and batches on either side of the tables' limits."""
+    from h2gpu import batched
+
+    heights = around(("qr", "max_rows"), ("qr_blocked", "max_rows"))
+    counts = around(*((table, "max_matrices") for table in ("qr", "qr_tall", "qr_blocked")))
+    for n in SIZES:
+        for dtype, count, m in product(DTYPES, counts if n <= 128 else [1], {n, 4 * n, 5000, *heights}):
+            for mode in ("reduced", "r"):
+                batched.qr(batch(count, m, n, dtype), mode)
+
+
+def call_svd():
+    """Every rank by every method, of squares and of what is taller: within a warp, and beyond shared memory."""
+    from h2gpu import batched
+
+    for dtype, k, vectors, method in product(DTYPES, SIZES, ("left", "both"), METHODS):
+        for m in {k, *(max(k, edge) for edge in (8, 16, 32, 4000))} if method == "auto" else {k}:
+            batched.svd(batch(1, m, k, dtype), vectors, method)
+
+
+def call_widest_svd():
+    """The largest rank of every row of the table."""
+    from h2gpu import batched
+    from h2gpu.batched import tuning
+
+    for row, vectors in product(tuning.rows("svd"), ("left", "both")):
+        k = min(int(row["max_rank"]), SIZES[-1])
+        batched.svd(batch(1, k, k, row["dtype"]), vectors)
+
+
+def main():
+    asked = set()
+    install(asked)
+    from h2gpu.batched import cuda_svd_blocks
+
+    cuda_svd_blocks.GRAM_SWEEPS = cuda_svd_blocks.DIRECT_SWEEPS = 1  # they ask for the same instance again and again
+    call_widest_svd()
+    widest = {(header, name) for header, name in asked if name.startswith("svd")}
+    call_svd()
+    call_qr()
+    for header, name in sorted(asked):
+        print(header, name, int((header, name) in widest), sep="\t")
+
+
+if __name__ == "__main__":
+    main()
