@@ -1,4 +1,4 @@
-"""The Matérn correlation from a table, for devices without Bessel functions.
+"""The Matérn correlation from a table: no Bessel functions, on any device.
 
     ρ(z) = exp(ν (log(1 + d/2) − d)) w^(−½) · S(log z),   w = √(1 + z²/ν²),   d = w − 1
 
@@ -25,16 +25,18 @@ START = math.log(1e-8)
 def correlation(z, smoothness):
     """ρ(z) for an array 1e-8 ≤ z ≤ 1000 on any device, to 1e-13; smoothness ν < 20."""
     xp = array_module(z)
-    t = (xp.log(z) - START) * (1 / LENGTH)
-    piece = xp.clip(t.astype(np.int32), 0, PIECES - 1)
+    t = xp.log(z)
+    t -= START
+    t *= 1 / LENGTH
+    piece = xp.clip(t.astype(np.intp), 0, PIECES - 1)
     t -= piece
     t *= 2
     t -= 1  # now in [-1, 1] on the piece
     table = xp.asarray(coefficients(smoothness).astype(z.dtype))
-    S = table[DEGREE][piece]
+    S = table[DEGREE].take(piece)
     for k in reversed(range(DEGREE)):
         S *= t
-        S += table[k][piece]
+        S += table[k].take(piece)
     S *= debye_leading(z, smoothness)[0]
     return S
 
