@@ -23,6 +23,12 @@ def offsets_of(sizes):
     return first
 
 
+def rounded_up(count):
+    """The next number of four binary digits and zeros: at most an eighth more."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step
+
+
 def ranges(starts, counts):
     """The concatenation of arange(starts[b], starts[b] + counts[b]) over b, without a loop."""
     counts = np.asarray(counts, dtype=np.int64)
@@ -51,12 +57,13 @@ class MatrixBatch:
     def empty(cls, rows, columns, dtype, xp=np, limits=None):
         """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other.
 
-        Where their sizes are on the device, they lie as far apart as the largest that the limits allow.
+        Where their sizes are on the device, they lie as far apart as the largest that the limits allow, and the buffer
+        is rounded up, so that CuPy's memory pool can give what one batch leaves to the next.
         """
         if array_module(rows, columns) is not np:
             room = limits[0] * limits[1]
-            buffer, offsets = xp.empty(len(rows) * room, dtype), xp.arange(len(rows), dtype=np.int64) * room
-            return cls(buffer, offsets, rows, columns, limits)
+            offsets = xp.arange(len(rows), dtype=np.int64) * room
+            return cls(xp.empty(rounded_up(len(rows) * room), dtype), offsets, rows, columns, limits)
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         offsets = offsets_of(rows * columns)
         return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)

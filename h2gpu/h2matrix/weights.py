@@ -16,7 +16,7 @@ from h2gpu.batched.ragged import offsets_of
 from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
 
-STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 27}  # of a stack at a time: bounds the memory, fills the device
+STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # of a stack at a time: bounds the memory, fills the device
 
 
 def total_weights(basis, couplings, R, column_side=False):
@@ -29,16 +29,21 @@ def total_weights(basis, couplings, R, column_side=False):
     tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
     coupled = sum(kind.heights for kind in links)
     Z = MatrixBatch.empty(_rows(basis, coupled), basis.ranks, R.dtype, R.xp)
+    heights = coupled + np.where(tree.parent >= 0, Z.rows[tree.parent], 0)
+    entries = heights * basis.ranks
+    groups = [
+        tree.level(l)[part]
+        for l in range(tree.levels)
+        for part in pieces(entries[tree.level(l)], STACK_ENTRIES[R.xp.__name__])
+    ]
+    room = R.xp.empty(max(int(entries[t].sum()) for t in groups), R.dtype)  # for all stacks, one after the other
     with phase("weights", len(tree)) as advance:
-        for l in range(tree.levels):
-            clusters = tree.level(l)
-            handed = Z.rows[tree.parent[clusters]] if l else 0
-            work = (coupled[clusters] + handed) * basis.ranks[clusters]
-            for part in pieces(work, STACK_ENTRIES[R.xp.__name__]):
-                t = clusters[part]
-                triangles = batched.qr(_stacks(basis, links, R, Z, t), mode="r")
-                batched.gather(triangles, np.arange(len(t)), out=Z[t])
-                advance(len(t))
+        for t in groups:
+            stacks = MatrixBatch(room, offsets_of(entries[t])[:-1], heights[t], basis.ranks[t])
+            _fill(stacks, basis, links, R, Z, t)
+            triangles = batched.qr(stacks, mode="r")
+            batched.gather(triangles, np.arange(len(t)), out=Z[t])
+            advance(len(t))
     return Z
 
 
@@ -92,16 +97,13 @@ def _links(couplings, clusters, R, column_side):
     return [Links(couplings, clusters, R, transpose) for transpose in sides]
 
 
-def _stacks(basis, links, R, Z, t):
-    """[ R_s S_tsᵀ for all s ; Z_parent E_tᵀ ] of consecutive clusters t of a level."""
-    parent = basis.tree.parent[t]
-    handed = np.where(parent >= 0, Z.rows[parent], 0)
-    stacks = MatrixBatch.empty(sum(kind.heights[t] for kind in links) + handed, basis.ranks[t], R.dtype, R.xp)
+def _fill(stacks, basis, links, R, Z, t):
+    """[ R_s S_tsᵀ for all s ; Z_parent E_tᵀ ] of consecutive clusters t of a level, into their places."""
     above = np.zeros(len(t), np.int64)
     for kind in links:
         kind.multiply_into(stacks, above, R, t)
         above += kind.heights[t]
+    parent = basis.tree.parent[t]
     if parent[0] >= 0:
-        last = MatrixBatch(stacks.buffer, stacks.offsets + above * stacks.columns, handed, stacks.columns)
+        last = MatrixBatch(stacks.buffer, stacks.offsets + above * stacks.columns, Z.rows[parent], stacks.columns)
         batched.gemm(Z[parent], basis.transfer[t], transb=True, out=last)
-    return stacks
