@@ -1,6 +1,6 @@
 """Covariance matrices of large spatial data as compressed H²-matrices, on the CPU or the GPU."""
 
-from h2gpu import batched, covariance
+from h2gpu import batched, covariance, solvers
 from h2gpu.clustering import BlockTree, ClusterTree
 from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
 from h2gpu.storage import load, read_header, save
@@ -19,4 +19,5 @@ __all__ = [
     "read_header",
     "sampled_error",
     "save",
+    "solvers",
 ]

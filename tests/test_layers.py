@@ -69,6 +69,7 @@ def test_uphill_imports_are_seen_wherever_they_stand():
     assert uphill("h2gpu.covariance.matern", "def f():\n    import h2gpu.clustering.boxes")
     assert uphill("h2gpu.h2matrix.basis", "from h2gpu import batched, storage")
     assert uphill("h2gpu.solvers", "from h2gpu import build")
+    assert uphill("h2gpu.solvers.accuracy", "from h2gpu.storage import load")
     assert not uphill("h2gpu.progress", "from h2gpu.batched.arrays import array_module")
     assert not uphill("h2gpu.storage", "import numpy\nfrom h2gpu import batched\nfrom h2gpu.h2matrix import H2Matrix")
     assert not uphill("h2gpu.apps.h2info", "import h2gpu")

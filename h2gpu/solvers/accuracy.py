@@ -1,0 +1,54 @@
+"""How accurate must the matrix be for a solve?
+
+    ‖E‖₂ ≤ ‖E‖_F ≤ rtol ‖A‖_F ≤ λ_min(A)   keeps A + E positive semidefinite
+
+Without a nugget a smooth covariance has eigenvalues 10⁻¹² times its norm: at rtol 1e-8 its H²-matrix may be indefinite.
+The smallest eigenvalue is that of a sparse inverse factor, 1/λ_max(Wᵀ W), and never below the nugget.
+"""
+
+import logging
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.h2matrix.estimation import squared_norm
+from h2gpu.solvers.lanczos import Lanczos
+
+logger = logging.getLogger("h2gpu")
+
+STEPS = 30  # of Lanczos for λ_max, to a per cent where it stands apart
+LOWEST = 5e-14  # what interpolation and rounding allow in float64
+LOWEST_SINGLE = 5e-6
+
+
+def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0):
+    """The rtol for `covariance_matrix` with which the matrix stays positive definite.
+
+    points, cov     as for `covariance_matrix`
+    preconditioner  `vecchia(points, cov)`: tells the smallest eigenvalue
+    highest         what the results need anyway; never more than that is returned
+
+    The eigenvalue, the norm and the outcome are logged (logger "h2gpu", level info). Where not even the best accuracy
+    of the precision suffices, that is returned and a warning logged: then only a nugget helps.
+    """
+    x, _, cov = embedded_pair(points, None, cov)
+    smallest = max(cov.nugget, smallest_eigenvalue(preconditioner, random_state))
+    host = to_host(x)
+    norm = float(np.sqrt(squared_norm(cov.values, host, host))) + cov.nugget * len(x) ** 0.5
+    rtol, lowest = smallest / norm, LOWEST if x.dtype == np.float64 else LOWEST_SINGLE
+    logger.info("sufficient_rtol: smallest eigenvalue %.3g, Frobenius norm %.3g: rtol %.3g", smallest, norm, rtol)
+    if rtol < lowest:
+        logger.warning("sufficient_rtol: %.3g is beyond %s; the matrix may be indefinite, add a nugget", rtol, x.dtype)
+    return min(highest, max(rtol, lowest))
+
+
+def smallest_eigenvalue(preconditioner, random_state=0):
+    """About λ_min(A) of A⁻¹ ≈ Wᵀ W: 1/λ_max(Wᵀ W), by Lanczos from below λ_max."""
+    xp, n = array_module(preconditioner.W.data), preconditioner.shape[0]
+    start = np.random.default_rng(random_state).standard_normal((n, 1)).astype(preconditioner.dtype)
+    run = Lanczos(lambda x: preconditioner @ x, xp.asarray(start), keep=True)
+    for _ in range(min(STEPS, n)):
+        run.step()
+    theta, _ = run.spectra()
+    return 1 / float(theta.max())

@@ -1,0 +1,111 @@
+"""A sparse factor of an approximate inverse, as a preconditioner.
+
+    A⁻¹ ≈ Wᵀ W,     W lower triangular in an order of the sites,     log det A ≈ −2 Σ log w_ii
+
+With it the well-conditioned B = W A Wᵀ takes the place of A: conjugate gradients need Wᵀ W alone, determinants and
+square roots W, Wᵀ and W⁻¹ as well.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from h2gpu.batched.arrays import array_module
+
+
+@dataclass(frozen=True, eq=False)
+class InverseFactor:
+    """A⁻¹ ≈ Wᵀ W; `P @ x` is Wᵀ W x, in the caller's order of sites.
+
+    order        (n,) the site of every row, on the host
+    W            (n, n) sparse, lower triangular: row i belongs to site order[i], column j to site order[j]
+    regularized  how many rows needed a larger diagonal than the covariance's, because it was singular to rounding
+    """
+
+    order: np.ndarray
+    W: object
+    regularized: int = 0
+
+    __array_ufunc__ = None  # numpy arrays leave x @ P to us
+
+    @property
+    def shape(self):
+        """(n, n)."""
+        return self.W.shape
+
+    @property
+    def dtype(self):
+        """float32 or float64."""
+        return self.W.dtype
+
+    @property
+    def nbytes(self):
+        """Bytes of the sparse factors kept: W, and after first use Wᵀ."""
+        kept = [self.W, *(self.__dict__[name] for name in ("_rows", "_columns") if name in self.__dict__)]
+        return sum(M.data.nbytes + M.indices.nbytes + M.indptr.nbytes for M in kept)
+
+    @cached_property
+    def log_determinant(self):
+        """log det (Wᵀ W)⁻¹ = −2 Σ log w_ii, the approximate log det A."""
+        xp = array_module(self.W.data)
+        return -2 * float(xp.log(self.W.diagonal().astype(np.float64)).sum())
+
+    def __matmul__(self, x):
+        """Wᵀ W x of x (n,) or (n, count)."""
+        return self.whiten_transposed(self.whiten(x))
+
+    matvec = matmat = rmatvec = rmatmat = __matmul__
+
+    def __repr__(self):
+        n = self.shape[0]
+        return f"InverseFactor({n} × {n}, {self.dtype}, {self.W.nnz / max(1, n):.3g} entries a row)"
+
+    def whiten(self, x):
+        """W x of x in the caller's order: uncorrelated, of variance one, for x of covariance (Wᵀ W)⁻¹."""
+        return self._rows @ x
+
+    def whiten_transposed(self, z):
+        """Wᵀ z, in the caller's order."""
+        return self._columns @ z
+
+    def colour(self, z):
+        """W⁻¹ z in the caller's order: of covariance (Wᵀ W)⁻¹ for z uncorrelated and of variance one."""
+        xp = array_module(z)
+        solve = scipy.sparse.linalg.spsolve_triangular if xp is np else _device_solver()
+        x = xp.empty_like(z)
+        x[xp.asarray(self.order)] = solve(self.W, z, lower=True)
+        return x
+
+    @cached_property
+    def _rows(self):
+        """W with its columns in the caller's order."""
+        xp = array_module(self.W.data)
+        sites = xp.asarray(self.order.astype(self.W.indices.dtype))
+        return type(self.W)((self.W.data, sites[self.W.indices], self.W.indptr), shape=self.shape)
+
+    @cached_property
+    def _columns(self):
+        """Wᵀ with its rows in the caller's order."""
+        return self._rows.T.tocsr()
+
+
+def sparse_rows(data, indices, indptr, n):
+    """The n × n matrix in compressed rows on the device of its entries, indices ascending in each row."""
+    xp = array_module(data)
+    if xp is np:
+        W = scipy.sparse.csr_array((data, indices, indptr), shape=(n, n))
+    else:
+        import cupyx.scipy.sparse
+
+        W = cupyx.scipy.sparse.csr_matrix((data, xp.asarray(indices), xp.asarray(indptr)), shape=(n, n))
+    W.sort_indices()
+    return W
+
+
+def _device_solver():
+    from cupyx.scipy.sparse.linalg import spsolve_triangular
+
+    return spsolve_triangular

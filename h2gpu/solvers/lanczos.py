@@ -1,0 +1,82 @@
+"""Lanczos tridiagonalization of a symmetric matrix, one for every start vector, side by side.
+
+    B V_j = V_j T_j + β_j v_{j+1} e_jᵀ,     V_j orthonormal, v_1 = x/‖x‖:     f(B) x ≈ ‖x‖ V_j f(T_j) e_1
+
+One product with a block of vectors a step. Where the basis V is kept, every new vector is made orthogonal to all of it;
+without, orthogonality is lost where eigenvalues have converged, which repeats these and leaves quadrature intact.
+
+Reference: Golub & Meurant (2010), Matrices, moments and quadrature, chapters 4 and 6.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.solvers.operators import LESS_ACCURATE, column_dots
+
+ENDED = 10.0  # ε: a next vector that small against the matrix is rounding, the Krylov space is exhausted
+
+
+class Lanczos:
+    """The tridiagonalizations of B from start vectors X (n, count), a step at a time.
+
+    apply   X ↦ B X
+    basis   list of the vectors V_1, V_2, … (n, count) where they are to be kept, else None
+    """
+
+    def __init__(self, apply, X, keep=False):
+        xp = array_module(X)
+        self.apply = apply
+        self.norms = xp.sqrt(column_dots(X, X))
+        self.basis = [] if keep else None
+        self._next = X / xp.where(self.norms > 0, self.norms, 1)
+        self._previous = self._beta = self._scale = xp.zeros_like(self.norms)
+        self._alphas, self._betas = [], []
+
+    @property
+    def steps(self):
+        """Products so far."""
+        return len(self._alphas)
+
+    def step(self):
+        """One more product; LinAlgError where it is not finite."""
+        V, xp = self._next, array_module(self._next)
+        if self.basis is not None:
+            self.basis.append(V)
+        U = self.apply(V) - self._beta * self._previous
+        alpha = column_dots(U, V)
+        U -= alpha * V
+        for Q in self.basis or ():
+            U -= column_dots(Q, U) * Q
+        beta = xp.sqrt(column_dots(U, U))
+        if not bool(xp.isfinite(beta).all()):
+            raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
+        self._scale = xp.maximum(self._scale, abs(alpha) + beta)
+        ended = beta <= ENDED * xp.finfo(U.dtype).eps * self._scale
+        beta = xp.where(ended, 0, beta)
+        alive = column_dots(V, V) > 0.5
+        self._alphas.append(to_host(xp.where(alive, alpha, 1)))  # any positive number: its vector has no weight
+        self._betas.append(to_host(beta))
+        self._previous, self._beta, self._next = V, beta, xp.where(ended, 0, U / xp.where(ended, 1, beta))
+
+    @property
+    def first(self):
+        """v_1ᵀ B v_1, (count,) on the host."""
+        return self._alphas[0].astype(np.float64)
+
+    def spectra(self):
+        """Eigenvalues of T_j (count, j) and eigenvectors (count, j, j), on the host; LinAlgError unless positive."""
+        alpha, beta = (np.array(c, dtype=np.float64).T for c in (self._alphas, self._betas))
+        T, j = np.zeros((len(alpha), self.steps, self.steps)), np.arange(self.steps)
+        T[:, j, j] = alpha
+        T[:, j[1:], j[:-1]] = beta[:, :-1]
+        theta, S = np.linalg.eigh(T)
+        negative = int((theta[:, 0] <= 0).sum())
+        if negative:
+            met = f"Lanczos met an eigenvalue of {theta.min():.2g} from {negative} of {len(theta)} vectors"
+            raise np.linalg.LinAlgError(f"{met}: {LESS_ACCURATE}")
+        return theta, S
+
+
+def check_steps(before):
+    """The next number of steps after which to look whether it suffices: a third more, at least two."""
+    return max(before + 2, before * 4 // 3)

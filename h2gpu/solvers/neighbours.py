@@ -1,0 +1,74 @@
+"""The nearest sites before each one in an order.
+
+    N(i) = the m of {0, …, i − 1} nearest to x_i
+
+Blocks of the order, each half as long as what precedes it: a KD-tree of all sites up to the block's end gives somewhat
+more neighbours than wanted, those that come later are struck out, and the few sites left with less than m ask again for
+twice as many.
+"""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from h2gpu.batched.threads import thread_count
+
+BLOCK = 1.5  # of positions before the end of a block to those before its beginning
+SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
+
+
+def nearest_earlier(x, places, m):
+    """N(i) for the positions m … n − 1 of points x (n, dim) in order: (n − m, m) positions, nearest first.
+
+    places   x[:places] are different places; a later site repeats one of them, and has its earlier copies first
+    """
+    n = len(x)
+    nearest = np.empty((max(0, n - m), m), np.int64)
+    begin = m
+    while begin < places:
+        end = min(places, max(int(BLOCK * begin), begin + 1))
+        nearest[begin - m : end - m] = _of_block(x, begin, end, m)
+        begin = end
+    if begin < n:
+        nearest[begin - m :] = _of_copies(x, begin, places, m)
+    return nearest
+
+
+def _of_block(x, begin, end, m):
+    """N(i) of positions begin … end − 1."""
+    tree, found = cKDTree(x[:end]), np.empty((end - begin, m), np.int64)
+    wanted, k = np.arange(begin, end), min(end, int(SPARE * m * end / begin) + 2)
+    while len(wanted):
+        candidates = tree.query(x[wanted], k, workers=thread_count())[1].reshape(len(wanted), k)
+        earlier = candidates < wanted[:, None]
+        enough = earlier.sum(axis=1) >= m
+        found[wanted[enough] - begin] = _leading(candidates[enough], earlier[enough], m)
+        wanted, k = wanted[~enough], min(end, 2 * k)
+    return found
+
+
+def _leading(candidates, valid, m):
+    """The first m valid candidates of every row."""
+    return candidates[valid & (np.cumsum(valid, axis=1) <= m)].reshape(-1, m)
+
+
+def _of_copies(x, begin, places, m):
+    """N(i) of positions from begin on, each at one of the first `places` places: earlier copies, then the nearest."""
+    copies = x[begin:]
+    own, around = {}, cKDTree(x[:places]).query(copies, min(m, places), workers=thread_count())[1]
+    around = around.reshape(len(copies), -1)
+    found = np.empty((len(copies), m), np.int64)
+    place = cKDTree(x[:places]).query(x[places:])[1]
+    for i in range(places, len(x)):
+        earlier = own.setdefault(place[i - places], [place[i - places]])
+        if i >= begin:
+            found[i - begin] = _filled(earlier, around[i - begin], i, m)
+        earlier.append(i)
+    return found
+
+
+def _filled(copies, around, i, m):
+    """At most m positions: the copies, the places around, then whatever precedes i."""
+    chosen = list(dict.fromkeys([*copies[:m], *around.tolist()]))[:m]
+    if len(chosen) < m:
+        chosen = list(dict.fromkeys([*chosen, *range(i)]))[:m]
+    return chosen

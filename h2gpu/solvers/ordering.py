@@ -1,0 +1,94 @@
+"""An order of sites from coarse to fine, in which Vecchia's approximation screens best.
+
+    maximin: the next site is the one farthest from all before it,   argmax_i min_{j before} |x_i − x_j|
+
+Exact for up to EXACT sites. More are thinned out first: each level keeps a maximal set of sites at least h apart, h
+√2 times that of the level below, until EXACT are left; the levels follow in reverse. A level costs the neighbours of its
+sites within h, n sites O(n log n): 0.7 s for 90,000. Of sites at one place all but the first come last.
+
+Measured (iterations to 1e-8, 5,715 sites, 30 neighbours, Matérn 1.5 | Matérn 2.3 with nugget): exact 10 | 30, by levels
+from 64 sites on 10 | 29, in random order 13 | 30, in order of one coordinate 20 | 55.
+
+Reference: Guinness (2018), Permutation and grouping methods for sharpening Gaussian process approximations;
+Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–Leibler minimization.
+"""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from h2gpu.batched.threads import thread_count
+
+EXACT = 2048
+GROWTH = 2**0.5  # of the distance from one level to the next
+CLOSEST = 0.05  # share of the sites that a level may remove without looking at how they lie
+
+
+def maximin_order(points, random_state=0):
+    """Order of the (n, dim) points on the host, and how many places there are: order (n,), places.
+
+    order[:places] are the first sites of the different places, coarse to fine; the others follow, as in the input.
+    random_state   seed of the choice among sites of a level
+    """
+    _, first = np.unique(points, axis=0, return_index=True)
+    first.sort()
+    rest = np.setdiff1d(np.arange(len(points)), first, assume_unique=True)
+    rng, x, kept, levels = np.random.default_rng(random_state), points[first], np.arange(len(first)), []
+    h = 0.0
+    while len(kept) > EXACT:
+        h = max(GROWTH * h, _close(x[kept]))
+        chosen = _spread(x[kept], h, rng)
+        levels.append(rng.permutation(kept[~chosen]))
+        kept = kept[chosen]
+    levels.append(kept[farthest_first(x[kept])])
+    return np.concatenate([first[np.concatenate(levels[::-1])], rest]), len(first)
+
+
+def farthest_first(x):
+    """The exact maximin order of (n, dim) points, from the one nearest to their centre; n² distances."""
+    order = np.empty(len(x), np.int64)
+    order[0] = np.argmin(((x - x.mean(axis=0)) ** 2).sum(axis=1))
+    columns = np.ascontiguousarray(x.T)
+    distance = np.full(len(x), np.inf)
+    for i in range(1, len(x)):
+        np.minimum(distance, sum((c - c[order[i - 1]]) ** 2 for c in columns), out=distance)
+        distance[order[i - 1]] = -1
+        order[i] = np.argmax(distance)
+    return order
+
+
+def _close(x):
+    """GROWTH times a distance below which few sites have a neighbour."""
+    nearest = cKDTree(x).query(x, 2, workers=thread_count())[0][:, 1]
+    return GROWTH * float(np.quantile(nearest, CLOSEST))
+
+
+def _spread(x, h, rng):
+    """A maximal set of sites, nearly, that are farther apart than h: mask (n,).
+
+    Random priorities; of sites in one cell of diagonal h/2 only the first can be chosen, so that pairs are few.
+    """
+    priority = rng.permutation(len(x))
+    cells = np.floor((x - x.min(axis=0)) * (2 * np.sqrt(x.shape[1]) / h))
+    order = np.lexsort((priority, *cells.T))
+    new = np.ones(len(x), bool)
+    new[1:] = (cells[order[1:]] != cells[order[:-1]]).any(axis=1)
+    some = order[new]
+    chosen = np.zeros(len(x), bool)
+    chosen[some[_independent(cKDTree(x[some]).query_pairs(h, output_type="ndarray"), priority[some])]] = True
+    return chosen
+
+
+def _independent(pairs, priority):
+    """The set that a greedy choice in order of priority makes, no pair of it joined: mask."""
+    chosen = np.zeros(len(priority), bool)
+    open_ = np.ones(len(priority), bool)
+    first, second = np.where(priority[pairs[:, :1]] < priority[pairs[:, 1:]], pairs, pairs[:, ::-1]).T
+    while open_.any():
+        best = open_.copy()
+        best[second] = False
+        chosen |= best
+        open_ &= ~best
+        open_[second[best[first]]] = False
+        left = open_[first] & open_[second]
+        first, second = first[left], second[left]
+    return chosen

@@ -1,0 +1,74 @@
+"""Vecchia's approximation: a sparse inverse Cholesky factor of a covariance matrix.
+
+    A⁻¹ ≈ Wᵀ W,   row i of W:  L⁻ᵀ e_last,  L Lᵀ = A[s, s],  s = (N(i), i),   N(i) the m nearest of the sites before i
+
+Of all lower triangular W with these entries it minimizes the Kullback–Leibler divergence, and diag(W A Wᵀ) = 1 exactly.
+
+Reference: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.threads import parallel
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.progress import phase
+from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
+from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers.operators import check_nugget
+from h2gpu.solvers.ordering import maximin_order
+from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
+
+
+def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
+    """The sparse inverse Cholesky factor of the covariance matrix at (n, dim) points: an InverseFactor.
+
+    points        NumPy array (work on the CPU) or CuPy array (on the GPU; order and neighbours are found on the host)
+    cov           an `h2gpu.covariance` value, its nugget included
+    neighbours    earlier sites that a row may use; with n − 1 the factor is exact
+    nugget        added to the diagonal in addition
+    random_state  seed of the order
+
+    Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
+    """
+    x, _, cov = embedded_pair(points, None, cov)
+    if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
+        raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
+    nugget = check_nugget(nugget) + cov.nugget
+    n, m, xp = len(x), min(int(neighbours), len(x) - 1), array_module(x)
+    with phase("order"):
+        host = to_host(x)
+        order, places = maximin_order(host, random_state)
+        sites = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, n)[:, None]], axis=1)
+    x64 = x[xp.asarray(order)].astype(np.float64)
+    head, repaired = cholesky(covariances(cov.values, x64[None, :m], nugget))
+    rows, more = _rows(cov.values, x64, nugget, sites)
+    data = xp.concatenate([_triangle(xp.linalg.inv(head[0])) if m else rows[:0, 0], rows.ravel()])
+    indices = np.concatenate([np.tril_indices(m)[1], sites.ravel()]).astype(np.int32)
+    counts = np.concatenate([np.arange(1, m + 1), np.full(n - m, m + 1)])
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32 if len(indices) < 2**31 else np.int64)
+    W = sparse_rows(data.astype(x.dtype, copy=False), indices, indptr, n)
+    return InverseFactor(order, W, int(repaired.sum()) * m + more)
+
+
+def _rows(values, x, nugget, sites):
+    """The rows of W for sites (count, m + 1), each row's own site last, and how many were regularized."""
+    xp = array_module(x)
+    step = together(xp, sites.shape[1])
+    W, starts = xp.empty(sites.shape), range(0, len(sites), step)
+
+    def work(start):
+        own = slice(start, start + step)
+        L, bad = cholesky(covariances(values, x[xp.asarray(sites[own])], nugget))
+        W[own] = last_rows(L)
+        advance(len(L))
+        return int(bad.sum())
+
+    with phase("vecchia", len(sites)) as advance:
+        regularized = parallel(work, starts) if xp is np else [work(start) for start in starts]
+    return W, sum(regularized)
+
+
+def _triangle(M):
+    """The lower triangle of a matrix, row by row."""
+    return M[array_module(M).tril(array_module(M).ones(M.shape, bool))]
