@@ -28,8 +28,10 @@ def shapes_of(n):
 def check(A, xp):
     """Q and R, and R alone, of a batch by the criteria."""
     given = to(A, xp)
-    assert not failures(qr_error, A, *batched.qr(given))
-    assert not failures(triangle_error, A, batched.qr(given, mode="r"))
+    found = failures(qr_error, A, *batched.qr(given))
+    assert not found
+    found = failures(triangle_error, A, batched.qr(given, mode="r"))
+    assert not found, "R alone"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -37,6 +39,14 @@ def check(A, xp):
 def test_every_size_in_one_batch(shape, dtype, xp, rng):
     sizes = range(1, EVERY + 1, 11 if xp is np else 1)
     check(normal([shapes_of(n)[shape] for n in sizes], dtype, rng), xp)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_sizes_many_times_in_any_order(dtype, xp, rng):
+    """Ragged, yet most matrices are alike: they go together, and come back where they were."""
+    runs = np.repeat([(9, 5), (5, 9), (30, 30), (0, 3), (64, 20)], [40, 20, 30, 9, 25], axis=0)
+    for shapes in (runs, rng.permutation(runs)):
+        check(normal(shapes, dtype, rng), xp)
 
 
 @pytest.mark.gpu

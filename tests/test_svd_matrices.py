@@ -49,6 +49,14 @@ def test_every_size_in_one_batch(shape, dtype, back_end, rng):
     check(normal([shapes_of(n)[shape] for n in sizes], dtype, rng), back_end)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_sizes_many_times_in_any_order(dtype, back_end, rng):
+    """Ragged, yet most matrices are alike: they go together, and come back where they were."""
+    runs = np.repeat([(9, 5), (5, 9), (30, 30), (0, 3), (64, 40)], [40, 20, 30, 9, 25], axis=0)
+    for shapes in (runs, rng.permutation(runs)):
+        check(normal(shapes, dtype, rng), back_end)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("first", range(1, EVERY + 1, 26))
