@@ -1,11 +1,12 @@
-# make demo   set up, compress a real covariance, print the report and the picture's path
-# make test   set up, lint, run every test that needs no GPU
+# make demo      set up, compress a real covariance, print the report and the picture's path
+# make test      set up, lint, run every test that needs no GPU and takes seconds
+# make kernels   set up, compile every instance of the kernels for every architecture: some minutes, no GPU needed
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test kernels lint bench clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -14,7 +15,10 @@ demo: $(STAMP)
 	$(BIN)/h2info demo/jacksboro-h2.h5 --check
 
 test: lint
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu and not slow"
+
+kernels: $(STAMP)
+	$(BIN)/python -m pytest -m "slow and not gpu" tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -15,11 +15,15 @@ from h2gpu.batched import tuning
 
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
-    "qr_tall": ("register_rows", "register_columns", "lanes", "warps", "resident"),
+    "qr_blocked": ("warps", "tiles", "resident", "split"),
+    "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
     "gemm": ("vendor",),
 }
 ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
+TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
+BLOCKS = (1, 2, 4, 8, 12, 16)  # of a multiprocessor
+WAYS, STRIPS, CHAIN_WARPS = (2, 4), (1, 2), (1, 2, 4)  # of the blocked chain
 RESIDENT = (4, 8, 10, 12, 16, 20, 24, 32)  # warps of a multiprocessor
 WARPS = (1, 2, 4, 8)
 TRIED_RESIDENT = 3  # the largest that registers admit
@@ -27,8 +31,15 @@ OTHER_WORDS = 48  # registers of a lane beside those that hold parts of matrices
 SLACK = 1.1  # the estimate of registers may be so much too large
 WARP = 32
 UNLIMITED = 10**9
-LARGEST = {"qr": 1024, "qr_tall": 128, "svd": 512, "gemm": 256}  # sizes that stand for unlimited ones
+LARGEST = {
+    "qr": 1024,
+    "qr_blocked": 1024,
+    "qr_tall": 128,
+    "svd": 512,
+    "gemm": 256,
+}  # sizes that stand for unlimited ones
 METHODS = {"register": 32, "shared": 192, "block-gram": 512, "block-direct": 512}  # sizes up to which they are tried
+LEAST_BLOCKED_CHAIN = 32  # columns from which the blocked chain is tried
 LEAST_BLOCKED = 48  # size from which block methods are tried
 MOST_ENTRIES = 1 << 29  # of a batch
 MATRICES = ((64, 20000), (128, 1000), (UNLIMITED, 200))  # of a batch without limit, by columns
@@ -110,14 +121,28 @@ def _qr_space(row, hardware):
                 yield dict(zip(KNOBS["qr"], values))
 
 
+def _qr_blocked_space(row, hardware):
+    rows, item = limits(row)["rows"], _itemsize(row)
+    for tiles, split in product(TILES, (0, 1)):
+        warps, words = rows // (tiles * TILE_ROWS), 2 * tiles * TILE_SHARE * item // 4 + OTHER_WORDS
+        need = warps * WARP * min(hardware.lane_registers, words)
+        if 1 <= warps * WARP <= hardware.threads and int(row["warps"]):
+            admitted = [blocks for blocks in BLOCKS if blocks * need <= SLACK * hardware.registers]
+            for blocks in admitted[-TRIED_RESIDENT:]:
+                yield dict(zip(KNOBS["qr_blocked"], (warps, tiles, blocks, split)))
+
+
 def _qr_tall_space(row, hardware):
+    if row["dtype"] == "float64" and limits(row)["columns"] >= LEAST_BLOCKED_CHAIN:
+        for ways, strips, warps in product(WAYS, STRIPS, CHAIN_WARPS):
+            yield dict(zip(KNOBS["qr_tall"], (ways, strips, 0, 0, 0, warps, 8)))
     item, n = _itemsize(row), _largest("qr_tall", limits(row)["columns"])
     for rows, columns, warps in product(ROWS, COLUMNS, WARPS):
         lanes = 1 << (-(-n // columns) - 1).bit_length()
         words = (rows * columns + 2 * rows) * item // 4
         if lanes <= WARP:
             for resident in _resident(words, warps, hardware):
-                yield dict(zip(KNOBS["qr_tall"], (rows, columns, lanes, warps, resident)))
+                yield dict(zip(KNOBS["qr_tall"], (0, 0, rows, columns, lanes, warps, resident)))
 
 
 def _svd_space(row, hardware):
@@ -157,6 +182,13 @@ def _qr_problems(dtype, size, free):
                 yield Case("qr_r", dtype, batch, (rows, n))
 
 
+def _qr_blocked_problems(dtype, size, free):
+    m = _largest("qr_blocked", size["rows"])
+    for n in dict.fromkeys((min(m, size["columns"]), min(m, size["columns"], WARP))):
+        if free(rows=m, columns=n, matrices=_matrices(m)):
+            yield Case("qr", dtype, _matrices(m), (m, n))
+
+
 def _qr_tall_problems(dtype, size, free):
     n = _largest("qr_tall", size["columns"])
     batch = min(int(0.7 * size["matrices"]), 5000)
@@ -193,5 +225,17 @@ def _itemsize(row):
     return {"float64": 8, "float32": 4}[row["dtype"]]
 
 
-_SPACES = {"qr": _qr_space, "qr_tall": _qr_tall_space, "svd": _svd_space, "gemm": _gemm_space}
-_PROBLEMS = {"qr": _qr_problems, "qr_tall": _qr_tall_problems, "svd": _svd_problems, "gemm": _gemm_problems}
+_SPACES = {
+    "qr": _qr_space,
+    "qr_blocked": _qr_blocked_space,
+    "qr_tall": _qr_tall_space,
+    "svd": _svd_space,
+    "gemm": _gemm_space,
+}
+_PROBLEMS = {
+    "qr": _qr_problems,
+    "qr_blocked": _qr_blocked_problems,
+    "qr_tall": _qr_tall_problems,
+    "svd": _svd_problems,
+    "gemm": _gemm_problems,
+}

@@ -17,6 +17,7 @@ from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
 TUNED = "sm_90"
+EVERY = 8
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 
@@ -118,6 +119,12 @@ def qr_instances(row):
         knobs = int(row["register_rows"]), columns, threads, int(row["resident"]), shared == "1", want_q
         name = modules.expression("householder_qr", row["dtype"], *knobs)
         yield "batched/householder_qr.cuh", name, int(row["spill_bytes"])
+
+
+def test_a_sample_of_the_instances_compiles(request):
+    """The quick part of the next test: one instance in EVERY."""
+    cases = sorted(set(instances()))[::EVERY]
+    nvrtc.all_spilled(nvrtc.unoptimized(TUNED, [case[:2] for case in cases]), request.config)
 
 
 @pytest.mark.slow

@@ -97,8 +97,16 @@ def test_threads_prune():
 def test_lanes_hold_all_columns():
     for row in tuning.rows("qr_tall"):
         for knobs in tune_space.candidates("qr_tall", row, Hardware()):
-            assert int(knobs["lanes"]) * int(knobs["register_columns"]) >= int(row["max_columns"])
+            blocked, held = int(knobs["ways"]) > 0, int(knobs["lanes"]) * int(knobs["register_columns"])
+            assert blocked != (held >= int(row["max_columns"]))
             assert int(knobs["warps"]) <= int(knobs["resident"])
+
+
+def test_thread_blocks_hold_all_rows_of_a_strip():
+    for row in tuning.rows("qr_blocked"):
+        for knobs in tune_space.candidates("qr_blocked", row, Hardware()):
+            held = 8 * int(knobs["warps"]) * int(knobs["tiles"])
+            assert not int(row["warps"]) or held == int(row["max_rows"])
 
 
 def test_a_table_without_the_columns_is_refused():
