@@ -97,12 +97,12 @@ def conjugate_gradients(A, b, preconditioner=None, *, nugget=0.0, rtol=1e-8, max
     apply, B, xp = shifted(A, nugget), b.reshape(n, -1), array_module(b)
     X = xp.zeros_like(B) if start is None else check_vectors(start, n, "start").astype(B.dtype).reshape(B.shape).copy()
     norms = to_host(xp.sqrt(column_dots(B, B)))
-    X[:, xp.asarray(norms == 0)] = 0
+    X[:, xp.asarray(np.flatnonzero(norms == 0))] = 0
     count = B.shape[1]
     run = _Run(apply, preconditioner, X, rtol * norms, np.zeros(count, int), np.zeros(count, bool))
     R = B.copy() if start is None else B - apply(X)
     best = to_host(xp.sqrt(column_dots(R, R)))
-    left = np.flatnonzero(best > run.tolerances)
+    left = np.flatnonzero((best > run.tolerances) & (maximum > 0))
     with phase("solve", maximum) as advance:
         for _ in range(RESTARTS):
             if not len(left):
@@ -140,7 +140,7 @@ class _Run:
             curvature = column_dots(P, Q)
             if not bool(xp.isfinite(curvature).all()):
                 raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
-            positive = curvature > 0
+            positive = (curvature > 0) & (rho > 0)
             alpha = xp.where(positive, rho / xp.where(positive, curvature, 1), 0)
             self.X[:, xp.asarray(columns)] += alpha * P
             R = R - alpha * Q

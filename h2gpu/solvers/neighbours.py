@@ -23,7 +23,7 @@ def nearest_earlier(x, places, m):
     """
     n = len(x)
     nearest = np.empty((max(0, n - m), m), np.int64)
-    begin = m
+    begin = m or n
     while begin < places:
         end = min(places, max(int(BLOCK * begin), begin + 1))
         nearest[begin - m : end - m] = _of_block(x, begin, end, m)

@@ -6,8 +6,8 @@ from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.checks import checked
 
 LESS_ACCURATE = (
-    "the matrix is not positive definite to the accuracy it is kept in; build it with a smaller rtol "
-    "(h2gpu.solvers.sufficient_rtol tells which), or add a nugget"
+    "the matrix (or its preconditioner) is not positive definite to the accuracy it is kept in; build it with a "
+    "smaller rtol (h2gpu.solvers.sufficient_rtol tells which), or add a nugget"
 )
 
 

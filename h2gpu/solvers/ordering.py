@@ -3,8 +3,8 @@
     maximin: the next site is the one farthest from all before it,   argmax_i min_{j before} |x_i − x_j|
 
 Exact for up to EXACT sites. More are thinned out first: each level keeps a maximal set of sites at least h apart, h
-√2 times that of the level below, until EXACT are left; the levels follow in reverse. A level costs the neighbours of its
-sites within h, n sites O(n log n): 0.7 s for 90,000. Of sites at one place all but the first come last.
+√2 times that of the level below, until EXACT are left; the levels follow in reverse. A level costs its neighbours
+within h, n sites O(n log n): 0.7 s for 90,000. Of sites at one place all but the first come last.
 
 Measured (iterations to 1e-8, 5,715 sites, 30 neighbours, Matérn 1.5 | Matérn 2.3 with nugget): exact 10 | 30, by levels
 from 64 sites on 10 | 29, in random order 13 | 30, in order of one coordinate 20 | 55.

@@ -8,7 +8,7 @@ diagonal, of 10⁻¹², 10⁻¹¹, …, with which it can be factorized: a row o
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 
 SINGULAR = 1e-13  # of the variance: what a Cholesky factorization in float64 cannot tell from zero
 LEAST, GROWTH, MOST = 1e-12, 10.0, 1.0  # multiples of the diagonal that are added where needed
@@ -22,15 +22,18 @@ def together(xp, m):
 
 
 def cholesky(K):
-    """L of every matrix of (batch, m, m), whose lower triangles are read, and which were regularized: L, mask."""
+    """L of every matrix of (batch, m, m), whose lower triangles are read, and which were regularized: L, mask.
+
+    Raises LinAlgError for a matrix that is far from positive definite.
+    """
     L = _attempt(K)
-    bad = _singular(K, L)
-    if array_module(K) is np and bad.any() and len(K) > 1:  # NumPy gives up the whole stack for one matrix
-        half = len(K) // 2
-        (L1, bad1), (L2, bad2) = cholesky(K[:half]), cholesky(K[half:])
-        return np.concatenate([L1, L2]), np.concatenate([bad1, bad2])
-    if bad.any():
-        L[bad] = _regularized(K[bad])
+    if L is None and len(K) > 1:  # libraries give up the whole stack for one matrix
+        xp, half = array_module(K), len(K) // 2
+        return tuple(xp.concatenate(parts) for parts in zip(cholesky(K[:half]), cholesky(K[half:])))
+    bad = _singular(K, L, SINGULAR)
+    for i in np.flatnonzero(to_host(bad)):
+        L = K.copy() if L is None else L
+        L[i] = _regularized(K[i : i + 1])[0]
     return L, bad
 
 
@@ -61,35 +64,37 @@ def last_rows(L):
 
 
 def _attempt(K):
-    """Cholesky factors; those of matrices that are not positive definite hold NaN, on the CPU all of their stack."""
-    xp = array_module(K)
+    """Cholesky factors, or None where one of the matrices is not positive definite."""
     try:
-        return xp.linalg.cholesky(K)
+        if array_module(K) is np:
+            return np.linalg.cholesky(K)
+        import cupyx
+
+        with cupyx.errstate(linalg="raise"):
+            return array_module(K).linalg.cholesky(K)
     except np.linalg.LinAlgError:
-        return xp.full_like(K, np.nan)
+        return None
 
 
-def _singular(K, L):
-    """Which factors have a pivot that is lost in rounding: mask (batch,)."""
+def _singular(K, L, least):
+    """Which matrices have no factor, or a pivot below `least` of their diagonal: mask (batch,)."""
     xp = array_module(K)
-    pivots = xp.einsum("bii->bi", L) ** 2
-    return ~(pivots > SINGULAR * xp.einsum("bii->bi", K)).all(axis=1)
+    if L is None:
+        return xp.ones(len(K), bool)
+    return ~(xp.einsum("bii->bi", L) ** 2 > least * xp.einsum("bii->bi", K)).all(axis=1)
 
 
 def _regularized(K):
-    """Factors of K + τ diag K for the least τ that makes each matrix positive definite."""
-    xp = array_module(K)
-    L, left, tau = xp.full_like(K, np.nan), np.arange(len(K)), LEAST
-    while len(left) and tau <= MOST:
-        shifted = K[left]
-        shifted.reshape(len(left), -1)[:, :: K.shape[-1] + 1] *= 1 + tau
-        L[left] = _attempt(shifted)
-        good = xp.einsum("bii->bi", L[left]) ** 2 > tau / 2 * xp.einsum("bii->bi", shifted)
-        bad = ~good.all(axis=1)
-        left, tau = left[bad if xp is np else bad.get()], GROWTH * tau
-    if len(left):
-        raise np.linalg.LinAlgError(
-            "a covariance matrix of neighbouring sites is not positive definite; check that the covariance "
-            "function is valid in this number of dimensions and on this surface"
-        )
-    return L
+    """The factor of K + τ diag K for the least τ that makes the one matrix of the stack positive definite."""
+    tau = LEAST
+    while tau <= MOST:
+        shifted = K.copy()
+        shifted.reshape(1, -1)[:, :: K.shape[-1] + 1] *= 1 + tau
+        L = _attempt(shifted)
+        if not bool(_singular(shifted, L, tau / 2).any()):
+            return L
+        tau *= GROWTH
+    raise np.linalg.LinAlgError(
+        "the covariance matrix of some neighbouring sites is not positive definite; check that the covariance function "
+        "is valid in this number of dimensions and on this surface"
+    )

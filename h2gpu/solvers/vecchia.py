@@ -19,6 +19,8 @@ from h2gpu.solvers.operators import check_nugget
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
 
+REPORTED = 64  # chunks between two reports of progress
+
 
 def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
     """The sparse inverse Cholesky factor of the covariance matrix at (n, dim) points: an InverseFactor.
@@ -41,34 +43,41 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
         order, places = maximin_order(host, random_state)
         sites = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, n)[:, None]], axis=1)
     x64 = x[xp.asarray(order)].astype(np.float64)
-    head, repaired = cholesky(covariances(cov.values, x64[None, :m], nugget))
+    head, repaired = _head(cov.values, x64[:m], nugget)
     rows, more = _rows(cov.values, x64, nugget, sites)
-    data = xp.concatenate([_triangle(xp.linalg.inv(head[0])) if m else rows[:0, 0], rows.ravel()])
+    data = xp.concatenate([head, rows.ravel()])
     indices = np.concatenate([np.tril_indices(m)[1], sites.ravel()]).astype(np.int32)
     counts = np.concatenate([np.arange(1, m + 1), np.full(n - m, m + 1)])
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32 if len(indices) < 2**31 else np.int64)
     W = sparse_rows(data.astype(x.dtype, copy=False), indices, indptr, n)
-    return InverseFactor(order, W, int(repaired.sum()) * m + more)
+    return InverseFactor(order, W, repaired + more)
+
+
+def _head(values, x, nugget):
+    """The first rows of W, as many as points x, by one dense factorization: their lower triangle row by row, and how
+    many of them were regularized."""
+    xp, m = array_module(x), len(x)
+    if not m:
+        return xp.empty(0), 0
+    L, bad = cholesky(covariances(values, x[None], nugget))
+    return xp.linalg.inv(L[0])[xp.asarray(np.tri(m, dtype=bool))], m * int(bad[0])
 
 
 def _rows(values, x, nugget, sites):
     """The rows of W for sites (count, m + 1), each row's own site last, and how many were regularized."""
     xp = array_module(x)
     step = together(xp, sites.shape[1])
-    W, starts = xp.empty(sites.shape), range(0, len(sites), step)
+    W, starts, regularized = xp.empty(sites.shape), range(0, len(sites), step), 0
 
     def work(start):
         own = slice(start, start + step)
         L, bad = cholesky(covariances(values, x[xp.asarray(sites[own])], nugget))
         W[own] = last_rows(L)
-        advance(len(L))
         return int(bad.sum())
 
     with phase("vecchia", len(sites)) as advance:
-        regularized = parallel(work, starts) if xp is np else [work(start) for start in starts]
-    return W, sum(regularized)
-
-
-def _triangle(M):
-    """The lower triangle of a matrix, row by row."""
-    return M[array_module(M).tril(array_module(M).ones(M.shape, bool))]
+        for first in range(0, len(starts), REPORTED):
+            some = starts[first : first + REPORTED]
+            regularized += sum(parallel(work, some) if xp is np else map(work, some))
+            advance(min(len(some) * step, len(sites) - some[0]))
+    return W, regularized
