@@ -124,7 +124,7 @@ def _qr_space(row, hardware):
 def _qr_blocked_space(row, hardware):
     rows, item = limits(row)["rows"], _itemsize(row)
     for tiles, split in product(TILES, (0, 1)):
-        warps, words = rows // (tiles * TILE_ROWS), 2 * tiles * TILE_SHARE * item // 4 + OTHER_WORDS
+        warps, words = rows // (tiles * TILE_ROWS), tiles * TILE_SHARE * item // 4 + OTHER_WORDS
         need = warps * WARP * min(hardware.lane_registers, words)
         if 1 <= warps * WARP <= hardware.threads and int(row["warps"]):
             admitted = [blocks for blocks in BLOCKS if blocks * need <= SLACK * hardware.registers]

@@ -46,7 +46,8 @@ def test_every_row_has_problems_that_it_decides_and_candidates(routine):
     for i, row in enumerate(rows):
         cases = tune_space.problems(routine, row, rows[:i])
         found = tune_space.candidates(routine, row, Hardware())
-        assert cases and len(found) > 1
+        elsewhere = row.get("warps") == "0"  # a row that sends its matrices to another kernel
+        assert cases and elsewhere != (len(found) > 1)
         assert found[0] == {knob: row[knob] for knob in tune_space.KNOBS[routine]}
         assert len({tuple(knobs.values()) for knobs in found}) == len(found)
         for case in cases:
