@@ -7,6 +7,18 @@
     rtol of A for all that  sufficient_rtol
 
 The array decides where to compute. Everything is deterministic under `random_state`.
+
+>>> import numpy as np
+>>> from h2gpu.covariance import Exponential
+>>> sites, cov = np.random.default_rng(0).random((500, 2)), Exponential(length_scale=0.3)
+>>> W = vecchia(sites, cov, neighbours=20)
+>>> solution = conjugate_gradients(cov(sites), np.ones((500, 1)), W)
+>>> int(solution.iterations[0]) < 10, solution.message
+(True, '')
+>>> exact = np.linalg.slogdet(cov(sites))[1]
+>>> estimate = log_determinant(cov(sites), W, trace=500)
+>>> abs(estimate.value - exact) < 4 * estimate.standard_error < 0.1
+True
 """
 
 from h2gpu.solvers.accuracy import smallest_eigenvalue, sufficient_rtol

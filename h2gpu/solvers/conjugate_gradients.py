@@ -21,6 +21,7 @@ from h2gpu.solvers.operators import (
     check_square,
     check_vectors,
     column_dots,
+    column_norms,
     shifted,
 )
 
@@ -96,25 +97,12 @@ def conjugate_gradients(A, b, preconditioner=None, *, nugget=0.0, rtol=1e-8, max
         raise ValueError(f"maximum: expected a number of iterations ≥ 0, got {maximum!r}")
     apply, B, xp = shifted(A, nugget), b.reshape(n, -1), array_module(b)
     X = xp.zeros_like(B) if start is None else check_vectors(start, n, "start").astype(B.dtype).reshape(B.shape).copy()
-    norms = to_host(xp.sqrt(column_dots(B, B)))
+    norms, count = column_norms(B), B.shape[1]
     X[:, xp.asarray(np.flatnonzero(norms == 0))] = 0
-    count = B.shape[1]
     run = _Run(apply, preconditioner, X, rtol * norms, np.zeros(count, int), np.zeros(count, bool))
-    R = B.copy() if start is None else B - apply(X)
-    best = to_host(xp.sqrt(column_dots(R, R)))
-    left = np.flatnonzero((best > run.tolerances) & (maximum > 0))
-    with phase("solve", maximum) as advance:
-        for _ in range(RESTARTS):
-            if not len(left):
-                break
-            run.recur(R[:, xp.asarray(left)], left, maximum, advance)
-            R = B - apply(X)
-            residuals = to_host(xp.sqrt(column_dots(R, R)))
-            left = left[(residuals[left] > ROUNDING * run.tolerances[left]) & (residuals[left] < HELPED * best[left])]
-            left = left[~run.indefinite[left] & (run.iterations[left] < maximum)]
-            best = residuals
-    converged = best <= ROUNDING * run.tolerances
-    relative = np.divide(best, norms, out=np.zeros(count), where=norms > 0)
+    residuals = run.solve(B, B.copy() if start is None else B - apply(X), maximum)
+    converged = residuals <= ROUNDING * run.tolerances
+    relative = np.divide(residuals, norms, out=np.zeros(count), where=norms > 0)
     return Solution(X.reshape(b.shape), run.iterations, relative, converged, run.indefinite & ~converged, float(rtol))
 
 
@@ -129,6 +117,22 @@ class _Run:
     iterations: np.ndarray
     indefinite: np.ndarray
 
+    def solve(self, B, R, maximum):
+        """Improve X, of residuals R, until its true residuals are small or cannot be made so: their norms, (count,)."""
+        xp, before = array_module(B), column_norms(R)
+        left = np.flatnonzero((before > self.tolerances) & (maximum > 0))
+        with phase("solve", maximum) as advance:
+            for _ in range(RESTARTS):
+                if not len(left):
+                    break
+                self.recur(R[:, xp.asarray(left)], left, maximum, advance)
+                R = B - self.apply(self.X)
+                now = column_norms(R)
+                left = left[(now[left] > ROUNDING * self.tolerances[left]) & (now[left] < HELPED * before[left])]
+                left = left[~self.indefinite[left] & (self.iterations[left] < maximum)]
+                before = now
+        return before
+
     def recur(self, R, columns, maximum, advance):
         """Conjugate gradients from residuals R (n, active) of the given columns until each one stops."""
         xp, P, rho = array_module(R), None, None
@@ -138,15 +142,16 @@ class _Run:
             P = Z.copy() if P is None else Z + P * (rho / previous)
             Q = self.apply(P)
             curvature = column_dots(P, Q)
-            if not bool(xp.isfinite(curvature).all()):
-                raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
             positive = (curvature > 0) & (rho > 0)
             alpha = xp.where(positive, rho / xp.where(positive, curvature, 1), 0)
             self.X[:, xp.asarray(columns)] += alpha * P
             R = R - alpha * Q
             self.iterations[columns] += 1
             advance(1)
-            positive, norms = to_host(positive), to_host(xp.sqrt(column_dots(R, R)))
+            curvature, positive, norms = to_host(xp.stack([curvature, positive, xp.sqrt(column_dots(R, R))]))
+            if not np.isfinite(curvature).all():
+                raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
+            positive = positive > 0
             self.indefinite[columns[~positive]] = True
             going = positive & (norms > self.tolerances[columns]) & (self.iterations[columns] < maximum)
             if not going.all():

@@ -76,17 +76,15 @@ def log_determinant(
     xp, dtype = module_of(A, getattr(preconditioner, "W", None)), getattr(A, "dtype", np.float64)
     rng, limit = np.random.default_rng(random_state), most if atol else probes
     logs, linear, change, steps = np.empty(0), np.empty(0), 0.0, 0
+    error = np.inf
     with phase("log-determinant", limit) as advance:
-        while True:
-            count = min(TOGETHER, limit - len(logs))
-            Z = _signs(rng, n, count, xp, dtype)
+        while len(logs) < min(probes, limit) or (len(logs) < limit and hypot(error, change) > atol):
+            Z = _signs(rng, n, min(TOGETHER, limit - len(logs)), xp, dtype)
             new, first, last_change, taken = _quadrature(apply, Z, atol, maximum)
             logs, linear = np.append(logs, new), np.append(linear, first)
             change, steps = max(change, last_change), max(steps, taken)
             value, error = _mean(logs, linear, trace)
-            advance(count)
-            if len(logs) >= limit or (len(logs) >= probes and atol and hypot(error, change) <= atol):
-                break
+            advance(len(new))
     known = 0.0 if preconditioner is None else preconditioner.log_determinant
     return LogDeterminant(value + known, error, change, len(logs), steps)
 

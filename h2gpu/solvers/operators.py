@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 
 LESS_ACCURATE = (
@@ -71,3 +71,8 @@ def module_of(*operators):
 def column_dots(X, Y):
     """x_jᵀ y_j of the columns, (count,)."""
     return array_module(X).einsum("ij,ij->j", X, Y)
+
+
+def column_norms(X):
+    """‖x_j‖₂ of the columns, (count,) on the host."""
+    return to_host(array_module(X).sqrt(column_dots(X, X)))
