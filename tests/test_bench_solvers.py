@@ -1,10 +1,14 @@
 """The benchmark of the solvers runs on the data in the repository, and on files of others where they are."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
 
 from h2gpu.apps import bench_solvers, tables
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def test_the_table_holds_iterations_and_seconds(tmp_path, capsys):
@@ -36,3 +40,13 @@ def test_files_of_others_are_read_as_described(tmp_path):
     options.fields = "nothing"
     with pytest.raises(SystemExit, match="expected some of jacksboro"):
         bench_solvers.fields(options)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared/data, the published benchmark fields, is absent")
+def test_published_fields_take_at_most_fifty_iterations(tmp_path):
+    path = tmp_path / "solvers.csv"
+    files = ["--heaton", str(SHARED / "heaton2019.h5"), "--kaust", str(SHARED / "kaust2021.h5")]
+    bench_solvers.main([*files, "--sites", "2500", "--unpreconditioned", "0", "--output", str(path)])
+    _, rows = tables.read(path)
+    assert len(rows) == 9 and all(int(row["iterations"]) <= 50 and float(row["residual"]) <= 1.05e-8 for row in rows)
