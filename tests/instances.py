@@ -119,13 +119,13 @@ def call_svd():
 
 
 def call_widest_svd():
-    """The largest rank of every row of the table."""
+    """The largest rank of every row of the table, left vectors as in the measurements of its rate."""
     from h2gpu import batched
     from h2gpu.batched import tuning
 
-    for row, vectors in product(tuning.rows("svd"), ("left", "both")):
+    for row in tuning.rows("svd"):
         k = min(int(row["max_rank"]), SIZES[-1])
-        batched.svd(batch(1, k, k, row["dtype"]), vectors)
+        batched.svd(batch(1, k, k, row["dtype"]), "left")
 
 
 def main():
