@@ -40,3 +40,12 @@ def test_an_index_on_the_device_chooses_the_same(xp):
     where = xp.asarray(index)
     batched.triple_product(A[where], B[where], C[where], out)
     np.testing.assert_array_equal(to_host(out.entries), to_host(expected.entries))
+
+
+def test_sizes_that_do_not_match_are_refused(xp):
+    rng = np.random.default_rng(0)
+    A, B, C = (ragged(rng, *shape, np.float64).to(xp) for shape in (([5, 9], 12), ([12, 11], 7), ([3, 8], 7)))
+    with pytest.raises(ValueError, match="triple_product: matrices 1 do not match: inner dimensions 12 and 11"):
+        batched.triple_product(A, B, C)
+    with pytest.raises(ValueError, match="expected C a MatrixBatch of 2 matrices"):
+        batched.triple_product(A, B, C[:1])

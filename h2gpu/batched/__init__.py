@@ -8,6 +8,7 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
+from h2gpu.batched.checks import check_products, checked, stack, tolerances
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
@@ -42,10 +43,9 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
     if isinstance(A, MatrixBatch):
-        if all(isinstance(M.rows, np.ndarray) for M in (A, B, C, out) if isinstance(M, MatrixBatch)):
-            _check_product(A, B, C, transa, transb, out)
+        check_products("gemm", [(A, transa), (B, transb)], C, out)
         return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
-    A, B = _checked(A, "A"), _checked(B, "B")
+    A, B = checked(A, "A"), checked(B, "B")
     xp = array_module(A, B)
     lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
@@ -55,13 +55,17 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
             " with the transposes asked for; check transa and transb"
         )
     shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
-    C = None if C is None else _stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
-    A, B = (_stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
+    C = None if C is None else stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
+    A, B = (stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
     return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, None).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):
-    """A_b B_b C_bᵀ for every matrix of three MatrixBatch; out: optional MatrixBatch that receives the results."""
+    """A_b B_b C_bᵀ for every matrix of three MatrixBatch; out: optional MatrixBatch that receives the results.
+
+    Raises ValueError where sizes, batch lengths or precisions do not match.
+    """
+    check_products("triple_product", [(A, False), (B, False), (C, True)], None, out)
     return _twin(A).triple_product(A, B, C, out)
 
 
@@ -89,10 +93,10 @@ def pivoted_qr(A, atol=0.0):
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
     """
     if isinstance(A, MatrixBatch):
-        return _twin(A).pivoted_qr(A, _tolerances(atol, (len(A),)))
-    A = _checked(A, "A")
+        return _twin(A).pivoted_qr(A, tolerances(atol, (len(A),)))
+    A = checked(A, "A")
     (*lead, m, n), k = A.shape, min(A.shape[-2:])
-    Q, R, pivots, ranks = _twin(A).pivoted_qr(MatrixBatch.from_stack(_stack(A)), _tolerances(atol, lead), padded=True)
+    Q, R, pivots, ranks = _twin(A).pivoted_qr(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
     shapes = (m, k), (k, n), (n,)
     return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
 
@@ -108,10 +112,10 @@ def truncated_svd(A, atol):
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
     """
     if isinstance(A, MatrixBatch):
-        return _twin(A).truncated_svd(A, _tolerances(atol, (len(A),)))
-    A = _checked(A, "A")
+        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)))
+    A = checked(A, "A")
     (*lead, m, _), k = A.shape, min(A.shape[-2:])
-    U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(_stack(A)), _tolerances(atol, lead), padded=True)
+    U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
     return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), missed.reshape(lead)
 
 
@@ -243,60 +247,12 @@ def _twin(A):
     return cuda
 
 
-def _checked(A, name):
-    """A as an array of at least two dimensions in float32 or float64; integers become float64."""
-    A = A if array_module(A) is not np else np.asarray(A)
-    if A.dtype.kind in "iub":
-        A = A.astype(np.float64)
-    if A.ndim < 2 or A.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            f"{name}: expected float32 or float64 matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}"
-        )
-    return A
-
-
-def _stack(A):
-    """All leading dimensions as one, C-contiguous."""
-    xp = array_module(A)
-    count = int(np.prod(A.shape[:-2], dtype=np.int64))
-    return xp.ascontiguousarray(A).reshape(count, *A.shape[-2:])
-
-
-def _tolerances(atol, shape):
-    """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix."""
-    values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
-    if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
-        raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")
-    return np.broadcast_to(values.astype(np.float64), shape).ravel()
-
-
 def _over_leading(work, A):
     """work on the (batch, m, n) form of A, results given A's leading dimensions again."""
     if isinstance(A, MatrixBatch):
         return work(A)
-    A = _checked(A, "A")
-    results = work(_stack(A))
+    A = checked(A, "A")
+    results = work(stack(A))
     if isinstance(results, tuple):
         return tuple(M.reshape(*A.shape[:-2], *M.shape[1:]) for M in results)
     return results.reshape(*A.shape[:-2], *results.shape[1:])
-
-
-def _check_product(A, B, C, transa, transb, out):
-    """ValueError unless the ragged products are defined."""
-    for name, M in (("B", B), ("C", C), ("out", out)):
-        if M is not None and (not isinstance(M, MatrixBatch) or len(M) != len(A) or M.dtype != A.dtype):
-            raise ValueError(f"gemm: expected {name} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
-    rows, inner_A = (A.columns, A.rows) if transa else (A.rows, A.columns)
-    inner_B, columns = (B.columns, B.rows) if transb else (B.rows, B.columns)
-    _check_equal("inner dimensions", inner_A, inner_B)
-    for name, M in (("C", C), ("out", out)):
-        if M is not None:
-            _check_equal(f"rows of {name}", M.rows, rows)
-            _check_equal(f"columns of {name}", M.columns, columns)
-
-
-def _check_equal(what, found, expected):
-    """ValueError naming the first matrix whose size is not as expected."""
-    if (found != expected).any():
-        b = int(np.argmax(found != expected))
-        raise ValueError(f"gemm: matrices {b} do not match: {what} {found[b]} and {expected[b]}")

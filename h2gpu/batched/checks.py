@@ -1,0 +1,66 @@
+"""What the doors of h2gpu.batched check and bring into form."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.ragged import MatrixBatch
+
+
+def checked(A, name):
+    """A as an array of at least two dimensions in float32 or float64; integers become float64."""
+    A = A if array_module(A) is not np else np.asarray(A)
+    if A.dtype.kind in "iub":
+        A = A.astype(np.float64)
+    if A.ndim < 2 or A.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            f"{name}: expected float32 or float64 matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}"
+        )
+    return A
+
+
+def stack(A):
+    """All leading dimensions as one, C-contiguous."""
+    xp = array_module(A)
+    count = int(np.prod(A.shape[:-2], dtype=np.int64))
+    return xp.ascontiguousarray(A).reshape(count, *A.shape[-2:])
+
+
+def tolerances(atol, shape):
+    """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix."""
+    values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
+    if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
+        raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")
+    return np.broadcast_to(values.astype(np.float64), shape).ravel()
+
+
+def check_products(routine, factors, addend, out):
+    """ValueError unless the products of ragged factors are defined, and addend and out (or None) are of their sizes.
+
+    factors   [(MatrixBatch, whether it is transposed), …]
+
+    Sizes on the device are the business of whoever brought them there.
+    """
+    first = factors[0][0]
+    results = [(name, M) for name, M in (("C", addend), ("out", out)) if M is not None]
+    for name, M in [(chr(ord("A") + i), M) for i, (M, _) in enumerate(factors)] + results:
+        if not isinstance(M, MatrixBatch) or len(M) != len(first) or M.dtype != first.dtype:
+            raise ValueError(
+                f"{routine}: expected {name} a MatrixBatch of {len(first)} matrices of {first.dtype}, got {M!r}"
+            )
+    if not all(isinstance(M.rows, np.ndarray) for M in [M for M, _ in factors] + [M for _, M in results]):
+        return
+    shapes = [(M.columns, M.rows) if transposed else (M.rows, M.columns) for M, transposed in factors]
+    for (_, left), (right, _) in pairwise(shapes):
+        _check_equal(routine, "inner dimensions", left, right)
+    for name, M in results:
+        _check_equal(routine, f"rows of {name}", M.rows, shapes[0][0])
+        _check_equal(routine, f"columns of {name}", M.columns, shapes[-1][1])
+
+
+def _check_equal(routine, what, found, expected):
+    """ValueError naming the first matrix whose size is not as expected."""
+    if (found != expected).any():
+        b = int(np.argmax(found != expected))
+        raise ValueError(f"{routine}: matrices {b} do not match: {what} {found[b]} and {expected[b]}")
