@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu import batched
+from h2gpu.batched.plans import planned
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 
 
@@ -22,15 +23,8 @@ class Pairs:
         """(rows, columns) in the memory of the array module xp; copied once."""
         if xp is np:
             return self.rows, self.columns
-        device = xp.cuda.Device().id
-        if device not in self._copies:
-            self._copies[device] = xp.asarray(self.rows), xp.asarray(self.columns)
-        return self._copies[device]
-
-    @cached_property
-    def _copies(self):
-        """The pairs on devices, by their numbers."""
-        return {}
+        key = "pairs", xp.cuda.Device().id
+        return planned(self, key, lambda: (xp.asarray(self.rows), xp.asarray(self.columns)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,100 +5,29 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
+from h2gpu.batched.cpu_blocksparse import block_multiply
+from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
+from h2gpu.batched.cpu_svd import pivoted_qr, svd, svd_of_transposed, truncated_svd
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
+__all__ = [
+    "block_multiply",
+    "frobenius_norms",
+    "gather",
+    "gemm",
+    "pairwise",
+    "pivoted_qr",
+    "qr",
+    "svd",
+    "svd_of_transposed",
+    "triple_product",
+    "truncated_svd",
+]
+
 PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay in a core's cache
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
-FEW_ALIKE = 6  # matrices of one shape on average, below which stacking costs more than it saves
-WORK_PER_TASK = 1 << 19  # entries a thread takes at a time: large against a task's 50 µs, small against any batch
-
-
-def stacks(A):
-    """Slices of a batch, each of about WORK_PER_TASK entries."""
-    if isinstance(A, MatrixBatch):
-        return pieces(A.sizes, WORK_PER_TASK)
-    step = max(1, WORK_PER_TASK // max(1, A.shape[-2] * A.shape[-1]))
-    return [slice(i, i + step) for i in range(0, len(A), step)]
-
-
-def same_shapes(parts):
-    """Index arrays (or one slice for all) of the matrices that agree in shape in every one of the ragged parts."""
-    sides = np.stack([side for part in parts for side in (part.rows, part.columns)])
-    if (sides == sides[:, :1]).all():
-        return [slice(None)] if len(parts[0]) else []
-    order = np.lexsort(sides)
-    return np.split(order, np.flatnonzero((np.diff(sides[:, order]) != 0).any(axis=0)) + 1)
-
-
-def windows(A):
-    """For ragged matrices of one shape: every run of their length in the buffer, (positions, rows·columns), a view."""
-    return sliding_window_view(A.buffer, int(A.sizes[0]), writeable=True)
-
-
-def stack(A):
-    """Ragged matrices of one shape as (batch, m, n): a view where they follow one another, else copied."""
-    view = A.as_stack()
-    return windows(A)[A.offsets].reshape(len(A), int(A.rows[0]), int(A.columns[0])) if view is None else view
-
-
-def store(A, values):
-    """The (batch, m, n) values into ragged matrices of one shape."""
-    view = A.as_stack()
-    if view is None:
-        windows(A)[A.offsets] = values.reshape(len(A), -1)
-    else:
-        view[...] = values
-
-
-def each(work, outputs, *batches):
-    """work(*stacks) → results, stored into outputs: every stack holds the matrices of one shape of a slice.
-
-    Matrices of which few are alike go one by one. Others are stacked even where that copies them: measured on two
-    threads, products of 64 × 64 matrices one by one run no faster than on one thread, because NumPy hands the
-    interpreter lock to and fro.
-    """
-
-    def run(piece):
-        parts, outs = [A[piece] for A in batches], [out[piece] for out in outputs]
-        if not isinstance(parts[0], MatrixBatch):
-            for out, result in zip(outs, work(*parts)):
-                out[...] = result
-            return
-        groups = same_shapes(parts)
-        if FEW_ALIKE * len(groups) > len(parts[0]):
-            for targets, matrices in zip(
-                zip(*(out.matrices() for out in outs)), zip(*(part.matrices() for part in parts))
-            ):
-                for target, result in zip(targets, work(*matrices)):
-                    target[...] = result
-            return
-        for group in groups:
-            results = work(*(stack(part[group]) for part in parts))
-            for out, result in zip(outs, results):
-                store(out[group], result)
-
-    parallel(run, stacks(batches[0]))
-    return outputs
-
-
-def like(A, rows, columns):
-    """An uninitialized batch of the kind of A: an array for an array, ragged for ragged."""
-    if isinstance(A, MatrixBatch):
-        return MatrixBatch.empty(rows, columns, A.dtype)
-    return np.empty((len(A), rows, columns), A.dtype)
-
-
-def shapes(A):
-    """Rows and columns: of every matrix for a ragged batch, two numbers for an array."""
-    return (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
-
-
-def transposed(A, flag):
-    """Aᵀ where the flag says so."""
-    return A.swapaxes(-1, -2) if flag else A
 
 
 def gemm(A, B, C, alpha, beta, transa, transb, out):
@@ -151,34 +80,6 @@ def triangles(A, R):
 
     parallel(run, groups)
     return R
-
-
-def svd(A, vectors, method, return_info=False):
-    """See h2gpu.batched.svd."""
-    from h2gpu.batched import cpu_svd
-
-    return cpu_svd.svd(A, vectors, method, return_info)
-
-
-def svd_of_transposed(R, vectors):
-    """See h2gpu.batched.svd_of_transposed."""
-    from h2gpu.batched import cpu_svd
-
-    return cpu_svd.svd_of_transposed(R, vectors)
-
-
-def pivoted_qr(A, atol, padded=False):
-    """See h2gpu.batched.pivoted_qr."""
-    from h2gpu.batched import cpu_svd
-
-    return cpu_svd.pivoted_qr(A, atol, padded)
-
-
-def truncated_svd(A, atol, padded=False):
-    """See h2gpu.batched.truncated_svd."""
-    from h2gpu.batched import cpu_svd
-
-    return cpu_svd.truncated_svd(A, atol, padded)
 
 
 def frobenius_norms(A):
@@ -235,10 +136,3 @@ def pairwise(function, X, Y, out):
 
     parallel(run, pieces(np.diff(offsets_of(out.sizes)[firsts]), WORK_PER_TASK))
     return out
-
-
-def block_multiply(A, x, size, transpose):
-    """y = A x or Aᵀ x, panel by panel."""
-    from h2gpu.batched import cpu_blocksparse
-
-    return cpu_blocksparse.block_multiply(A, x, size, transpose)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from h2gpu import batched
-from h2gpu.batched.cpu import each, like, shapes
+from h2gpu.batched.cpu_stacks import each, like, shapes
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.threads import parallel
 from h2gpu.batched.verdict import NOT_CONVERGED, NOT_FINITE, check

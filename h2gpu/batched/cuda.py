@@ -6,8 +6,12 @@ import numpy as np
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
+from h2gpu.batched.cuda_qr import qr
+from h2gpu.batched.cuda_svd import svd
+from h2gpu.batched.cuda_triangle import svd_of_transposed
 from h2gpu.batched.cuda_triple import triple_product
-from h2gpu.batched.launch import launch, tiling, upload
+from h2gpu.batched.cuda_truncated import pivoted_qr, truncated_svd
+from h2gpu.batched.launch import WARP, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -29,41 +33,6 @@ NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
 
 
-def qr(A, mode):
-    """See h2gpu.batched.qr."""
-    from h2gpu.batched import cuda_qr
-
-    return cuda_qr.qr(A, mode)
-
-
-def svd(A, vectors, method, return_info=False):
-    """See h2gpu.batched.svd."""
-    from h2gpu.batched import cuda_svd
-
-    return cuda_svd.svd(A, vectors, method, return_info)
-
-
-def svd_of_transposed(R, vectors):
-    """See h2gpu.batched.svd_of_transposed."""
-    from h2gpu.batched import cuda_triangle
-
-    return cuda_triangle.svd_of_transposed(R, vectors)
-
-
-def pivoted_qr(A, atol, padded=False):
-    """See h2gpu.batched.pivoted_qr."""
-    from h2gpu.batched import cuda_truncated
-
-    return cuda_truncated.pivoted_qr(A, atol, padded)
-
-
-def truncated_svd(A, atol, padded=False):
-    """See h2gpu.batched.truncated_svd."""
-    from h2gpu.batched import cuda_truncated
-
-    return cuda_truncated.truncated_svd(A, atol, padded)
-
-
 def frobenius_norms(A):
     """See h2gpu.batched.frobenius_norms."""
     A = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
@@ -71,7 +40,7 @@ def frobenius_norms(A):
     if len(A):
         offsets, sizes = upload(A.offsets, A.sizes)
         function = kernel("batched/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS)
-        launch(function, len(A), NORM_WARPS * 32, (A.buffer, offsets, sizes, norms))
+        launch(function, len(A), NORM_WARPS * WARP, (A.buffer, offsets, sizes, norms))
     return norms
 
 

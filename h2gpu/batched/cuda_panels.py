@@ -10,7 +10,7 @@ from functools import cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import WARP, launch
+from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.plans import planned
 
@@ -24,7 +24,6 @@ STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time
 HEADER = "batched/block_multiply.cuh"
 NAMES = "x", "z", "forward", "backward", "rows", "width", "pitch", "skip", "unused", "unused_too"
 FIELDS = [("entry", np.int64), *((name, np.int32) for name in NAMES)]  # of the kernel's struct Panel
-NULL = np.uint64(0)
 
 
 def panel_table(rows, width, **fields):

@@ -15,7 +15,7 @@ import numpy as np
 
 from h2gpu.batched import cuda_svd_blocks, tuning
 from h2gpu.batched.classes import classes
-from h2gpu.batched.launch import launch
+from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
@@ -23,7 +23,6 @@ from h2gpu.batched.verdict import check
 METHODS = ("register", "shared", "block-gram", "block-direct")
 REGISTER, SHARED, GRAM, DIRECT = range(4)
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
-WARP = 32
 DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances are compiled for these
 LARGEST_RANK = WARP * DOT_ROWS[-1]
 COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it holds, and for the rest
@@ -32,7 +31,6 @@ REGISTER_WARPS = 2  # a block of method "register"
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
-NULL = np.uint64(0)
 
 
 def svd(A, vectors, method, return_info=False):

@@ -14,7 +14,7 @@ import numpy as np
 
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.launch import launch, upload
+from h2gpu.batched.launch import NULL, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -25,7 +25,6 @@ GRAM_SWEEPS, DIRECT_SWEEPS = 16, 16  # what the first do not finish is handed to
 SHARED_MARGIN = 4 << 10  # bytes of shared memory left to the compiler
 PARTS = 2  # of a batch, on a stream each
 VECTORS = {"none": 0, "left": 1, "both": 2}  # the kernels' enum
-NULL = np.uint64(0)
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from h2gpu.batched import cuda_svd
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_triangle import svd_of_transposed
-from h2gpu.batched.launch import launch
+from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.verdict import check
 
-WARP = 32
 LARGEST = 128  # rows and columns that are held in registers
 SLOT_BYTES = 256  # of a lane's registers, for the columns it holds a part of
 LARGEST_SLOTS = 16  # such columns
@@ -31,7 +30,6 @@ LANE_WORDS, OTHER_WORDS = 128, 48  # registers a lane has at most, and those bes
 BLOCK_WORDS = 1 << 16  # registers of a multiprocessor
 LARGE_THREADS = 512  # a block for larger matrices
 SCRATCH_BYTES = 1 << 30  # of reflectors and triangles at a time
-NULL = np.uint64(0)
 
 
 @dataclass(frozen=True)
