@@ -16,6 +16,7 @@
 //     places   matrices + 1: where each p × k or k × k matrix begins in a packed batch     workspaces   matrices × stride bytes
 #pragma once
 
+#include "block/jacobi_panels.cuh"
 #include "block/svd_finish.cuh"
 
 // W(i, j) of the tall matrix
@@ -63,7 +64,7 @@ __global__ __launch_bounds__(Threads)
 void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, int* worst, const long long* table, int m, int n,
                char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(A, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
     int k = p.rank(), lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, exponent;
     bool finite = find_scale(p, w, exponent);
     PowerOfTwo scale(finite ? exponent : 0);
@@ -115,13 +116,15 @@ __global__ __launch_bounds__(Threads)
 void svd_enter(const Real* triangles, const long long* places, const long long* table, int m, int n, char* workspaces,
                long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
-    int k = p.rank();
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
+    int k = p.rank(), stack = panel_rows(k);
+    for (int j = threadIdx.x; j < k; j += Threads) w.order[j] = 0;      // of the panels: svd_gram.cuh
     const Real* R = triangles + places[blockIdx.x];
-    for (int j = threadIdx.x / WARP; j < k; j += Threads / WARP)
-        for (int i = threadIdx.x % WARP; i < k; i += WARP) {
-            w.W[static_cast<long long>(j) * w.ld + i] = R[static_cast<long long>(j) * k + i];
-            if (Both) w.W[static_cast<long long>(j) * w.ld + k + i] = i == j;
+    for (int j = threadIdx.x / WARP; j < stack; j += Threads / WARP)
+        for (int i = threadIdx.x % WARP; i < stack; i += WARP) {
+            Real* column = w.W + static_cast<long long>(j) * w.ld;
+            column[i] = max(i, j) < k ? R[static_cast<long long>(j) * k + i] : Real(0);
+            if (Both) column[stack + i] = i == j && j < k;
         }
 }
 
@@ -131,7 +134,7 @@ __global__ __launch_bounds__(Threads)
 void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
                int m, int n, int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
     Problem<Real> p = problem<Real>(nullptr, U, s, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
     bool direct = vectors == LEFT_VECTORS && !p.tall(), finite = *w.rank > 0;
     int k = p.rank(), sweep = 0;
     Real *L = direct ? p.U : left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
@@ -139,7 +142,7 @@ void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* place
     if (finite && sweep < sweeps) {
         singular_values(p, w);
         if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, direct ? w.pivot : nullptr);
-        if (Both) write_vectors(w, w.W + k, k, k, V, k, 1, nullptr);
+        if (Both) write_vectors(w, w.W + panel_rows(k), k, k, V, k, 1, nullptr);
         if (threadIdx.x == 0) info[p.index] = sweep + 1;
         return;
     }
@@ -158,7 +161,7 @@ __global__ __launch_bounds__(Threads)
 void svd_unsort(const Real* products, const long long* places, Real* U, Real* Vt, const long long* table, int m, int n,
                 char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(nullptr, U, nullptr, Vt, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), true);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), true);
     int k = p.rank(), lane = threadIdx.x % WARP;
     const Real* M = products + places[blockIdx.x];
     for (int a = threadIdx.x / WARP; a < k; a += Threads / WARP)
