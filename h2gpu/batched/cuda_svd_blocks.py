@@ -164,7 +164,8 @@ class Part:
         self.stage("svd_enter", R.buffer, self.places, *self.sizes)
 
     def clean(self, R):
-        self.stage("svd_clean", R.buffer, self.places, *self.sizes[:3], both=False)
+        """Without rows of the size of rounding errors."""
+        self.stage("svd_clean", R.buffer, self.places, *self.sizes, both=False)
 
     def leave(self):
         """Singular values and vectors from the workspaces; U = Q U_L, V = P Q₂ V_L."""

@@ -3,7 +3,7 @@
 //
 //     svd_scale     W' = 2^e W P, W = A or Aᵀ, columns sorted by norm
 //                   Q R = W' by batched QR
-//     svd_clean     R without entries of the size of its rounding errors
+//     svd_clean     R without rows of the size of its rounding errors
 //                   Q₂ R₂ = Rᵀ by batched QR, svd_clean: the rows of R₂ are the columns of L, R = L Q₂ᵀ
 //     svd_enter     the workspace's columns ← the columns of L (of R₀ᵀ for left vectors of a wide A); V_L ← I
 //                   rounds: L V_L = U_L Σ
@@ -86,27 +86,31 @@ void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, 
             out[static_cast<long long>(i) * k + c] = finite ? scale(entry(p, i, w.pivot[c])) : Real(0);
 }
 
-constexpr int CLEANED = 4;                               // entries of so many ε of their column's norm are rounding errors
-
-// R_ij ← 0 where |R_ij| ≤ CLEANED ε ‖R_j‖, as small as the QR's own error. A matrix of low rank would leave rounding errors of
-// rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, take 5 sweeps, without it more than
-// 40.     R   k × k row-major, packed
+// Rows of R whose entries are all below the QR's own errors, of their columns each, ← 0. A matrix of low rank would leave
+// rounding errors of rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, took more than 40
+// sweeps. Single entries must stay: what is left of their rows would have such a low rank itself.     R   k × k row-major, packed
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
-void svd_clean(Real* R, const long long* places, const long long* table, int m, int n) {
+void svd_clean(Real* R, const long long* places, const long long* table, int m, int n, char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    int k = p.rank();
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), false);
+    int k = p.rank(), lane = threadIdx.x % WARP;
+    R += places[blockIdx.x];
     for (int j = threadIdx.x; j < k; j += Threads) {
-        Real *column = R + places[blockIdx.x] + j, sum = 0;
+        Real sum = 0;
         for (int i = 0; i <= j; i++) {
-            Real x = column[static_cast<long long>(i) * k];
+            Real x = R[static_cast<long long>(i) * k + j];
             sum = fma(x, x, sum);
         }
-        Real least = CLEANED * Floating<Real>::epsilon * sqrt(sum);
-        for (int i = 0; i <= j; i++) {
-            Real* x = column + static_cast<long long>(i) * k;
-            if (fabs(*x) <= least) *x = 0;
-        }
+        w.norms[j] = orthogonality_tolerance<Real>(k) * sqrt(sum);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x / WARP; i < k; i += Threads / WARP) {
+        Real* row = R + static_cast<long long>(i) * k;
+        bool above = false;
+        for (int j = i + lane; j < k; j += WARP) above |= fabs(row[j]) > w.norms[j];
+        if (__any_sync(EVERY_LANE, above)) continue;
+        for (int j = i + lane; j < k; j += WARP) row[j] = 0;
     }
 }
 
