@@ -2,8 +2,8 @@
 
     kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
-One NVRTC program per template argument list: it holds one `#include`, and a caller's definitions where there are any. CuPy keeps the result on disk
-under a key that ignores included files, so the hash of all our sources travels in the options.
+One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
+keeps the result on disk under a key that ignores included files, so the hash of all our sources travels in the options.
 """
 
 import hashlib

@@ -118,6 +118,14 @@ def constant(variance, space):
     return DeviceFunction("Constant<" + space.type + ">", (variance,))
 
 
+def expression(name, definition, numbers, space, dtype):
+    """A caller's C++ text, defined as a struct of this name, which takes at least one number."""
+    if any(abs(number) > float(np.finfo(dtype).max) for number in numbers):
+        return None
+    own = DeviceFunction("Expression", tuple(numbers) or (0.0,), definitions=(definition,))
+    return own.of(DeviceFunction(name), space)
+
+
 def in_units(function, units):
     """The function of coordinates times units; None where it is."""
     return function and DeviceFunction("InUnits", tuple(units)).of(function)
