@@ -96,7 +96,7 @@ def matern_of_table(variance, decay, smoothness, near_zero, table, space, dtype)
 
 
 def matern_by_debye(variance, ratio, smoothness, polynomial, space, dtype):
-    """variance · ρ by Debye's expansion, z/ν = ratio · r, S by its powers from the constant on."""
+    """variance · ρ by Debye's expansion, z/ν = ratio · r, T by its powers from the constant on."""
     limits = np.finfo(dtype)
     squared = ratio**2 if ratio < math.sqrt(float(limits.max)) else math.inf
     largest = _largest_square(lambda: MOST_DEBYE / squared, dtype)

@@ -126,28 +126,22 @@ def debye(z, smoothness):
     Debye's expansion of K_ν with Stirling's of Γ(ν) taken out by hand: ν^ν, e^ν and z^ν cancel, so any ν works.
     """
     xp = array_module(z)
-    leading, w = debye_leading(xp.minimum(z, 1e4 * smoothness), smoothness)
-    S = xp.zeros_like(z)
-    for c in reversed(debye_polynomial(smoothness)):
-        S /= w
-        S += c
-    return leading * S
-
-
-def debye_leading(z, smoothness):
-    """exp(ν (log(1 + d/2) − d)) w^(−½), without cancellation at small z, and w."""
-    xp = array_module(z)
-    xx = (z / smoothness) ** 2
+    xx = (xp.minimum(z, 1e4 * smoothness) / smoothness) ** 2
     w = xp.sqrt(1 + xx)
-    d = xx / (1 + w)
-    return xp.exp(smoothness * (xp.log1p(0.5 * d) - d)) / xp.sqrt(w), w
+    d = xx / (1 + w)  # without cancellation at small z
+    leading, p = xp.exp(smoothness * (xp.log1p(0.5 * d) - d)), 1 / w
+    T = xp.zeros_like(z)
+    for c in reversed(debye_polynomial(smoothness)):
+        T *= p
+        T += c
+    return leading * xp.sqrt(p) * (1 - d * p * T)
 
 
 @functools.lru_cache(maxsize=256)
 def debye_polynomial(smoothness):
-    """Coefficients of S(p) = Σ_k (−1)^k u_k(p) ν^(−k), divided by S(1) so that ρ(0) = 1."""
+    """Coefficients of T in S(p) = 1 − (1 − p) T(p), S(p) = Σ_k (−1)^k u_k(p) ν^(−k) divided by S(1), so that ρ(0) = 1."""
     S = sum((u * (-1 / smoothness) ** k for k, u in enumerate(debye_functions())), Polynomial([0.0]))
-    return tuple((S.coef / S.coef.sum()).tolist())
+    return tuple((np.cumsum(S.coef[:0:-1])[::-1] / S.coef.sum()).tolist())
 
 
 @functools.lru_cache(maxsize=1)

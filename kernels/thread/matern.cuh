@@ -2,6 +2,7 @@
 //
 //     σ² G(z) e^(−z),   z = √(2ν) r/l,   G = 2^(1−ν)/Γ(ν) z^ν K_ν(z) e^z from a table        ν < 20
 //     σ² exp(ν (log(1 + d/2) − d)) w^(−½) S(1/w),   w = (1 + z²/ν²)^½, d = w − 1            ν ≥ 20 (DLMF 10.41.4)
+//     S(p) = 1 − (1 − p) T(p)
 //
 // h2gpu/covariance/matern_table.py explains and makes the table. Called by one thread; nothing is shared.
 #pragma once
@@ -59,7 +60,7 @@ struct MaternTable {
     }
 };
 
-// σ² exp(ν (log(1 + d/2) − d)) w^(−½) S(1/w)   p: (z/νr)², largest r², σ², ν, powers of S from the constant on, the distance's
+// σ² exp(ν (log(1 + d/2) − d)) w^(−½) S(1/w)   p: (z/νr)², largest r², σ², ν, powers of T from the constant on, the distance's
 template <int Degree, typename Distance>
 struct MaternDebye {
     static constexpr int dimension = Distance::dimension, parameters = Degree + 5 + Distance::parameters, table = 0;
@@ -67,9 +68,9 @@ struct MaternDebye {
     static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
         const Real xx = fmin(Distance::square(x, y, p + Degree + 5), p[1]) * p[0];
         const Real w = sqrt(1 + xx), d = xx / (1 + w), inverse = 1 / w;
-        Real S = p[4 + Degree];
+        Real T = p[4 + Degree];
 #pragma unroll
-        for (int k = Degree - 1; k >= 0; k--) S = fma(S, inverse, p[4 + k]);
-        return p[2] * exp(p[3] * (log1p(Real(0.5) * d) - d)) * sqrt(inverse) * S;
+        for (int k = Degree - 1; k >= 0; k--) T = fma(T, inverse, p[4 + k]);
+        return p[2] * exp(p[3] * (log1p(Real(0.5) * d) - d)) * sqrt(inverse) * (1 - d * inverse * T);
     }
 };
