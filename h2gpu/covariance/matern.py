@@ -139,7 +139,7 @@ def debye(z, smoothness):
 
 @functools.lru_cache(maxsize=256)
 def debye_polynomial(smoothness):
-    """Coefficients of T in S(p) = 1 − (1 − p) T(p), S(p) = Σ_k (−1)^k u_k(p) ν^(−k) divided by S(1), so that ρ(0) = 1."""
+    """Coefficients of T, 1 − (1 − p) T(p) = S(p) = Σ_k (−1)^k u_k(p) ν^(−k) divided by S(1), so that ρ(0) = 1."""
     S = sum((u * (-1 / smoothness) ** k for k, u in enumerate(debye_functions())), Polynomial([0.0]))
     return tuple((np.cumsum(S.coef[:0:-1])[::-1] / S.coef.sum()).tolist())
 
