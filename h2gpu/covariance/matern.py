@@ -126,15 +126,25 @@ def debye(z, smoothness):
     Debye's expansion of K_ν with Stirling's of Γ(ν) taken out by hand: ν^ν, e^ν and z^ν cancel, so any ν works.
     """
     xp = array_module(z)
-    xx = (xp.minimum(z, 1e4 * smoothness) / smoothness) ** 2
-    w = xp.sqrt(1 + xx)
-    d = xx / (1 + w)  # without cancellation at small z
-    leading, p = xp.exp(smoothness * (xp.log1p(0.5 * d) - d)), 1 / w
-    T = xp.zeros_like(z)
-    for c in reversed(debye_polynomial(smoothness)):
+    d = xp.minimum(z, 1e4 * smoothness)
+    d *= 1 / smoothness
+    d *= d
+    w = xp.sqrt(d + 1)
+    d /= w + 1  # without cancellation at small z
+    p = xp.divide(1, w, out=w)
+    T = xp.full_like(z, debye_polynomial(smoothness)[-1])
+    for c in debye_polynomial(smoothness)[-2::-1]:
         T *= p
         T += c
-    return leading * xp.sqrt(p) * (1 - d * p * T)
+    T *= d
+    T *= p
+    xp.subtract(1, T, out=T)  # S
+    T *= xp.sqrt(p, out=p)
+    logarithm = xp.log1p(xp.multiply(d, 0.5, out=p), out=p)
+    logarithm -= d
+    logarithm *= smoothness
+    T *= xp.exp(logarithm, out=logarithm)
+    return T
 
 
 @functools.lru_cache(maxsize=256)
