@@ -21,6 +21,7 @@ from h2gpu.covariance import (
     from_parameters,
     on_sphere,
 )
+from h2gpu.h2matrix.construction import deferred
 
 DTYPES = [np.float64, np.float32]
 SAME = [  # texts and what they say
@@ -267,13 +268,16 @@ def test_gpu_agrees_with_cpu(cov, dtype):
 
 @pytest.mark.gpu
 def test_matrices_on_the_gpu():
+    """Of one order, so that few kernels are compiled: built as on the CPU, then compressed, couplings on the fly."""
     cupy = pytest.importorskip("cupy")
-    X = random_points(3000)
+    X, v = random_points(1500), np.random.default_rng(2).random(1500)
     for cov in (EXPRESSIONS[3], BESIDE, from_distance(lambda r: 1 / (1 + r)), Matern(1.0, 0.2, 0.8),
                 from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1)))):  # fmt: skip
-        A = h2gpu.covariance_matrix(cupy.asarray(X), cov, rtol=1e-6)
-        exact = cov(X)
-        assert np.linalg.norm((A @ cupy.eye(len(X))).get() - exact) <= 1e-6 * np.linalg.norm(exact)
+        A = h2gpu.build(cupy.asarray(X), cov, order=4)
+        y = h2gpu.build(X, cov, order=4) @ v
+        np.testing.assert_allclose((A @ cupy.asarray(v)).get(), y, rtol=1e-11)
+        z = h2gpu.compress(deferred(cupy.asarray(X), cov, order=4), rtol=1e-4) @ cupy.asarray(v)
+        assert np.linalg.norm(z.get() - y) <= 1e-3 * np.linalg.norm(y)
 
 
 @pytest.mark.gpu

@@ -7,7 +7,7 @@ Rasmussen and Williams (2006), equation 4.14. Four ways to ρ, each accurate to 
     ν = ½, 3/2, …, 9/2   polynomial · exp(−z)                                            anywhere
     z < 2^-27            1 − c z^2ν, the first terms of the power series                 anywhere
     ν ≥ 20               Debye's expansion, uniform in z (DLMF 10.41.4): never overflows   anywhere
-    other ν              `matern_table`: 14 ns a value on the CPU, where scipy.special.kv takes 250
+    other ν              `matern_table`: 20 ns a value on the CPU, where scipy.special.kv takes 250
 """
 
 import functools
