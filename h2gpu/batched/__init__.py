@@ -9,11 +9,13 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, checked, stack, tolerances
+from h2gpu.batched.mixed import MixedBlocks
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
+    "MixedBlocks",
     "block_multiply",
     "frobenius_norms",
     "gather",
@@ -22,6 +24,7 @@ __all__ = [
     "pairwise",
     "pivoted_qr",
     "qr",
+    "rounding_errors",
     "rsvd",
     "svd",
     "svd_of_transposed",
@@ -188,6 +191,11 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return _twin(A).frobenius_norms(A)
+
+
+def rounding_errors(A):
+    """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows."""
+    return _twin(A).rounding_errors(A)
 
 
 def gather(A, index, transpose=False, out=None):

@@ -1,10 +1,10 @@
 """Compression of an H²-matrix to a promised accuracy.
 
-    ‖A − Ã‖_F² ≤ Σ_rows discarded² + Σ_columns discarded² ≤ (rtol ‖A‖_F)²
+    ‖A − Ã‖_F² ≤ Σ_rows discarded² + Σ_columns discarded² + rounded² ≤ (rtol ‖A‖_F)²
 
 Orthogonalize (R), weigh (Z), truncate (new bases and T), project (S' = T S Tᵀ): each one sweep over the tree, each
 level one batched call. Boukaram et al., section 8.2, for the truncation of the basis itself (`method="basis"`); Börm
-(2010), chapter 6, for the weights.
+(2010), chapter 6, for the weights. Last, what may be in float32 is rounded (`precision`).
 """
 
 import numpy as np
@@ -12,13 +12,14 @@ import numpy as np
 from h2gpu.h2matrix.decompositions import STRATEGIES
 from h2gpu.h2matrix.norms import farfield_norm, nearfield_norm, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
+from h2gpu.h2matrix.precision import LEFT, STORAGES, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
 
 
-def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
-    """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; the nearfield is shared, A stays as it is.
+def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto"):
+    """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; A stays as it is, and shares what nearfield is not rounded.
 
     A        H2Matrix, with stored or evaluated couplings
     rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
@@ -27,15 +28,21 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
     svd      "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
              "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
              RandomizedSVD(samples=64)
+    storage  "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared accuracy;
+             "full": all in float64. Products are computed in float64 either way
 
-    Raises ValueError for an rtol out of range or an unknown method or svd.
+    Raises ValueError for an rtol out of range or an unknown method, svd or storage.
     """
     check_rtol(rtol, A.dtype)
     if method not in METHODS:
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
     if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
-    return METHODS[method](A, rtol, svd if callable(svd) else STRATEGIES[svd])
+    if storage not in STORAGES:
+        raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+    shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
+    B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])
+    return rounded(B, rtol) if shared else B
 
 
 def least_rtol(dtype):

@@ -9,7 +9,7 @@ no cancellation beyond that of the entries themselves.
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch
+from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.arrays import to_host
 from h2gpu.batched.threads import pieces
 from h2gpu.h2matrix.weights import STACK_ENTRIES
@@ -18,7 +18,15 @@ from h2gpu.progress import phase
 
 def nearfield_norm(D):
     """‖·‖_F of the dense blocks of a BlockSparse, those off the diagonal of a symmetric one twice."""
-    return float(np.sqrt(_pairs(D) @ to_host(batched.frobenius_norms(D.blocks)) ** 2))
+    return float(np.sqrt(multiplicities(D) @ block_measures(D, batched.frobenius_norms) ** 2))
+
+
+def block_measures(A, measure):
+    """measure(MatrixBatch) → (batch,) of all blocks of A, (blocks,) on the host; those not stored a piece at a time."""
+    if isinstance(A, BlockSparse):
+        return to_host(measure(A.blocks))
+    parts = pieces(A.sizes, STACK_ENTRIES[A.xp.__name__])
+    return np.concatenate([to_host(measure(A.select(np.arange(len(A))[part]))) for part in parts] or [np.zeros(0)])
 
 
 def farfield_norm(basis, weights):
@@ -30,10 +38,10 @@ def farfield_norm(basis, weights):
 def relative_error(A, B):
     """‖A − B‖_F / ‖A‖_F of two H²-matrices on the same trees."""
     _check_same_structure(A, B)
-    rows = JointFactors.of(A.row_basis, B.row_basis)
-    cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis, B.col_basis)
+    rows = JointFactors.of(A.row_basis.widened(), B.row_basis.widened())
+    cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis.widened(), B.col_basis.widened())
     error, norm = nearfield_difference(A.nearfield, B.nearfield), nearfield_norm(A.nearfield) ** 2
-    pairs, t, s = _pairs(A.couplings), A.couplings.rows, A.couplings.columns
+    pairs, t, s = multiplicities(A.couplings), A.couplings.rows, A.couplings.columns
     work = A.row_basis.ranks[t] * A.col_basis.ranks[s]
     with phase("compare", len(t)) as advance:
         for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
@@ -99,13 +107,17 @@ def subtracted(A, B):
 
 def nearfield_difference(D, E):
     """‖D − E‖_F² of two nearfields with the same blocks; shared ones differ by nothing."""
-    if D.blocks.buffer is E.blocks.buffer:
+    if D is E:
         return 0.0
-    difference = subtracted(D.blocks, E.blocks.astype(D.blocks.dtype))
-    return float(_pairs(D) @ to_host(batched.frobenius_norms(difference)) ** 2)
+    error, pairs = 0.0, multiplicities(D)
+    for part in pieces(D.sizes, STACK_ENTRIES[D.xp.__name__]):
+        index = np.arange(part.start, part.stop)
+        difference = subtracted(D.select(index), E.select(index))
+        error += pairs[part] @ to_host(batched.frobenius_norms(difference)) ** 2
+    return float(error)
 
 
-def _pairs(blocks):
+def multiplicities(blocks):
     """How many blocks of the matrix each stored block stands for."""
     return np.where(blocks.symmetric & (blocks.rows != blocks.columns), 2.0, 1.0)
 
