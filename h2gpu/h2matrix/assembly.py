@@ -21,7 +21,7 @@ ROWS_CHECKED = 64
 ATTEMPTS = 3  # with one more interpolation point a direction each
 
 
-def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
+def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"):
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows.
 
     points       (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU)
@@ -29,12 +29,13 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
     rtol         relative accuracy in the Frobenius norm; everything else is chosen, as `h2gpu.plan` would, and logged
                  (logger "h2gpu", level info)
     col_points   (m, dim) points of the columns, for a rectangular matrix
+    storage      as for `compress`
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached.
     """
     for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points)):
         logger.info("covariance_matrix: %s", chosen)
-        _, B = assemble(points, cov, chosen, col_points=col_points)
+        _, B = assemble(points, cov, chosen, col_points=col_points, storage=storage)
         error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
@@ -56,11 +57,11 @@ def plans(points, cov, rtol, **fixed):
         fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
 
 
-def assemble(points, cov, plan, *, method="weighted", svd="auto", col_points=None):
+def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", col_points=None):
     """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B."""
     parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split")}
     A = deferred(points, cov, col_points=col_points, **parameters)
-    return A, compress(A, plan.rtol, method=method, svd=svd)
+    return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage)
 
 
 def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):

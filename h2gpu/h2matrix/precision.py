@@ -1,6 +1,6 @@
 """Parts of a compressed matrix in float32, where the accuracy allows it.
 
-    ‖A − Ã‖_F² = ‖A − B‖_F² + Σ_b w_b ‖B_b − float32(B_b)‖_F²      B compressed, w_b blocks for which a stored one stands
+    ‖A − Ã‖_F² = ‖A − B‖_F² + Σ_b w_b ‖B_b − float32(B_b)‖_F²     B compressed, w_b blocks for which a stored one stands
 
 The squares add exactly: blocks do not overlap, the bases of B are orthonormal, and A − B of a farfield block is
 orthogonal to all that has B's bases. Blocks are rounded in the order of least error an entry saved, as long as their
@@ -39,7 +39,7 @@ def rounded(B, rtol):
             changed[name] = MixedBlocks.of(parts[name], chosen)
             spent += errors[name][chosen].sum()
     rest = rtol * norm - np.sqrt((LEFT * rtol * norm) ** 2 + spent)
-    return _with_rounded_leaves(B.replace(**changed), rest / np.sqrt(squares["couplings"].sum()))
+    return _with_rounded_leaves(B.replace(**changed), np.sqrt(squares["couplings"].sum()), rest)
 
 
 def _squares(A, measure):
@@ -57,11 +57,11 @@ def _cheapest(parts, errors, allowed):
     return dict(zip(parts, np.split(chosen, np.cumsum([len(part) for part in parts.values()])[:-1])))
 
 
-def _with_rounded_leaves(B, allowed):
-    """B with its leaf bases in float32 if that changes no more than this part of the farfield."""
+def _with_rounded_leaves(B, farfield, allowed):
+    """B with its leaf bases in float32 if that changes its farfield, of this norm, by no more than is allowed."""
     sides = [B.row_basis] if B.symmetric else [B.row_basis, B.col_basis]
     errors = [float(to_host(batched.rounding_errors(basis.leaf)).max(initial=0)) for basis in sides]
-    if (1 + errors[0]) * (1 + errors[-1]) - 1 > allowed:
+    if not farfield or ((1 + errors[0]) * (1 + errors[-1]) - 1) * farfield > allowed:
         return B
     sides = [replace(basis, leaf=basis.leaf.astype(np.float32)) for basis in sides]
     return B.replace(row_basis=sides[0], col_basis=sides[-1])
