@@ -68,7 +68,7 @@ def _empty_like(A, rows, columns):
 
 
 def decompose_triangles(batch, table, count, rank, info):
-    """The same for triangles of at most `rank` columns, few enough for shared memory, whose sizes only the device knows.
+    """The same for triangles of at most `rank` columns, that fit in shared memory, whose sizes only the device knows.
 
     batch   buffers of A, U, s, Vt, as the table has them
     info    that of each matrix and the least, to be written where there are singular values

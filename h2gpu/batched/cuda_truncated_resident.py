@@ -1,7 +1,7 @@
 """Truncated SVDs whose ranks stay on the device, so that nothing is waited for: the stages of cuda_truncated.
 
-The host knows bounds of the sizes alone. A stage is one launch for each range of sizes that an instance of its kernel is
-for, over the whole batch: thread blocks of matrices out of range end at once.
+The host knows bounds of the sizes alone. A stage is one launch over the whole batch for each range of sizes that an
+instance of its kernel is for: thread blocks of matrices out of range end at once.
 """
 
 from itertools import pairwise, product

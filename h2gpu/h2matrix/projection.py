@@ -4,6 +4,7 @@ S'_ts = T_t S_ts W_sᵀ        T, W the changes of the row and column bases
 """
 
 from dataclasses import replace
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -19,9 +20,7 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     with phase("project", len(t)) as advance:
         t_where, s_where = couplings.pairs(xp)
         projected = _room(row_basis, col_basis, t_where, s_where, xp)
-        for part in _parts(
-            couplings, col_basis.tree, row_change.matrices.bounds[1] * col_change.matrices.bounds[1], xp
-        ):
+        for part in _parts(couplings, col_basis.tree, row_change.matrices, col_change.matrices):
             T, W = row_change[t_where[part]], col_change[s_where[part]]
             limits = _largest(row_basis.ranks, t[part]), _largest(col_basis.ranks, s[part])  # ranks differ by level
             couplings.triple_products(T, part, W, replace(projected[part], limits=limits))
@@ -39,15 +38,14 @@ def _room(row_basis, col_basis, t, s, xp):
     return MatrixBatch(xp.empty(int(offsets[-1]), row_basis.dtype), offsets[:-1], rows, columns)
 
 
-def _parts(couplings, tree, entries, xp):
+def _parts(couplings, tree, T, W):
     """Slices of couplings of one level, and no more at a time than there is room for where they are evaluated first."""
-    most = (
-        len(couplings) if isinstance(couplings, BlockSparse) and xp is not np else STACK_ENTRIES[xp.__name__] // entries
-    )
-    most = max(1, most)
-    bounds = np.searchsorted(couplings.columns, tree.level_offsets)
-    starts = np.unique([i for first, stop in zip(bounds, bounds[1:]) for i in (*range(first, stop, most), stop)])
-    return [slice(int(first), int(stop)) for first, stop in zip(starts, starts[1:])]
+    most = STACK_ENTRIES[T.xp.__name__] // max(1, T.bounds[1] * W.bounds[1])
+    if isinstance(couplings, BlockSparse) and T.xp is not np:
+        most = len(couplings)
+    levels = pairwise(np.searchsorted(couplings.columns, tree.level_offsets).tolist())
+    starts = (range(first, stop, max(1, most)) for first, stop in levels)
+    return [slice(*part) for part in pairwise([*chain(*starts), len(couplings)])]
 
 
 def _largest(ranks, clusters):
