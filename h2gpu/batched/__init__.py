@@ -15,6 +15,7 @@ __all__ = [
     "BlockSparse",
     "MatrixBatch",
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
@@ -201,6 +202,11 @@ def shared_ranks(sigma, allowance):
     return _twin(sigma).shared_ranks(sigma, allowance)
 
 
+def discarded(sigma, ranks):
+    """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is."""
+    return _twin(sigma).discarded(sigma, ranks)
+
+
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return _twin(A).frobenius_norms(A)
@@ -225,12 +231,12 @@ def gather(A, index, transpose=False, out=None):
     return _twin(A).gather(A, index, transpose, out)
 
 
-def leading(A, rows, columns):
-    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch.
+def leading(A, rows=None, columns=None, *, out=None):
+    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch, or as large as out.
 
     Of matrices whose sizes are on the device, nobody checks that they are as large.
     """
-    out = MatrixBatch.empty(rows, columns, A.dtype, A.xp)
+    out = MatrixBatch.empty(rows, columns, A.dtype, A.xp) if out is None else out
     if array_module(A.rows) is np:
         return gather(A, np.arange(len(A)), out=out)
     return _twin(A).gather(A, None, False, out)

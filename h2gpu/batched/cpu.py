@@ -8,12 +8,13 @@ import numpy as np
 
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
-from h2gpu.batched.cpu_svd import pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
+from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",

@@ -105,6 +105,11 @@ def shared_ranks(sigma, allowance):
     return np.count_nonzero(squares >= small[discarded], axis=1)
 
 
+def discarded(sigma, ranks):
+    """See h2gpu.batched.discarded."""
+    return np.sum(np.where(np.arange(sigma.shape[1]) < ranks[:, None], 0, sigma.astype(np.float64)) ** 2)
+
+
 def truncated_svd(A, atol, padded=False, return_info=False):
     """See h2gpu.batched.truncated_svd: a full SVD without what of its tail is small enough."""
     U, s = svd(A, "left", "auto")

@@ -8,7 +8,7 @@ from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.cuda_ranks import shared_ranks
+from h2gpu.batched.cuda_ranks import discarded, shared_ranks
 from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
 from h2gpu.batched.cuda_triple import triple_product
@@ -19,6 +19,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",

@@ -48,7 +48,7 @@ def _ragged(A, mode, out):
             continue
         batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
         m, n = batches[0].rows, batches[0].columns
-        if all("numbers" in vars(M) for M in batches):
+        if all(M.is_placed for M in batches):
             batches = [M.resident for M in batches]
             table = upload(*(M.offsets for M in batches), batches[0].rows, batches[0].columns)
         else:

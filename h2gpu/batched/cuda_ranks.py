@@ -23,3 +23,12 @@ def shared_ranks(sigma, allowance):
     function = kernel("batched/shared_ranks.cuh", "kept_ranks", sigma.dtype)
     launch(function, -(-batch // THREADS), THREADS, (sigma, np.int64(batch), values, threshold, ranks))
     return ranks
+
+
+def discarded(sigma, ranks):
+    """See h2gpu.batched.discarded."""
+    sigma, ranks, total = cupy.ascontiguousarray(sigma), cupy.asarray(ranks, np.int64), cupy.empty(())
+    function = kernel("batched/shared_ranks.cuh", "discarded_squares", sigma.dtype)
+    values = max(1, sigma.shape[1])
+    launch(function, 1, WARP**2, (sigma, np.int64(sigma.size), values, ranks, total))
+    return total

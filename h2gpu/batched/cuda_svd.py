@@ -67,14 +67,15 @@ def _empty_like(A, rows, columns):
     return cp.empty((len(A), int(rows), int(columns)), A.dtype)
 
 
-def decompose_triangles(batch, table, count, rank, info):
+def decompose_triangles(batch, table, count, rank, info, few):
     """The same for triangles of at most `rank` columns, that fit in shared memory, whose sizes only the device knows.
 
     batch   buffers of A, U, s, Vt, as the table has them
     info    that of each matrix and the least, to be written where there are singular values
+    few     matrices: one launch for all of them
     """
     above = 0
-    for upto in (*TRIANGLE_RANKS, rank):
+    for upto in (rank,) if few else (*TRIANGLE_RANKS, rank):
         upto = min(upto, rank)
         if above < upto:
             method = REGISTER if upto <= WARP else SHARED

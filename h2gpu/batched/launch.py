@@ -14,6 +14,7 @@ from h2gpu.batched.ragged import offsets_of
 OWNER_WARPS = 8
 TABLE_THREADS, TABLE_COLUMNS = 128, 8  # of a block of kernels/batched/table.cuh; numbers a matrix at most
 ARRAY = np.int64(-1)  # of the same file
+WORDS = (8,)  # strides of an array of whole numbers
 WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
@@ -45,7 +46,9 @@ def table(count, *columns, lines=True):
     out, words = cupy.empty(shape, np.int64), [np.int64(0)] * (2 * TABLE_COLUMNS)
     for i, column in enumerate(columns):
         if isinstance(column, cupy.ndarray):
-            words[2 * i : 2 * i + 2] = cupy.ascontiguousarray(column, np.int64), ARRAY
+            if column.dtype != np.int64 or column.strides != WORDS:
+                column = cupy.ascontiguousarray(column, np.int64)
+            words[2 * i], words[2 * i + 1] = column, ARRAY
         elif isinstance(column, Steps):
             words[2 * i + 1] = np.int64(column.size)
         else:
@@ -59,7 +62,7 @@ def table(count, *columns, lines=True):
 def launch(function, blocks, threads, arguments, shared_bytes=0):
     """Run function on a grid of `blocks`; nothing where there are none. Plain int arguments travel as C int."""
     if blocks:
-        arguments = tuple(np.int32(a) if type(a) is int else a for a in arguments)
+        arguments = tuple([np.int32(a) if type(a) is int else a for a in arguments])
         start = None if _record is None else cupy.cuda.get_current_stream().record()
         function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
         if start is not None:

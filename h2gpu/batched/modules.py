@@ -64,7 +64,7 @@ def kernel(header, name, *arguments, shared_bytes=0):
     """
     import cupy
 
-    return _announced(cupy.cuda.Device().id, header, name, arguments, shared_bytes)
+    return _announced(cupy.cuda.runtime.getDevice(), header, name, arguments, shared_bytes)
 
 
 @lru_cache(maxsize=4096)

@@ -154,12 +154,23 @@ class MatrixBatch:
         """Offsets, rows and columns where the buffer is, (3, batch)."""
         return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
 
-    def placed(self):
-        """The same matrices with their numbers both on the host and where the buffer is, also those of slices."""
-        batch = self[:]
-        if array_module(self.offsets) is not self.xp:
-            vars(batch)["numbers"] = self.numbers
-        return batch
+    @property
+    def is_placed(self):
+        """Whether the numbers are where the buffer is, if perhaps on the host as well."""
+        return "numbers" in vars(self) or array_module(self.offsets) is self.xp
+
+    @staticmethod
+    def place(*batches):
+        """The same batches with their numbers both on the host and where the buffers are, by one copy; slices too."""
+        batches = [batch[:] for batch in batches]
+        away = [batch for batch in batches if not batch.is_placed]
+        if away:
+            sides = [side for batch in away for side in (batch.offsets, batch.rows, batch.columns)]
+            packed, start = away[0].xp.asarray(np.concatenate(sides)), 0
+            for batch in away:
+                stop = start + 3 * len(batch)
+                vars(batch)["numbers"], start = packed[start:stop].reshape(3, len(batch)), stop
+        return batches
 
     def on_host(self):
         """The same matrices with their sizes on the host; itself when that is so already."""

@@ -44,8 +44,7 @@ def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
     tree, ranks = basis.tree, basis.ranks
     rows = _new_ranks(basis)
-    R = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp).placed()
-    transfer = basis.transfer.placed()
+    R, transfer = MatrixBatch.place(MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp), basis.transfer)
     Q_leaf = _factor(basis.leaf, R[_consecutive(tree.leaves)], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):

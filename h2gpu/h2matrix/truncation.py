@@ -54,41 +54,58 @@ def truncate(basis, weights, budget, decompose, rule):
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
-    basis = replace(basis, leaf=basis.leaf.placed(), transfer=basis.transfer.placed())
-    weights = None if weights is None else weights.placed()
+    leaf, transfer = MatrixBatch.place(basis.leaf, basis.transfer)
+    basis, Z = replace(basis, leaf=leaf, transfer=transfer), weights if weights is None else weights.place(weights)[0]
     leaves, transfers, changes, below = [], [], [], None
+    top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
     with phase("truncate", len(tree)) as advance:
-        for l in reversed(range(tree.levels)):
+        for l in reversed(range(top, tree.levels)):
             t = tree.span(l)
-            B = _basis_matrices(basis, l, below)
-            M = B if weights is None else batched.gemm(B, weights[t], transb=True)
+            B, M = _basis_matrices(basis, l, below, Z)
             share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop]))
             U, ranks, spent = _cut(*decompose(M, share / 100), rule=rule, share=share)
             budget -= spent
-            U = batched.leading(U, B.rows, ranks)
+            U, T = _kept(U, B, ranks)
             is_leaf = tree.first_child[t] < 0
             leaves.append(_some(U, is_leaf))
             if below is not None:
                 transfers.append(_some(U, ~is_leaf).halves(below.rows[::2]))
-            below = batched.gemm(U, B, transa=True)
-            changes.append(below)
-            advance(len(U))
-    root = MatrixBatch.empty(below.rows, 0, basis.dtype, basis.leaf.xp)
+            changes.append(T)
+            below = T
+            advance(len(T))
+    return _assembled(basis, top, leaves, transfers, changes)
+
+
+def _assembled(basis, top, leaves, transfers, changes):
+    """(ClusterBasis, BasisChange) from the matrices of each level, the last first; none above `top` has a rank."""
+    tree, xp = basis.tree, basis.leaf.xp
+    count = int(tree.level_offsets[top])
+    none = np.zeros(count, np.int64)
+    changes.append(MatrixBatch.empty(none, none, basis.dtype, xp))
+    leaves.append(MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < count]], 0, basis.dtype, xp))
     T = MatrixBatch.concatenated(changes[::-1])
-    transfer = MatrixBatch.concatenated([root, *transfers[::-1]])
-    return ClusterBasis(tree, T.rows, MatrixBatch.concatenated(leaves[::-1]), transfer), BasisChange(T)
+    below = slice(0, int(tree.level_offsets[min(top + 1, tree.levels)]))
+    transfers.append(MatrixBatch.empty(T.rows[below], 0, basis.dtype, xp))
+    leaf, transfer = (MatrixBatch.concatenated(parts[::-1]) for parts in (leaves, transfers))
+    return ClusterBasis(tree, T.rows, leaf, transfer), BasisChange(T)
 
 
 def _cut(U, sigma, residual, *info, rule, share):
     """U, ranks on the host, and what is spent of the share."""
     ranks = rule(sigma, share - residual)
-    xp = array_module(sigma)
-    kept = xp.arange(sigma.shape[1]) < ranks[:, None]
-    spent = residual + xp.sum(xp.where(kept, 0, sigma) ** 2)
+    spent = residual + batched.discarded(sigma, ranks)
     ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
     if info and not np.isfinite(spent):
         check(*info, "truncated_svd")
     return U, ranks, spent
+
+
+def _kept(U, B, ranks):
+    """The columns of U_t that are kept, and T_t = U_tᵀ B_t."""
+    sizes = (B.rows, ranks), (ranks, B.columns)
+    out, T = MatrixBatch.place(*(MatrixBatch.empty(*size, B.dtype, B.xp) for size in sizes))
+    U = batched.leading(U, out=out)
+    return U, batched.gemm(U, B, transa=True, out=T)
 
 
 def _some(A, chosen):
@@ -96,16 +113,23 @@ def _some(A, chosen):
     return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
 
 
-def _basis_matrices(basis, l, below):
-    """U_t of the leaves and [ T_1 E_1 ; T_2 E_2 ] of the other clusters of level l, given T of the level below."""
+def _basis_matrices(basis, l, below, Z):
+    """B_t and B_t Z_tᵀ (or B_t) of level l, given T of the level below.
+
+    B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others.
+    """
     tree, t = basis.tree, basis.tree.span(l)
     is_leaf = tree.first_child[t] < 0
-    U = basis.leaf[slice(*np.searchsorted(tree.leaves, (t.start, t.stop)))]
-    if is_leaf.all():
-        return U
-    rows = np.where(is_leaf, tree.sizes[t], 0)
-    rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
-    B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, basis.leaf.xp)
-    batched.gather(U, np.arange(len(U)), out=_some(B, is_leaf))
-    batched.gemm(below, basis.transfer[tree.span(l + 1)], out=_some(B, ~is_leaf).halves(below.rows[::2]))
-    return B
+    B = U = basis.leaf[slice(*np.searchsorted(tree.leaves, (t.start, t.stop)))]
+    if not is_leaf.all():
+        rows = np.where(is_leaf, tree.sizes[t], 0)
+        rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
+        B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, U.xp)
+    inner = _some(B, ~is_leaf)
+    halves = inner[:0] if below is None else inner.halves(below.rows[::2])
+    M = B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, U.xp)
+    B, halves, M = MatrixBatch.place(B, halves, M)
+    if not is_leaf.all():
+        batched.gather(U, np.arange(len(U)), out=_some(B, is_leaf))
+        batched.gemm(below, basis.transfer[tree.span(l + 1)], out=halves)
+    return B, B if Z is None else batched.gemm(B, Z[t], transb=True, out=M)

@@ -39,6 +39,31 @@ void discard_threshold(const double* squares, long long count, const double* all
     }
 }
 
+// total: the sum of the squares behind the ranks, in an order that depends on nothing else.   sigma: matrices × values, `count` in
+// all, values > 0   One block.
+template <typename Real>
+__global__ __launch_bounds__(WARP * WARP)
+void discarded_squares(const Real* sigma, long long count, int values, const long long* ranks, double* total) {
+    __shared__ double sums[WARP];
+    const int rows = WARP * WARP / values, rest = WARP * WARP % values;  // to the entry that is this thread's next
+    int b = threadIdx.x / values, j = threadIdx.x % values;
+    double sum = 0;
+#pragma unroll 8  // loads under way
+    for (long long i = threadIdx.x; i < count; i += WARP * WARP) {
+        const double value = sigma[i];
+        sum += j >= ranks[b] ? value * value : 0.0;
+        b += rows, j += rest;
+        if (j >= values) b++, j -= values;
+    }
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0) sums[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x < WARP) {
+        sum = warp_sum(sums[threadIdx.x]);
+        if (threadIdx.x == 0) *total = sum;
+    }
+}
+
 // sigma: matrices × values, descending, zeros behind   One thread a matrix.
 template <typename Real>
 __global__ void kept_ranks(const Real* sigma, long long matrices, int values, const double* threshold, long long* ranks) {
