@@ -54,7 +54,7 @@ def instances():
         yield from panel_instances(dtype, panels)
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, edge, inner), 0
+            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
