@@ -97,7 +97,7 @@ def cut(values, atol):
 
 def shared_ranks(sigma, allowance):
     """See h2gpu.batched.shared_ranks."""
-    squares, allowance = sigma**2, np.maximum(allowance, 0.0)
+    squares, allowance = sigma.astype(np.float64) ** 2, np.maximum(allowance, 0.0)
     small = np.sort(squares[(squares > 0) & (squares <= allowance)])  # larger ones are kept in any case
     discarded = np.searchsorted(np.cumsum(small), allowance, side="right")
     if discarded == len(small):

@@ -62,10 +62,8 @@ def gather(A, index, transpose, out):
         return out
     tiles = tiling(out, (TILE, TILE))
     if index is None:  # all, of sizes that only the device knows
-        out_there = out.resident
-        places = table(
-            len(out), A.offsets, A.columns, 0, out_there.offsets, out_there.rows, out_there.columns, lines=False
-        )
+        there = (out.number(i) for i in range(3))
+        places = table(len(out), A.offsets, A.columns, 0, *there, lines=False)
     else:
         index = np.asarray(index)
         sources = A.offsets[index], A.columns[index], np.asarray(transpose)

@@ -63,9 +63,10 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out):
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles = tiling(out, edges)
     if any(isinstance(M.rows, cupy.ndarray) for M in batches) or all(M.is_placed for M in batches):
-        batches = [M.resident for M in batches]
-    inner = batches[0].rows if transa else batches[0].columns
-    table = upload(*(M.offsets for M in batches), batches[-1].rows, batches[-1].columns, inner)
+        inner = A.number(1 if transa else 2)
+        table = upload(*(M.number(0) for M in batches), out.number(1), out.number(2), inner)
+    else:
+        table = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
     sizes = (table[0], np.int64(len(A)), 0, 0, 0)
     C = NULL if C is None else C.buffer
     _run(edges, A.dtype, transa, transb, tiles, A.buffer, B.buffer, C, out.buffer, sizes, alpha, beta)

@@ -49,8 +49,7 @@ def _ragged(A, mode, out):
         batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
         m, n = batches[0].rows, batches[0].columns
         if all(M.is_placed for M in batches):
-            batches = [M.resident for M in batches]
-            table = upload(*(M.offsets for M in batches), batches[0].rows, batches[0].columns)
+            table = upload(*(M.number(0) for M in batches), batches[0].number(1), batches[0].number(2))
         else:
             table = upload(*(M.offsets for M in batches), m, n)
         _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table[0], len(m), m, n)

@@ -15,7 +15,8 @@ THREADS = 128  # of a block that counts
 def shared_ranks(sigma, allowance):
     """See h2gpu.batched.shared_ranks."""
     sigma, (batch, values) = cupy.ascontiguousarray(sigma), sigma.shape
-    squares = cupy.sort(cupy.square(sigma, dtype=np.float64).ravel())
+    squares = cupy.square(sigma, dtype=np.float64).ravel()
+    squares.sort()
     threshold, ranks = cupy.empty(1), cupy.empty(batch, np.int64)
     function = kernel("batched/shared_ranks.cuh", "discard_threshold")
     allowed = cupy.asarray(allowance, np.float64)

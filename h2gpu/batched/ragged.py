@@ -154,6 +154,12 @@ class MatrixBatch:
         """Offsets, rows and columns where the buffer is, (3, batch)."""
         return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
 
+    def number(self, i):
+        """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is."""
+        if array_module(self.offsets) is self.xp:
+            return (self.offsets, self.rows, self.columns)[i]
+        return self.numbers[i]
+
     @property
     def is_placed(self):
         """Whether the numbers are where the buffer is, if perhaps on the host as well."""
@@ -161,8 +167,7 @@ class MatrixBatch:
 
     @staticmethod
     def place(*batches):
-        """The same batches with their numbers both on the host and where the buffers are, by one copy; slices too."""
-        batches = [batch[:] for batch in batches]
+        """The batches themselves, their numbers now where the buffers are as well: by one copy, for all slices."""
         away = [batch for batch in batches if not batch.is_placed]
         if away:
             sides = [side for batch in away for side in (batch.offsets, batch.rows, batch.columns)]

@@ -44,13 +44,17 @@ def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
     tree, ranks = basis.tree, basis.ranks
     rows = _new_ranks(basis)
-    R, transfer = MatrixBatch.place(MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp), basis.transfer)
+    R, transfer = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp), basis.transfer[:]
+    MatrixBatch.place(R, transfer)
     Q_leaf = _factor(basis.leaf, R[_consecutive(tree.leaves)], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
-        RE = batched.gemm(R[children], transfer[children])
-        Q = _factor(RE.stacked(np.full(len(t), 2)), R[_consecutive(t)], mode)
+        RE = MatrixBatch.empty(rows[children], transfer.columns[children], basis.dtype, basis.leaf.xp)
+        stacks = RE.stacked(np.full(len(t), 2))
+        MatrixBatch.place(RE, stacks)
+        batched.gemm(R[children], transfer[children], out=RE)
+        Q = _factor(stacks, R[_consecutive(t)], mode)
         if Q is not None:
             F.append(Q.halves(rows[children][::2]))
     return R, Q_leaf, F[::-1]

@@ -54,8 +54,8 @@ def truncate(basis, weights, budget, decompose, rule):
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
-    leaf, transfer = MatrixBatch.place(basis.leaf, basis.transfer)
-    basis, Z = replace(basis, leaf=leaf, transfer=transfer), weights if weights is None else weights.place(weights)[0]
+    basis, Z = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:]), None if weights is None else weights[:]
+    MatrixBatch.place(basis.leaf, basis.transfer, *([] if Z is None else [Z]))
     leaves, transfers, changes, below = [], [], [], None
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
     with phase("truncate", len(tree)) as advance:

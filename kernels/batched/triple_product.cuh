@@ -1,15 +1,15 @@
 // batched/triple_product.cuh — out_b = A_b B_b C_bᵀ of a ragged batch; one block a matrix, or a tile of out of at most
 // Rows rows.
 //
-// A warp takes 16 rows. W = A B stays in its registers as the tensor cores leave it and enters the second product so: a sum
-// may take its terms in any order, so that a lane's two neighbouring columns of W become inner indices of two instructions.
+// A warp takes 16 rows. W = A B stays in its registers as the tensor cores leave it and enters the second product so
+// (warp/strip_pairs.cuh).
 // B and C lie in shared memory as in memory, with pitches that keep reads free of bank conflicts; every entry of B is read
 // from memory once, those of A by one warp. All arithmetic is float64, whatever the precision of the storage.
 #pragma once
 #include "thread/constants.cuh"
 #include "thread/copy.cuh"
 #include "thread/tiling.cuh"
-#include "warp/tile_product.cuh"
+#include "warp/strip_pairs.cuh"
 
 constexpr int WARP_ROWS = 16, PIECE_BYTES = 16;  // rows of a warp; bytes copied at once
 constexpr int B_PADDING = PIECE_BYTES, C_PADDING = 64;  // bytes added to a row
@@ -83,13 +83,10 @@ struct RowsProduct {
 #pragma unroll
         for (int s = 0; s < STEPS; s++) {
             if (base + s * STRIP >= m) break;
+            const Real* row = B + (base + s * STRIP + 2 * quad) * Pitch + line;
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const Real* row = B + (base + s * STRIP + 2 * quad + h) * Pitch + line;
-#pragma unroll
-                for (int j = 0; j < STRIPS; j++)
-                    if (j * STRIP < n) multiply_strips(W[j][0], W[j][1], a[s][0][h], a[s][1][h], row[j * STRIP]);
-            }
+            for (int j = 0; j < STRIPS; j++)
+                if (j * STRIP < n) multiply_pair(W[j][0], W[j][1], a[s][0], a[s][1], {row[j * STRIP], row[Pitch + j * STRIP]});
         }
     }
 
@@ -114,8 +111,7 @@ struct RowsProduct {
             for (int c = 0; c < GROUP; c++)
                 if (c < strips) {
                     const double2 b = two(C + (c * STRIP + line) * Pitch + j * STRIP + 2 * quad);
-                    multiply_strips(sum[c][0], sum[c][1], W[j][0][0], W[j][1][0], b.x);
-                    multiply_strips(sum[c][0], sum[c][1], W[j][0][1], W[j][1][1], b.y);
+                    multiply_pair(sum[c][0], sum[c][1], W[j][0], W[j][1], {b.x, b.y});
                 }
         }
     }
