@@ -42,7 +42,11 @@ def instances():
     basics = constants("cuda") | constants("cuda_pairwise")
     products, panels = constants("cuda_gemm"), constants("cuda_panels") | constants("cuda_blocksparse")
     yield "batched/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
+    yield "batched/table.cuh", modules.expression("table"), 0
+    yield "batched/shared_ranks.cuh", modules.expression("discard_threshold"), 0
     for dtype in DTYPES:
+        for name in ("kept_ranks", "discarded_squares"):
+            yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
         yield "batched/frobenius_norms.cuh", modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"]), 0
         yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0

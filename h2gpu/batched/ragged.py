@@ -156,9 +156,8 @@ class MatrixBatch:
 
     def number(self, i):
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is."""
-        if array_module(self.offsets) is self.xp:
-            return (self.offsets, self.rows, self.columns)[i]
-        return self.numbers[i]
+        there = array_module(self.offsets) is self.xp
+        return (self.offsets, self.rows, self.columns)[i] if there else self.numbers[i]
 
     @property
     def is_placed(self):

@@ -73,6 +73,7 @@ def truncate(basis, weights, budget, decompose, rule):
             changes.append(T)
             below = T
             advance(len(T))
+        advance(int(tree.level_offsets[top]))
     return _assembled(basis, top, leaves, transfers, changes)
 
 

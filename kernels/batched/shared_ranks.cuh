@@ -39,8 +39,8 @@ void discard_threshold(const double* squares, long long count, const double* all
     }
 }
 
-// total: the sum of the squares behind the ranks, in an order that depends on nothing else.   sigma: matrices × values, `count` in
-// all, values > 0   One block.
+// total: the sum of the squares behind the ranks, always in the same order.   sigma: matrices × values, `count` in all, values > 0
+// One block.
 template <typename Real>
 __global__ __launch_bounds__(WARP * WARP)
 void discarded_squares(const Real* sigma, long long count, int values, const long long* ranks, double* total) {

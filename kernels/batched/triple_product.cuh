@@ -28,7 +28,8 @@ __device__ void load_rows(Real* target, const Real* X, int rows, int columns, in
         for (int i = threadIdx.x / WARP; i < height; i += Warps)
             for (int k = lane * PIECE; k < width; k += WARP * PIECE) {
                 const bool valid = i < rows && k < columns;
-                copy_piece(address + (i * Pitch + k) * sizeof(Real), X + (valid ? static_cast<long long>(i) * columns + k : 0), valid);
+                const Real* source = X + (valid ? static_cast<long long>(i) * columns + k : 0);
+                copy_piece(address + (i * Pitch + k) * sizeof(Real), source, valid);
             }
         return;
     }
@@ -126,7 +127,8 @@ __global__ __launch_bounds__(Rows / WARP_ROWS * WARP)
 void triple_product(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, long long batch,
                     int height, int breadth, const long long* first, const int* owner, int each) {
     extern __shared__ __align__(16) unsigned char memory[];
-    constexpr int WARPS = Rows / WARP_ROWS, B_PITCH = Inner + B_PADDING / sizeof(Real), C_PITCH = Inner + C_PADDING / sizeof(Real);
+    constexpr int WARPS = Rows / WARP_ROWS;
+    constexpr int B_PITCH = Inner + B_PADDING / sizeof(Real), C_PITCH = Inner + C_PADDING / sizeof(Real);
     Real *b = reinterpret_cast<Real*>(memory), *c = b + Inner * B_PITCH;
     const Tile tile = tile_of_block(first, owner, each);
     const long long* sizes = table + tile.matrix;
@@ -137,7 +139,8 @@ void triple_product(const Real* A, const Real* B, const Real* C, Real* out, cons
     const int columns = min(breadth, q - column0);
     load_rows<B_PITCH, WARPS>(b, B + sizes[batch], m, n, whole(m, STRIP), n);
     copies_issued();
-    load_rows<C_PITCH, WARPS>(c, C + sizes[2 * batch] + static_cast<long long>(column0) * n, columns, n, columns, whole(n, STRIP));
+    C += sizes[2 * batch] + static_cast<long long>(column0) * n;
+    load_rows<C_PITCH, WARPS>(c, C, columns, n, columns, whole(n, STRIP));
     copies_issued();
 
     const int top = row0 + threadIdx.x / WARP * WARP_ROWS, rows = min(row0 + height, p) - top;
