@@ -3,7 +3,7 @@
 import cupy
 import numpy as np
 
-from h2gpu.batched import tuning
+from h2gpu.batched import cuda_thin, tuning
 from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -44,6 +44,8 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
         return _ragged(A, B, C, alpha, beta, transa, transb, out)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
+    if C is None and alpha == 1 and not transb and cuda_thin.suits(A, B, transa):
+        return cuda_thin.thin_product(A, B, transa)
     size = max(m, n, k)
     straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
     if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:

@@ -13,7 +13,7 @@ from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.gaussian import gaussian
 from h2gpu.batched.ragged import MatrixBatch, ranges
-from h2gpu.batched.verdict import check
+from h2gpu.batched.verdict import check, on_its_way
 
 FIRST_SAMPLES = 32  # of an unknown rank
 
@@ -83,6 +83,7 @@ def triplets(A, Q, rank=np.inf):
     """U, s, Vt of Q_b Q_bᵀ A_b, `rank` (a number or one a matrix) triplets each, fewer where Q has fewer columns."""
     P, R = batched.qr(batched.gemm(A, Q, transa=True))
     U, s, Vt, info = batched.svd_of_transposed(R, "both")
+    info = on_its_way(info)
     if isinstance(A, MatrixBatch):
         k = np.minimum(rank, s.rows).astype(np.int64)
         U, s, Vt = batched.leading(U, U.rows, k), batched.leading(s, k, s.columns), batched.leading(Vt, k, Vt.columns)
@@ -90,7 +91,7 @@ def triplets(A, Q, rank=np.inf):
         k = min(rank, s.shape[1])
         U, s, Vt = U[..., :k], s[:, :k], Vt[:, :k]
     U, Vt = batched.gemm(Q, U), batched.gemm(Vt, P, transb=True)
-    check(info)
+    check(info())
     return U, s, Vt
 
 

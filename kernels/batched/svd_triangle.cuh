@@ -10,7 +10,7 @@
 #include "block/pair_sweep.cuh"
 #include "block/svd_finish.cuh"
 
-// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch of each warp
+// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks' entries of each warp
 template <typename Real, int DotRows, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
@@ -20,13 +20,15 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     const int k = p.rank();
     Workspace<Real> w = workspace<Real>(memory, k, k, Both);
     auto* scratch = reinterpret_cast<PairScratch<Real>*>(reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), k, k, Both));
+    Real* inner = reinterpret_cast<Real*>(scratch + Warps);
     const Vectors failing = Both ? BOTH_VECTORS : LEFT_VECTORS;
     if (!prepare_triangle<Both>(p, w)) return fail(p, failing, NOT_FINITE, info, worst);
     const Panel<Real> panel = {w.W, w.ld, k, k, k, w.norms};
     int sweep = 0;
     bool turned = k > 1;
     while (turned && sweep < sweeps) {
-        turned = pair_sweep<DotRows>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, orthogonality_tolerance<Real>(k));
+        turned = pair_sweep<DotRows>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
+                                     orthogonality_tolerance<Real>(k));
         sweep++;
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);

@@ -16,47 +16,89 @@
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
 constexpr int TILES_AHEAD = 3;                               // tiles of a warp under way
 
-// G += XᵀX, X: 4 · Groups rows of 8 columns; lane (g, t) holds of group q rows 4 q + t of column g, and entries (g, 2 t + 0, 1) of G
-template <int Groups>
-__device__ void gram_tile(double (&G)[2], const double (&x)[Groups], int count) {
-    double sum[SIDE][2] = {};
-#pragma unroll
-    for (int q = 0; q < Groups; q++)
-        if (q < count) multiply_strip(sum[q % SIDE], x[q], x[q]);
-#pragma unroll
-    for (int h = 0; h < 2; h++) G[h] = (sum[0][h] + sum[1][h]) + (sum[2][h] + sum[3][h]);
+// Calls visit(place in `inner`, place in G) for this lane's entry of one block or the other.
+template <typename Visit>
+__device__ void each_inner(int left, int right, Visit visit) {
+    const int lane = threadIdx.x % WARP, entry = lane % (SIDE * SIDE), side = lane / (SIDE * SIDE);
+    visit((side ? right : left) * SIDE + entry, (SIDE * side + entry / SIDE) * PAIR_COLUMNS + SIDE * side + entry % SIDE);
 }
 
-template <int Groups>
-__device__ void gram_tile(float (&G)[2], const float (&x)[Groups], int count) {
-    float sum[2][4] = {};
+// Sums over products of the rows in a lane's registers: of entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4.
+template <int Count>
+__device__ void row_products(double (&sums)[2], const double (&x)[Count], const double (&y)[Count], int count) {
+    double part[SIDE][2] = {};
 #pragma unroll
-    for (int q = 0; q < Groups; q += 2)
-        if (q < count) multiply_tile(sum[q / 2 % 2], {x[q], x[q + 1], 0, 0}, x[q], x[q + 1]);
+    for (int q = 0; q < Count; q++)
+        if (q < count) multiply_strip(part[q % SIDE], x[q], y[q]);
 #pragma unroll
-    for (int h = 0; h < 2; h++) G[h] = sum[0][h] + sum[1][h];
+    for (int h = 0; h < 2; h++) sums[h] = (part[0][h] + part[1][h]) + (part[2][h] + part[3][h]);
 }
 
-// Columns left … and right … of the panel against each other.   end: rows of the panel and of what follows
-template <int DotRows, typename Real>
-__device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end, PairScratch<Real>& scratch, Real tolerance,
-                          bool within) {
-    constexpr int GROUPS = WARP / SIDE * DotRows;
-    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
-    {
-        const int column = g < SIDE ? left + g : right + g - SIDE;
-        const Real* X = panel.X + column * panel.ld;
-        Real x[GROUPS], G[2];
+template <int Count>
+__device__ void row_products(float (&sums)[2], const float (&x)[Count], const float (&y)[Count], int count) {
+    float part[2][4] = {};
 #pragma unroll
-        for (int q = 0; q < GROUPS; q++) {
-            const int row = q / SIDE * TILE_LINES + SIDE * t + q % SIDE;
-            x[q] = column < panel.columns && row < panel.rows ? X[row] : Real(0);
-        }
-        gram_tile(G, x, (panel.rows + TILE_LINES - 1) / TILE_LINES * SIDE);
-        scratch.gram[g * PAIR_COLUMNS + 2 * t] = G[0], scratch.gram[g * PAIR_COLUMNS + 2 * t + 1] = G[1];
+    for (int q = 0; q < Count; q += 2)
+        if (q < count) multiply_tile(part[q / 2 % 2], {x[q], x[q + 1], 0, 0}, y[q], y[q + 1]);
+#pragma unroll
+    for (int h = 0; h < 2; h++) sums[h] = part[0][h] + part[1][h];
+}
+
+// Entries of a column, `step` apart of four neighbouring rows in every tile from the row `first` on; zeros outside.
+template <int Count, typename Real>
+__device__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int first, int step) {
+    const Real* X = panel.X + column * panel.ld;
+    const int each = SIDE / step;
+#pragma unroll
+    for (int q = 0; q < Count; q++) {
+        const int row = q / each * TILE_LINES + SIDE * (threadIdx.x % SIDE) + q % each * step + first;
+        x[q] = column < panel.columns && row < panel.rows ? X[row] : Real(0);
     }
+}
+
+// G of both blocks from the columns.
+template <int DotRows, typename Real>
+__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G) {
+    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
+    Real x[WARP / SIDE * DotRows], sums[2];
+    load_rows(x, panel, g < SIDE ? left + g : right + g - SIDE, 0, 1);
+    row_products(sums, x, x, (panel.rows + TILE_LINES - 1) / TILE_LINES * SIDE);
+    G[g * PAIR_COLUMNS + 2 * t] = sums[0], G[g * PAIR_COLUMNS + 2 * t + 1] = sums[1];
+}
+
+// G from what is known within the blocks, inner: 4 × 4 entries each, and their products with one another from the columns: rows
+// in two sets, of which a product of tiles takes one for the first, one for the other half of its rows and columns.
+template <int DotRows, typename Real>
+__device__ void gram_between(const Panel<Real>& panel, int left, int right, const Real* inner, Real* G) {
+    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE, set = g / SIDE;
+    const int both = lane ^ (WARP / 2 + SIDE / 2);           // where the other set's sum of the same entries is
+    Real x[WARP / SIDE / 2 * DotRows], y[WARP / SIDE / 2 * DotRows], sums[2];
+    load_rows(x, panel, left + g % SIDE, set, 2);
+    load_rows(y, panel, right + g % SIDE, set, 2);
+    row_products(sums, x, y, (panel.rows + TILE_LINES - 1) / TILE_LINES * 2);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        sums[h] += __shfl_sync(EVERY_LANE, sums[h], both);
+        const int column = SIDE + 2 * t + h;
+        if (set == 0 && t < SIDE / 2) G[g * PAIR_COLUMNS + column] = G[column * PAIR_COLUMNS + g] = sums[h];
+    }
+    each_inner(left, right, [&](int known, int place) { G[place] = inner[known]; });
+}
+
+// Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
+// inner: 4 × 4 entries of XᵀX within each block   end: rows of the panel and of what follows
+template <int DotRows, typename Real>
+__device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
+                          Real tolerance, bool first_visit) {
+    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
+    __syncwarp();                                            // all have read the scratch of the visit before
+    if (first_visit) gram_of_pair<DotRows>(panel, left, right, scratch.gram);
+    else gram_between<DotRows>(panel, left, right, inner, scratch.gram);
     __syncwarp();
-    if (!pair_jacobi(scratch, tolerance, within)) return false;
+    const bool turned = pair_jacobi(scratch, tolerance, first_visit);
+    if (turned || first_visit) each_inner(left, right, [&](int known, int place) { inner[known] = scratch.gram[place]; });
+    if (!turned) return false;
+    constexpr bool APART = sizeof(Real) == sizeof(float);
     const int to = g % 2 * SIDE + g / 2;                     // the column of J whose entries, those of rows t and 4 + t, this lane holds
     const Real e0 = scratch.turn[t * PAIR_COLUMNS + to] - Real(t == to);
     const Real e1 = scratch.turn[(SIDE + t) * PAIR_COLUMNS + to] - Real(SIDE + t == to);
@@ -74,28 +116,31 @@ __device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end
             }
 #pragma unroll
         for (int i = 0; i < TILES_AHEAD; i++) {
-            Real sum[4] = {};
+            Real sum[4];                                     // float64 goes on from X itself
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[e] = APART ? Real(0) : x[i][e];
             if (row0 + i * TILE_LINES < end) multiply_tile(sum, x[i], e0, e1);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 const int row = row0 + i * TILE_LINES + e / 2 * 2;
-                if (here[e % 2] && row + first < end) column[e % 2][row] = x[i][e] + sum[e];
+                if (here[e % 2] && row + first < end) column[e % 2][row] = APART ? x[i][e] + sum[e] : sum[e];
             }
         }
     }
     return true;
 }
 
-// All pairs of `blocks` column blocks, an even number.   end: rows of the panel and of what follows   scratch: one a warp
+// All pairs of `blocks` column blocks, an even number.   end: rows of the panel and of what follows
+// scratch: one a warp   inner: 16 entries a block
 // Returns whether anything was turned, the same in every thread.
 template <int DotRows, typename Real>
-__device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real tolerance) {
+__device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
     bool turned = false;
     for (int round = 0; round < ring; round++) {
         for (int i = warp; i < blocks / 2; i += warps) {
             const int left = (round + i) % ring, right = i == 0 ? ring : (round + ring - i) % ring;
-            turned |= turn_pair<DotRows>(panel, left * SIDE, right * SIDE, end, scratch[warp], tolerance, round == 0);
+            turned |= turn_pair<DotRows>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, round == 0);
         }
         __syncthreads();
     }
