@@ -45,14 +45,22 @@ __device__ void row_products(float (&sums)[2], const float (&x)[Count], const fl
 }
 
 // Entries of a column, `step` apart of four neighbouring rows in every tile from the row `first` on; zeros outside.
-template <int Count, typename Real>
-__device__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int first, int step) {
-    const Real* X = panel.X + column * panel.ld;
-    const int each = SIDE / step;
+template <int Step, int Count, typename Real>
+__device__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int first) {
+    constexpr int EACH = SIDE / Step;
+    const int row0 = SIDE * (threadIdx.x % SIDE) + first;
+    const bool here = column < panel.columns;
+    const Real* X = panel.X + column * panel.ld + row0;
 #pragma unroll
-    for (int q = 0; q < Count; q++) {
-        const int row = q / each * TILE_LINES + SIDE * (threadIdx.x % SIDE) + q % each * step + first;
-        x[q] = column < panel.columns && row < panel.rows ? X[row] : Real(0);
+    for (int q = 0; q < Count; q += EACH) {
+        const int tile = q / EACH * TILE_LINES;
+        const bool whole = tile + TILE_LINES <= panel.rows;  // of all threads: only the last tile asks for every row
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            x[q + e] = 0;
+            if (whole) { if (here) x[q + e] = X[tile + e * Step]; }
+            else if (here && row0 + tile + e * Step < panel.rows) x[q + e] = X[tile + e * Step];
+        }
     }
 }
 
@@ -61,7 +69,7 @@ template <int DotRows, typename Real>
 __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G) {
     const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
     Real x[WARP / SIDE * DotRows], sums[2];
-    load_rows(x, panel, g < SIDE ? left + g : right + g - SIDE, 0, 1);
+    load_rows<1>(x, panel, g < SIDE ? left + g : right + g - SIDE, 0);
     row_products(sums, x, x, (panel.rows + TILE_LINES - 1) / TILE_LINES * SIDE);
     G[g * PAIR_COLUMNS + 2 * t] = sums[0], G[g * PAIR_COLUMNS + 2 * t + 1] = sums[1];
 }
@@ -73,8 +81,8 @@ __device__ void gram_between(const Panel<Real>& panel, int left, int right, cons
     const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE, set = g / SIDE;
     const int both = lane ^ (WARP / 2 + SIDE / 2);           // where the other set's sum of the same entries is
     Real x[WARP / SIDE / 2 * DotRows], y[WARP / SIDE / 2 * DotRows], sums[2];
-    load_rows(x, panel, left + g % SIDE, set, 2);
-    load_rows(y, panel, right + g % SIDE, set, 2);
+    load_rows<2>(x, panel, left + g % SIDE, set);
+    load_rows<2>(y, panel, right + g % SIDE, set);
     row_products(sums, x, y, (panel.rows + TILE_LINES - 1) / TILE_LINES * 2);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -83,6 +91,33 @@ __device__ void gram_between(const Panel<Real>& panel, int left, int right, cons
         if (set == 0 && t < SIDE / 2) G[g * PAIR_COLUMNS + column] = G[column * PAIR_COLUMNS + g] = sums[h];
     }
     each_inner(left, right, [&](int known, int place) { G[place] = inner[known]; });
+}
+
+// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first row   e0, e1: E's entries, rows t, 4 + t
+// inside(row, side): whether there is such an entry
+template <typename Real, typename Inside>
+__device__ __forceinline__ void turn_tiles(Real* const (&columns)[2], Real e0, Real e1, Inside inside) {
+    constexpr bool APART = sizeof(Real) == sizeof(float);    // float64 goes on from X itself
+    Real x[TILES_AHEAD][4];
+#pragma unroll
+    for (int i = 0; i < TILES_AHEAD; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int row = i * TILE_LINES + e / 2 * 2;
+            x[i][e] = inside(row, e % 2) ? columns[e % 2][row] : Real(0);
+        }
+#pragma unroll
+    for (int i = 0; i < TILES_AHEAD; i++) {
+        Real sum[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) sum[e] = APART ? Real(0) : x[i][e];
+        multiply_tile(sum, x[i], e0, e1);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int row = i * TILE_LINES + e / 2 * 2;
+            if (inside(row, e % 2)) columns[e % 2][row] = APART ? x[i][e] + sum[e] : sum[e];
+        }
+    }
 }
 
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
@@ -98,34 +133,18 @@ __device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end
     const bool turned = pair_jacobi(scratch, tolerance, first_visit);
     if (turned || first_visit) each_inner(left, right, [&](int known, int place) { inner[known] = scratch.gram[place]; });
     if (!turned) return false;
-    constexpr bool APART = sizeof(Real) == sizeof(float);
     const int to = g % 2 * SIDE + g / 2;                     // the column of J whose entries, those of rows t and 4 + t, this lane holds
     const Real e0 = scratch.turn[t * PAIR_COLUMNS + to] - Real(t == to);
     const Real e1 = scratch.turn[(SIDE + t) * PAIR_COLUMNS + to] - Real(SIDE + t == to);
     const bool here[2] = {left + t < panel.columns, right + t < panel.columns};
     const int first = SIDE * (g % SIDE) + g / SIDE;          // of the two rows of a tile that this lane holds; the other: 2 below
     Real* const column[2] = {panel.X + (left + t) * panel.ld + first, panel.X + (right + t) * panel.ld + first};
-    for (int row0 = 0; row0 < end; row0 += TILES_AHEAD * TILE_LINES) {
-        Real x[TILES_AHEAD][4];
-#pragma unroll
-        for (int i = 0; i < TILES_AHEAD; i++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int row = row0 + i * TILE_LINES + e / 2 * 2;
-                x[i][e] = here[e % 2] && row + first < end ? column[e % 2][row] : Real(0);
-            }
-#pragma unroll
-        for (int i = 0; i < TILES_AHEAD; i++) {
-            Real sum[4];                                     // float64 goes on from X itself
-#pragma unroll
-            for (int e = 0; e < 4; e++) sum[e] = APART ? Real(0) : x[i][e];
-            if (row0 + i * TILE_LINES < end) multiply_tile(sum, x[i], e0, e1);
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int row = row0 + i * TILE_LINES + e / 2 * 2;
-                if (here[e % 2] && row + first < end) column[e % 2][row] = APART ? x[i][e] + sum[e] : sum[e];
-            }
-        }
+    const bool whole = max(left, right) + SIDE <= panel.columns;
+    constexpr int STEP = TILES_AHEAD * TILE_LINES;
+    for (int row0 = 0; row0 < end; row0 += STEP) {
+        Real* const at[2] = {column[0] + row0, column[1] + row0};
+        if (whole && row0 + STEP <= end) turn_tiles(at, e0, e1, [](int, int) { return true; });
+        else turn_tiles(at, e0, e1, [&](int row, int side) { return here[side] && row0 + first + row < end; });
     }
     return true;
 }

@@ -75,10 +75,13 @@ struct PairState {
         return turned;
     }
 
-    // The same, from shared memory and back.
-    template <int Label, int Steps>
-    __device__ bool turn(PairScratch<Real>& scratch, Real tolerance) {
+    // The same, from shared memory and back; J = I before, whatever is there, if `fresh` (Label 0).
+    template <int Label = 0, int Steps = SIDE>
+    __device__ bool turn(PairScratch<Real>& scratch, Real tolerance, bool fresh = false) {
         each<Label>(scratch, 0, [](const Real& entry, Real& x) { x = entry; });
+        if (fresh && turns) {
+            v[0][0] = v[1][1] = a == b, v[0][1] = v[1][0] = 0;
+        }
         __syncwarp();
         const bool turned = steps<Steps>(tolerance);
         each<Label>(scratch, Steps - 1, [](Real& entry, const Real& x) { entry = x; });
@@ -102,15 +105,15 @@ __device__ bool any_oblique(const PairScratch<Real>& scratch, Real tolerance, bo
 template <typename Real>
 __device__ bool pair_jacobi(PairScratch<Real>& scratch, Real tolerance, bool within) {
     if (!any_oblique(scratch, tolerance, within)) return false;
-    for (int e = threadIdx.x % WARP; e < PAIR_COLUMNS * PAIR_COLUMNS; e += WARP)
-        scratch.turn[e] = e % (PAIR_COLUMNS + 1) == 0;
-    __syncwarp();
     PairState<Real> state;
     bool turned = false;
     if (within) {
+        for (int e = threadIdx.x % WARP; e < PAIR_COLUMNS * PAIR_COLUMNS; e += WARP)
+            scratch.turn[e] = e % (PAIR_COLUMNS + 1) == 0;
+        __syncwarp();
         turned |= state.template turn<1, SIDE / 2>(scratch, tolerance);
         turned |= state.template turn<2, 1>(scratch, tolerance);
     }
-    turned |= state.template turn<0, SIDE>(scratch, tolerance);
+    turned |= state.turn(scratch, tolerance, !within);
     return __any_sync(EVERY_LANE, turned);
 }
