@@ -20,10 +20,10 @@ def suits(A, B, transa):
     return pieces and large and -(-n // STEP) in STRIPS
 
 
-def thin_product(A, B, transa):
-    """op(A_b) B_b, both contiguous."""
+def thin_product(A, B, transa, out):
+    """op(A_b) B_b, all contiguous; out: where to, or None."""
     (batch, m, k), n = (A.swapaxes(1, 2) if transa else A).shape, B.shape[2]
-    out, strips, each = cupy.empty((batch, m, n), A.dtype), -(-n // STEP), -(-m // ROWS)
+    out, strips, each = cupy.empty((batch, m, n), A.dtype) if out is None else out, -(-n // STEP), -(-m // ROWS)
     shared = shared_bytes(A.dtype, strips, transa)
     function = kernel("batched/thin_product.cuh", "thin_product", A.dtype, strips, bool(transa), shared_bytes=shared)
     launch(function, batch * each, THREADS, (A, B, out, each, m, n, k, n, np.int64(k * n)), shared)

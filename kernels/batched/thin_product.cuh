@@ -31,20 +31,33 @@ struct ThinStage {
 
     static __device__ unsigned address(const Real* target) { return static_cast<unsigned>(__cvta_generic_to_shared(target)); }
 
-    __device__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int n, int k, int ldb) {
-        constexpr int UNITS = (TransA ? THIN_ROWS : SLAB) / EACH, COLUMNS = WIDTH / EACH;
+    // op(A)'s rows row0 … and inner indices k0 … from X, B's rows k0 … from Y; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int n, int k, int ldb, bool whole) {
+        if (whole) load(X, Y, row0, k0, m, k, ldb, [](int, int, int) { return true; });
+        else load(X, Y, row0, k0, m, k, ldb, [&](int i, int l, int j) { return i < m && l < k && j < n; });
+    }
+
+    template <typename Inside>
+    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int k, int ldb, Inside inside) {
+        constexpr int COLUMNS = WIDTH / EACH, PARTS = STEP / EACH, ROWS = LINE / PIECE / PARTS;  // rows of one product in a line
+        constexpr int UNITS = THIN_ROWS / EACH, GROUP = SLAB / STEP * PARTS * ROWS;
+        const int u = threadIdx.x;
+        const int i0 = TransA ? u % UNITS * EACH : u / GROUP * ROWS + u / PARTS % ROWS;
+        const int l0 = TransA ? u / UNITS : u / (PARTS * ROWS) % (SLAB / STEP) * STEP + u % PARTS * EACH;
+        constexpr int NEXT = TransA ? THIN_THREADS / UNITS : THIN_THREADS / GROUP * ROWS;       // inner indices or rows between units
+        const Real* source = X + (TransA ? static_cast<long long>(k0 + l0) * m + row0 + i0 : static_cast<long long>(row0 + i0) * k + k0 + l0);
+        const unsigned target = address(A + (TransA ? l0 * LINE_PITCH + i0 : (l0 / STEP * THIN_ROWS + i0) * STEP + l0 % STEP));
 #pragma unroll
-        for (int u = threadIdx.x; u < SLAB * THIN_ROWS / EACH; u += THIN_THREADS) {
-            const int along = u % UNITS * EACH, across = u / UNITS, i = TransA ? along : across, l = TransA ? across : along;
-            const bool valid = row0 + i < m && k0 + l < k;
-            const long long at = TransA ? static_cast<long long>(k0 + l) * m + row0 + i : static_cast<long long>(row0 + i) * k + k0 + l;
-            copy_piece(address(A + (TransA ? l * LINE_PITCH + i : (l / STEP * THIN_ROWS + i) * STEP + l % STEP)), X + (valid ? at : 0), valid);
+        for (int v = 0; v < SLAB * THIN_ROWS / EACH / THIN_THREADS; v++) {
+            const bool valid = inside(row0 + i0 + (TransA ? 0 : v * NEXT), k0 + l0 + (TransA ? v * NEXT : 0), 0);
+            copy_piece(target + v * NEXT * (TransA ? LINE_PITCH : STEP) * int(sizeof(Real)), valid ? source : X, valid);
+            source += static_cast<long long>(NEXT) * (TransA ? m : k);
         }
 #pragma unroll
         for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THIN_THREADS) {
             const int l = u / COLUMNS, j = u % COLUMNS * EACH;
-            const bool valid = k0 + l < k && j < n;
-            copy_piece(address(B + l * PITCH + j), Y + (valid ? static_cast<long long>(k0 + l) * ldb + j : 0), valid);
+            const bool valid = inside(row0, k0 + l, j);
+            copy_piece(address(B + l * PITCH + j), valid ? Y + static_cast<long long>(k0 + l) * ldb + j : Y, valid);
         }
     }
 
@@ -91,7 +104,8 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
     const int row0 = static_cast<int>(blockIdx.x % each) * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
     A += b * m * k, B += b * strideb, out += b * m * n;
     const auto load = [&](int slab) {
-        if (slab < count) stages[slab % STAGES].load(A, B, row0, slab * SLAB, m, n, k, ldb);
+        const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
+        if (slab < count) stages[slab % STAGES].load(A, B, row0, slab * SLAB, m, n, k, ldb, whole);
         copies_issued();
     };
     Real sum[TILES][Strips][4] = {}, total[TILES][Strips][4] = {};
