@@ -34,7 +34,7 @@ VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the 
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
 PAIR_COLUMNS = 8  # that a warp of svd_triangle turns against each other
-SCRATCH_ENTRIES = 5 * PAIR_COLUMNS**2 // 2  # of shared memory, of such a warp
+SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G, J and what is known of two blocks
 TRIANGLE_WORDS = {"float64": 96, "float32": 80}  # registers of a lane there
 
 

@@ -8,7 +8,7 @@ from h2gpu.batched.modules import kernel
 
 STEP, SLAB, STAGES, ROWS, THREADS = 8, 16, 3, 128, 128  # of the kernel: inner indices, slabs in flight, rows of a block
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks
-STRIPS = (5, 6, 7, 8, 9, 10)  # of eight columns
+STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
 
 

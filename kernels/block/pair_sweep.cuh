@@ -20,7 +20,7 @@ constexpr int TILES_AHEAD = 3;                               // tiles of a warp 
 template <typename Visit>
 __device__ void each_inner(int left, int right, Visit visit) {
     const int lane = threadIdx.x % WARP, entry = lane % (SIDE * SIDE), side = lane / (SIDE * SIDE);
-    visit((side ? right : left) * SIDE + entry, (SIDE * side + entry / SIDE) * PAIR_COLUMNS + SIDE * side + entry % SIDE);
+    visit((side ? right : left) * SIDE + entry, (SIDE * side + entry / SIDE) * PAIR_PITCH + SIDE * side + entry % SIDE);
 }
 
 // Sums over products of the rows in a lane's registers: of entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4.
@@ -71,7 +71,7 @@ __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real
     Real x[WARP / SIDE * DotRows], sums[2];
     load_rows<1>(x, panel, g < SIDE ? left + g : right + g - SIDE, 0);
     row_products(sums, x, x, (panel.rows + TILE_LINES - 1) / TILE_LINES * SIDE);
-    G[g * PAIR_COLUMNS + 2 * t] = sums[0], G[g * PAIR_COLUMNS + 2 * t + 1] = sums[1];
+    G[g * PAIR_PITCH + 2 * t] = sums[0], G[g * PAIR_PITCH + 2 * t + 1] = sums[1];
 }
 
 // G from what is known within the blocks, inner: 4 × 4 entries each, and their products with one another from the columns: rows
@@ -88,7 +88,7 @@ __device__ void gram_between(const Panel<Real>& panel, int left, int right, cons
     for (int h = 0; h < 2; h++) {
         sums[h] += __shfl_sync(EVERY_LANE, sums[h], both);
         const int column = SIDE + 2 * t + h;
-        if (set == 0 && t < SIDE / 2) G[g * PAIR_COLUMNS + column] = G[column * PAIR_COLUMNS + g] = sums[h];
+        if (set == 0 && t < SIDE / 2) G[g * PAIR_PITCH + column] = G[column * PAIR_PITCH + g] = sums[h];
     }
     each_inner(left, right, [&](int known, int place) { G[place] = inner[known]; });
 }
@@ -134,8 +134,8 @@ __device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end
     if (turned || first_visit) each_inner(left, right, [&](int known, int place) { inner[known] = scratch.gram[place]; });
     if (!turned) return false;
     const int to = g % 2 * SIDE + g / 2;                     // the column of J whose entries, those of rows t and 4 + t, this lane holds
-    const Real e0 = scratch.turn[t * PAIR_COLUMNS + to] - Real(t == to);
-    const Real e1 = scratch.turn[(SIDE + t) * PAIR_COLUMNS + to] - Real(SIDE + t == to);
+    const Real e0 = scratch.turn[t * PAIR_PITCH + to] - Real(t == to);
+    const Real e1 = scratch.turn[(SIDE + t) * PAIR_PITCH + to] - Real(SIDE + t == to);
     const bool here[2] = {left + t < panel.columns, right + t < panel.columns};
     const int first = SIDE * (g % SIDE) + g / SIDE;          // of the two rows of a tile that this lane holds; the other: 2 below
     Real* const column[2] = {panel.X + (left + t) * panel.ld + first, panel.X + (right + t) * panel.ld + first};

@@ -12,11 +12,12 @@
 #include "thread/jacobi_rotation.cuh"
 
 constexpr int SIDE = 4, PAIR_COLUMNS = 2 * SIDE;             // columns of a block, and of two
+constexpr int PAIR_PITCH = PAIR_COLUMNS + SIDE;              // between rows of G and J: no bank is asked for twice
 
 // Shared memory of a warp: G, row-major, and then J.
 template <typename Real>
 struct PairScratch {
-    Real gram[PAIR_COLUMNS * PAIR_COLUMNS], turn[PAIR_COLUMNS * PAIR_COLUMNS];
+    Real gram[PAIR_COLUMNS * PAIR_PITCH], turn[PAIR_COLUMNS * PAIR_PITCH];
 };
 
 // Column a of either side where the sides differ in bit 2 − Label of the number.
@@ -42,7 +43,7 @@ struct PairState {
             for (int q = 0; q < 2; q++) {
                 const int row = turns ? SIDE * p + a : labelled<Label>(p, p ? a ^ m : a);
                 const int column = labelled<Label>(q, q ? b ^ m : b);
-                visit((turns ? scratch.turn : scratch.gram)[row * PAIR_COLUMNS + column], v[p][q]);
+                visit((turns ? scratch.turn : scratch.gram)[row * PAIR_PITCH + column], v[p][q]);
             }
     }
 
@@ -54,8 +55,8 @@ struct PairState {
 #pragma unroll
         for (int m = 0; m < Steps; m++) {
             const bool turn = !turns && a == b && cosine(v[0][0], v[1][1], v[0][1]) > tolerance;
-            Rotation<Real> rotation = {1, 0, 0};
-            if (turn) rotation = jacobi_rotation(v[0][0], v[1][1], v[0][1]);
+            Angle<Real> rotation = jacobi_angle(v[0][0], v[1][1], v[0][1]);
+            rotation.c = turn ? rotation.c : Real(1), rotation.s = turn ? rotation.s : Real(0);
             turned |= turn;
             const Real c = __shfl_sync(EVERY_LANE, rotation.c, diagonal * b), s = __shfl_sync(EVERY_LANE, rotation.s, diagonal * b);
             Real rc = __shfl_sync(EVERY_LANE, rotation.c, diagonal * a), rs = __shfl_sync(EVERY_LANE, rotation.s, diagonal * a);
@@ -97,7 +98,7 @@ __device__ bool any_oblique(const PairScratch<Real>& scratch, Real tolerance, bo
     const bool inside = lane >= WARP / 2;
     const int i = inside && a > b ? SIDE + a : a, j = inside && a < b ? b : SIDE + b;
     const Real* G = scratch.gram;
-    const Real found = cosine(G[i * (PAIR_COLUMNS + 1)], G[j * (PAIR_COLUMNS + 1)], G[i * PAIR_COLUMNS + j]);
+    const Real found = cosine(G[i * (PAIR_PITCH + 1)], G[j * (PAIR_PITCH + 1)], G[i * PAIR_PITCH + j]);
     return __any_sync(EVERY_LANE, (!inside || (within && a != b)) && found > tolerance);
 }
 
@@ -109,7 +110,7 @@ __device__ bool pair_jacobi(PairScratch<Real>& scratch, Real tolerance, bool wit
     bool turned = false;
     if (within) {
         for (int e = threadIdx.x % WARP; e < PAIR_COLUMNS * PAIR_COLUMNS; e += WARP)
-            scratch.turn[e] = e % (PAIR_COLUMNS + 1) == 0;
+            scratch.turn[e / PAIR_COLUMNS * PAIR_PITCH + e % PAIR_COLUMNS] = e % (PAIR_COLUMNS + 1) == 0;
         __syncwarp();
         turned |= state.template turn<1, SIDE / 2>(scratch, tolerance);
         turned |= state.template turn<2, 1>(scratch, tolerance);
