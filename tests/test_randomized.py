@@ -205,7 +205,7 @@ def test_svd_of_transposed_triangles(n, dtype, xp, rng):
 
 @pytest.mark.parametrize("n", [20, 40, 72, 100])
 def test_small_values_of_graded_triangles_are_right_relatively(n, xp, rng):
-    """Rows scaled down to 1e-7 of the largest: float32 has every value to c n ε of itself, where columns go straight."""
+    """Rows scaled down to 1e-7 of the largest: on the GPU float32 has every value to c n ε of itself."""
     R = np.triu(rng.standard_normal((3, n, n))) / np.sqrt(n) + 3 * np.eye(n)
     R = (R * np.geomspace(1, 1e-7, n)[:, None]).astype(np.float32)
     exact = np.linalg.svd(R.astype(float), compute_uv=False)
