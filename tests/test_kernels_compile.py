@@ -56,6 +56,8 @@ def instances():
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
         yield from panel_instances(dtype, panels)
+        for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
+            yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0

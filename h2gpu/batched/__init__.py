@@ -40,7 +40,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
     A, B, C   arrays (batch, ·, ·) of matching inner dimensions, or MatrixBatch all three
-    out       optional MatrixBatch (of packed or shared memory) that receives the result
+    out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
@@ -59,7 +59,10 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
     C = None if C is None else stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
     A, B = (stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
-    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, None).reshape(shape)
+    if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
+        raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
+    out = None if out is None else stack(out)
+    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):

@@ -3,7 +3,7 @@
 import cupy
 import numpy as np
 
-from h2gpu.batched import tuning
+from h2gpu.batched import cuda_thin, tuning
 from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -45,11 +45,13 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
         return _ragged(A, B, C, alpha, beta, transa, transb, out)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
+    if C is None and alpha == 1 and not transb and cuda_thin.suits(A, B, transa):
+        return cuda_thin.thin_product(A, B, transa, out)
     size = max(m, n, k)
     straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
     if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
-        return _vendor(A, B, C, alpha, beta)
-    out = cupy.empty((len(A), m, n), A.dtype)
+        return _vendor(A, B, C, alpha, beta, out)
+    out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
     C = NULL if C is None else cupy.ascontiguousarray(C)
@@ -80,8 +82,8 @@ def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 
-def _vendor(A, B, C, alpha, beta):
-    out = cupy.matmul(A, B)
+def _vendor(A, B, C, alpha, beta, out):
+    out = cupy.matmul(A, B, out=out)
     if alpha != 1:
         out *= alpha
     if C is not None:

@@ -27,11 +27,16 @@ DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances
 LARGEST_RANK = WARP * DOT_ROWS[-1]
 COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it holds, and for the rest
 LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
+MOST_WARPS, RESERVED = 64, 1 << 10  # of a multiprocessor, and shared memory that each of its blocks costs besides
 REGISTER_WARPS = 2  # a block of method "register"
 TRIANGLE_RANKS = (16, 32, 64)  # bounds of the groups of triangles whose ranks only the device knows
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
+TRIANGLES = ("triangle", "triangle-both")
+PAIR_COLUMNS = 8  # that a warp of svd_triangle turns against each other
+SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G, J and what is known of two blocks
+TRIANGLE_WORDS = {"float64": 96, "float32": 80}  # registers of a lane there
 
 
 def svd(A, vectors, method, return_info=False):
@@ -172,7 +177,8 @@ def _keys(dtype, m, n, vectors, method):
 
 def is_shared(dtype, rank, both):
     """Whether square matrices fit in shared memory, with the right vectors where wanted."""
-    return workspace_bytes(dtype, rank, rank, both) <= _shared_limit()
+    scratch = SCRATCH_ENTRIES * np.ceil(rank / PAIR_COLUMNS).astype(np.int64) * dtype.itemsize
+    return workspace_bytes(dtype, rank, rank, both) + scratch <= _shared_limit()
 
 
 def _shared_limit():
@@ -214,7 +220,22 @@ def _column_shape(group):
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
+def _run_triangle(group, info):
+    dots, pairs, dtype = -(-group.rank // WARP), -(-group.rank // PAIR_COLUMNS), group.dtype
+    warps = next(warps for warps in (3 * dots, WARP // PAIR_COLUMNS * dots) if pairs <= warps)
+    shared = int(workspace_bytes(dtype, group.rank, group.rank, group.both)) + warps * SCRATCH_ENTRIES * dtype.itemsize
+    words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
+    resident = max(
+        1, min(words, MOST_WARPS // warps, _device_shared(cp.cuda.runtime.getDevice()) // (shared + RESERVED))
+    )
+    instance = dtype, dots, group.both, warps, resident
+    function = kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared)
+    launch(function, group.count, warps * WARP, group.arguments(info), shared)
+
+
 def _run_shared(group, info):
+    if group.vectors in TRIANGLES:
+        return _run_triangle(group, info)
     dots, columns, registers = _column_shape(group)
     warps = WARP * dots // (2 * columns)
     while warps * WARP * registers > BLOCK_WORDS:

@@ -27,8 +27,7 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
     Vectors wanted = static_cast<Vectors>(vectors);
     Workspace<Real> w = workspace<Real>(memory, p.longer(), p.rank(), Both);
     bool in_registers = ROOM && p.longer() <= WARP * DotRows, finite;
-    if (wanted == OF_TRIANGLE) finite = prepare_triangle<Both>(p, w);
-    else if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
+    if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
     else finite = prepare(p, w, wanted);
     Vectors failing = Both ? BOTH_VECTORS : wanted;
     if (!finite) return fail(p, failing, NOT_FINITE, info, worst);
@@ -42,11 +41,7 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
         sweep++;
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);
-    if (wanted == OF_TRIANGLE) {
-        singular_values(p, w);
-        write_vectors(w, w.W, r, r, p.U, r, 1, nullptr);
-        if (Both) write_vectors(w, w.W + r, r, r, p.Vt, 1, r, nullptr);
-    } else if (!in_registers) {
+    if (!in_registers) {
         finish(p, w, wanted);
     } else if constexpr (ROOM) {
         finish_in_registers(p, w, wanted, exchange);
