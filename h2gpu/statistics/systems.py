@@ -15,6 +15,7 @@ import scipy.linalg
 
 from h2gpu import solvers
 from h2gpu.batched.arrays import array_module
+from h2gpu.batched.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers.log_determinant import LogDeterminant
@@ -22,7 +23,10 @@ from h2gpu.solvers.small_factors import cholesky
 
 logger = logging.getLogger("h2gpu")
 
-DENSE = 4096  # sites up to which the dense factorization is as fast (2 cores, 4,096: 1.5 s), and exact
+DENSE = (
+    4096  # sites up to which the dense factorization is as fast (4,096: a second), and exact. Its BLAS has one thread:
+)
+# on busy cores OpenBLAS's threads wait for each other (2 cores, another job: Cholesky of 1,000 500 ms in place of 24)
 SOLVE = 1e-8  # residual of the solves, at most
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
@@ -55,6 +59,7 @@ class DenseSystem:
         """L⁻¹ B: its columns' squared norms are bᵀ K⁻¹ b."""
         return self._triangular(B)
 
+    @one_blas_thread()
     def sample(self, Z):
         """S Z with S Sᵀ = K, of Z (n, count)."""
         return self.L @ Z
@@ -65,6 +70,7 @@ class DenseSystem:
         xp = array_module(self.L)
         return LogDeterminant(2 * float(xp.log(xp.diagonal(self.L)).sum()), 0.0, 0.0, 0, 0)
 
+    @one_blas_thread()
     def _triangular(self, B, transposed=False):
         if array_module(self.L) is np:
             return scipy.linalg.solve_triangular(self.L, B, lower=True, trans=int(transposed), check_finite=False)
@@ -73,6 +79,7 @@ class DenseSystem:
         return solve_triangular(self.L, B, lower=True, trans=int(transposed))
 
 
+@one_blas_thread()
 def dense_system(sites, cov, noise):
     """The DenseSystem. A matrix that is singular to rounding gets a larger diagonal, and a warning is logged.
 
