@@ -6,23 +6,20 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
-from h2gpu.statistics.cross import CrossCovariance
+from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.estimation import estimate
 from h2gpu.statistics.inputs import covariance_of, sample_weights, seed_of, targets, training
 from h2gpu.statistics.likelihood import Data
 from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
-from h2gpu.statistics.regression import regression
-from h2gpu.statistics.systems import covariance_system
+from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
-from h2gpu.statistics.variances import simple_variances, trend_variances
 
 
 class Kriging(RegressorMixin, BaseEstimator):
@@ -104,8 +101,15 @@ class Kriging(RegressorMixin, BaseEstimator):
             model = self.estimation_.model
         if model.nugget == 0:
             self._places.check_agreement()
+        with phase("kriging equations"):
+            self._equations = solved_equations(
+                self._places, self._trend, model, self.rtol, self.neighbours, seed_of(self.random_state)
+            )
         self.cov_, self.nugget_ = model.cov, model.nugget
-        self._solve()
+        equations = self._equations
+        self.trend_coefficients_ = equations.regression.change @ to_host(equations.gamma)[:, 0]
+        self.weights_ = equations.w[:, 0]
+        self.iterations_, self.rtol_ = equations.system.iterations, equations.system.rtol
         return self
 
     def _model(self):
@@ -118,17 +122,6 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.estimation_, self.parameter_errors_ = found, found.errors
         self.parameters_ = {free.name: free.value for free in found.model.free}
 
-    def _solve(self):
-        places = self._places
-        sites, noise = self._trend.sites(places.sites), places.noise(self.nugget_)
-        with phase("covariance of the sites"):
-            self._system = covariance_system(
-                sites, self.cov_, noise, self.rtol, self.neighbours, seed_of(self.random_state)
-            )
-        self._regression = regression(self._system, places.values, self._trend.columns(places.sites))
-        self.trend_coefficients_, self.weights_ = self._regression.coefficients, self._regression.weights
-        self.iterations_, self.rtol_ = self._system.iterations, self._system.rtol
-
     def log_marginal_likelihood(self, gradient=False):
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
 
@@ -139,7 +132,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         data = Data(self._places, self._trend, self.restricted)
         options = {"rtol": self.rtol, "neighbours": self.neighbours, "random_state": seed_of(self.random_state)}
         model = Model(self.cov_, self.nugget_, chosen)
-        return data.log_likelihood(model, gradient, system=self._system, **options)
+        return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 
     def predict(self, X, return_std=False, observations=False):
         """Best linear unbiased predictions of the field at X (m, features): means (m,), standard deviations (m,).
@@ -148,27 +141,26 @@ class Kriging(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self, "weights_")
         X = targets(self, X)
-        xp, solved = array_module(X), self._regression
-        cross = CrossCovariance(self._trend.sites(X), self._trend.sites(self._places.sites), self.cov_)
-        F = self._trend.columns(X)
-        V = xp.concatenate([solved.weights[:, None], solved.solved], axis=1)[:, : None if return_std else 1]
-        q = F @ xp.asarray(solved.change)
-        P = cross.products(V, self._tolerances(V.shape[1], q))
-        mean = F @ xp.asarray(solved.coefficients) + P[:, 0] + self._known_mean()
         if not return_std:
-            return mean
-        noise = self._places.noise(self.nugget_)
-        variances, self.variance_error_ = simple_variances(
-            self._system, cross, noise, self.std_rtol, seed_of(self.random_state)
+            return self._equations.means(X)[:, 0] + self._known_mean()
+        mean, variances, self.variance_error_ = self._equations.means_and_variances(
+            X, self.std_rtol, seed_of(self.random_state)
         )
-        variances += trend_variances(solved, q, P[:, 1:]) + (self.nugget_ if observations else 0)
-        return mean, xp.sqrt(variances)
+        xp = array_module(X)
+        return mean + self._known_mean(), xp.sqrt(variances + (self.nugget_ if observations else 0.0))
+
+    def sample_y(self, X, n_samples=1, random_state=0, observations=False):
+        """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.
+
+        observations   samples of new observations: measurement errors added
+        """
+        check_is_fitted(self, "weights_")
+        X, rng = targets(self, X), generator(random_state)
+        count = checked_count(n_samples)
+        Z = conditional_samples(self._equations, X, count, rng, self.neighbours) + self._known_mean()
+        if observations:
+            Z += self.nugget_**0.5 * array_module(X).asarray(rng.standard_normal(Z.shape))
+        return Z
 
     def _known_mean(self):
         return float(self.mean) if self.trend is None else 0.0
-
-    def _tolerances(self, count, q):
-        """Root mean square errors allowed of the products: rtol of the data's spread, rtol of the trend columns."""
-        scales = np.ones(count) * max(1e-300, float(abs(q).max())) if q.shape[1] else np.ones(count)
-        scales[0] = max(float(self._places.values.std()), 1e-300)
-        return self.rtol * scales

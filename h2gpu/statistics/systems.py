@@ -14,10 +14,12 @@ import numpy as np
 import scipy.linalg
 
 from h2gpu import solvers
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.h2matrix import covariance_matrix
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.small_factors import cholesky
 
@@ -28,18 +30,23 @@ DENSE = (
 )
 # on busy cores OpenBLAS's threads wait for each other (2 cores, another job: Cholesky of 1,000 500 ms in place of 24)
 SOLVE = 1e-8  # residual of the solves, at most
+STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
 
-def covariance_system(sites, cov, noise, rtol, neighbours, random_state):
+def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
     """The system of K = cov(sites) + noise on the diagonal: a DenseSystem or HierarchicalSystem.
 
-    sites   (n, dim) float64, where the work is to be done
-    noise   variance of the measurement errors: one number, or (n,) on the host
-    rtol    of the H²-matrix, at most
+    sites        (n, dim) float64, where the work is to be done
+    noise        variance of the measurement errors: one number, or (n,) on the host
+    rtol         of the H²-matrix, at most
+    stabilized   whether a matrix that is singular to rounding gets a larger diagonal, and a warning is logged; a dense
+                 one always does
     """
     if len(sites) <= DENSE:
         return dense_system(sites, cov, noise)
+    if stabilized:
+        noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
     return hierarchical_system(sites, cov, noise, rtol, neighbours, random_state)
 
 
@@ -143,6 +150,18 @@ def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
     if np.ndim(noise):
         A = WithDiagonal(A, array_module(sites).asarray(noise - least))
     return HierarchicalSystem(A, W, rtol, random_state=random_state)
+
+
+def _stabilizing(sites, cov, noise, neighbours, random_state):
+    """What must be added to the diagonal so that an H²-matrix of rtol STABLE is positive definite."""
+    W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
+    x, _, inner = embedded_pair(sites, None, cov)
+    norm = squared_norm(inner.values, to_host(x), to_host(x)) ** 0.5
+    missing = STABLE * norm - solvers.smallest_eigenvalue(W, random_state)
+    if missing <= 0:
+        return 0.0
+    logger.warning("the covariance matrix of %d sites is singular to rounding; added a nugget of %.3g", len(x), missing)
+    return missing
 
 
 @dataclass(frozen=True, eq=False)
