@@ -66,8 +66,8 @@ def estimate(data, model, neighbours=30, random_state=0):
     y = data.B[:, 0]
     if len(y) < 3 or float(abs(y).max()) <= 1e-12 * float(abs(data.places.values).max()):
         raise ValueError(
-            "y: expected at least 3 places and values that vary around the trend, to estimate parameters from; "
-            "give the parameters (fit_parameters=False)"
+            "y: expected at least 3 places and values that vary around the trend, to estimate parameters from, got "
+            f"n_samples = {len(y)} places; give the parameters (fit_parameters=False)"
         )
     if not model.free:
         raise ValueError(f"cov: expected a covariance with {', '.join(model.kinds)} to estimate, got {model.cov!r}")
@@ -132,10 +132,13 @@ def _maximum(evaluate, *starts):
             point, damping = new, max(damping / 10, 1e-12)
         else:
             damping *= 10
-    free = np.diagonal(point.information) > 0
-    covariance = np.full_like(point.information, np.inf)
-    covariance[np.ix_(free, free)] = np.linalg.pinv(point.information[np.ix_(free, free)])
-    return Estimate(point.model, point.value, covariance, iterations)
+    return Estimate(point.model, point.value, _inverse(point.information), iterations)
+
+
+def _inverse(information):
+    """Its inverse; what the data say nothing about has a large, finite variance."""
+    eigenvalues, V = np.linalg.eigh(information)
+    return V / np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)) @ V.T
 
 
 def _attempt(evaluate, model):

@@ -66,14 +66,21 @@ def observations(X, y):
     return _checked_table(X), check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))
 
 
-def sample_weights(weights, n):
-    """Weights (n,) on the host, ones for None; ValueError unless they are positive."""
+def weighted(X, y, weights):
+    """X, y and weights (n,) on the host, ones for None, without the rows of weight zero; ValueError for others."""
+    n = len(y)
     if weights is None:
-        return np.ones(n)
-    weights = np.asarray(to_host(weights), np.float64) if hasattr(weights, "shape") else np.asarray(weights, float)
-    if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError(f"sample_weight: expected {n} finite numbers > 0, got {weights!r:.60}")
-    return weights
+        return X, y, np.ones(n)
+    weights = np.asarray(to_host(weights) if hasattr(weights, "shape") else weights, np.float64)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
+    used = np.flatnonzero(weights)
+    if not len(used):
+        raise ValueError("sample_weight: expected weights of which some are not zero, got zero for all")
+    if len(used) == n:
+        return X, y, weights
+    rows = array_module(X).asarray(used)
+    return X[rows], y[rows], weights[used]
 
 
 def seed_of(random_state):

@@ -14,7 +14,7 @@ from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.estimation import estimate
-from h2gpu.statistics.inputs import covariance_of, sample_weights, seed_of, targets, training
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood import Data
 from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
@@ -50,6 +50,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     rtol_                   of the H²-matrix; 0 for a dense one
     variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
 
+    >>> import numpy as np
     >>> from h2gpu.covariance import Matern
     >>> x = np.linspace(0, 1, 20)[:, None]
     >>> kriging = Kriging(Matern(1.0, 0.3, 1.5)).fit(x, np.sin(6 * x[:, 0]))
@@ -86,15 +87,15 @@ class Kriging(RegressorMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         """Solve the kriging equations for observations y (n,) at X (n, features).
 
-        sample_weight   (n,) positive: observation i has the error variance nugget/sample_weight[i]
+        sample_weight   (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
 
         Repeated sites are merged, exactly. Raises ValueError for what cannot be kriged: NaN, repeated sites that
         disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite.
         """
         model = self._model()
-        X, y = training(self, X, y)
+        X, y, weights = weighted(*training(self, X, y), sample_weight)
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
-        self._places = places_of(X, y - self._known_mean(), sample_weights(sample_weight, len(y)))
+        self._places = places_of(X, y - self._known_mean(), weights)
         self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
         if self.fit_parameters:
             self._estimate(model)

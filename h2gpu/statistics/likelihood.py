@@ -16,7 +16,7 @@ import numpy as np
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics.hierarchical_moments import hierarchical_moments
-from h2gpu.statistics.inputs import covariance_of, observations, sample_weights, seed_of
+from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
 from h2gpu.statistics.moments import dense_moments
 from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
@@ -70,16 +70,16 @@ def log_likelihood(
     restricted     the restricted likelihood, of contrasts that are free of the trend
     gradient       also by the logarithms of the parameters
     parameters     some of "variance", "length_scale", "nugget", "smoothness"
-    sample_weight  (n,) positive: observation i has the error variance nugget/sample_weight[i]
+    sample_weight  (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
     rtol, neighbours, probes   of the H²-matrix at most, Vecchia's preconditioner and the log-determinant, for more than
                    4,096 sites
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     """
     model = Model(covariance_of(cov), checked("nugget", nugget, zero=True), checked_kinds(parameters))
-    X, y = observations(X, y)
+    X, y, weights = weighted(*observations(X, y), sample_weight)
     trend = trend_of(trend, X.shape[1])
-    places = places_of(X, y - (mean if trend.kind is None else 0.0), sample_weights(sample_weight, len(y)))
+    places = places_of(X, y - (mean if trend.kind is None else 0.0), weights)
     data = Data(places, trend, restricted)
     options = {"rtol": rtol, "neighbours": neighbours, "probes": probes, "random_state": seed_of(random_state)}
     return data.log_likelihood(model, gradient, **options)

@@ -30,6 +30,7 @@ DENSE = (
 )
 # on busy cores OpenBLAS's threads wait for each other (2 cores, another job: Cholesky of 1,000 500 ms in place of 24)
 SOLVE = 1e-8  # residual of the solves, at most
+ROOT = 1e-5  # of square roots: error of the innovations that a simulation is made of
 STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
@@ -131,7 +132,7 @@ class HierarchicalSystem:
 
     def sample(self, Z):
         """S Z with S Sᵀ = K, of Z (n, count)."""
-        return solvers.square_root(self.A, Z, self.W)
+        return solvers.square_root(self.A, Z, self.W, rtol=ROOT, maximum=MOST)
 
     @cached_property
     def log_determinant(self):
