@@ -77,8 +77,9 @@ def log_likelihood(
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     """
     model = Model(covariance_of(cov), checked("nugget", nugget, zero=True), checked_kinds(parameters))
-    X, y, weights = weighted(*observations(X, y), sample_weight)
-    trend = trend_of(trend, X.shape[1])
+    X, y, names = observations(X, y, trend)
+    X, y, weights = weighted(X, y, sample_weight)
+    trend = trend_of(trend, X.shape[1], names)
     places = places_of(X, y - (mean if trend.kind is None else 0.0), weights)
     data = Data(places, trend, restricted)
     options = {"rtol": rtol, "neighbours": neighbours, "probes": probes, "random_state": seed_of(random_state)}
