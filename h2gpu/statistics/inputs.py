@@ -60,7 +60,7 @@ def weighted(X, y, weights):
     n = len(y)
     if weights is None:
         return X, y, np.ones(n)
-    weights = np.asarray(to_host(weights) if hasattr(weights, "shape") else weights, np.float64)
+    weights = np.asarray(weights if array_module(weights) is np else to_host(weights), np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
     used = np.flatnonzero(weights)
