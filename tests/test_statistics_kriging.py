@@ -121,7 +121,9 @@ def test_coordinates_far_from_the_origin_lose_no_digits():
     far = np.array([500_000.0, 5_400_000.0])
     cov = Matern(2.0, 300.0, 1.5)
     near = Kriging(cov, 0.05, "linear").fit(1000 * X, y).predict(1000 * T)
-    np.testing.assert_allclose(Kriging(cov, 0.05, "linear").fit(1000 * X + far, y).predict(1000 * T + far), near, atol=1e-6)
+    np.testing.assert_allclose(
+        Kriging(cov, 0.05, "linear").fit(1000 * X + far, y).predict(1000 * T + far), near, atol=1e-6
+    )
 
 
 # Measurement error and variation below the sampling distance
@@ -136,7 +138,7 @@ def test_kriging_interpolates_without_measurement_error(way, cov):
 
 
 def test_measurement_error_is_filtered_and_belongs_to_new_observations_only(way):
-    X, y, T = problem()
+    X, y, _ = problem()
     kriging = Kriging(COV, 0.05).fit(X, y)
     field, std = kriging.predict(X, return_std=True)
     assert abs(field - y).max() > 0.1 and (std > 0.01).all() and (std < 0.05**0.5).all()

@@ -70,7 +70,7 @@ def test_trend_coefficients_take_their_best_values():
     K = cov(X) + 0.1 * np.eye(80)
     beta = np.linalg.solve(F.T @ np.linalg.solve(K, F), F.T @ np.linalg.solve(K, y))
     assert best == pytest.approx(multivariate_normal(F @ beta, K).logpdf(y), abs=1e-9)
-    assert best > multivariate_normal(F @ (beta + [0.1, 0, 0]), K).logpdf(y)
+    assert best > multivariate_normal(F @ beta + 0.1, K).logpdf(y)
 
 
 def test_the_restricted_likelihood_is_that_of_contrasts():
