@@ -6,7 +6,9 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.batched.arrays import array_module, to_host
@@ -20,6 +22,7 @@ from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 
 
@@ -134,6 +137,11 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.estimation_, self.parameter_errors_ = found, found.errors
         self.parameters_ = {free.name: free.value for free in found.model.free}
         return found.model, system
+
+    def score(self, X, y, sample_weight=None):
+        """R², the share of the variance of observations y (n,) at X (n, features) that the predictions explain."""
+        y = values(y, X) if array_module(y) is np else to_host(y)
+        return r2_score(y, to_host(self.predict(X)), sample_weight=sample_weight)
 
     def log_marginal_likelihood(self, gradient=False):
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
