@@ -34,7 +34,8 @@ class Kriging(RegressorMixin, BaseEstimator):
     nugget          variance of the measurement error of an observation, squared units of y
     trend           None (simple kriging, the mean is known), "constant" (ordinary), "linear" in the coordinates, a
                     function of the sites (n, dim) → (n, p), or a list of columns of X that are no coordinates
-    rtol            relative accuracy of predictions; the H²-matrix is as accurate as the solve needs, at least
+    rtol            of the H²-matrix, at most; it is made as accurate as it must be to stay positive definite, and
+                    `residual_` tells what that leaves
     mean            of the field, where trend is None
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target

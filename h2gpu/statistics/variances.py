@@ -20,7 +20,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.small_factors import cholesky, covariances, together
 
 EXACT = 64  # targets whose variances are exact: one block of solves
-CHECKED = 32  # random targets whose exact variances tell the error
+CHECKED = 16  # random targets whose exact variances tell the error
 FEWEST, MOST = 60, 480  # nearest sites
 SETTLED = 0.5  # of rtol: where doubling m changes a standard deviation by less, it is taken
 REPORTED = 32  # chunks between two reports of progress
