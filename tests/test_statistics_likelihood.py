@@ -21,6 +21,7 @@ MODELS = [
     (Exponential(1.0, (0.2, 0.5)) + Gaussian(0.3, 0.1) + Nugget(0.1), 0.05),
     (on_sphere(Exponential(1.0, 20.0), 100.0), 0.1),
     (Constant(2.0) * Exponential(1.0, 0.3) + Nugget(0.2), 0.0),
+    ((Exponential(1.0, 0.3) + Nugget(0.1)) * Matern(2.0, 0.5, 1.5), 0.0),
 ]
 TRENDS = [(None, False), ("constant", False), ("linear", False), ("linear", True)]
 

@@ -95,7 +95,7 @@ class Model:
                 continue
             higher, lower = self.at(theta + step).cov, self.at(theta - step).cov
             if free.kind == "nugget":
-                yield Nugget(free.value), 0.0
+                yield Nugget((higher.nugget - lower.nugget) / (2 * STEP)), 0.0
             elif free.kind == "variance" and np.isclose(higher.variance_at_zero, np.exp(STEP) * total, rtol=1e-12):
                 yield Smooth(self.cov), 0.0
             else:
