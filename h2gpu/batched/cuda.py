@@ -6,6 +6,7 @@ import numpy as np
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
+from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
@@ -25,6 +26,7 @@ __all__ = [
     "qr",
     "svd",
     "svd_of_transposed",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]

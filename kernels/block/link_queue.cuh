@@ -1,0 +1,74 @@
+// block/link_queue.cuh — the factors F_l, S_l of one segment, from up to MAX_PARTS lists, and copies of S_l to shared memory.
+//
+// Called by the whole block of LINK_THREADS threads.
+#pragma once
+#include "thread/copy.cuh"
+#include "warp/crossed_square.cuh"
+
+constexpr int LINK_THREADS = 128;
+
+// One list as the host describes it, 64 bits a field: addresses of the buffers, (links,) numbers and (segments + 1,) `first`
+struct LinkList {
+    const void *F, *S;
+    const long long *F_offsets, *F_rows, *F_columns, *S_offsets, *first;
+    long long flags;                            // sum of the following
+};
+constexpr int TURNED = 1, FULL = 2;             // P = F Sᵀ, not F S;   F is not upper triangular
+
+template <typename Real>
+struct Link {
+    const Real *F, *S;
+    int rows, inner;                            // F: rows × inner, row by row
+    int flags;
+    __device__ bool turned() const { return flags & TURNED; }
+    __device__ bool full() const { return flags & FULL; }
+};
+
+// The next LINK_THREADS links of a segment.
+template <typename Real>
+struct LinkQueue {
+    Link<Real> link[LINK_THREADS];
+
+    // Reads those from number `start` on and returns how many they are.
+    __device__ int fill(const LinkList* lists, int count, int segment, int start) {
+        __syncthreads();                        // all have used the last ones
+        int before = 0, mine = start + static_cast<int>(threadIdx.x);
+        for (int i = 0; i < count; i++) {
+            const LinkList& list = lists[i];
+            const long long first = list.first[segment];
+            const int here = static_cast<int>(list.first[segment + 1] - first), at = mine - before;
+            if (at >= 0 && at < here)
+                link[threadIdx.x] = {static_cast<const Real*>(list.F) + list.F_offsets[first + at],
+                                     static_cast<const Real*>(list.S) + list.S_offsets[first + at],
+                                     static_cast<int>(list.F_rows[first + at]),
+                                     static_cast<int>(list.F_columns[first + at]), static_cast<int>(list.flags)};
+            before += here;
+        }
+        __syncthreads();
+        return min(before - start, LINK_THREADS);
+    }
+};
+
+// square(a, b) = S(a, b) of the rows × columns of S, zero beyond; where `place` is given, index `columns` of the product
+// goes to its place: a if turned, else b.
+template <int N, typename Real>
+__device__ void copy_square(Real* square, const Link<Real>& link, int columns, const int* place) {
+    const int height = link.turned() ? columns : link.inner, width = link.turned() ? link.inner : columns;
+    constexpr int EACH = 16 / sizeof(Real), ROW_PIECES = N / EACH;
+    const bool whole = width % EACH == 0 && reinterpret_cast<unsigned long long>(link.S) % 16 == 0;
+    if (sizeof(Real) == sizeof(double) && whole && (!place || link.turned())) {
+        for (int e = threadIdx.x; e < N * ROW_PIECES; e += LINK_THREADS) {
+            const int a = e / ROW_PIECES, b = e % ROW_PIECES * EACH, to = place ? place[a] : a;
+            const bool valid = a < height && b < width;
+            copy_piece(static_cast<unsigned>(__cvta_generic_to_shared(square + square_entry<N>(to, b))),
+                       link.S + (valid ? a * width + b : 0), valid);
+        }
+        return;
+    }
+    for (int e = threadIdx.x; e < N * N; e += LINK_THREADS) {
+        const int a = e / N, b = e % N;
+        const bool valid = a < height && b < width;
+        const int row = place && link.turned() ? place[a] : a, column = place && !link.turned() ? place[b] : b;
+        copy_async(square + square_entry<N>(row, column), link.S + (valid ? a * width + b : 0), valid);
+    }
+}
