@@ -8,7 +8,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.products import factor_stacks
 
 THREADS = 128  # LINK_THREADS of the kernel
-EDGES = (16, 32, 48, 64)  # bounds of the sides of F, S and W
+EDGES = (32, 64)  # bounds of the sides of F, S and W
 TURNED, FULL = 1, 2  # of the kernel
 LINK_BYTES, DOUBLE, INT, ALIGN = 32, 8, 4, 16
 

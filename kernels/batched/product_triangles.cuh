@@ -14,6 +14,7 @@
 #include "block/pivoted_sweep.cuh"
 #include "thread/jacobi_rotation.cuh"
 #include "thread/range.cuh"
+#include "warp/factor_tiles.cuh"
 
 constexpr double GRAM_LEAST = 1e-14;            // δ²
 constexpr double ROUNDING_LEAST = 4 * 2.220446049250313e-16;
@@ -54,41 +55,56 @@ __device__ inline int half_exponent(double x) { return (exponent_of(x) + 1) >> 1
 template <int N, typename Real>
 __device__ void gram_of_rows(GramTiles<N>& G, LinkQueue<Real>& queue, ProductMemory<N>& memory, const LinkList* lists,
                              int count, int columns, bool every, double scale) {
+    constexpr int WARPS = LINK_THREADS / WARP;
     const int warp = threadIdx.x / WARP;
     Real* const stage[2] = {reinterpret_cast<Real*>(memory.first), reinterpret_cast<Real*>(memory.second)};
     G.clear();
     for (int start = 0;; start += LINK_THREADS) {
         const int links = queue.fill(lists, count, blockIdx.x, start);
         if (links <= 0) return;
+        const auto all = [&](int l) { return every || queue.link[l].full(); };
+        const auto first_octet = [&](int l) {   // rows of triangles differ in length
+            return all(l) ? warp : 2 * (l / 2 % 2 ? WARPS - 1 - warp : warp) + l % 2;
+        };
+        RowStream<Real> rows;
         copy_square<N>(stage[0], queue.link[0], columns, nullptr);
         copies_issued();
+        rows.open(queue.link[0], first_octet(0));
         for (int l = 0; l < links; l++) {
             if (l + 1 < links) copy_square<N>(stage[(l + 1) % 2], queue.link[l + 1], columns, nullptr);
             copies_issued();
             copies_arrived<1>();
             __syncthreads();
             const Link<Real> link = queue.link[l];
-            const bool all = every || link.full();
-            const int turn = l / 2 % 2 ? LINK_THREADS / WARP - 1 - warp : warp;   // rows of triangles differ in length
-            for (int octet = all ? warp : 2 * turn + l % 2; octet < N / OCTET; octet += all ? LINK_THREADS / WARP : N)
-                if (link.turned()) add_octet<N, true>(G, stage[l % 2], link, octet, scale);
-                else add_octet<N, false>(G, stage[l % 2], link, octet, scale);
+            const Real* S = stage[l % 2];
+            const auto open_next = [&] { if (l + 1 < links) rows.open(queue.link[l + 1], first_octet(l + 1)); };
+            const auto products = [&](const auto& reader) {
+                const int octet = first_octet(l), second = second_octet<N>(warp);
+                if (!all(l)) return add_octet(G, reader, link, octet, rows, scale, open_next);
+                add_octet(G, reader, link, octet, rows, scale, [&] { rows.open(link, second); });
+                if (second > octet) add_octet(G, reader, link, second, rows, scale, open_next);
+                else open_next();
+            };
+            if (link.turned()) products(FactorReader<N, true, Real>(S));
+            else products(FactorReader<N, false, Real>(S));
             __syncthreads();
         }
     }
 }
 
-// Y = S Π R₁⁻¹, a band of 16 rows a warp, stored as (c, k).   rank: tiles of R₁⁻¹ above the diagonal that count
+// Y = S Π R₁⁻¹, a band of 16 rows a warp.   strips: of eight rows of R₁⁻¹ that are more than its diagonal
 template <int N, bool Along>
-__device__ void precondition(const ProductMemory<N>& memory, double* Y, const double* S, int strips) {
-    constexpr int STRIPS = N / 8, TOGETHER = STRIPS % 4 ? 2 : 4;
-    const int lane = threadIdx.x % WARP, line = lane / 4, quad = lane % 4, row0 = threadIdx.x / WARP * 16;
+__device__ void precondition(const ProductMemory<N>& memory, const FactorTiles<N>& Y, const double* S, int strips) {
+    constexpr int STRIPS = N / 8, TOGETHER = 4;
+    static_assert(STRIPS % TOGETHER == 0, "whole groups of strips");
+    const FactorReader<N, Along, double> reader(S);
+    const int lane = threadIdx.x % WARP, quad = lane % 4, row0 = threadIdx.x / WARP * 16;
 #pragma unroll 1
     for (int j0 = 0; j0 < STRIPS; j0 += TOGETHER) {
         double y[TOGETHER][4];
 #pragma unroll
         for (int j = 0; j < TOGETHER; j++) {
-            read_factor<N, Along>(y[j], S, row0, 8 * (j0 + j));
+            reader.read(y[j], row0, 8 * (j0 + j));
             const double2 scale = *reinterpret_cast<const double2*>(memory.scale + 8 * (j0 + j) + 2 * quad);
 #pragma unroll
             for (int e = 0; e < 4; e++) y[j][e] *= e % 2 ? scale.y : scale.x;
@@ -96,7 +112,7 @@ __device__ void precondition(const ProductMemory<N>& memory, double* Y, const do
 #pragma unroll 1
         for (int k = 0; k < min(strips, j0 + TOGETHER); k++) {
             double s[4];
-            read_factor<N, Along>(s, S, row0, 8 * k);
+            reader.read(s, row0, 8 * k);
 #pragma unroll
             for (int j = 0; j < TOGETHER; j++) {
                 if (k > j0 + j) continue;
@@ -106,10 +122,7 @@ __device__ void precondition(const ProductMemory<N>& memory, double* Y, const do
             }
         }
 #pragma unroll
-        for (int j = 0; j < TOGETHER; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                Y[square_entry<N>(8 * (j0 + j) + 2 * quad + e % 2, row0 + line + e / 2 * 8)] = y[j][e];
+        for (int j = 0; j < TOGETHER; j++) Y.write(y[j], row0, 8 * (j0 + j));
     }
 }
 
@@ -117,13 +130,16 @@ __device__ void precondition(const ProductMemory<N>& memory, double* Y, const do
 template <int N>
 __device__ void gram_of_preconditioned(GramTiles<N>& G, LinkQueue<double>& queue, ProductMemory<N>& memory,
                                        const LinkList* lists, int count, int columns, int rank, double scale) {
-    const int warp = threadIdx.x / WARP;
-    double *S = memory.first, *Y = memory.second;
+    const int warp = threadIdx.x / WARP, second = second_octet<N>(warp);
+    const FactorTiles<N> Y = {reinterpret_cast<double2*>(memory.second)};
+    double* const S = memory.first;
     G.clear();
     for (int start = 0;; start += LINK_THREADS) {
         const int links = queue.fill(lists, count, blockIdx.x, start);
         if (links <= 0) return;
+        RowStream<double> rows;
         copy_square<N>(S, queue.link[0], columns, memory.sweep.place);
+        rows.open(queue.link[0], warp);
         for (int l = 0; l < links; l++) {
             const Link<double> link = queue.link[l];
             copies_issued();
@@ -135,10 +151,10 @@ __device__ void gram_of_preconditioned(GramTiles<N>& G, LinkQueue<double>& queue
             }
             __syncthreads();
             if (l + 1 < links) copy_square<N>(S, queue.link[l + 1], columns, memory.sweep.place);
-            for (int octet = warp; octet < N / OCTET; octet += LINK_THREADS / WARP) {
-                const int turned = octet / (LINK_THREADS / WARP) % 2 ? octet ^ (LINK_THREADS / WARP - 1) : octet;
-                add_octet<N, true>(G, Y, link, turned, scale);
-            }
+            const auto open_next = [&] { if (l + 1 < links) rows.open(queue.link[l + 1], warp); };
+            add_octet(G, Y, link, warp, rows, scale, [&] { rows.open(link, second); });
+            if (second > warp) add_octet(G, Y, link, second, rows, scale, open_next);
+            else open_next();
         }
     }
 }
@@ -203,20 +219,21 @@ __device__ void multiply_triangles(ProductMemory<N>& memory, double* W, int colu
         memory.first[square_entry<N>(row, column)] = row < columns && column < columns ? W[row * columns + column] : 0;
     }
     __syncthreads();
+    const FactorReader<N, true, double> reader(memory.second);
     const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4, row0 = threadIdx.x / WARP * 16;
     if (row0 >= columns) return;
     for (int j = 0; j < N / 8; j++) {
         double w[4] = {};
         for (int k = 0; k < N; k += 8) {
             double r[4];
-            read_factor<N, true>(r, memory.second, row0, k);
+            reader.read(r, row0, k);
             const double* source = memory.first;
             multiply_tile(w, r, source[square_entry<N>(k + 2 * quad, 8 * j + line)],
                           source[square_entry<N>(k + 2 * quad + 1, 8 * j + line)]);
         }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const int row = row0 + line + e / 2 * 8, column = 8 * j + 2 * quad + e % 2;
+            const int row = row0 + 2 * line + e / 2, column = 8 * j + 2 * quad + e % 2;
             if (row < columns && column < columns) W[row * columns + column] = w[e];
         }
     }

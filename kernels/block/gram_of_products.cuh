@@ -10,11 +10,14 @@
 
 constexpr int OCTET = 8;                        // rows of Q in hand
 
-// The upper triangle of G in tiles of 16 × 8: of rows 16 i … those from column 16 i on.
+// The upper triangle of G in tiles of 16 × 8: of rows 16 i … those from column 16 i on, in pairs of halves.
 template <int N>
 struct GramTiles {
     static constexpr int BANDS = N / 16, STRIPS = N / 8, TILES = BANDS * (BANDS + 1);
     __host__ __device__ static constexpr int index(int band, int strip) { return band * (STRIPS - band + 1) + strip - 2 * band; }
+    // Lines g and g + 8 of q's tiles are the columns 2g and 2g + 1 of a band (warp/crossed_square.cuh).
+    static __device__ int row_of(int band, int line, int half) { return 16 * band + 2 * line + half; }
+    static __device__ int column_of(int strip, int number) { return 16 * (strip / 2) + 2 * number + strip % 2; }
     double sum[TILES][4];
 
     __device__ void clear() {
@@ -43,48 +46,72 @@ struct GramTiles {
 #pragma unroll
                 for (int j = 2 * i; j < STRIPS; j++)
 #pragma unroll
-                    for (int h = 0; h < 2; h++) {
-                        const int at = square_entry<N>(16 * i + line + 8 * h, 8 * j + 2 * quad);
-                        double2* target = reinterpret_cast<double2*>(square + at);
-                        const double2 old = turn == 0 ? double2{0, 0} : *target;
-                        *target = {old.x + sum[index(i, j)][2 * h], old.y + sum[index(i, j)][2 * h + 1]};
+                    for (int e = 0; e < 4; e++) {
+                        double* target = square + square_entry<N>(row_of(i, line, e / 2), column_of(j, 2 * quad + e % 2));
+                        *target = turn == 0 ? sum[index(i, j)][e] : *target + sum[index(i, j)][e];
                     }
         }
     }
 };
 
-// Entries (2t, g), (2t + 1, g) of Fᵀ for inner indices inner0 …, zero beyond F, times `scale`.
+// Where rows 8 octet … of F begin.
 template <typename Real>
-struct RowPair {
-    double x, y;
-    __device__ RowPair(const Real* row, bool valid, int inner0, int inner, double scale) {
-        const int k = inner0 + 2 * (threadIdx.x % 4);
-        x = valid && k < inner ? widened(__ldg(row + k)) * scale : 0;
-        y = valid && k + 1 < inner ? widened(__ldg(row + k + 1)) * scale : 0;
+__device__ int first_inner(const Link<Real>& link, int octet) { return link.full() ? 0 : octet * OCTET; }
+
+// Rows 8 octet … of F as right factors Fᵀ: entries (2t, g), (2t + 1, g) for 8 inner indices at a time, AHEAD of their use.
+template <typename Real>
+struct RowStream {
+    static constexpr int AHEAD = 2;
+    const Real* entry;                          // the lane's next to be read
+    int next, inner;                            // its index, relative to which `inner` is the end; beyond: zeros
+    double x[AHEAD][2];
+
+    __device__ void open(const Link<Real>& link, int octet) {
+        const int row = octet * OCTET + threadIdx.x % WARP / 4;
+        next = first_inner(link, octet) + 2 * (threadIdx.x % 4), inner = row < link.rows ? link.inner : 0;
+        entry = link.F + static_cast<long long>(row) * link.inner + next;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) read(x[i]);
+    }
+    __device__ void read(double (&pair)[2]) {
+        pair[0] = next < inner ? widened(__ldg(entry)) : 0;
+        pair[1] = next + 1 < inner ? widened(__ldg(entry + 1)) : 0;
+        next += OCTET, entry += OCTET;
     }
 };
 
-// G += Qᵀ Q for rows 8 octet … of Q = scale F Y.   Y(k, c): of `square` at (c, k) if Along, else at (k, c)
-template <int N, bool Along, typename Stored, typename Real>
-__device__ void add_octet(GramTiles<N>& G, const Stored* square, const Link<Real>& link, int octet, double scale) {
-    const int row = octet * OCTET + threadIdx.x % WARP / 4;
-    if (octet * OCTET >= link.rows) return;
-    const bool valid = row < link.rows;
-    const Real* F = link.F + static_cast<long long>(row) * link.inner;
-    double q[GramTiles<N>::BANDS][4] = {};
-    const int first = link.full() ? 0 : octet * OCTET;
-    RowPair<Real> next(F, valid, first, link.inner, scale);
+// G += Qᵀ Q for rows 8 octet … of Q = scale F Y, Yᵀ as `reader` reads it.   rows: as opened for this octet; `then` is
+// called when they have been read, before the second product
+template <int N, typename Reader, typename Real, typename Then>
+__device__ void add_octet(GramTiles<N>& G, const Reader& reader, const Link<Real>& link, int octet, RowStream<Real>& rows,
+                          double scale, Then then) {
+    constexpr int BANDS = GramTiles<N>::BANDS;
+    static_assert(BANDS % 2 == 0, "two tiles by turns");
+    double q[BANDS][4] = {}, y[2][4];
+    const int first = first_inner(link, octet);
+    if (octet * OCTET >= link.rows) return then();
+    reader.read(y[0], 0, first);
 #pragma unroll 1
     for (int k = first; k < link.inner; k += OCTET) {
-        const RowPair<Real> now = next;
-        if (k + OCTET < link.inner) next = RowPair<Real>(F, valid, k + OCTET, link.inner, scale);
+        const double b0 = rows.x[0][0], b1 = rows.x[0][1];
+        rows.x[0][0] = rows.x[1][0], rows.x[0][1] = rows.x[1][1];
+        rows.read(rows.x[1]);
 #pragma unroll
-        for (int i = 0; i < GramTiles<N>::BANDS; i++) {
-            asm volatile("" ::: "memory");      // loads stay beside their products, else they fill the registers
-            double y[4];
-            read_factor<N, Along>(y, square, 16 * i, k);
-            multiply_tile(q[i], y, now.x, now.y);
+        for (int i = 0; i < BANDS; i++) {
+            if (i + 1 < BANDS) reader.read(y[(i + 1) % 2], 16 * (i + 1), k);
+            else reader.read(y[0], 0, min(k + OCTET, N - OCTET));
+            multiply_tile(q[i], y[i % 2], b0, b1);
         }
     }
+    then();
+    if (scale != 1)
+#pragma unroll
+        for (int i = 0; i < BANDS; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) q[i][e] *= scale;
     G.add(q);
 }
+
+// The octet that a warp takes after its first: short rows of a triangle after long ones.
+template <int N>
+__device__ int second_octet(int warp) { return N / OCTET - 1 - warp; }

@@ -54,21 +54,29 @@ struct LinkQueue {
 template <int N, typename Real>
 __device__ void copy_square(Real* square, const Link<Real>& link, int columns, const int* place) {
     const int height = link.turned() ? columns : link.inner, width = link.turned() ? link.inner : columns;
-    constexpr int EACH = 16 / sizeof(Real), ROW_PIECES = N / EACH;
+    constexpr int EACH = 16 / sizeof(Real), PIECES = N / EACH, PERIOD = 8;    // turn_of repeats after so many rows
     const bool whole = width % EACH == 0 && reinterpret_cast<unsigned long long>(link.S) % 16 == 0;
     if (sizeof(Real) == sizeof(double) && whole && (!place || link.turned())) {
-        for (int e = threadIdx.x; e < N * ROW_PIECES; e += LINK_THREADS) {
-            const int a = e / ROW_PIECES, b = e % ROW_PIECES * EACH, to = place ? place[a] : a;
+        constexpr int STEP = LINK_THREADS / PIECES;
+        const int b = threadIdx.x % PIECES * EACH, first = threadIdx.x / PIECES;
+        const Real* source = link.S + first * width + b;
+#pragma unroll 4
+        for (int a = first; a < N; a += STEP, source += STEP * width) {
             const bool valid = a < height && b < width;
-            copy_piece(static_cast<unsigned>(__cvta_generic_to_shared(square + square_entry<N>(to, b))),
-                       link.S + (valid ? a * width + b : 0), valid);
+            Real* target = square + square_entry<N>(place ? place[a] : a, b);
+            copy_piece(static_cast<unsigned>(__cvta_generic_to_shared(target)), valid ? source : link.S, valid);
         }
         return;
     }
-    for (int e = threadIdx.x; e < N * N; e += LINK_THREADS) {
-        const int a = e / N, b = e % N;
-        const bool valid = a < height && b < width;
-        const int row = place && link.turned() ? place[a] : a, column = place && !link.turned() ? place[b] : b;
-        copy_async(square + square_entry<N>(row, column), link.S + (valid ? a * width + b : 0), valid);
+    constexpr int STEP = LINK_THREADS / N, TURNS = PERIOD / STEP;
+    const int b = threadIdx.x % N, first = threadIdx.x / N, column = place && !link.turned() ? place[b] : b;
+    const Real* source = link.S + first * width + b;
+    for (int a0 = first; a0 < N; a0 += PERIOD) {
+#pragma unroll
+        for (int i = 0; i < TURNS; i++, source += STEP * width) {
+            const int a = a0 + i * STEP, row = place && link.turned() ? place[a] : a;
+            const bool valid = a < height && b < width;
+            copy_async(square + square_entry<N>(row, column), valid ? source : link.S, valid);
+        }
     }
 }

@@ -8,6 +8,7 @@
 // A column is shared by PARTS threads, its entries in their registers. Called by the whole block of SWEEP_THREADS.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/householder.cuh"
 
 constexpr int SWEEP_THREADS = 128;
 
@@ -68,7 +69,7 @@ struct PivotedSweep {
             }
             __syncthreads();
             if (part >= PARTS) continue;
-            const double root = 1 / sqrt(d), inverse = root * root, x = own == p ? d : memory.column[own];
+            const double root = inverse_sqrt(d), inverse = root * root, x = own == p ? d : memory.column[own];
             const double factor = own == p ? 1 + inverse : x * inverse;
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a[i] = fma(-memory.column[part * ROWS + i], factor, a[i]);
