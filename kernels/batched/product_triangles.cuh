@@ -10,9 +10,9 @@
 // missed, all of them are taken. In float32, G₁ of all rows in double precision is accurate enough by itself.
 // As Cholesky-QR with a shifted preconditioner: Fukaya et al., SIAM J. Sci. Comput. 42 (2020).
 #pragma once
+#include "block/cholesky.cuh"
 #include "block/gram_of_products.cuh"
 #include "block/pivoted_sweep.cuh"
-#include "thread/jacobi_rotation.cuh"
 #include "thread/range.cuh"
 #include "warp/factor_tiles.cuh"
 
@@ -25,8 +25,9 @@ constexpr int RESCALING = 540;                  // binary digits by which F is s
 template <int N>
 struct ProductMemory {                          // shared
     static constexpr int SQUARE = N * N, STRIPS = N / 8, TILE = 2 * WARP;
+    static constexpr int INVERSE = STRIPS * (STRIPS + 1) / 2 * TILE;
     double first[SQUARE], second[SQUARE];       // S or G;  Y, the next S or R₂
-    double inverse[STRIPS * (STRIPS + 1) / 2 * TILE];  // Π R₁⁻¹ in tiles 8 × 8 as read: (2t, g), (2t + 1, g)
+    double inverse[INVERSE];  // Π R₁⁻¹ in tiles 8 × 8 as read: (2t, g), (2t + 1, g)
     double scale[N];                            // diagonal of R₁⁻¹ beyond the rank
     typename PivotedSweep<N>::Memory sweep;
 
@@ -34,18 +35,18 @@ struct ProductMemory {                          // shared
         const int above = row / 8, strip = column / 8, lane = column % 8 * 4 + row % 8 / 2;
         return (strip * (strip + 1) / 2 + above) * TILE + 2 * lane + row % 2;
     }
+    __device__ double2 inverse_pair(int above, int strip, int lane) const {
+        return *reinterpret_cast<const double2*>(inverse + (strip * (strip + 1) / 2 + above) * TILE + 2 * lane);
+    }
 };
 
-// The largest diagonal entry of G in shared memory; NaN or infinite where one is.
+// The largest diagonal entry of G in shared memory, to 20 bits; NaN or infinite where one is.
 template <int N>
 __device__ double largest_diagonal(const double* G) {
-    double most = 0;
-    for (int j = 0; j < N; j++) {
-        const double d = G[square_entry<N>(j, j)];
-        if (!(d <= most)) most = d;
-        if (most != most) break;
-    }
-    return most;
+    unsigned most = 0;                          // numbers ≥ 0, infinity and NaN are ordered as their bits
+    for (int j = threadIdx.x % WARP; j < N; j += WARP)
+        most = max(most, static_cast<unsigned>(__double2hiint(G[square_entry<N>(j, j)])) & ~(1u << 31));
+    return __hiloint2double(__reduce_max_sync(EVERY_LANE, most), 0);
 }
 
 // e with x 4^−e in (¼, 1]
@@ -68,13 +69,12 @@ __device__ void gram_of_rows(GramTiles<N>& G, LinkQueue<Real>& queue, ProductMem
         };
         RowStream<Real> rows;
         copy_square<N>(stage[0], queue.link[0], columns, nullptr);
-        copies_issued();
         rows.open(queue.link[0], first_octet(0));
         for (int l = 0; l < links; l++) {
-            if (l + 1 < links) copy_square<N>(stage[(l + 1) % 2], queue.link[l + 1], columns, nullptr);
             copies_issued();
-            copies_arrived<1>();
-            __syncthreads();
+            copies_arrived<0>();
+            __syncthreads();                    // S is there, and nobody reads the one before
+            if (l + 1 < links) copy_square<N>(stage[(l + 1) % 2], queue.link[l + 1], columns, nullptr);
             const Link<Real> link = queue.link[l];
             const Real* S = stage[l % 2];
             const auto open_next = [&] { if (l + 1 < links) rows.open(queue.link[l + 1], first_octet(l + 1)); };
@@ -87,7 +87,6 @@ __device__ void gram_of_rows(GramTiles<N>& G, LinkQueue<Real>& queue, ProductMem
             };
             if (link.turned()) products(FactorReader<N, true, Real>(S));
             else products(FactorReader<N, false, Real>(S));
-            __syncthreads();
         }
     }
 }
@@ -109,18 +108,22 @@ __device__ void precondition(const ProductMemory<N>& memory, const FactorTiles<N
 #pragma unroll
             for (int e = 0; e < 4; e++) y[j][e] *= e % 2 ? scale.y : scale.x;
         }
-#pragma unroll 1
-        for (int k = 0; k < min(strips, j0 + TOGETHER); k++) {
+        const auto add = [&](int k, int from) { // row k of tiles of R₁⁻¹, from strip j0 + from on
             double s[4];
+            double2 x[TOGETHER];
             reader.read(s, row0, 8 * k);
 #pragma unroll
-            for (int j = 0; j < TOGETHER; j++) {
-                if (k > j0 + j) continue;
-                const int tile = (j0 + j) * (j0 + j + 1) / 2 + k;
-                const double2 x = *reinterpret_cast<const double2*>(memory.inverse + tile * memory.TILE + 2 * lane);
-                multiply_tile(y[j], s, x.x, x.y);
-            }
-        }
+            for (int j = 0; j < TOGETHER; j++)
+                if (j >= from) x[j] = memory.inverse_pair(k, j0 + j, lane);
+#pragma unroll
+            for (int j = 0; j < TOGETHER; j++)
+                if (j >= from) multiply_tile(y[j], s, x[j].x, x[j].y);
+        };
+#pragma unroll 1
+        for (int k = 0; k < min(strips, j0); k++) add(k, 0);
+#pragma unroll
+        for (int k = 0; k < TOGETHER; k++)
+            if (j0 + k < strips) add(j0 + k, k);
 #pragma unroll
         for (int j = 0; j < TOGETHER; j++) Y.write(y[j], row0, 8 * (j0 + j));
     }
@@ -198,46 +201,50 @@ __device__ int factor_gram(ProductMemory<N>& memory, Real* W, int columns, int e
     return rank;
 }
 
-// R₂ of G in memory.first, as rows (i, k) of memory.second.
+// R₂ of G in memory.first, column by column, over memory.second and the inverse, whose time is over.
 template <int N>
-__device__ void factor_second(ProductMemory<N>& memory, int e) {
-    PivotedSweep<N> sweep(memory.sweep);
-    const PowerOfTwo down(-2 * e), up(e);
-    sweep.load([&](int i, int j) { return down(memory.first[square_entry<N>(i, j)]); });
-    for (int i = threadIdx.x; i < N * N; i += SWEEP_THREADS) memory.second[i] = 0;
-    sweep.run(ROUNDING_LEAST, [&](int k, int j, double z, bool before, bool) {
-        if (!before) memory.second[square_entry<N>(k, j)] = up(z);
-    });
-    __syncthreads();
-}
+struct SecondFactor {
+    static constexpr int LD = N + 4;
+    static_assert(N * LD <= ProductMemory<N>::SQUARE + ProductMemory<N>::INVERSE, "it lies over both");
 
-// W ← R₂ W, columns × columns.
-template <int N>
-__device__ void multiply_triangles(ProductMemory<N>& memory, double* W, int columns) {
-    for (int i = threadIdx.x; i < N * N; i += LINK_THREADS) {
-        const int row = i / N, column = i % N;
-        memory.first[square_entry<N>(row, column)] = row < columns && column < columns ? W[row * columns + column] : 0;
-    }
-    __syncthreads();
-    const FactorReader<N, true, double> reader(memory.second);
-    const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4, row0 = threadIdx.x / WARP * 16;
-    if (row0 >= columns) return;
-    for (int j = 0; j < N / 8; j++) {
-        double w[4] = {};
-        for (int k = 0; k < N; k += 8) {
-            double r[4];
-            reader.read(r, row0, k);
-            const double* source = memory.first;
-            multiply_tile(w, r, source[square_entry<N>(k + 2 * quad, 8 * j + line)],
-                          source[square_entry<N>(k + 2 * quad + 1, 8 * j + line)]);
+    static __device__ void make(ProductMemory<N>& memory) {
+        double* const R = memory.second;
+        for (int i = threadIdx.x; i < N * N; i += LINK_THREADS) {
+            const int row = i % N, column = i / N;
+            R[column * LD + row] = row <= column ? memory.first[square_entry<N>(row, column)] : 0;
+            if (row == column) memory.scale[row] = memory.first[square_entry<N>(row, row)];
         }
+        __syncthreads();
+        cholesky<N, LD, LINK_THREADS / WARP>(R, memory.scale);
+    }
+
+    // W ← R₂ W, columns × columns.
+    static __device__ void multiply(ProductMemory<N>& memory, double* W, int columns) {
+        double *const first = memory.first, *const R = memory.second;
+        for (int i = threadIdx.x; i < N * N; i += LINK_THREADS) {
+            const int row = i / N, column = i % N;
+            first[square_entry<N>(row, column)] = row < columns && column < columns ? W[row * columns + column] : 0;
+        }
+        __syncthreads();
+        const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4, row0 = threadIdx.x / WARP * 16;
+        if (row0 >= columns) return;
+        for (int j = 0; j < N / 8; j++) {
+            double w[4] = {};
+            for (int k = row0; k < N; k += 8) {
+                double r[4];
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int row = row0 + 2 * line + e / 2, column = 8 * j + 2 * quad + e % 2;
-            if (row < columns && column < columns) W[row * columns + column] = w[e];
+                for (int e = 0; e < 4; e++) r[e] = R[(k + 2 * quad + e % 2) * LD + row0 + line + e / 2 * 8];
+                multiply_tile(w, r, first[square_entry<N>(k + 2 * quad, 8 * j + line)],
+                              first[square_entry<N>(k + 2 * quad + 1, 8 * j + line)]);
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int row = row0 + line + e / 2 * 8, column = 8 * j + 2 * quad + e % 2;
+                if (row < columns && column < columns) W[row * columns + column] = w[e];
+            }
         }
     }
-}
+};
 
 // lists: `count` of them   buffer, offsets, sizes: W_b is sizes[b] × sizes[b], or has no rows where rows[b] is 0
 // sizes and F's inner dimensions are at most N.   dynamic shared memory: ProductMemory<N>, LinkQueue<Real>
@@ -283,8 +290,8 @@ void product_triangles(const LinkList* lists, int count, Real* buffer, const lon
                 every = true;
                 continue;
             }
-            factor_second<N>(memory, half_exponent(second));
-            multiply_triangles<N>(memory, W, columns);
+            SecondFactor<N>::make(memory);
+            SecondFactor<N>::multiply(memory, W, columns);
             return;
         }
     }

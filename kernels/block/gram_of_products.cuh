@@ -91,17 +91,20 @@ __device__ void add_octet(GramTiles<N>& G, const Reader& reader, const Link<Real
     const int first = first_inner(link, octet);
     if (octet * OCTET >= link.rows) return then();
     reader.read(y[0], 0, first);
-#pragma unroll 1
-    for (int k = first; k < link.inner; k += OCTET) {
-        const double b0 = rows.x[0][0], b1 = rows.x[0][1];
-        rows.x[0][0] = rows.x[1][0], rows.x[0][1] = rows.x[1][1];
-        rows.read(rows.x[1]);
+    const auto step = [&](double (&pair)[2], int k) {
+        const double b0 = pair[0], b1 = pair[1];
+        rows.read(pair);
 #pragma unroll
         for (int i = 0; i < BANDS; i++) {
             if (i + 1 < BANDS) reader.read(y[(i + 1) % 2], 16 * (i + 1), k);
             else reader.read(y[0], 0, min(k + OCTET, N - OCTET));
             multiply_tile(q[i], y[i % 2], b0, b1);
         }
+    };
+#pragma unroll 1
+    for (int k = first; k < link.inner; k += 2 * OCTET) {   // pairs by turns: none is moved before it is there
+        step(rows.x[0], k);
+        if (k + OCTET < link.inner) step(rows.x[1], k + OCTET);
     }
     then();
     if (scale != 1)
@@ -114,4 +117,7 @@ __device__ void add_octet(GramTiles<N>& G, const Reader& reader, const Link<Real
 
 // The octet that a warp takes after its first: short rows of a triangle after long ones.
 template <int N>
-__device__ int second_octet(int warp) { return N / OCTET - 1 - warp; }
+__device__ int second_octet(int warp) {
+    static_assert(N / OCTET == 2 * LINK_THREADS / WARP, "two octets a warp");
+    return N / OCTET - 1 - warp;
+}

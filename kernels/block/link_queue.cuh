@@ -58,25 +58,27 @@ __device__ void copy_square(Real* square, const Link<Real>& link, int columns, c
     const bool whole = width % EACH == 0 && reinterpret_cast<unsigned long long>(link.S) % 16 == 0;
     if (sizeof(Real) == sizeof(double) && whole && (!place || link.turned())) {
         constexpr int STEP = LINK_THREADS / PIECES;
-        const int b = threadIdx.x % PIECES * EACH, first = threadIdx.x / PIECES;
+        const int b = threadIdx.x % PIECES * EACH, first = threadIdx.x / PIECES, end = b < width ? height : 0;
         const Real* source = link.S + first * width + b;
 #pragma unroll 4
         for (int a = first; a < N; a += STEP, source += STEP * width) {
-            const bool valid = a < height && b < width;
             Real* target = square + square_entry<N>(place ? place[a] : a, b);
-            copy_piece(static_cast<unsigned>(__cvta_generic_to_shared(target)), valid ? source : link.S, valid);
+            copy_piece(static_cast<unsigned>(__cvta_generic_to_shared(target)), source, a < end);
         }
         return;
     }
     constexpr int STEP = LINK_THREADS / N, TURNS = PERIOD / STEP;
-    const int b = threadIdx.x % N, first = threadIdx.x / N, column = place && !link.turned() ? place[b] : b;
+    const int b = threadIdx.x % N, first = threadIdx.x / N, end = b < width ? height : 0;
+    const int column = place && !link.turned() ? place[b] : b, *to = link.turned() ? place : nullptr;
     const Real* source = link.S + first * width + b;
-    for (int a0 = first; a0 < N; a0 += PERIOD) {
+    int entry[TURNS];
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) entry[i] = square_entry<N>(first + i * STEP, column);
+#pragma unroll 2
+    for (int a0 = 0; a0 < N; a0 += PERIOD)
 #pragma unroll
         for (int i = 0; i < TURNS; i++, source += STEP * width) {
-            const int a = a0 + i * STEP, row = place && link.turned() ? place[a] : a;
-            const bool valid = a < height && b < width;
-            copy_async(square + square_entry<N>(row, column), valid ? source : link.S, valid);
+            const int a = a0 + first + i * STEP;
+            copy_async(square + (to ? square_entry<N>(to[a], column) : entry[i] + a0 * N), source, a < end);
         }
-    }
 }

@@ -15,16 +15,18 @@ constexpr int SWEEP_THREADS = 128;
 template <int N>
 struct PivotedSweep {
     static constexpr int PARTS = SWEEP_THREADS / N, ROWS = N / PARTS, INDEX_BITS = 6;
-    static constexpr double ELIMINATED = -2;  // in the place of such a diagonal entry: rounding leaves others above −1
-    static_assert(N <= 1 << INDEX_BITS && N % PARTS == 0 && ROWS % 2 == 0, "an index beside the leading bits of a pivot");
+    static_assert(N <= 1 << INDEX_BITS && SWEEP_THREADS % N == 0, "an index beside the leading bits of a pivot");
+
+    static_assert(N % WARP == 0, "whole warps hold the diagonal");
 
     struct Memory {                           // shared
         alignas(16) double column[N];         // the pivot's, a_pp + 1 in its own row
-        double diagonal[N];
+        double2 pivot[N];                     // a_jj and 1 / √a_jj
+        unsigned best[N / WARP];              // pivots of each warp of columns, leading bits and index
         int place[N];                         // of each column in the order of elimination
     };
 
-    double a[ROWS];
+    double a[ROWS], diagonal = 0;
     Memory& memory;
     const int own = threadIdx.x % N, part = threadIdx.x / N;
     int place = -1;
@@ -34,21 +36,25 @@ struct PivotedSweep {
     // Takes A(i, j) = entry(i, j) for i ≤ j; the caller has synchronized.
     template <typename Entry>
     __device__ void load(Entry entry) {
-        if (part >= PARTS) return;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) a[i] = entry(min(part * ROWS + i, own), max(part * ROWS + i, own));
-        if (part == 0) memory.diagonal[own] = entry(own, own);
+        diagonal = entry(own, own);
     }
 
-    // The pivot, or −1 where none exceeds `least`; the same in every thread. Of nearly equal ones the first.
-    __device__ int pivot(double least) const {
+    // Column `own` as a candidate, where not eliminated and above `least`. Of nearly equal ones the first is taken.
+    __device__ void propose(double least) {
+        const bool possible = place < 0 && diagonal > least;
+        const unsigned key = static_cast<unsigned>(__double2hiint(diagonal)) >> INDEX_BITS << INDEX_BITS | (N - 1 - own);
+        const unsigned best = __reduce_max_sync(EVERY_LANE, possible ? key : 0);
+        if (own % WARP == 0) memory.best[own / WARP] = best;
+        if (possible) memory.pivot[own] = {diagonal, inverse_sqrt(diagonal)};
+    }
+
+    // The pivot, or −1 where there is none; the same in every thread.
+    __device__ int pivot() const {
         unsigned best = 0;
-        for (int j = threadIdx.x % WARP; j < N; j += WARP) {
-            const double d = memory.diagonal[j];
-            const unsigned key = static_cast<unsigned>(__double2hiint(d)) >> INDEX_BITS << INDEX_BITS | (N - 1 - j);
-            if (d > least) best = max(best, key);
-        }
-        best = __reduce_max_sync(EVERY_LANE, best);
+#pragma unroll
+        for (int w = 0; w < N / WARP; w++) best = max(best, memory.best[w]);
         return best == 0 ? -1 : N - 1 - static_cast<int>(best & ((1 << INDEX_BITS) - 1));
     }
 
@@ -58,26 +64,23 @@ struct PivotedSweep {
     __device__ int run(double least, Emit emit) {
         int k = 0;
         for (; k < N; k++) {
+            if (part == 0) propose(least);
             __syncthreads();
-            const int p = pivot(least);
+            const int p = pivot();
             if (p < 0) break;
-            const double d = memory.diagonal[p];
-            if (own == p && part < PARTS) {
+            const double2 chosen = memory.pivot[p];
+            const double d = chosen.x, root = chosen.y, inverse = root * root;
+            if (own == p) {
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) memory.column[part * ROWS + i] = a[i];
                 if (p / ROWS == part) memory.column[p] = d + 1;
             }
             __syncthreads();
-            if (part >= PARTS) continue;
-            const double root = inverse_sqrt(d), inverse = root * root, x = own == p ? d : memory.column[own];
-            const double factor = own == p ? 1 + inverse : x * inverse;
+            const double x = own == p ? d : memory.column[own], factor = own == p ? 1 + inverse : x * inverse;
+            diagonal = fma(-x, factor, diagonal);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a[i] = fma(-memory.column[part * ROWS + i], factor, a[i]);
-            if (part == 0) {
-                emit(k, own, own == p ? d * root : x * root, place >= 0, own == p);
-                const double rest = fma(-x, factor, memory.diagonal[own]);
-                memory.diagonal[own] = place >= 0 || own == p ? ELIMINATED : rest;
-            }
+            if (part == 0) emit(k, own, own == p ? d * root : x * root, place >= 0, own == p);
             if (own == p) place = k;
         }
         return k;
@@ -85,10 +88,12 @@ struct PivotedSweep {
 
     // Columns that were never pivots come after those that were, in their order; the caller synchronizes.
     __device__ void place_the_rest(int rank) {
-        if (place < 0) {
-            place = rank;
-            for (int j = 0; j < own; j++) place += memory.diagonal[j] > ELIMINATED / 2;
-        }
+        if (part == 0) memory.place[own] = place;
+        __syncthreads();
+        int before = 0;
+        for (int j = 0; j < own; j++) before += memory.place[j] < 0;
+        __syncthreads();
+        if (place < 0) place = rank + before;
         if (part == 0) memory.place[own] = place;
     }
 };
