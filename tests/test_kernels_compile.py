@@ -42,7 +42,11 @@ def instances():
     basics = constants("cuda") | constants("cuda_pairwise")
     products, panels = constants("cuda_gemm"), constants("cuda_panels") | constants("cuda_blocksparse")
     yield "batched/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
+    yield "batched/table.cuh", modules.expression("table"), 0
+    yield "batched/shared_ranks.cuh", modules.expression("discard_threshold"), 0
     for dtype in DTYPES:
+        for name in ("kept_ranks", "discarded_squares"):
+            yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
         for of_rounding in (False, True):
             norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
             yield "batched/frobenius_norms.cuh", norms, 0
@@ -54,9 +58,11 @@ def instances():
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
         yield from panel_instances(dtype, panels)
+        for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
+            yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, edge, inner), 0
+            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):

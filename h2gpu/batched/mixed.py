@@ -14,7 +14,7 @@ from h2gpu.batched.blocksparse import BlockSparse, Pairs
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.threads import pieces
 
-PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # of blocks that are brought into float32 at a time
+PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class MixedBlocks(Pairs):
     narrowed: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
+    evaluated = True  # selected blocks are not yet in memory
 
     @classmethod
     def of(cls, A, narrowed):
@@ -93,9 +94,9 @@ class MixedBlocks(Pairs):
                 _copy(part.select(self.places[index[chosen]]), out[chosen])
         return out
 
-    def left_products(self, F, index, transpose, out=None):
-        """out_b = F_b A_index[b], or F_b A_index[b]ᵀ."""
-        return batched.gemm(F, self.select(index).resident, transb=transpose, out=out)
+    def factors(self, index, transpose):
+        """A_index[b] of each b in float64, and whether they are still to be transposed: as asked."""
+        return self.select(index).resident, transpose
 
     def triple_products(self, F, index, G, out):
         """out_b = F_b A_index[b] G_bᵀ."""

@@ -67,7 +67,7 @@ def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
     """
     import cupy
 
-    return _announced(cupy.cuda.Device().id, header, name, arguments, shared_bytes, definitions)
+    return _announced(cupy.cuda.runtime.getDevice(), header, name, arguments, shared_bytes, definitions)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu.batched.arrays import array_module
 from h2gpu.h2matrix.compression import compress
 from h2gpu.h2matrix.construction import deferred, embedded_pair
+from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning import plan
 from h2gpu.progress import phase
 
@@ -21,7 +22,7 @@ ROWS_CHECKED = 64
 ATTEMPTS = 3  # with one more interpolation point a direction each
 
 
-def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"):
+def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto", nearfield="stored"):
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows.
 
     points       (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU)
@@ -29,13 +30,14 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"
     rtol         relative accuracy in the Frobenius norm; everything else is chosen, as `h2gpu.plan` would, and logged
                  (logger "h2gpu", level info)
     col_points   (m, dim) points of the columns, for a rectangular matrix
-    storage      as for `compress`
+    storage      "auto": parts in float32 where the accuracy allows it; "full": all in the precision of the points
+    nearfield    "stored", or "computed" in every product from the points: slower, and cannot be saved
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached.
     """
     for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points)):
         logger.info("covariance_matrix: %s", chosen)
-        _, B = assemble(points, cov, chosen, col_points=col_points, storage=storage)
+        _, B = assemble(points, cov, chosen, col_points=col_points, storage=storage, nearfield=nearfield)
         error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
@@ -57,11 +59,20 @@ def plans(points, cov, rtol, **fixed):
         fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
 
 
-def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", col_points=None):
-    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B."""
+def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored", col_points=None):
+    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B.
+
+    The nearfield of A is evaluated too where B does not share it.
+    """
     parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split")}
-    A = deferred(points, cov, col_points=col_points, **parameters)
-    return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage)
+    A = deferred(points, cov, col_points=col_points, nearfield=_of_built(storage, nearfield), **parameters)
+    return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage, nearfield=nearfield)
+
+
+def _of_built(storage, nearfield):
+    """The nearfield before compression: evaluated where it will be rounded, so that it never exists in float64."""
+    check_nearfield(nearfield)
+    return "stored" if storage == "full" and nearfield == "stored" else "computed"
 
 
 def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):

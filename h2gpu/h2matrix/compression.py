@@ -10,7 +10,8 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 import numpy as np
 
 from h2gpu.h2matrix.decompositions import STRATEGIES
-from h2gpu.h2matrix.norms import farfield_norm, nearfield_norm, relative_error
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
+from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
 from h2gpu.h2matrix.precision import LEFT, STORAGES, rounded
 from h2gpu.h2matrix.projection import project
@@ -18,7 +19,7 @@ from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
 
 
-def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto"):
+def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nearfield=None):
     """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; A stays as it is, and shares what nearfield is not rounded.
 
     A        H2Matrix, with stored or evaluated couplings
@@ -30,8 +31,9 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto"):
              RandomizedSVD(samples=64)
     storage  "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared accuracy;
              "full": all in float64. Products are computed in float64 either way
+    nearfield  "stored" or "computed" in every product (then that of A must be); None: as that of A
 
-    Raises ValueError for an rtol out of range or an unknown method, svd or storage.
+    Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield.
     """
     check_rtol(rtol, A.dtype)
     if method not in METHODS:
@@ -40,9 +42,23 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto"):
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
     if storage not in STORAGES:
         raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+    computed = _stays_computed(A, nearfield)
     shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
     B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])
-    return rounded(B, rtol) if shared else B
+    if shared:
+        B = rounded(B, rtol, but=("nearfield",) if computed else ())
+    evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
+    return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
+
+
+def _stays_computed(A, nearfield):
+    """Whether the nearfield is to be computed in products."""
+    evaluated = isinstance(A.nearfield, EvaluatedNearfield)
+    if nearfield is not None:
+        check_nearfield(nearfield)
+    if nearfield == "computed" and not evaluated:
+        raise ValueError('nearfield: that of A is stored and cannot be computed; build A with nearfield="computed"')
+    return evaluated and nearfield != "stored"
 
 
 def least_rtol(dtype):
@@ -61,11 +77,11 @@ def check_rtol(rtol, dtype):
 
 def _weighted(A, rtol, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
+    near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
-    norm = np.hypot(nearfield_norm(A.nearfield), farfield_norm(A.row_basis, Z))
-    budget = (rtol * norm) ** 2 / 2 * (1 - ROUNDING)
+    budget = rtol**2 * float(near + farfield_square(A.row_basis, Z)) / 2 * (1 - ROUNDING)
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:

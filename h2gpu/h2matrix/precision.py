@@ -23,14 +23,16 @@ LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
 WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in two: that costs time
 
 
-def rounded(B, rtol):
+def rounded(B, rtol, but=()):
     """Ã, which is B with parts in float32: ‖A − Ã‖_F ≤ rtol ‖A‖_F for every A that B approximates to LEFT · rtol.
 
-    B   H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
+    B     H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
+    but   names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
     parts = {"couplings": B.couplings, "nearfield": B.nearfield}
     squares = {name: _squares(part, batched.frobenius_norms) for name, part in parts.items()}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
+    parts = {name: part for name, part in parts.items() if name not in but}
     errors = {name: _squares(part, batched.rounding_errors) for name, part in parts.items()}
     spent, changed = 0.0, {}
     for name, chosen in _cheapest(parts, errors, SHARE * (rtol * norm) ** 2).items():
