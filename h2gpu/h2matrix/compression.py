@@ -22,16 +22,16 @@ from h2gpu.h2matrix.weights import total_weights
 def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nearfield=None):
     """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; A stays as it is, and shares what nearfield is not rounded.
 
-    A        H2Matrix, with stored or evaluated couplings
-    rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
-    method   "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
-             and finds nothing to remove in well-conditioned ones such as Chebyshev's
-    svd      "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
-             "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
-             RandomizedSVD(samples=64)
-    storage  "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared accuracy;
-             "full": all in float64. Products are computed in float64 either way
-    nearfield  "stored" or "computed" in every product (then that of A must be); None: as that of A
+    A          H2Matrix, with stored or evaluated couplings and nearfield
+    rtol       relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
+    method     "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
+               and finds nothing to remove in well-conditioned ones such as Chebyshev's
+    svd        "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
+               "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
+               RandomizedSVD(samples=64)
+    storage    "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared
+               accuracy; "full": nothing is rounded. Products are computed in float64 either way
+    nearfield  "stored", or "computed" in every product as that of A; None: as that of A
 
     Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield.
     """

@@ -82,12 +82,12 @@ class EvaluatedNearfield(Pairs):
         """Where x_j begins in x."""
         return self.col_points.offsets // self.col_points.columns
 
-    def select(self, index, out=None):
+    def select(self, index):
         """The blocks of the given indices (a slice, or an array on the host or the device), evaluated."""
         t, s = (
             clusters[index if isinstance(index, slice) else to_host(index)] for clusters in (self.rows, self.columns)
         )
-        D = batched.pairwise(self.function, self.row_points[t], self.col_points[s], out)
+        D = batched.pairwise(self.function, self.row_points[t], self.col_points[s])
         if self.nugget and (t == s).any():
             m, offsets = D.rows[t == s], D.offsets[t == s]
             entries = np.repeat(offsets, m) + ranges(np.zeros_like(m), m) * (np.repeat(m, m) + 1)
@@ -100,9 +100,10 @@ class EvaluatedNearfield(Pairs):
 
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
-        y = self.xp.zeros((size, x.shape[1]), x.dtype)
+        y = self.nugget * x if self.nugget else self.xp.zeros((size, x.shape[1]), x.dtype)
+        t, s = self.pairs(self.xp)
         for part, piece in planned(self, self._caller(), self._pieces):
-            self.select(part, piece.blocks)
+            batched.pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)
             y += piece.multiply(x, size, transpose)
         return y
 
@@ -130,7 +131,7 @@ class EvaluatedNearfield(Pairs):
 
     def _caller(self):
         """Who multiplies: products at the same time, in other threads or streams, need room of their own."""
-        stream = 0 if self.xp is np else self.xp.cuda.get_current_stream().ptr
+        stream = None if self.xp is np else (self.xp.cuda.Device().id, self.xp.cuda.get_current_stream().ptr)
         return threading.get_ident(), stream
 
     def _as_stored(self, part, blocks):

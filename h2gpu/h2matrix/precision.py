@@ -53,9 +53,10 @@ def _cheapest(parts, errors, allowed):
     """{name: (blocks,) bool}: blocks of least squared error an entry, as many as sum to what is allowed at most."""
     sizes = np.concatenate([part.sizes for part in parts.values()])
     squares = np.concatenate([errors[name] for name in parts])
-    order = np.argsort(squares / np.maximum(sizes, 1), kind="stable")
-    chosen = np.zeros(len(order), bool)
-    chosen[order[np.cumsum(squares[order]) <= allowed]] = True
+    chosen = np.full(len(sizes), squares.sum() <= allowed)
+    if not chosen.all():
+        order = np.argsort(squares / np.maximum(sizes, 1), kind="stable")
+        chosen[order[np.cumsum(squares[order]) <= allowed]] = True
     return dict(zip(parts, np.split(chosen, np.cumsum([len(part) for part in parts.values()])[:-1])))
 
 
