@@ -17,6 +17,7 @@ from h2gpu.h2matrix.precision import LEFT, STORAGES, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
+from h2gpu.progress import phase
 
 
 def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nearfield=None):
@@ -45,10 +46,10 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     computed = _stays_computed(A, nearfield)
     shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
     B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])
-    if shared:
-        B = rounded(B, rtol, but=("nearfield",) if computed else ())
-    evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
-    return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
+    with phase("store"):
+        B = rounded(B, rtol, but=("nearfield",) if computed else ()) if shared else B
+        evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
+        return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
 
 
 def _stays_computed(A, nearfield):

@@ -47,7 +47,9 @@ class EvaluatedNearfield(Pairs):
         row_tree, col_tree = blocks.row_tree, blocks.col_tree
         X = MatrixBatch.from_rows(x, row_tree.start, row_tree.sizes)
         Y = X if blocks.symmetric else MatrixBatch.from_rows(y, col_tree.start, col_tree.sizes)
-        return cls(cov.pair_function, X, Y, *blocks.near, cov.nugget if blocks.symmetric else 0, blocks.symmetric)
+        return cls(
+            cov.pair_function, X, Y, *blocks.near, float(cov.nugget) if blocks.symmetric else 0.0, blocks.symmetric
+        )
 
     def __len__(self):
         return len(self.rows)
