@@ -8,13 +8,14 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
-from h2gpu.batched.checks import check_products, checked, stack, tolerances
+from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
@@ -23,6 +24,7 @@ __all__ = [
     "pivoted_qr",
     "qr",
     "rsvd",
+    "shared_ranks",
     "svd",
     "svd_of_transposed",
     "to_host",
@@ -72,16 +74,20 @@ def triple_product(A, B, C, out=None):
     return _twin(A).triple_product(A, B, C, out)
 
 
-def qr(A, mode="reduced"):
+def qr(A, mode="reduced", *, out=None):
     """Q_b R_b = A_b by Householder reflections, k = min(m, n).
 
     A      (batch, m, n) array or MatrixBatch
     mode   "reduced": (Q, R) with Q (batch, m, k) orthonormal and R (batch, k, n) upper triangular; "r": R alone
+    out    optional MatrixBatch that receives R alone of a MatrixBatch
 
     Raises ValueError for another mode or a wrong shape. Source: Boukaram et al., section 4.
     """
     if mode not in ("reduced", "r"):
         raise ValueError(f'qr: expected mode "reduced" or "r", got {mode!r}')
+    if out is not None:
+        check_triangles(A, mode, out)
+        return _twin(A).qr(A, mode, out)
     return _over_leading(lambda A: _twin(A).qr(A, mode), A)
 
 
@@ -104,18 +110,20 @@ def pivoted_qr(A, atol=0.0):
     return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
 
 
-def truncated_svd(A, atol):
+def truncated_svd(A, atol, *, return_info=False):
     """Left singular vectors and values of the part of A_b that a pivoted QR stopped at atol_b leaves: U, s, missed.
 
-    A        (batch, m, n) array or MatrixBatch
-    atol     a number or (batch,) of them, ≥ 0
-    missed   (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
+    A             (batch, m, n) array or MatrixBatch
+    atol          a number or (batch,) of them, ≥ 0
+    missed        (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
+    return_info   of a MatrixBatch: nothing is waited for where the GPU can do without; sizes of U and s stay where A
+                  lives then, s has zeros up to its bounds, and info is added, as by `svd`; the CPU raises
 
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
     """
     if isinstance(A, MatrixBatch):
-        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)))
+        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)), return_info=return_info)
     A = checked(A, "A")
     (*lead, m, _), k = A.shape, min(A.shape[-2:])
     U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
@@ -188,6 +196,20 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
     return _over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)
 
 
+def shared_ranks(sigma, allowance):
+    """How many values each row keeps when as many of all as can be, the smallest first, are discarded: (batch,).
+
+    sigma      (batch, values), each row descending, padded with zeros
+    allowance  what the discarded squares may sum to, a number or an array of one where sigma is
+    """
+    return _twin(sigma).shared_ranks(sigma, allowance)
+
+
+def discarded(sigma, ranks):
+    """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is."""
+    return _twin(sigma).discarded(sigma, ranks)
+
+
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return _twin(A).frobenius_norms(A)
@@ -212,9 +234,15 @@ def gather(A, index, transpose=False, out=None):
     return _twin(A).gather(A, index, transpose, out)
 
 
-def leading(A, rows, columns):
-    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch."""
-    return gather(A, np.arange(len(A)), out=MatrixBatch.empty(rows, columns, A.dtype, A.xp))
+def leading(A, rows=None, columns=None, *, out=None):
+    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch, or as large as out.
+
+    Of matrices whose sizes are on the device, nobody checks that they are as large.
+    """
+    out = MatrixBatch.empty(rows, columns, A.dtype, A.xp) if out is None else out
+    if array_module(A.rows) is np:
+        return gather(A, np.arange(len(A)), out=out)
+    return _twin(A).gather(A, None, False, out)
 
 
 def transpose(A):

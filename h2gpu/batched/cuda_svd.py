@@ -29,6 +29,7 @@ COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it ho
 LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
 MOST_WARPS, RESERVED = 64, 1 << 10  # of a multiprocessor, and shared memory that each of its blocks costs besides
 REGISTER_WARPS = 2  # a block of method "register"
+TRIANGLE_RANKS = (16, 32, 64)  # bounds of the groups of triangles whose ranks only the device knows
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
@@ -60,7 +61,7 @@ def decompose(A, vectors, method):
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
     for group in _groups(A, outputs, vectors, method):
-        RUNS[group.method](group, info)
+        RUNS[group.method](group, (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
@@ -69,6 +70,23 @@ def _empty_like(A, rows, columns):
     if isinstance(A, MatrixBatch):
         return MatrixBatch.empty(rows, columns, A.dtype, cp)
     return cp.empty((len(A), int(rows), int(columns)), A.dtype)
+
+
+def decompose_triangles(batch, table, count, rank, info, few):
+    """The same for triangles of at most `rank` columns, that fit in shared memory, whose sizes only the device knows.
+
+    batch   buffers of A, U, s, Vt, as the table has them
+    info    that of each matrix and the least, to be written where there are singular values
+    few     matrices: one launch for all of them
+    """
+    above = 0
+    for upto in (rank,) if few else (*TRIANGLE_RANKS, rank):
+        upto = min(upto, rank)
+        if above < upto:
+            method = REGISTER if upto <= WARP else SHARED
+            group = Group(batch, slice(None), table, count, (0, 0), upto, upto, "triangle", method, above)
+            RUNS[method](group, info)
+        above = upto
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,7 @@ class Group:
     table           (count, 7) int64 on the device: offsets of A, U, s, Vt, rows, columns, index; null: all alike
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
+    above           matrices of this rank or less in the table are left to other groups
     """
 
     batch: tuple
@@ -91,6 +110,7 @@ class Group:
     rank: int
     vectors: str
     method: int
+    above: int = 0
 
     @property
     def dtype(self):
@@ -103,7 +123,7 @@ class Group:
     def arguments(self, info):
         """Those that all kernels of one launch begin with."""
         buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
-        return (*buffers, info, info[-1:], self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
+        return (*buffers, *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
 def _groups(A, outputs, vectors, method):
@@ -187,7 +207,7 @@ def _run_register(group, info):
     shared = matrices * (lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes) * group.dtype.itemsize
     instance = group.dtype, rows, lanes, group.both, REGISTER_WARPS
     function = kernel("batched/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
-    arguments = (*group.arguments(info), group.count, group.rank)
+    arguments = (*group.arguments(info), group.above, group.rank, group.count)
     launch(function, -(-group.count // matrices), REGISTER_WARPS * WARP, arguments, shared)
 
 
@@ -224,7 +244,7 @@ def _run_shared(group, info):
     shared = int(workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
     function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
-    launch(function, group.count, warps * WARP, group.arguments(info), shared)
+    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
 
 
 def _run_blocks(group, info):
@@ -238,7 +258,7 @@ def _run_blocks(group, info):
     for first in range(0, group.count, most):
         piece = slice(first, first + most)
         A, *outputs = (None if M is None else M[group.members][piece] for M in group.batch)
-        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, group.vectors, stride, plans)
+        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info[0], group.vectors, stride, plans)
 
 
 RUNS = (_run_register, _run_shared, _run_blocks, _run_blocks)

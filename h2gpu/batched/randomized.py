@@ -134,7 +134,12 @@ def stacks_within(A, rtol, rank, oversample, power, random_state):
 
 
 def padded(s):
-    """Columns of differing length as one (batch, longest) float64 array on the host, zeros beyond each."""
+    """Columns of differing length as one (batch, longest) array, zeros beyond each: float64 on the host.
+
+    Those of truncated SVDs whose lengths are on the device stay there: they are such an array already.
+    """
+    if array_module(s.rows) is not np:
+        return s.buffer.reshape(len(s), s.bounds[0])
     values = np.zeros((len(s), int(s.rows.max(initial=0))))
     step = ranges(np.zeros_like(s.rows), s.rows)
     values[np.repeat(np.arange(len(s)), s.rows), step] = to_host(s.entries)

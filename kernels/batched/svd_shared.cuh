@@ -5,6 +5,7 @@
 // Traffic of device memory: A once, the results once, the reflectors twice (through the second-level cache).
 //     A  matrices × m × n     U  matrices × m × k     s  matrices × k     Vt  matrices × k × n     (or as the table says)
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
 #include "block/register_stages.cuh"
@@ -15,13 +16,14 @@ constexpr int MOST_COLUMN_BYTES = 512;                    // of a lane's registe
 template <typename Real, int DotRows, bool Both, int Columns, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                int vectors, int sweeps) {
+                int vectors, int sweeps, int above, int upto) {
     constexpr int SLOTS = WARP * DotRows / Warps;
     constexpr bool ROOM = SLOTS * DotRows * int(sizeof(Real)) <= MOST_COLUMN_BYTES;
     extern __shared__ double memory[];
     __shared__ Angle<Real> angles[Warps * Columns];
     __shared__ Exchange<Real, DotRows, ROOM ? SLOTS : 1, Warps> exchange;
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
+    if (p.rank() <= above || p.rank() > upto) return;
     Vectors wanted = static_cast<Vectors>(vectors);
     Workspace<Real> w = workspace<Real>(memory, p.longer(), p.rank(), Both);
     bool in_registers = ROOM && p.longer() <= WARP * DotRows, finite;
