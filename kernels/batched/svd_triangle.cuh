@@ -6,6 +6,7 @@
 //     A  matrices × k × k     U  matrices × k × k     s  matrices × k     Vt  matrices × k × k     (or as the table says)
 // Matrices of rank at most `above` or more than `upto` are left to other launches.
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
 #include "block/pair_sweep.cuh"
