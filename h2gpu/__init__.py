@@ -1,6 +1,6 @@
 """Covariance matrices of large spatial data as compressed H²-matrices, on the CPU or the GPU."""
 
-from h2gpu import batched, covariance, solvers
+from h2gpu import batched, covariance, solvers, statistics
 from h2gpu.clustering import BlockTree, ClusterTree
 from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
 from h2gpu.storage import load, read_header, save
@@ -20,4 +20,5 @@ __all__ = [
     "sampled_error",
     "save",
     "solvers",
+    "statistics",
 ]

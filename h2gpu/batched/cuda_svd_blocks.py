@@ -150,11 +150,14 @@ class Part:
         self.stage("svd_scale", self.A.buffer, W.buffer, places, self.info, self.info[-1:], *self.sizes)
         self.square, self.places = packed(k, k, self.dtype)
         self.Q, R = (None, qr(W, "r")) if self.direct or self.vectors == "none" else qr(W, "reduced")
-        if self.both:
-            self.Q2, R = qr(transposed(R), "reduced")
-        elif not self.direct:
-            R = qr(transposed(R), "r")
+        self.clean(R)
+        if not self.direct:
+            self.Q2, R = qr(transposed(R), "reduced") if self.both else (None, qr(transposed(R), "r"))
+            self.clean(R)
         self.stage("svd_enter", R.buffer, self.places, *self.sizes)
+
+    def clean(self, R):
+        self.stage("svd_clean", R.buffer, self.places, *self.sizes[:3], both=False)
 
     def leave(self):
         """Singular values and vectors from the workspaces; U = Q U_L, V = P Q₂ V_L."""

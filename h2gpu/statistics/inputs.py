@@ -1,0 +1,83 @@
+"""What users bring: arrays, pandas and GeoPandas tables, xarray data, scikit-learn kernels, GSTools models.
+
+Known by what they can do, never imported. All work is in float64, where the arrays are: NumPy or CuPy.
+"""
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance import Covariance, from_gstools, from_sklearn
+from h2gpu.solvers.operators import check_vectors
+
+
+def covariance_of(cov):
+    """An `h2gpu.covariance` value from one, from a scikit-learn kernel or a GSTools model; ValueError for others."""
+    if isinstance(cov, Covariance):
+        return cov
+    origin = type(cov).__module__.partition(".")[0]
+    if origin == "sklearn":
+        return from_sklearn(cov)
+    if origin == "gstools":
+        return from_gstools(cov)
+    raise ValueError(
+        "cov: expected a covariance such as h2gpu.covariance.Exponential(), a scikit-learn kernel or a GSTools model, "
+        f"got {cov!r}"
+    )
+
+
+def table(X):
+    """Coordinates as an array or a pandas table.
+
+    GeoPandas: x and y of the points, then the other columns; xarray: the variables of a Dataset, side by side.
+    """
+    if hasattr(X, "geometry") and hasattr(X.geometry, "x"):
+        return _geometry(X)
+    if hasattr(X, "data_vars"):
+        X = X.reset_coords() if hasattr(X, "reset_coords") else X
+        return np.column_stack([np.asarray(X[name]).ravel() for name in X.data_vars])
+    if hasattr(X, "dims") and hasattr(X, "values"):
+        return np.asarray(X.values)
+    return X
+
+
+def _geometry(X):
+    """The points of a GeoDataFrame or GeoSeries, and the other columns of the former."""
+    points = X.geometry
+    coordinates = {"x": np.asarray(points.x), "y": np.asarray(points.y)}
+    if not hasattr(X, "columns"):
+        return np.column_stack(list(coordinates.values()))
+    others = X.drop(columns=points.name)
+    return others.assign(**coordinates)[[*coordinates, *others.columns]]
+
+
+def training(estimator, X, y):
+    """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features."""
+    if array_module(X, y) is not np:
+        X = _device_table(estimator, X, reset=True)
+        return X, check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))
+    return validate_data(estimator, table(X), _series(y), dtype=np.float64, y_numeric=True, ensure_min_samples=1)
+
+
+def targets(estimator, X):
+    """X (m, features) in float64, checked against the features of the training."""
+    if array_module(X) is not np:
+        return _device_table(estimator, X, reset=False)
+    return validate_data(estimator, table(X), dtype=np.float64, reset=False)
+
+
+def _series(y):
+    """Values as an array: xarray's are flattened."""
+    return np.asarray(y.values).ravel() if hasattr(y, "dims") and hasattr(y, "values") else y
+
+
+def _device_table(estimator, X, reset):
+    """The same checks for an array on the GPU."""
+    if getattr(X, "ndim", None) != 2 or not len(X):
+        raise ValueError(f"X: expected shape (n, dim) with n ≥ 1, got {getattr(X, 'shape', type(X))}")
+    X = check_vectors(X, len(X), "X").astype(np.float64)
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X: expected {estimator.n_features_in_} features as in fit, got {X.shape[1]}")
+    return X
