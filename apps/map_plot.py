@@ -1,7 +1,8 @@
 """Maps of what was observed and what was predicted: a panel a quantity, in colours, values at scattered places.
 
 Every pixel shows the nearest place, where one is near: within REACH times the distance to their nearest other place
-that 99 % of the places have. Grids keep their edges, and maps of scattered sites hardly any holes. Needs matplotlib (the extra `plots`).
+that 99 % of the places have. Grids keep their edges, and maps of scattered sites hardly any holes. Needs matplotlib
+(the extra `plots`).
 """
 
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ def raster(points, values, extent, shape):
     tree, pixels = cKDTree(points), np.stack(np.meshgrid(x, y), axis=-1)
     spacing = np.percentile(tree.query(points, 2)[0][:, 1], MOST) if len(points) > 1 else 0.0
     pixel = np.hypot((right - left) / columns, (top - bottom) / rows)
-    distance, nearest = tree.query(pixels, distance_upper_bound=max(REACH * spacing, pixel))
+    nearest = tree.query(pixels, distance_upper_bound=max(REACH * spacing, pixel))[1]
     return np.append(values, np.nan)[nearest]  # without one near, the index is n
 
 

@@ -1,0 +1,156 @@
+"""Prediction of published fields by several methods: rows of a table, and maps.
+
+| method | what it is |
+|---|---|
+| h2gpu | `h2gpu.statistics.Kriging`: all sites, the full covariance as an H²-matrix |
+| local 60 | kriging of each target from its 60 nearest sites (`local_kriging`), at the same parameters |
+| GPBoost | its Vecchia approximation (`gpboost_vecchia`), at the given parameters and at those it estimates itself |
+
+Standard deviations are those of new observations: the truths held out carry the nugget too.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from h2gpu.apps import gpboost_vecchia, map_plot, tables
+from h2gpu.apps.local_kriging import local_kriging
+from h2gpu.batched.arrays import to_host
+from h2gpu.covariance import Nugget
+from h2gpu.statistics import Kriging, scores
+
+SHOWN = ("rmse", "mae", "crps", "interval", "coverage")
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a method says of a field's targets, and how long it took.
+
+    mean, std      (m,), (m,) of new observations
+    cov, nugget    in use: the covariance without its nugget, and the nugget
+    level          mean of the field in use
+    seconds        of fitting and of predicting
+    more           other numbers for the table
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    cov: object
+    nugget: float
+    level: float
+    seconds: tuple
+    more: dict
+
+
+def add_options(parser):
+    """What both studies can be asked."""
+    parser.add_argument("--fields", help="names of the fields, separated by commas; default: all")
+    parser.add_argument("--sites", type=int, help="a random subset of so many sites; default: all")
+    parser.add_argument("--parameters", choices=("given", "estimated"), help="default: both")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
+    parser.add_argument("--output", default="benchmarks", help="folder for the table and the maps")
+
+
+def study(fields, starts, options, name):
+    """Measure, print and write all fields; the rows.
+
+    fields   {name: Field}
+    starts   field name → covariance to start the estimation from
+    name     of the files to write: name-DEVICE.csv, name-FIELD.png
+    """
+    rows, folder = [], Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    for field in fields.values():
+        field = field.thinned(options.sites)
+        for parameters in [options.parameters] if options.parameters else ["given", "estimated"]:
+            if parameters == "given" and field.covariance is None:
+                continue
+            rows += compared(field, parameters, starts(field), options, name)
+        tables.write(folder / f"{name}-{options.device}.csv", rows, tables.device_name(options.device))
+    return rows
+
+
+def compared(field, parameters, start, options, name):
+    """The rows of one field with parameters "given" or "estimated"; the map of h2gpu's prediction is drawn."""
+    estimate = parameters == "estimated"
+    best = kriging(field, start if estimate else field.covariance, estimate, options.device)
+    found = {"h2gpu": best, "local 60": near_sites(field, best)}
+    if gpboost_vecchia.available():
+        found["GPBoost"] = peer(field, start if estimate else field.covariance, estimate)
+    rows = [row(field, method, parameters, prediction) for method, prediction in found.items()]
+    print(tables.text(rows), flush=True)
+    suffix = "" if estimate or field.covariance is None else "-given"
+    draw(field, best, Path(options.output) / f"{name}-{field.name}{suffix}.png", f"parameters {parameters}")
+    return rows
+
+
+def kriging(field, cov, estimate, device="cpu"):
+    """h2gpu's Prediction."""
+    xp = np if device == "cpu" else __import__("cupy")
+    cov, nugget = split(cov)
+    more = {"fit_parameters": True} if estimate else {}
+    known = field.mean is not None and not estimate
+    trend = {"trend": None, "mean": field.mean} if known else {"trend": "constant"}
+    begin = time.perf_counter()
+    model = Kriging(cov, nugget, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
+    fitted = time.perf_counter()
+    mean, std = model.predict(xp.asarray(field.targets), return_std=True, observations=True)
+    mean, std = to_host(mean), to_host(std)
+    seconds = fitted - begin, time.perf_counter() - fitted
+    told = {"iterations": model.iterations_, "matrix rtol": model.rtol_, "std error": model.variance_error_.worst}
+    level = field.mean if known else float(model.trend_coefficients_[0])
+    return Prediction(mean, std, model.cov_, float(model.nugget_), level, seconds, told)
+
+
+def near_sites(field, best):
+    """Local kriging at the parameters of another Prediction."""
+    begin = time.perf_counter()
+    cov = best.cov + Nugget(best.nugget) if best.nugget else best.cov
+    mean, std = local_kriging(field.sites, field.values, field.targets, cov, best.level)
+    return Prediction(mean, std, best.cov, best.nugget, best.level, (0.0, time.perf_counter() - begin), {})
+
+
+def peer(field, cov, estimate):
+    """GPBoost's Prediction."""
+    cov, nugget = split(cov)
+    fitted = gpboost_vecchia.kriging(field, cov, nugget, estimate)
+    return Prediction(*fitted, {})
+
+
+def split(cov):
+    """A covariance without its nugget, and the nugget."""
+    parts = [term for term in getattr(cov, "terms", (cov,)) if not isinstance(term, Nugget)]
+    (field,) = parts
+    return field, cov.nugget
+
+
+def row(field, method, parameters, prediction):
+    """One line of the table."""
+    p = prediction
+    told = scores.summary(field.truth, p.mean, p.std)
+    return {
+        "field": field.name,
+        "method": method,
+        "parameters": parameters,
+        "n": len(field.sites),
+        "targets": len(field.targets),
+        **{name: told[name] for name in SHOWN},
+        "fit s": p.seconds[0],
+        "predict s": p.seconds[1],
+        "variance": p.cov.variance,
+        "length scale": p.cov.length_scale,
+        "smoothness": getattr(p.cov, "smoothness", 0.5),
+        "nugget": p.nugget,
+        "mean": p.level,
+        **p.more,
+    }
+
+
+def draw(field, prediction, path, told):
+    """The maps of one prediction."""
+    panels = map_plot.outcome(field.sites, field.values, field.targets, prediction.mean, prediction.std, field.truth)
+    p = scores.summary(field.truth, prediction.mean, prediction.std)
+    told = f"{len(field.sites):,} sites, {len(field.targets):,} targets · {told} · RMSE {p['rmse']:.4g}, "
+    map_plot.draw(panels, path, f"{field.name.replace('_', ' ')} field", told + f"coverage {p['coverage']:.3f}")
