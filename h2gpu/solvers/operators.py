@@ -59,10 +59,7 @@ def check_nuggets(nugget, n):
         return np.full(n, check_nugget(nugget))
     nugget = np.asarray(nugget, np.float64)
     if nugget.shape != (n,) or not (np.isfinite(nugget) & (nugget >= 0)).all():
-        raise ValueError(
-            f"nugget: expected a finite number ≥ 0 or {n} of them, one a site, got {nugget.size} of shape {nugget.shape}"
-            f"{'' if nugget.shape != (n,) else ', not all of them finite and ≥ 0'}"
-        )
+        raise ValueError(f"nugget: expected one finite number ≥ 0, or {n} of them, one a site, got {nugget!r:.60}")
     return nugget
 
 

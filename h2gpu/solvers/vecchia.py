@@ -55,8 +55,8 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
 
 
 def _head(values, x, nugget):
-    """The first rows of W, as many as points x of so many nuggets, by one dense factorization: their lower triangle row by row, and how
-    many of them were regularized."""
+    """The first rows of W, one a point of x with its nugget, by one dense factorization: their lower triangle row by
+    row, and how many of them were regularized."""
     xp, m = array_module(x), len(x)
     if not m:
         return xp.empty(0), 0

@@ -1,7 +1,7 @@
 """Covariances between targets and sites, C(x_i, s_j), and their products with a few vectors.
 
     few pairs   evaluated where they are used, chunk by chunk     exact
-    many        a rectangular H²-matrix                           |E w|_rms ≤ rtol
+    many        a rectangular H²-matrix                           |E w|_rms about as asked for
 
 Variation below the sampling distance, the nugget of the covariance itself, is shared by a target and a site at the very
 same place: there kriging without measurement error returns the observation.
@@ -20,10 +20,10 @@ from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.progress import phase
 
-DIRECT = 1 << 30  # pairs up to which they are evaluated (2 cores: 3 s for Matérn 3/2, 12 s for Matérn 2.3)
+DIRECT = 1 << 33  # pairs up to which they are evaluated (2 cores, 10⁹ pairs: 3 s for Matérn 3/2, 12 s for Matérn 2.3)
 CHUNK = {"numpy": 1 << 19, "cupy": 1 << 26}  # pairs at a time
 REPORTED = 32  # chunks between two reports of progress
-LOWEST = 1e-13  # rtol of an H²-matrix, at least
+LOWEST, HIGHEST = 1e-13, 1e-3  # rtol of an H²-matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,8 @@ class CrossCovariance:
         return C
 
     def products(self, V, tolerance):
-        """C V of V (n, count), (m, count), its root mean square error at most `tolerance` (…, count) a column."""
+        """C V of V (n, count), (m, count); where evaluated by an H²-matrix, its root mean square error by column is
+        about `tolerance` (count,) or less."""
         m, n = self.shape
         P = self._evaluated(V) if m * n <= DIRECT else self._hierarchical(V, tolerance)
         i, j = self.coincident
@@ -102,9 +103,9 @@ class CrossCovariance:
         return covariance_matrix(self.targets, self.cov, self._rtol(V, tolerance), col_points=self.sites) @ V
 
     def _rtol(self, V, tolerance):
-        """rtol ‖C‖_F ‖v‖ / √m ≤ tolerance for every column v."""
+        """rtol ‖C‖_F ‖v‖ / √(m n) ≤ tolerance for every column v: errors of the entries of C are of either sign."""
         x, y, cov = self.embedded
-        norm = squared_norm(cov.values, to_host(x), to_host(y)) ** 0.5 if len(x) else 1.0
-        norms = np.linalg.norm(to_host(V), axis=0)
-        allowed = np.divide(tolerance * len(x) ** 0.5, norm * norms, out=np.full(len(norms), 1e-3), where=norms > 0)
-        return float(np.clip(allowed.min(initial=1e-3), LOWEST, 1e-3))
+        norm = squared_norm(cov.values, to_host(x), to_host(y)) ** 0.5
+        norms = norm * np.linalg.norm(to_host(V), axis=0) / (len(x) * len(y)) ** 0.5
+        allowed = np.divide(tolerance, norms, out=np.ones(len(norms)), where=norms > 0)
+        return float(np.clip(allowed.min(initial=1.0), LOWEST, HIGHEST))

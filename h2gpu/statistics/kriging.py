@@ -33,7 +33,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     rtol            relative accuracy of predictions; the H²-matrix is as accurate as the solve needs, at least
     mean            of the field, where trend is None
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
-    std_rtol        relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
+    std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
     random_state    seed of everything random
 
     After fit:
@@ -49,7 +49,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     >>> x = np.linspace(0, 1, 20)[:, None]
     >>> kriging = Kriging(Matern(1.0, 0.3, 1.5)).fit(x, np.sin(6 * x[:, 0]))
     >>> mean, std = kriging.predict([[0.51]], return_std=True)
-    >>> bool(abs(mean[0] - np.sin(6 * 0.51)) < 1e-3), bool(std[0] < 0.02)
+    >>> bool(abs(mean[0] - np.sin(6 * 0.51)) < 1e-3), bool(std[0] < 0.05)
     (True, True)
     """
 

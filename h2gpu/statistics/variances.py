@@ -3,8 +3,8 @@
     σ²(x) = C(0) − kᵀ K⁻¹ k + uᵀ (Qᵀ K⁻¹ Q)⁻¹ u,     u = q(x) − Qᵀ K⁻¹ k      k = C(sites, x), q trend columns
 
 The last term is exact for all targets: K⁻¹ Q is known. The others are the variance given all data. Given the nearest m
-data alone it can only be larger, by how much is measured at random targets: m is doubled until the standard deviation
-of none of them is off by more than asked for.
+data alone it can only be larger. For each target m is doubled until that changes the standard deviation by less than
+half of what is asked for; by how much it then exceeds the exact one is measured at random targets.
 
 Reference: Cressie (1993), section 3.4; Stein (2002), The screening effect in kriging.
 """
@@ -15,13 +15,14 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel, thread_count
+from h2gpu.batched.threads import parallel
 from h2gpu.progress import phase
 from h2gpu.solvers.small_factors import cholesky, covariances, together
 
 EXACT = 64  # targets whose variances are exact: one block of solves
 CHECKED = 32  # random targets whose exact variances tell the error
 FEWEST, MOST = 60, 480  # nearest sites
+SETTLED = 0.5  # of rtol: where doubling m changes a standard deviation by less, it is taken
 REPORTED = 32  # chunks between two reports of progress
 
 
@@ -29,7 +30,7 @@ REPORTED = 32  # chunks between two reports of progress
 class VarianceError:
     """How the standard deviations of the last prediction are known.
 
-    neighbours   nearest sites they are computed from; None for all of them
+    neighbours   nearest sites they are computed from, at most; None for all of them
     checked      random targets compared with the exact result
     mean, worst  relative excess of their standard deviations, in the mean and at most
     """
@@ -51,18 +52,12 @@ def simple_variances(system, cross, noise, rtol, random_state=0):
     m = cross.shape[0]
     if hasattr(system, "whiten") or m <= EXACT or rtol == 0:
         return exact_variances(system, cross), VarianceError(None)
-    local = _Local(cross, noise)
+    variances, neighbours = _Local(cross, noise).settled(rtol)
     some = np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
     exact = np.sqrt(to_host(exact_variances(system, cross.of(some))))
-    neighbours = min(FEWEST, cross.shape[1])
-    while True:
-        excess = np.sqrt(to_host(local.variances(some, neighbours))) - exact
-        relative = np.divide(excess, exact, out=np.zeros(len(some)), where=exact > 0)
-        if relative.max() <= rtol or neighbours >= min(MOST, cross.shape[1]):
-            break
-        neighbours = min(2 * neighbours, cross.shape[1])
-    error = VarianceError(neighbours, len(some), float(relative.mean()), float(relative.max()))
-    return local.variances(np.arange(m), neighbours), error
+    excess = np.sqrt(to_host(variances)[some]) - exact
+    relative = np.divide(excess, exact, out=np.zeros(len(some)), where=exact > 0)
+    return variances, VarianceError(neighbours, len(some), float(relative.mean()), float(relative.max()))
 
 
 def exact_variances(system, cross):
@@ -92,6 +87,20 @@ class _Local:
         self.host = to_host(self.x)
         self.tree = cKDTree(to_host(self.y))
         self.noise = np.broadcast_to(noise, len(self.y))
+
+    def settled(self, rtol):
+        """(m,) variances, each from enough neighbours, and how many were needed at most."""
+        xp, n, neighbours = array_module(self.x), len(self.y), min(FEWEST, len(self.y))
+        left = np.arange(len(self.x))
+        variances = self.variances(left, neighbours)
+        while len(left) and neighbours < min(MOST, n):
+            neighbours = min(2 * neighbours, n)
+            i = xp.asarray(left)
+            more = xp.minimum(self.variances(left, neighbours), variances[i])
+            changed = xp.sqrt(variances[i]) > (1 + SETTLED * rtol) * xp.sqrt(more)
+            variances[i] = more
+            left = left[to_host(changed)]
+        return variances, neighbours
 
     def variances(self, some, neighbours):
         """(count,) variances given the nearest sites of targets some (count,)."""
