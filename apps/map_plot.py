@@ -100,10 +100,10 @@ def raster(points, values, extent, shape):
 
 
 def extent_of(clouds):
-    """((left, right), (bottom, top)) around (n, 2) points, half a per cent beyond, never empty."""
+    """((left, right), (bottom, top)) around (n, 2) points, half a per cent beyond; never empty."""
     points = np.concatenate(clouds)
     low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.005 * max(float((high - low).max()), 1e-300)
+    room = 0.005 * float((high - low).max()) or max(1.0, float(np.abs(high).max())) / 2
     return tuple((float(l) - room, float(h) + room) for l, h in zip(low, high))
 
 
