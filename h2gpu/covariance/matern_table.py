@@ -59,7 +59,10 @@ def coefficients(smoothness):
     S = special.kve(smoothness, z) * (2 / special.gamma(smoothness)) * (0.5 * z) ** smoothness
     S *= np.exp(-remaining_decay(z, smoothness))
     series = np.linalg.solve(chebyshev.chebvander(nodes, DEGREE), S)
-    table = np.stack([chebyshev.cheb2poly(column) for column in series.T], axis=1)
+    table = np.zeros_like(series)
+    for piece, column in enumerate(series.T):
+        powers = chebyshev.cheb2poly(column)  # without trailing zeros
+        table[: len(powers), piece] = powers
     table.setflags(write=False)
     return table
 

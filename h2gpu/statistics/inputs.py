@@ -4,9 +4,9 @@ Known by what they can do, never imported. All work is in float64, where the arr
 """
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
 
@@ -59,6 +59,38 @@ def training(estimator, X, y):
     return validate_data(estimator, table(X), _series(y), dtype=np.float64, y_numeric=True, ensure_min_samples=1)
 
 
+def observations(X, y):
+    """The same without an estimator."""
+    if array_module(X, y) is np:
+        return check_X_y(table(X), _series(y), dtype=np.float64, y_numeric=True)
+    return _checked_table(X), check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))
+
+
+def weighted(X, y, weights):
+    """X, y and weights (n,) on the host, ones for None, without the rows of weight zero; ValueError for others."""
+    n = len(y)
+    if weights is None:
+        return X, y, np.ones(n)
+    weights = np.asarray(to_host(weights) if hasattr(weights, "shape") else weights, np.float64)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
+    used = np.flatnonzero(weights)
+    if not len(used):
+        raise ValueError("sample_weight: expected weights of which some are not zero, got zero for all")
+    if len(used) == n:
+        return X, y, weights
+    rows = array_module(X).asarray(used)
+    return X[rows], y[rows], weights[used]
+
+
+def seed_of(random_state):
+    """An integer seed from what scikit-learn calls random_state."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
+        return int(draw(2**31 - 1))
+    return 0 if random_state is None else int(random_state)
+
+
 def targets(estimator, X):
     """X (m, features) in float64, checked against the features of the training."""
     if array_module(X) is not np:
@@ -73,11 +105,15 @@ def _series(y):
 
 def _device_table(estimator, X, reset):
     """The same checks for an array on the GPU."""
-    if getattr(X, "ndim", None) != 2 or not len(X):
-        raise ValueError(f"X: expected shape (n, dim) with n ≥ 1, got {getattr(X, 'shape', type(X))}")
-    X = check_vectors(X, len(X), "X").astype(np.float64)
+    X = _checked_table(X)
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X: expected {estimator.n_features_in_} features as in fit, got {X.shape[1]}")
     return X
+
+
+def _checked_table(X):
+    if getattr(X, "ndim", None) != 2 or not len(X):
+        raise ValueError(f"X: expected shape (n, dim) with n ≥ 1, got {getattr(X, 'shape', type(X))}")
+    return check_vectors(X, len(X), "X").astype(np.float64)

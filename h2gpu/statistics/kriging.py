@@ -6,20 +6,20 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
-from h2gpu.statistics.cross import CrossCovariance
-from h2gpu.statistics.inputs import covariance_of, targets, training
+from h2gpu.statistics.equations import solved_equations
+from h2gpu.statistics.estimation import estimate
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.likelihood import Data
+from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
-from h2gpu.statistics.regression import regression
-from h2gpu.statistics.systems import covariance_system
+from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
-from h2gpu.statistics.variances import simple_variances, trend_variances
 
 
 class Kriging(RegressorMixin, BaseEstimator):
@@ -34,17 +34,23 @@ class Kriging(RegressorMixin, BaseEstimator):
     mean            of the field, where trend is None
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
+    fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
+                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness"
+    restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     random_state    seed of everything random
 
     After fit:
 
     cov_, nugget_           the covariance and the nugget in use
+    parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
+    estimation_             the `estimation.Estimate`; None where nothing was estimated
     trend_coefficients_     (p,) β
     weights_                (n,) w of the different sites
     iterations_             of conjugate gradients, at most; 0 for a dense factorization
     rtol_                   of the H²-matrix; 0 for a dense one
     variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
 
+    >>> import numpy as np
     >>> from h2gpu.covariance import Matern
     >>> x = np.linspace(0, 1, 20)[:, None]
     >>> kriging = Kriging(Matern(1.0, 0.3, 1.5)).fit(x, np.sin(6 * x[:, 0]))
@@ -54,12 +60,25 @@ class Kriging(RegressorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, cov, nugget=0.0, trend="constant", rtol=1e-6, *, mean=0.0, neighbours=30, std_rtol=0.01, random_state=0
+        self,
+        cov,
+        nugget=0.0,
+        trend="constant",
+        rtol=1e-6,
+        *,
+        fit_parameters=False,
+        restricted=False,
+        mean=0.0,
+        neighbours=30,
+        std_rtol=0.01,
+        random_state=0,
     ):
         self.cov = cov
         self.nugget = nugget
         self.trend = trend
         self.rtol = rtol
+        self.fit_parameters = fit_parameters
+        self.restricted = restricted
         self.mean = mean
         self.neighbours = neighbours
         self.std_rtol = std_rtol
@@ -68,31 +87,53 @@ class Kriging(RegressorMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         """Solve the kriging equations for observations y (n,) at X (n, features).
 
-        sample_weight   (n,) positive: observation i has the error variance nugget/sample_weight[i]
+        sample_weight   (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
 
         Repeated sites are merged, exactly. Raises ValueError for what cannot be kriged: NaN, repeated sites that
         disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite.
         """
-        cov, nugget = covariance_of(self.cov), checked("nugget", self.nugget, zero=True)
-        X, y = training(self, X, y)
+        model = self._model()
+        X, y, weights = weighted(*training(self, X, y), sample_weight)
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
-        places = places_of(X, y - self._known_mean(), _weights(sample_weight, len(y)))
-        if nugget == 0:
-            places.check_agreement()
-        self.cov_, self.nugget_, self._places = cov, nugget, places
-        self._solve()
+        self._places = places_of(X, y - self._known_mean(), weights)
+        self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
+        if self.fit_parameters:
+            self._estimate(model)
+            model = self.estimation_.model
+        if model.nugget == 0:
+            self._places.check_agreement()
+        with phase("kriging equations"):
+            self._equations = solved_equations(
+                self._places, self._trend, model, self.rtol, self.neighbours, seed_of(self.random_state)
+            )
+        self.cov_, self.nugget_ = model.cov, model.nugget
+        equations = self._equations
+        self.trend_coefficients_ = equations.regression.change @ to_host(equations.gamma)[:, 0]
+        self.weights_ = equations.w[:, 0]
+        self.iterations_, self.rtol_ = equations.system.iterations, equations.system.rtol
         return self
 
-    def _solve(self):
-        places = self._places
-        sites, noise = self._trend.sites(places.sites), places.noise(self.nugget_)
-        with phase("covariance of the sites"):
-            self._system = covariance_system(
-                sites, self.cov_, noise, self.rtol, self.neighbours, _seed(self.random_state)
-            )
-        self._regression = regression(self._system, places.values, self._trend.columns(places.sites))
-        self.trend_coefficients_, self.weights_ = self._regression.coefficients, self._regression.weights
-        self.iterations_, self.rtol_ = self._system.iterations, self._system.rtol
+    def _model(self):
+        chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
+        return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
+
+    def _estimate(self, model):
+        data = Data(self._places, self._trend, self.restricted)
+        found = estimate(data, model, self.neighbours, seed_of(self.random_state))
+        self.estimation_, self.parameter_errors_ = found, found.errors
+        self.parameters_ = {free.name: free.value for free in found.model.free}
+
+    def log_marginal_likelihood(self, gradient=False):
+        """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
+
+        The restricted one where `restricted`. For many sites the full likelihood, not Vecchia's: by the H²-matrix.
+        """
+        check_is_fitted(self, "weights_")
+        chosen = self._model().kinds
+        data = Data(self._places, self._trend, self.restricted)
+        options = {"rtol": self.rtol, "neighbours": self.neighbours, "random_state": seed_of(self.random_state)}
+        model = Model(self.cov_, self.nugget_, chosen)
+        return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 
     def predict(self, X, return_std=False, observations=False):
         """Best linear unbiased predictions of the field at X (m, features): means (m,), standard deviations (m,).
@@ -101,43 +142,26 @@ class Kriging(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self, "weights_")
         X = targets(self, X)
-        xp, solved = array_module(X), self._regression
-        cross = CrossCovariance(self._trend.sites(X), self._trend.sites(self._places.sites), self.cov_)
-        F = self._trend.columns(X)
-        V = xp.concatenate([solved.weights[:, None], solved.solved], axis=1)[:, : None if return_std else 1]
-        q = F @ xp.asarray(solved.change)
-        P = cross.products(V, self._tolerances(V.shape[1], q))
-        mean = F @ xp.asarray(solved.coefficients) + P[:, 0] + self._known_mean()
         if not return_std:
-            return mean
-        noise = self._places.noise(self.nugget_)
-        variances, self.variance_error_ = simple_variances(
-            self._system, cross, noise, self.std_rtol, _seed(self.random_state)
+            return self._equations.means(X)[:, 0] + self._known_mean()
+        mean, variances, self.variance_error_ = self._equations.means_and_variances(
+            X, self.std_rtol, seed_of(self.random_state)
         )
-        variances += trend_variances(solved, q, P[:, 1:]) + (self.nugget_ if observations else 0)
-        return mean, xp.sqrt(variances)
+        xp = array_module(X)
+        return mean + self._known_mean(), xp.sqrt(variances + (self.nugget_ if observations else 0.0))
+
+    def sample_y(self, X, n_samples=1, random_state=0, observations=False):
+        """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.
+
+        observations   samples of new observations: measurement errors added
+        """
+        check_is_fitted(self, "weights_")
+        X, rng = targets(self, X), generator(random_state)
+        count = checked_count(n_samples)
+        Z = conditional_samples(self._equations, X, count, rng, self.neighbours) + self._known_mean()
+        if observations:
+            Z += self.nugget_**0.5 * array_module(X).asarray(rng.standard_normal(Z.shape))
+        return Z
 
     def _known_mean(self):
         return float(self.mean) if self.trend is None else 0.0
-
-    def _tolerances(self, count, q):
-        """Root mean square errors allowed of the products: rtol of the data's spread, rtol of the trend columns."""
-        scales = np.ones(count) * max(1e-300, float(abs(q).max())) if q.shape[1] else np.ones(count)
-        scales[0] = max(float(self._places.values.std()), 1e-300)
-        return self.rtol * scales
-
-
-def _weights(sample_weight, n):
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, np.float64)
-    if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError(f"sample_weight: expected {n} finite numbers > 0, got {sample_weight!r:.60}")
-    return weights
-
-
-def _seed(random_state):
-    """An integer seed from what scikit-learn calls random_state."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return 0 if random_state is None else int(random_state)

@@ -60,10 +60,9 @@ class Places:
             )
 
 
-def places_of(X, y, weights=None):
+def places_of(X, y, weights):
     """The Places of observations y (n,) at X (n, dim); weights (n,) on the host: var ε_i = nugget/weights_i."""
     xp, n = array_module(X), len(y)
-    weights = np.ones(n) if weights is None else weights
     host = to_host(X)
     _, first, place = np.unique(host, axis=0, return_index=True, return_inverse=True)
     if len(first) == n:

@@ -17,49 +17,36 @@ DEPENDENT = 1e-10  # of the largest: a singular value of F below means that its 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """The solved equations.
+    """The trend's part of the equations, solved: it serves any data at the same sites.
 
-    coefficients  (p,) β on the host, for the columns of F as given
-    weights       (n,) w = K⁻¹ (y − F β)
-    quadratic     (y − F β)ᵀ w
-    solved        (n, p) K⁻¹ Q of the orthonormal columns Q = F change
-    change        (p, p) on the host
+    change        (p, p) on the host, Q = F change has orthonormal columns
+    Q             (n, p)
+    solved        (n, p) K⁻¹ Q
     information   (p, p) Qᵀ K⁻¹ Q on the host
     """
 
-    coefficients: np.ndarray
-    weights: object
-    quadratic: float
-    solved: object
     change: np.ndarray
+    Q: object
+    solved: object
     information: np.ndarray
 
-    @property
-    def log_determinant(self):
-        """log det Fᵀ K⁻¹ F, which the restricted likelihood needs."""
-        return float(np.linalg.slogdet(self.information)[1] - 2 * np.linalg.slogdet(self.change)[1])
-
-    @property
-    def covariance(self):
-        """(Fᵀ K⁻¹ F)⁻¹, the covariance of β, (p, p)."""
-        return self.change @ np.linalg.solve(self.information, self.change.T)
+    def of(self, solution):
+        """Coefficients of Q (p, count) and weights w (n, count) of data Y, from their solution K⁻¹ Y (n, count)."""
+        gamma = array_module(solution).asarray(np.linalg.solve(self.information, to_host(self.Q.T @ solution)))
+        return gamma, solution - self.solved @ gamma
 
 
-def regression(system, y, F):
-    """The Regression of y (n,) on the columns of F (n, p), for a covariance system with `solve`.
+def regression(system, Y, F):
+    """The Regression on the columns of F (n, p), and K⁻¹ Y of data Y (n, count) from the same solve.
 
     Raises ValueError where the columns of F are linearly dependent.
     """
-    xp, p = array_module(y), F.shape[1]
     change = orthonormalizer(F)
+    xp, count = array_module(Y), Y.shape[1]
     Q = F @ xp.asarray(change)
-    both = system.solve(xp.concatenate([y[:, None], Q], axis=1))
-    information = to_host(Q.T @ both[:, 1:])
-    information = 0.5 * (information + information.T)
-    gamma = np.linalg.solve(information, to_host(Q.T @ both[:, 0])) if p else np.zeros(0)
-    weights = both[:, 0] - both[:, 1:] @ xp.asarray(gamma)
-    quadratic = float(weights @ (y - Q @ xp.asarray(gamma)))
-    return Regression(change @ gamma, weights, quadratic, both[:, 1:], change, information)
+    both = system.solve(xp.concatenate([Y, Q], axis=1))
+    information = to_host(Q.T @ both[:, count:])
+    return Regression(change, Q, both[:, count:], 0.5 * (information + information.T)), both[:, :count]
 
 
 def orthonormalizer(F):

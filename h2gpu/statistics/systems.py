@@ -14,28 +14,40 @@ import numpy as np
 import scipy.linalg
 
 from h2gpu import solvers
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.h2matrix import covariance_matrix
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.small_factors import cholesky
 
 logger = logging.getLogger("h2gpu")
 
-DENSE = 4096  # sites up to which the dense factorization is as fast (2 cores, 4,096: 1.5 s), and exact
+DENSE = (
+    4096  # sites up to which the dense factorization is as fast (4,096: a second), and exact. Its BLAS has one thread:
+)
+# on busy cores OpenBLAS's threads wait for each other (2 cores, another job: Cholesky of 1,000 500 ms in place of 24)
 SOLVE = 1e-8  # residual of the solves, at most
+ROOT = 1e-5  # of square roots: error of the innovations that a simulation is made of
+STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
 
-def covariance_system(sites, cov, noise, rtol, neighbours, random_state):
+def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
     """The system of K = cov(sites) + noise on the diagonal: a DenseSystem or HierarchicalSystem.
 
-    sites   (n, dim) float64, where the work is to be done
-    noise   variance of the measurement errors: one number, or (n,) on the host
-    rtol    of the H²-matrix, at most
+    sites        (n, dim) float64, where the work is to be done
+    noise        variance of the measurement errors: one number, or (n,) on the host
+    rtol         of the H²-matrix, at most
+    stabilized   whether a matrix that is singular to rounding gets a larger diagonal, and a warning is logged; a dense
+                 one always does
     """
     if len(sites) <= DENSE:
         return dense_system(sites, cov, noise)
+    if stabilized:
+        noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
     return hierarchical_system(sites, cov, noise, rtol, neighbours, random_state)
 
 
@@ -55,6 +67,7 @@ class DenseSystem:
         """L⁻¹ B: its columns' squared norms are bᵀ K⁻¹ b."""
         return self._triangular(B)
 
+    @one_blas_thread()
     def sample(self, Z):
         """S Z with S Sᵀ = K, of Z (n, count)."""
         return self.L @ Z
@@ -65,6 +78,7 @@ class DenseSystem:
         xp = array_module(self.L)
         return LogDeterminant(2 * float(xp.log(xp.diagonal(self.L)).sum()), 0.0, 0.0, 0, 0)
 
+    @one_blas_thread()
     def _triangular(self, B, transposed=False):
         if array_module(self.L) is np:
             return scipy.linalg.solve_triangular(self.L, B, lower=True, trans=int(transposed), check_finite=False)
@@ -73,6 +87,7 @@ class DenseSystem:
         return solve_triangular(self.L, B, lower=True, trans=int(transposed))
 
 
+@one_blas_thread()
 def dense_system(sites, cov, noise):
     """The DenseSystem. A matrix that is singular to rounding gets a larger diagonal, and a warning is logged.
 
@@ -117,7 +132,7 @@ class HierarchicalSystem:
 
     def sample(self, Z):
         """S Z with S Sᵀ = K, of Z (n, count)."""
-        return solvers.square_root(self.A, Z, self.W)
+        return solvers.square_root(self.A, Z, self.W, rtol=ROOT, maximum=MOST)
 
     @cached_property
     def log_determinant(self):
@@ -136,6 +151,18 @@ def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
     if np.ndim(noise):
         A = WithDiagonal(A, array_module(sites).asarray(noise - least))
     return HierarchicalSystem(A, W, rtol, random_state=random_state)
+
+
+def _stabilizing(sites, cov, noise, neighbours, random_state):
+    """What must be added to the diagonal so that an H²-matrix of rtol STABLE is positive definite."""
+    W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
+    x, _, inner = embedded_pair(sites, None, cov)
+    norm = squared_norm(inner.values, to_host(x), to_host(x)) ** 0.5
+    missing = STABLE * norm - solvers.smallest_eigenvalue(W, random_state)
+    if missing <= 0:
+        return 0.0
+    logger.warning("the covariance matrix of %d sites is singular to rounding; added a nugget of %.3g", len(x), missing)
+    return missing
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,12 +134,13 @@ class _Local:
         return xp.where(xp.asarray(known), 0.0, L[:, -1, -1] ** 2)
 
 
-def trend_variances(regression, q, products):
+def trend_variances(information, q, products):
     """uᵀ (Qᵀ K⁻¹ Q)⁻¹ u of all targets, (m,).
 
-    q          (m, p) orthonormal trend columns at the targets
-    products   (m, p) C K⁻¹ Q
+    information   (p, p) Qᵀ K⁻¹ Q on the host
+    q             (m, p) orthonormal trend columns at the targets
+    products      (m, p) C K⁻¹ Q
     """
     xp = array_module(q)
     u = q - products
-    return xp.einsum("ij,ij->i", u, u @ xp.asarray(np.linalg.inv(regression.information)))
+    return xp.einsum("ij,ij->i", u, u @ xp.asarray(np.linalg.inv(information)))
