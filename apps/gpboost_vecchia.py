@@ -25,7 +25,7 @@ def kriging(field, cov, nugget, estimate):
     field        a `published.Field`
     cov, nugget  an Exponential or Matern of one length scale, and the nugget; `estimate`: only its smoothness is used
 
-    Returns mean (m,), std (m,), covariance, nugget, mean of the field, (seconds to fit, seconds to predict).
+    Returns mean (m,), std (m,), covariance, nugget, coefficients of the trend, (seconds to fit, seconds to predict).
     """
     import gpboost
 
@@ -40,17 +40,25 @@ def kriging(field, cov, nugget, estimate):
         likelihood="gaussian",
         seed=0,
     )
-    level, given = field.mean, {}
     if estimate:
-        model.fit(y=field.values, X=np.ones((len(field.values), 1)))
+        centre = field.sites.mean(axis=0)
+        model.fit(y=field.values, X=_columns(field, field.sites - centre))
         nugget, variance, length = np.asarray(model.get_cov_pars()).ravel()[:3].tolist()
-        cov, level = replace(cov, variance=variance, length_scale=length), float(np.ravel(model.get_coef())[0])
-        given = {"X_pred": np.ones((len(field.targets), 1))}
+        cov, trend = replace(cov, variance=variance, length_scale=length), np.ravel(model.get_coef())
+        trend[0] -= centre @ trend[1:] if len(trend) > 1 else 0
+        given = {"X_pred": _columns(field, field.targets - centre)}
     else:
+        trend = np.array([field.mean])
         pars = np.array([max(nugget, LEAST * cov.variance), cov.variance, cov.length_scale])
-        given = {"y": field.values - level, "cov_pars": pars}
+        given = {"y": field.values - field.mean, "cov_pars": pars}
     fitted = time.perf_counter()
     found = model.predict(gp_coords_pred=field.targets, predict_var=True, **given)
-    mean = found["mu"] if estimate else found["mu"] + level
+    mean = found["mu"] if estimate else found["mu"] + field.mean
     seconds = fitted - begin, time.perf_counter() - fitted
-    return mean, np.sqrt(found["var"]), cov, nugget, level, seconds
+    return mean, np.sqrt(found["var"]), cov, nugget, trend, seconds
+
+
+def _columns(field, points):
+    """Columns of the field's trend."""
+    one = np.ones((len(points), 1))
+    return np.concatenate([one, points], axis=1) if field.trend == "linear" else one

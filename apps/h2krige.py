@@ -7,6 +7,7 @@ covariance and scores as attributes. Every file is written whole or not at all.
 """
 
 import sys
+from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,12 +122,10 @@ def _krige(job):
     a, take = job.arguments, job.device.take
     n, dim = job.sites.shape
     job.say(f"{a.input}: {n:,} sites in {dim}D; {a.targets}: {len(job.targets):,} targets")
-    a.variance = a.variance or max(float(job.values.var()), np.finfo(float).tiny)
-    a.length_scale = a.length_scale or (float(np.ptp(job.sites, axis=0).max()) / 10 or 1.0,)
-    nugget, a.nugget = a.nugget or 0.0, None
-    cov = options.covariance(a, dim)
+    cov, nugget = _model(job)
     _admit(job, take(job.sites), cov, nugget)
-    job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, **_estimated(a))
+    kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
     job.model.fit(take(job.sites), take(job.values))
     mean, std = job.model.predict(take(job.targets), return_std=True)
     job.mean, job.std = to_host(mean), to_host(std)
@@ -135,13 +134,12 @@ def _krige(job):
         job.scores = scores.summary(job.truth[known], job.mean[known], job.std_observation[known])
 
 
-def _estimated(arguments):
-    """What Kriging is asked to estimate."""
-    return (
-        {"fit_parameters": ["variance", "length_scale", "nugget", "smoothness"][: 3 + arguments.fit_smoothness]}
-        if arguments.fit
-        else {}
-    )
+def _model(job):
+    """The covariance and the nugget given; what is to be estimated starts from the spread of values and sites."""
+    a = job.arguments
+    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(job.sites, axis=0).max()) or 1.0
+    start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
+    return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 
 
 def _admit(job, sites, cov, nugget):

@@ -30,8 +30,7 @@ def report_of(job, seconds):
         "m": len(job.targets),
         "dim": job.sites.shape[1],
         **model_of(job),
-        "estimated": bool(a.fit),
-        "log_likelihood": _likelihood(model),
+        "estimated": estimated(model),
         "rtol": {"asked": a.rtol, "matrix": model.rtol_},
         "iterations": model.iterations_,
         "device": {"kind": job.device.kind, "name": job.device.name},
@@ -69,8 +68,10 @@ def summary(report):
     yield f"covariance    {covariance_text(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
     coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
-    if report["log_likelihood"] is not None:
-        yield f"likelihood    log L = {report['log_likelihood']:.6g}"
+    if report["estimated"]:
+        found = report["estimated"]["parameters"].items()
+        told = ", ".join(f"{name} {p['value']:.4g} ± {p['error']:.2g}" for name, p in found)
+        yield f"estimated     {told}; log-likelihood {report['estimated']['log_likelihood']:.6g}"
     if report["iterations"]:
         yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
     if report["scores"]:
@@ -79,7 +80,12 @@ def summary(report):
     yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
 
 
-def _likelihood(model):
-    """Logarithm of the likelihood where the fit has told it, else None."""
-    found = getattr(model, "log_likelihood_", None)
-    return None if found is None else float(found)
+def estimated(model):
+    """Logarithm of the largest likelihood, and the parameters there with their standard errors; None where given."""
+    if model.estimation_ is None:
+        return None
+    errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
+    return {
+        "log_likelihood": float(model.estimation_.value),
+        "parameters": {name: {"value": float(v), "error": errors[name]} for name, v in model.parameters_.items()},
+    }

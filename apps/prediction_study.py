@@ -30,7 +30,7 @@ class Prediction:
 
     mean, std      (m,), (m,) of new observations
     cov, nugget    in use: the covariance without its nugget, and the nugget
-    level          mean of the field in use
+    trend          (1 or 3,) coefficients of the field's mean in use: of 1, or of 1 and the two coordinates
     seconds        of fitting and of predicting
     more           other numbers for the table
     """
@@ -39,7 +39,7 @@ class Prediction:
     std: np.ndarray
     cov: object
     nugget: float
-    level: float
+    trend: np.ndarray
     seconds: tuple
     more: dict
 
@@ -53,11 +53,11 @@ def add_options(parser):
     parser.add_argument("--output", default="benchmarks", help="folder for the table and the maps")
 
 
-def study(fields, starts, options, name):
+def study(fields, start, options, name):
     """Measure, print and write all fields; the rows.
 
     fields   {name: Field}
-    starts   field name → covariance to start the estimation from
+    start    Field → covariance to start the estimation from
     name     of the files to write: name-DEVICE.csv, name-FIELD.png
     """
     rows, folder = [], Path(options.output)
@@ -67,7 +67,7 @@ def study(fields, starts, options, name):
         for parameters in [options.parameters] if options.parameters else ["given", "estimated"]:
             if parameters == "given" and field.covariance is None:
                 continue
-            rows += compared(field, parameters, starts(field), options, name)
+            rows += compared(field, parameters, start(field), options, name)
         tables.write(folder / f"{name}-{options.device}.csv", rows, tables.device_name(options.device))
     return rows
 
@@ -92,7 +92,7 @@ def kriging(field, cov, estimate, device="cpu"):
     cov, nugget = split(cov)
     more = {"fit_parameters": True} if estimate else {}
     known = field.mean is not None and not estimate
-    trend = {"trend": None, "mean": field.mean} if known else {"trend": "constant"}
+    trend = {"trend": None, "mean": field.mean} if known else {"trend": field.trend}
     begin = time.perf_counter()
     model = Kriging(cov, nugget, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
     fitted = time.perf_counter()
@@ -100,23 +100,31 @@ def kriging(field, cov, estimate, device="cpu"):
     mean, std = to_host(mean), to_host(std)
     seconds = fitted - begin, time.perf_counter() - fitted
     told = {"iterations": model.iterations_, "matrix rtol": model.rtol_, "std error": model.variance_error_.worst}
-    level = field.mean if known else float(model.trend_coefficients_[0])
-    return Prediction(mean, std, model.cov_, float(model.nugget_), level, seconds, told)
+    coefficients = np.array([field.mean]) if known else to_host(model.trend_coefficients_)
+    return Prediction(mean, std, model.cov_, float(model.nugget_), coefficients, seconds, told)
 
 
 def near_sites(field, best):
     """Local kriging at the parameters of another Prediction."""
     begin = time.perf_counter()
     cov = best.cov + Nugget(best.nugget) if best.nugget else best.cov
-    mean, std = local_kriging(field.sites, field.values, field.targets, cov, best.level)
-    return Prediction(mean, std, best.cov, best.nugget, best.level, (0.0, time.perf_counter() - begin), {})
+    residuals = field.values - surface(field.sites, best.trend)
+    mean, std = local_kriging(field.sites, residuals, field.targets, cov)
+    seconds = 0.0, time.perf_counter() - begin
+    return Prediction(mean + surface(field.targets, best.trend), std, best.cov, best.nugget, best.trend, seconds, {})
+
+
+def surface(points, coefficients):
+    """The mean of the field at (n, 2) points: (n,)."""
+    return (
+        coefficients[0] + points @ coefficients[1:] if len(coefficients) > 1 else np.full(len(points), coefficients[0])
+    )
 
 
 def peer(field, cov, estimate):
     """GPBoost's Prediction."""
     cov, nugget = split(cov)
-    fitted = gpboost_vecchia.kriging(field, cov, nugget, estimate)
-    return Prediction(*fitted, {})
+    return Prediction(*gpboost_vecchia.kriging(field, cov, nugget, estimate), {})
 
 
 def split(cov):
@@ -143,7 +151,7 @@ def row(field, method, parameters, prediction):
         "length scale": p.cov.length_scale,
         "smoothness": getattr(p.cov, "smoothness", 0.5),
         "nugget": p.nugget,
-        "mean": p.level,
+        "trend": " ".join(f"{c:.5g}" for c in p.trend),
         **p.more,
     }
 

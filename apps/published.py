@@ -28,6 +28,7 @@ class Field:
     targets, truth   (m, 2), (m,)
     covariance       that of the simulation, None for measurements
     mean             that of the simulation, None for measurements
+    trend            "constant" or "linear": what is estimated where the mean is not known
     """
 
     name: str
@@ -37,6 +38,7 @@ class Field:
     truth: np.ndarray
     covariance: Covariance | None
     mean: float | None
+    trend: str = "constant"
 
     def thinned(self, count, seed=0):
         """The same with at most `count` sites and a ninth as many targets, chosen at random."""
@@ -57,7 +59,7 @@ def heaton(path=HEATON):
     with opened(path) as file:
         points = np.column_stack([file["lon"][:], file["lat"][:]])
         columns = {name: (file[f"{name}_masked"][:], file[f"{name}_true"][:]) for name in ("sim", "sat")}
-    truths = {"sim": (Exponential(16.40771, 4 / 3) + Nugget(0.05), 44.49105), "sat": (None, None)}
+    truths = {"sim": (Exponential(16.40771, 4 / 3) + Nugget(0.05), 44.49105), "sat": (None, None, "linear")}
     found = {}
     for short, name in (("sim", "simulated"), ("sat", "satellite")):
         masked, true = columns[short]

@@ -40,7 +40,7 @@ def test_given_parameters_are_simple_kriging_with_the_known_mean(tmp_path):
     np.testing.assert_allclose(found.mean, field.mean + weights.T @ (field.values - field.mean), rtol=1e-8)
     variance = 16.40771 + 0.05 - np.einsum("ij,ij->j", weights, cov(field.sites, field.targets))
     np.testing.assert_allclose(found.std**2, variance, rtol=1e-6)
-    assert (found.cov, found.nugget, found.level) == (cov, 0.05, small_fields.MEAN)
+    assert (found.cov, found.nugget, found.trend.tolist()) == (cov, 0.05, [small_fields.MEAN])
 
 
 def test_the_microergodic_parameter_is_compared_with_the_truth(tmp_path):
