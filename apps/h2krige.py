@@ -17,7 +17,7 @@ import numpy as np
 from h2gpu.apps import krige_options, map_plot, options
 from h2gpu.apps.command import InputError, run
 from h2gpu.apps.devices import admitted, device
-from h2gpu.apps.krige_report import attributes, report_of, summary
+from h2gpu.apps.krige_report import attributes, covariance_in_short, report_of, summary
 from h2gpu.apps.outputs import check_outputs
 from h2gpu.apps.points_file import check_file, holds, read_points, read_values
 from h2gpu.apps.progress_bars import watched
@@ -166,7 +166,7 @@ def _plot(job):
     """Maps of what was observed and predicted."""
     truth = job.truth if job.scores and np.isfinite(job.truth).all() else None
     panels = map_plot.outcome(job.sites, job.values, job.targets, job.mean, job.std, truth)
-    told = f"{len(job.sites):,} sites, {len(job.targets):,} targets, {job.model.cov_!r}"
+    told = f"{len(job.sites):,} sites, {len(job.targets):,} targets, {covariance_in_short(job.model.cov_.parameters())}"
     if job.scores:
         told += f", RMSE {job.scores['rmse']:.4g}"
     with whole_file(job.arguments.plot) as temporary:

@@ -1,6 +1,7 @@
 """What a run of h2krige tells: a dictionary for the JSON report, attributes of the output, and lines to read."""
 
 import json
+import re
 
 from h2gpu.apps.report import covariance_text, versions
 from h2gpu.batched.arrays import to_host
@@ -65,7 +66,7 @@ def summary(report):
     """The report as lines to read."""
     yield f"{report['n']:,} sites in {report['dim']}D · {report['m']:,} targets · {report['device']['kind']}"
     how = "estimated" if report["estimated"] else "given"
-    yield f"covariance    {covariance_text(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
+    yield f"covariance    {covariance_in_short(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
     coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
     if report["estimated"]:
@@ -78,6 +79,11 @@ def summary(report):
         yield "scores        " + " · ".join(f"{SCORES[name]} {value:.4g}" for name, value in report["scores"].items())
     yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
     yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+
+
+def covariance_in_short(parameters):
+    """A covariance's parameters in words, numbers with four digits."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", covariance_text(parameters))
 
 
 def estimated(model):

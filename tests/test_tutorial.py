@@ -35,8 +35,8 @@ def names(folder):
 
 def test_the_uncertainties_are_right(names):
     told = names["told"]
-    assert 0.92 < told["coverage"] < 0.98
-    assert told["crps"] < told["mae"] < told["rmse"] < 0.25 * names["elevation"].std()
+    assert 0.9 < told["coverage"] < 0.98
+    assert told["crps"] < told["mae"] < told["rmse"] < 0.3 * names["elevation"].std()
 
 
 def test_the_map_tells_where_nothing_is_known(names, folder):
