@@ -60,8 +60,21 @@ class Equations:
         """What kriging of other data Y (n, count) at the same sites predicts at X, (m, count)."""
         return self.means(X, *self.regression.of(self.system.solve(Y)))
 
+    def residual(self, places, random_state, rows=64):
+        """Root mean square of y − Q γ − K w in the exact K, at random sites: what the H²-matrix's error leaves."""
+        xp, n = array_module(self.sites), len(self.sites)
+        some = np.sort(np.random.default_rng(random_state).permutation(n)[:rows])
+        i = xp.asarray(some)
+        Kw = self._at(self.sites[i]).products(self.w, np.zeros(1))
+        own = xp.asarray(np.broadcast_to(self.noise, n)[some])
+        r = places.values[i] - (self.regression.Q[i] @ self.gamma + Kw)[:, 0] - own * self.w[i, 0]
+        return float(xp.sqrt((r**2).mean()))
+
+    def _at(self, targets):
+        return CrossCovariance(targets, self.sites, self.cov)
+
     def _cross(self, X):
-        return CrossCovariance(self.trend.sites(X), self.sites, self.cov)
+        return self._at(self.trend.sites(X))
 
     def _q(self, X):
         return self.trend.columns(X) @ array_module(X).asarray(self.regression.change)

@@ -1,6 +1,6 @@
-"""What users bring: arrays, pandas and GeoPandas tables, xarray data, scikit-learn kernels, GSTools models.
+"""Checks at the doors of the statistics: sites, values, weights, covariances, seeds.
 
-Known by what they can do, never imported. All work is in float64, where the arrays are: NumPy or CuPy.
+All work is in float64, where the arrays are: NumPy or CuPy. Arrays on the host are checked by scikit-learn.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_X_y, validate_data
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
+from h2gpu.statistics.tables import table, values
 
 
 def covariance_of(cov):
@@ -26,44 +27,32 @@ def covariance_of(cov):
     )
 
 
-def table(X):
-    """Coordinates as an array or a pandas table.
-
-    GeoPandas: x and y of the points, then the other columns; xarray: the variables of a Dataset, side by side.
-    """
-    if hasattr(X, "geometry") and hasattr(X.geometry, "x"):
-        return _geometry(X)
-    if hasattr(X, "data_vars"):
-        X = X.reset_coords() if hasattr(X, "reset_coords") else X
-        return np.column_stack([np.asarray(X[name]).ravel() for name in X.data_vars])
-    if hasattr(X, "dims") and hasattr(X, "values"):
-        return np.asarray(X.values)
-    return X
-
-
-def _geometry(X):
-    """The points of a GeoDataFrame or GeoSeries, and the other columns of the former."""
-    points = X.geometry
-    coordinates = {"x": np.asarray(points.x), "y": np.asarray(points.y)}
-    if not hasattr(X, "columns"):
-        return np.column_stack(list(coordinates.values()))
-    others = X.drop(columns=points.name)
-    return others.assign(**coordinates)[[*coordinates, *others.columns]]
-
-
 def training(estimator, X, y):
     """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features."""
     if array_module(X, y) is not np:
-        X = _device_table(estimator, X, reset=True)
-        return X, check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))
-    return validate_data(estimator, table(X), _series(y), dtype=np.float64, y_numeric=True, ensure_min_samples=1)
+        return _device_table(estimator, X, reset=True), _device_values(X, y)
+    columns = named(estimator.trend)
+    return validate_data(estimator, table(X, columns), values(y, X), dtype=np.float64, y_numeric=True)
 
 
-def observations(X, y):
-    """The same without an estimator."""
-    if array_module(X, y) is np:
-        return check_X_y(table(X), _series(y), dtype=np.float64, y_numeric=True)
-    return _checked_table(X), check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))
+def observations(X, y, trend):
+    """The same without an estimator, and the names of the features if they have any."""
+    if array_module(X, y) is not np:
+        return _checked_table(X), _device_values(X, y), None
+    X, y = table(X, named(trend)), values(y, X)
+    return *check_X_y(X, y, dtype=np.float64, y_numeric=True), getattr(X, "columns", None)
+
+
+def targets(estimator, X):
+    """X (m, features) in float64, checked against the features of the training."""
+    if array_module(X) is not np:
+        return _device_table(estimator, X, reset=False)
+    return validate_data(estimator, table(X, named(estimator.trend)), dtype=np.float64, reset=False)
+
+
+def named(trend):
+    """The columns that a trend names."""
+    return trend if isinstance(trend, (list, tuple)) else ()
 
 
 def weighted(X, y, weights):
@@ -71,7 +60,7 @@ def weighted(X, y, weights):
     n = len(y)
     if weights is None:
         return X, y, np.ones(n)
-    weights = np.asarray(to_host(weights) if hasattr(weights, "shape") else weights, np.float64)
+    weights = np.asarray(weights if array_module(weights) is np else to_host(weights), np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
     used = np.flatnonzero(weights)
@@ -91,18 +80,6 @@ def seed_of(random_state):
     return 0 if random_state is None else int(random_state)
 
 
-def targets(estimator, X):
-    """X (m, features) in float64, checked against the features of the training."""
-    if array_module(X) is not np:
-        return _device_table(estimator, X, reset=False)
-    return validate_data(estimator, table(X), dtype=np.float64, reset=False)
-
-
-def _series(y):
-    """Values as an array: xarray's are flattened."""
-    return np.asarray(y.values).ravel() if hasattr(y, "dims") and hasattr(y, "values") else y
-
-
 def _device_table(estimator, X, reset):
     """The same checks for an array on the GPU."""
     X = _checked_table(X)
@@ -117,3 +94,7 @@ def _checked_table(X):
     if getattr(X, "ndim", None) != 2 or not len(X):
         raise ValueError(f"X: expected shape (n, dim) with n ≥ 1, got {getattr(X, 'shape', type(X))}")
     return check_vectors(X, len(X), "X").astype(np.float64)
+
+
+def _device_values(X, y):
+    return check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))

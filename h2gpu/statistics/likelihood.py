@@ -15,13 +15,13 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module
 from h2gpu.covariance.checks import checked
+from h2gpu.statistics import systems
 from h2gpu.statistics.hierarchical_moments import hierarchical_moments
 from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
 from h2gpu.statistics.moments import dense_moments
 from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.regression import orthonormalizer
-from h2gpu.statistics.systems import DENSE
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.vecchia_moments import vecchia_moments
 
@@ -77,8 +77,9 @@ def log_likelihood(
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     """
     model = Model(covariance_of(cov), checked("nugget", nugget, zero=True), checked_kinds(parameters))
-    X, y, weights = weighted(*observations(X, y), sample_weight)
-    trend = trend_of(trend, X.shape[1])
+    X, y, names = observations(X, y, trend)
+    X, y, weights = weighted(X, y, sample_weight)
+    trend = trend_of(trend, X.shape[1], names)
     places = places_of(X, y - (mean if trend.kind is None else 0.0), weights)
     data = Data(places, trend, restricted)
     options = {"rtol": rtol, "neighbours": neighbours, "probes": probes, "random_state": seed_of(random_state)}
@@ -109,8 +110,8 @@ class Data:
 
     def log_likelihood(self, model, gradient=False, **options):
         """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""
-        if len(self.B) <= DENSE:
-            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient)  # options are of no use
+        if len(self.B) <= systems.DENSE:
+            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient)
         else:
             moments = hierarchical_moments(model, self.sites, self.places.noise, self.B, gradient, **options)
         return self.combined(model, moments)

@@ -14,8 +14,9 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance.checks import as_points, checked
 from h2gpu.progress import phase
-from h2gpu.statistics.inputs import covariance_of, table
+from h2gpu.statistics.inputs import covariance_of
 from h2gpu.statistics.systems import covariance_system
+from h2gpu.statistics.tables import table
 
 
 def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rtol=1e-6, neighbours=30):
