@@ -15,7 +15,7 @@ import h2gpu
 from h2gpu.apps import devices, h2krige
 from h2gpu.apps.command import FailureError
 from h2gpu.covariance import Matern, Nugget
-from h2gpu.statistics import Kriging, scores
+from h2gpu.statistics import Kriging, log_likelihood, scores
 
 COV, NUGGET = Matern(2.0, 0.3, 1.5), 0.05
 GIVEN = ("--covariance", "matern", "--variance", "2", "--length-scale", "0.3", "--nugget", "0.05")
@@ -87,8 +87,26 @@ def test_report_and_maps(files, tmp_path, capsys):
     assert said["trend"]["kind"] == "linear" and len(said["trend"]["coefficients"]) == 3
     assert said["scores"]["rmse"] == read(out)[1]["rmse"] and 0 < said["scores"]["coverage"] <= 1
     assert {"write", "variances"} <= said["seconds"].keys() and "numpy" in said["versions"]
-    assert said["rtol"]["asked"] == 1e-6 and said["peak_memory"]["process"] > 0
+    assert said["estimated"] is None and said["rtol"]["asked"] == 1e-6 and said["peak_memory"]["process"] > 0
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_estimated_parameters_are_more_likely_than_the_true_ones(files, field, tmp_path, capsys):
+    report, family = tmp_path / "r.json", ("--covariance", "matern", "--fit")
+    assert krige(files, *family, "--report", report) == 0
+    found = json.loads(report.read_text(encoding="utf-8"))
+    parameters = found["estimated"]["parameters"]
+    assert parameters.keys() == {"variance", "length_scale", "nugget"}
+    assert all(p["value"] > 0 and p["error"] > 0 for p in parameters.values())
+    assert parameters["nugget"]["value"] == found["nugget"] == pytest.approx(NUGGET, rel=0.5)
+    truth = log_likelihood(COV, *field[:2], NUGGET, trend="constant")
+    assert truth < found["estimated"]["log_likelihood"] < truth + 10
+    told = capsys.readouterr().out
+    assert "(estimated)" in told and "estimated     variance" in told and "log-likelihood" in told
+    assert krige(files, *family, "--fit-smoothness", "--report", report, "--quiet") == 0
+    smooth = json.loads(report.read_text(encoding="utf-8"))
+    assert smooth["estimated"]["parameters"]["smoothness"]["value"] == smooth["covariance"]["smoothness"] != 1.5
+    assert smooth["estimated"]["log_likelihood"] > found["estimated"]["log_likelihood"]
 
 
 def test_names_of_datasets(files, capsys):

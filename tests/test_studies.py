@@ -1,5 +1,7 @@
 """The studies of predictions: on small files like the published ones, with the truth they were simulated from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import small_fields
@@ -41,6 +43,29 @@ def test_given_parameters_are_simple_kriging_with_the_known_mean(tmp_path):
     variance = 16.40771 + 0.05 - np.einsum("ij,ij->j", weights, cov(field.sites, field.targets))
     np.testing.assert_allclose(found.std**2, variance, rtol=1e-6)
     assert (found.cov, found.nugget, found.trend.tolist()) == (cov, 0.05, [small_fields.MEAN])
+
+
+def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
+    source = small_fields.kaust(tmp_path / "k.h5")
+    arguments = ["--file", str(source), "--output", str(tmp_path), "--parameters", "estimated", "--fields", "rough"]
+    study_kaust.main(arguments)
+    _, (best, local) = tables.read(tmp_path / "study_kaust-cpu.csv")
+    assert best["method"] == "h2gpu" and best["smoothness"] == local["smoothness"] == "0.6"
+    assert (best["variance"], best["nugget"]) == (local["variance"], local["nugget"])  # the same parameters
+    truth = published.kaust(source)["rough"].truth
+    assert 0.05 < float(best["nugget"]) < 0.6 and float(best["rmse"]) < 0.9 * truth.std()
+    assert "by the truth" in capsys.readouterr().out
+
+
+def test_a_linear_trend_is_taken_away_and_put_back(tmp_path):
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
+    start = Exponential(1.0, 1.0) + Nugget(0.1)
+    plain, sloped = (prediction_study.kriging(f, start, estimate=True) for f in (field, tilted))
+    assert sloped.trend[1] - plain.trend[1] == pytest.approx(9, rel=1e-3)
+    np.testing.assert_allclose(sloped.mean - 9 * field.targets[:, 0], plain.mean, atol=1e-2)
+    near = prediction_study.near_sites(tilted, sloped)
+    np.testing.assert_allclose(near.mean, sloped.mean, atol=0.5)
 
 
 def test_the_microergodic_parameter_is_compared_with_the_truth(tmp_path):
