@@ -44,8 +44,8 @@ def kriging(field, cov, nugget, estimate):
         centre = field.sites.mean(axis=0)
         model.fit(y=field.values, X=_columns(field, field.sites - centre))
         nugget, variance, length = np.asarray(model.get_cov_pars()).ravel()[:3].tolist()
-        cov, trend = replace(cov, variance=variance, length_scale=length), np.ravel(model.get_coef())
-        trend[0] -= centre @ trend[1:] if len(trend) > 1 else 0
+        cov, trend = replace(cov, variance=variance, length_scale=length), np.array(model.get_coef()).ravel()
+        trend[0] -= centre[: len(trend) - 1] @ trend[1:]
         given = {"X_pred": _columns(field, field.targets - centre)}
     else:
         trend = np.array([field.mean])

@@ -75,14 +75,16 @@ def study(fields, start, options, name):
 def compared(field, parameters, start, options, name):
     """The rows of one field with parameters "given" or "estimated"; the map of h2gpu's prediction is drawn."""
     estimate = parameters == "estimated"
-    best = kriging(field, start if estimate else field.covariance, estimate, options.device)
-    found = {"h2gpu": best, "local 60": near_sites(field, best)}
-    if gpboost_vecchia.available():
-        found["GPBoost"] = peer(field, start if estimate else field.covariance, estimate)
-    rows = [row(field, method, parameters, prediction) for method, prediction in found.items()]
-    print(tables.text(rows), flush=True)
-    suffix = "" if estimate or field.covariance is None else "-given"
+    cov = start if estimate else field.covariance
+    best, rows = kriging(field, cov, estimate, options.device), []
+    suffix = "" if estimate else "-given"
     draw(field, best, Path(options.output) / f"{name}-{field.name}{suffix}.png", f"parameters {parameters}")
+    methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best)}
+    if gpboost_vecchia.available():
+        methods["GPBoost"] = lambda: peer(field, cov, estimate)
+    for method, predict in methods.items():
+        rows.append(row(field, method, parameters, predict()))
+        print(tables.text(rows[-1:]), flush=True)
     return rows
 
 

@@ -26,7 +26,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     fields = published.chosen(published.kaust(options.file), options.fields)
     rows = prediction_study.study(fields, start, options, "study_kaust")
-    print(tables.text(identified(rows, fields)))
+    print(tables.text(list(identified(rows, fields))))
 
 
 def start(field):

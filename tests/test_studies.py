@@ -96,3 +96,13 @@ def test_gpboost_s_predictions_from_all_sites_are_ours(tmp_path):
     theirs = gpboost_vecchia.kriging(field, cov, nugget, estimate=False)
     np.testing.assert_allclose(theirs[0], mean, rtol=1e-6)
     np.testing.assert_allclose(theirs[1], std, rtol=1e-6)
+
+
+def test_gpboost_estimates_trend_and_parameters(tmp_path):
+    pytest.importorskip("gpboost", reason="gpboost is not installed (the extra studies)")
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
+    plain, sloped = (prediction_study.peer(f, Exponential() + Nugget(0.1), estimate=True) for f in (field, tilted))
+    assert sloped.trend[1] - plain.trend[1] == pytest.approx(9, rel=0.01)
+    np.testing.assert_allclose(sloped.mean - 9 * field.targets[:, 0], plain.mean, atol=0.1)
+    assert plain.seconds[0] > 0 and 0 < plain.cov.variance < 100
