@@ -7,7 +7,7 @@ more                  Vecchia's, derivatives in closed form: one sparse pass an 
                       seconds), where the H²-matrix's takes minutes; first of some random rows, then of all
 
 Newton's steps need five to ten iterations along the ridge σ² l^(−2ν) = const on which quasi-Newton methods take a
-hundred. How far Vecchia's maximum is from the full likelihood's tells `Kriging.log_marginal_likelihood`.
+hundred. `refinement` then goes from Vecchia's maximum to that of the full likelihood.
 
 Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecchia's approximation.
 """
@@ -45,12 +45,14 @@ class Estimate:
     value        its LogLikelihood, with gradient: of Vecchia's approximation or exact
     covariance   (J, J) of the logarithms of the parameters, the inverse information
     iterations   of the last maximization
+    exact        whether the likelihood was
     """
 
     model: Model
     value: LogLikelihood
     covariance: np.ndarray
     iterations: int
+    exact: bool = False
 
     @property
     def errors(self):
@@ -82,7 +84,7 @@ def estimate(data, model, neighbours=30, random_state=0):
             found = _maximum(_of_vecchia(data, rows.some(SOME, random_state)), start, own)
             evaluate = _of_vecchia(data, vecchia_rows(data.sites, found.model.cov, neighbours, random_state))
             found = _maximum(evaluate, found.model)
-        found = _without_needless_nugget(found, evaluate)
+        found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
     return found
 
@@ -132,11 +134,11 @@ def _maximum(evaluate, *starts):
             point, damping = new, max(damping / 10, 1e-12)
         else:
             damping *= 10
-    return Estimate(point.model, point.value, _inverse(point.information), iterations)
+    return Estimate(point.model, point.value, inverse_information(point.information), iterations)
 
 
-def _inverse(information):
-    """Its inverse; what the data say nothing about has a large, finite variance."""
+def inverse_information(information):
+    """The covariance of the parameters; what the data say nothing about has a large, finite variance."""
     eigenvalues, V = np.linalg.eigh(information)
     return V / np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)) @ V.T
 

@@ -3,19 +3,22 @@
     tr(K⁻¹ ∂K) = tr(W ∂K Wᵀ) + E[aᵀ ∂K (b − a)],     a = Wᵀ z,   b = K⁻¹ W⁻¹ z,   z of random signs
 
 The first term is exact, row by row of Vecchia's W; b − a vanishes as Wᵀ W → K⁻¹, and so does the spread of the second.
-∂K is an H²-matrix itself: no positive definiteness hangs on its accuracy, a few digits are enough.
+∂K is an H²-matrix itself, as accurate as (K⁻¹ y)ᵀ ∂K (K⁻¹ y) needs: no positive definiteness hangs on it.
 """
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.h2matrix import covariance_matrix
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers import log_determinant
-from h2gpu.statistics.moments import Moments
+from h2gpu.statistics.moments import Moments, average_information
 from h2gpu.statistics.systems import hierarchical_system
 from h2gpu.statistics.vecchia_moments import vecchia_moments, vecchia_rows
 
-DERIVATIVE = 1e-6  # rtol of ∂K
+DIGITS = 1e-5, 1e-12  # rtol of ∂K, at most and at least
+ERROR = 0.3  # of the derivative of the quadratic form, which the error of ∂K may make; the score's spread is some tens
 
 
 def hierarchical_moments(
@@ -43,21 +46,28 @@ def hierarchical_moments(
     V = xp.concatenate([solved, system.solve(W.colour(z)) - a], axis=1)
     rows = vecchia_rows(sites, model.cov, neighbours, random_state)
     exact = vecchia_moments(model, rows, noise, B, True).slopes
-    products = [_derivative(model, system, sites, noise, *one) @ V for one in model.derivatives()]
-    gram_slopes = np.array([-to_host(solved.T @ P[:, :p]) for P in products])
+    squares = float((solved[:, 0] ** 2).sum())
+    products = [_derivative(model, system, sites, noise, squares, *one) @ V for one in model.derivatives()]
+    T = xp.stack([P[:, :p] for P in products])
+    gram_slopes = -to_host(xp.einsum("ic,jid->jcd", solved, T))
     samples = np.array([to_host((a * P[:, p:]).sum(axis=0)) for P in products])
     slopes, errors = exact + samples.mean(axis=1), samples.std(axis=1, ddof=1) / probes**0.5
-    return Moments(logdet.value, gram, slopes, 0.5 * (gram_slopes + gram_slopes.swapaxes(1, 2)), None, error, errors)
+    information = average_information(system.solve, T, solved, B)
+    return Moments(logdet.value, gram, slopes, gram_slopes, information, error, errors)
 
 
-def _derivative(model, system, sites, noise, cov, nugget):
-    """∂K as an operator with @."""
+def _derivative(model, system, sites, noise, squares, cov, nugget):
+    """∂K as an operator with @; squares ‖K⁻¹ y‖²."""
     own = 0.0 if cov is None else cov.nugget
     if cov is None or cov.embedding is None:
         return _Plus(None, noise(nugget) + own)
     if model.is_itself(cov):
         return _Plus(system.A, -noise(model.nugget) - model.cov.nugget)
-    return _Plus(covariance_matrix(sites, cov, DERIVATIVE), noise(nugget))
+    x, _, inner = embedded_pair(sites, None, cov)
+    host = to_host(x)
+    norm = squared_norm(inner.values, host, host) ** 0.5
+    rtol = float(np.clip(ERROR * len(x) / max(norm * squares, 1e-300), *reversed(DIGITS)))
+    return _Plus(covariance_matrix(sites, cov, rtol), noise(nugget))
 
 
 class _Plus:

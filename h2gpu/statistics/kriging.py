@@ -18,6 +18,7 @@ from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, w
 from h2gpu.statistics.likelihood import Data
 from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
+from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
 
@@ -37,6 +38,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
                     start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness"
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
+    refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
     random_state    seed of everything random
 
     After fit:
@@ -48,7 +50,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     weights_                (n,) w of the different sites
     iterations_             of conjugate gradients, at most; 0 for a dense factorization
     rtol_                   of the H²-matrix; 0 for a dense one
-    residual_               root mean square error in y of the solved equations, measured at 64 sites in the exact covariance
+    residual_               root mean square of y − Qγ − K w at 64 sites, K exact: the error of the solution, in y
     variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
 
     >>> import numpy as np
@@ -69,6 +71,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         *,
         fit_parameters=False,
         restricted=False,
+        refine=True,
         mean=0.0,
         neighbours=30,
         std_rtol=0.01,
@@ -80,6 +83,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.rtol = rtol
         self.fit_parameters = fit_parameters
         self.restricted = restricted
+        self.refine = refine
         self.mean = mean
         self.neighbours = neighbours
         self.std_rtol = std_rtol
@@ -98,15 +102,13 @@ class Kriging(RegressorMixin, BaseEstimator):
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
         self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
+        system = None
         if self.fit_parameters:
-            self._estimate(model)
-            model = self.estimation_.model
+            model, system = self._estimate(model)
         if model.nugget == 0:
             self._places.check_agreement()
         with phase("kriging equations"):
-            self._equations = solved_equations(
-                self._places, self._trend, model, self.rtol, self.neighbours, seed_of(self.random_state)
-            )
+            self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
         self.cov_, self.nugget_ = model.cov, model.nugget
         equations = self._equations
         self.trend_coefficients_ = equations.regression.change @ to_host(equations.gamma)[:, 0]
@@ -119,11 +121,19 @@ class Kriging(RegressorMixin, BaseEstimator):
         chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
         return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
 
+    @property
+    def _accuracy(self):
+        return self.rtol, self.neighbours, seed_of(self.random_state)
+
     def _estimate(self, model):
-        data = Data(self._places, self._trend, self.restricted)
+        """The model of greatest likelihood, and the covariance system at it where it is known."""
+        data, system = Data(self._places, self._trend, self.restricted), None
         found = estimate(data, model, self.neighbours, seed_of(self.random_state))
+        if self.refine and not found.exact:
+            found, system = refined(data, found, *self._accuracy)
         self.estimation_, self.parameter_errors_ = found, found.errors
         self.parameters_ = {free.name: free.value for free in found.model.free}
+        return found.model, system
 
     def log_marginal_likelihood(self, gradient=False):
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
@@ -133,7 +143,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "weights_")
         chosen = self._model().kinds
         data = Data(self._places, self._trend, self.restricted)
-        options = {"rtol": self.rtol, "neighbours": self.neighbours, "random_state": seed_of(self.random_state)}
+        options = dict(zip(("rtol", "neighbours", "random_state"), self._accuracy))
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 

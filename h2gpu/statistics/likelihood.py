@@ -110,11 +110,15 @@ class Data:
 
     def log_likelihood(self, model, gradient=False, **options):
         """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""
+        return self.full(model, gradient, **options)[0]
+
+    def full(self, model, gradient=True, **options):
+        """The same, and its Moments."""
         if len(self.B) <= systems.DENSE:
-            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient)
+            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient, options.get("system"))
         else:
             moments = hierarchical_moments(model, self.sites, self.places.noise, self.B, gradient, **options)
-        return self.combined(model, moments)
+        return self.combined(model, moments), moments
 
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation, and its Moments."""

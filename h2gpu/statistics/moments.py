@@ -40,15 +40,16 @@ class Moments:
 
 
 @one_blas_thread()
-def dense_moments(model, sites, noise, B, derivatives=False):
+def dense_moments(model, sites, noise, B, derivatives=False, system=None):
     """The Moments, exact: O(n³).
 
     model      the `parameters.Model`
     sites      (n, dim)
     noise      function of the variance of the measurement error that gives that of the sites', a number or (n,)
     B          (n, 1 + p)
+    system     the DenseSystem, where it is known
     """
-    system = dense_system(sites, model.cov, noise(model.nugget))
+    system = system or dense_system(sites, model.cov, noise(model.nugget))
     solved = system.solve(B)
     logdet, gram = system.log_determinant.value, to_host(B.T @ solved)
     if not derivatives:
