@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps import gpboost_vecchia, map_plot, tables
+from h2gpu.apps import gpboost_vecchia, map_plot, published, tables
 from h2gpu.apps.local_kriging import local_kriging
-from h2gpu.batched.arrays import to_host
+from h2gpu.batched.arrays import module_of_device, to_host
 from h2gpu.covariance import Nugget
 from h2gpu.statistics import Kriging, scores
 
@@ -49,6 +49,7 @@ def add_options(parser):
     parser.add_argument("--fields", help="names of the fields, separated by commas; default: all")
     parser.add_argument("--sites", type=int, help="a random subset of so many sites; default: all")
     parser.add_argument("--parameters", choices=("given", "estimated"), help="default: both")
+    parser.add_argument("--methods", help="h2gpu and some of its peers, separated by commas; default: all installed")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
     parser.add_argument("--output", default="benchmarks", help="folder for the table and the maps")
 
@@ -58,17 +59,18 @@ def study(fields, start, options, name):
 
     fields   {name: Field}
     start    Field → covariance to start the estimation from
-    name     of the files to write: name-DEVICE.csv, name-FIELD.png
+    name     of the files to write: name-PARAMETERS-DEVICE.csv, name-FIELD-PARAMETERS.png
     """
     rows, folder = [], Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
-    for field in fields.values():
-        field = field.thinned(options.sites)
-        for parameters in [options.parameters] if options.parameters else ["given", "estimated"]:
-            if parameters == "given" and field.covariance is None:
-                continue
-            rows += compared(field, parameters, start(field), options, name)
-        tables.write(folder / f"{name}-{options.device}.csv", rows, tables.device_name(options.device))
+    for parameters in [options.parameters] if options.parameters else ["given", "estimated"]:
+        table = []
+        for field in fields.values():
+            if parameters == "estimated" or field.covariance is not None:
+                table += compared(field.thinned(options.sites), parameters, start(field), options, name)
+                path = folder / f"{name}-{parameters}-{options.device}.csv"
+                tables.write(path, table, tables.device_name(options.device))
+        rows += table
     return rows
 
 
@@ -77,12 +79,12 @@ def compared(field, parameters, start, options, name):
     estimate = parameters == "estimated"
     cov = start if estimate else field.covariance
     best, rows = kriging(field, cov, estimate, options.device), []
-    suffix = "" if estimate else "-given"
-    draw(field, best, Path(options.output) / f"{name}-{field.name}{suffix}.png", f"parameters {parameters}")
+    path = Path(options.output) / f"{name}-{field.name}-{parameters}.png"
+    draw(field, best, path, f"parameters {parameters}")
     methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best)}
     if gpboost_vecchia.available():
         methods["GPBoost"] = lambda: peer(field, cov, estimate)
-    for method, predict in methods.items():
+    for method, predict in published.chosen(methods, options.methods, "--methods").items():
         rows.append(row(field, method, parameters, predict()))
         print(tables.text(rows[-1:]), flush=True)
     return rows
@@ -90,7 +92,7 @@ def compared(field, parameters, start, options, name):
 
 def kriging(field, cov, estimate, device="cpu"):
     """h2gpu's Prediction."""
-    xp = np if device == "cpu" else __import__("cupy")
+    xp = module_of_device(device)
     cov, nugget = split(cov)
     more = {"fit_parameters": True} if estimate else {}
     known = field.mean is not None and not estimate

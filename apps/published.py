@@ -82,13 +82,13 @@ def kaust(path=KAUST):
     return found
 
 
-def chosen(fields, names):
+def chosen(found, names, option="--fields"):
     """Those of the names, separated by commas; all for None. SystemExit for a name that is not there."""
-    wanted = names.split(",") if names else list(fields)
-    unknown = [name for name in wanted if name not in fields]
+    wanted = names.split(",") if names else list(found)
+    unknown = [name for name in wanted if name not in found]
     if unknown:
-        raise SystemExit(f"--fields: expected some of {', '.join(fields)}, got {', '.join(unknown)}")
-    return {name: fields[name] for name in wanted}
+        raise SystemExit(f"{option}: expected some of {', '.join(found)}, got {', '.join(unknown)}")
+    return {name: found[name] for name in wanted}
 
 
 def opened(path):

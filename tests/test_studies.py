@@ -23,7 +23,7 @@ def test_the_table_of_heaton_s_fields(tmp_path, capsys):
     source = small_fields.heaton(tmp_path / "h.h5")
     arguments = ["--file", str(source), "--output", str(tmp_path / "out"), "--parameters", "given"]
     study_heaton.main(arguments)
-    told, rows = tables.read(tmp_path / "out" / "study_heaton-cpu.csv")
+    told, rows = tables.read(tmp_path / "out" / "study_heaton-given-cpu.csv")
     assert [row["method"] for row in rows] == ["h2gpu", "local 60"]  # the satellite's field has no parameters to give
     assert any(line.startswith("commit: ") for line in told)
     best, local = rows
@@ -49,7 +49,7 @@ def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
     source = small_fields.kaust(tmp_path / "k.h5")
     arguments = ["--file", str(source), "--output", str(tmp_path), "--parameters", "estimated", "--fields", "rough"]
     study_kaust.main(arguments)
-    _, (best, local) = tables.read(tmp_path / "study_kaust-cpu.csv")
+    _, (best, local) = tables.read(tmp_path / "study_kaust-estimated-cpu.csv")
     assert best["method"] == "h2gpu" and best["smoothness"] == local["smoothness"] == "0.6"
     assert (best["variance"], best["nugget"]) == (local["variance"], local["nugget"])  # the same parameters
     truth = published.kaust(source)["rough"].truth
@@ -80,9 +80,12 @@ def test_the_microergodic_parameter_is_compared_with_the_truth(tmp_path):
     assert study_kaust.start(fields["rough"]) == Matern(1.0, 0.1, 0.6) + Nugget(0.1)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_what_is_not_there(tmp_path):
     with pytest.raises(SystemExit, match=r"absent.h5: no such file"):
         study_heaton.main(["--file", str(tmp_path / "absent.h5")])
+    arguments = ["--file", str(small_fields.heaton(tmp_path / "h.h5")), "--output", str(tmp_path)]
+    with pytest.raises(SystemExit, match="--methods: expected some of h2gpu, local 60, got nothing"):
+        study_heaton.main([*arguments, "--methods", "nothing"])
     with pytest.raises(SystemExit, match="--fields: expected some of rough, smooth, got medium"):
         study_kaust.main(["--file", str(small_fields.kaust(tmp_path / "k.h5")), "--fields", "medium"])
 
