@@ -48,7 +48,7 @@ class Job:
     def admit(self, estimate):
         """FailureError when the estimated memory exceeds the limit; the estimate is told before it is needed."""
         self.estimated_peak = int(estimate)
-        self.say(admitted(estimate, self.arguments.max_memory, self.device, "--dtype float32"))
+        self.say(admitted(estimate, self.arguments.max_memory, self.device, ", or use --dtype float32"))
 
 
 def main(argv=None):

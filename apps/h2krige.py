@@ -91,9 +91,9 @@ def _job(arguments):
         check_file(path)
     targets = Path(a.targets)
     output = Path(a.output) if a.output else targets.with_name(f"{targets.stem}-kriged.h5")
-    inputs = {a.input: "the input", a.targets: "the targets"}
+    inputs = {"the targets": a.targets, "the input": a.input}
     outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
-    check_outputs({what: path for path, what in inputs.items()}, outputs, a.plot)
+    check_outputs(inputs, outputs, a.plot)
     return Job(a, output, device(a.device))
 
 
@@ -151,7 +151,7 @@ def _admit(job, sites, cov, nugget):
         rtol = a.rtol if nugget or a.fit else min(a.rtol, WITHOUT_NUGGET)
         estimate = WORKSPACE * plan(sites, cov, rtol).bytes_peak
     job.estimated_peak = int(estimate)
-    job.say(admitted(estimate, a.max_memory, job.device, "a thinner set of sites"))
+    job.say(admitted(estimate, a.max_memory, job.device))
 
 
 def _write(job):
