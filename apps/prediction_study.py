@@ -10,7 +10,7 @@ Standard deviations are those of new observations: the truths held out carry the
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +49,7 @@ def add_options(parser):
     parser.add_argument("--fields", help="names of the fields, separated by commas; default: all")
     parser.add_argument("--sites", type=int, help="a random subset of so many sites; default: all")
     parser.add_argument("--parameters", choices=("given", "estimated"), help="default: both")
+    parser.add_argument("--trend", choices=("constant", "linear"), default="constant", help="where it is estimated")
     parser.add_argument("--methods", help="h2gpu and some of its peers, separated by commas; default: all installed")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
     parser.add_argument("--output", default="benchmarks", help="folder for the table and the maps")
@@ -67,7 +68,8 @@ def study(fields, start, options, name):
         table = []
         for field in fields.values():
             if parameters == "estimated" or field.covariance is not None:
-                table += compared(field.thinned(options.sites), parameters, start(field), options, name)
+                field = replace(field.thinned(options.sites), trend=options.trend)
+                table += compared(field, parameters, start(field), options, name)
                 path = folder / f"{name}-{parameters}-{options.device}.csv"
                 tables.write(path, table, tables.device_name(options.device))
         rows += table

@@ -59,7 +59,7 @@ def heaton(path=HEATON):
     with opened(path) as file:
         points = np.column_stack([file["lon"][:], file["lat"][:]])
         columns = {name: (file[f"{name}_masked"][:], file[f"{name}_true"][:]) for name in ("sim", "sat")}
-    truths = {"sim": (Exponential(16.40771, 4 / 3) + Nugget(0.05), 44.49105), "sat": (None, None, "linear")}
+    truths = {"sim": (Exponential(16.40771, 4 / 3) + Nugget(0.05), 44.49105), "sat": (None, None)}
     found = {}
     for short, name in (("sim", "simulated"), ("sat", "satellite")):
         masked, true = columns[short]

@@ -1,14 +1,13 @@
 """How well are the fields of Heaton et al. (2019) predicted, by kriging with all sites and by others?
 
     python -m h2gpu.apps.study_heaton [--file ../shared/data/heaton2019.h5] [--fields simulated,satellite] [--sites N]
-                                      [--parameters given|estimated] [--methods h2gpu,…] [--device cpu|cuda]
-                                      [--output benchmarks]
+                                      [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
+                                      [--device cpu|cuda] [--output benchmarks]
 
 150,000 pixels, 105,569 observed, those under clouds to be predicted. Published RMSE, simulated / satellite: SPDE
 0.86 / 1.53, LatticeKrig 0.87 / 1.68, periodic embedding 0.91 / 1.79. Parameters given: those of the simulation;
-estimated: exponential covariance with nugget by maximum likelihood, the mean constant for the simulation, linear in
-longitude and latitude for the satellite's temperatures. `published` tells where the file comes from; GPBoost joins in
-where it is installed (pip install 'h2gpu[studies]').
+estimated: exponential covariance with nugget and constant mean by maximum likelihood. `published` tells where the file
+comes from; GPBoost joins in where it is installed (pip install 'h2gpu[studies]').
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """How well are the fields of the KAUST 2021 competition predicted, and how well are their parameters found?
 
     python -m h2gpu.apps.study_kaust [--file ../shared/data/kaust2021.h5] [--fields medium,rough_long,…] [--sites N]
-                                     [--parameters given|estimated] [--methods h2gpu,…] [--device cpu|cuda]
-                                     [--output benchmarks]
+                                     [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
+                                     [--device cpu|cuda] [--output benchmarks]
 
 90,000 sites, 10,000 targets in the unit square, Matérn covariances. Estimated: variance, length scale and nugget by
 maximum likelihood, the smoothness known. On a bounded domain variance and length alone are not identifiable, only

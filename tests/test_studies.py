@@ -59,6 +59,7 @@ def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
 
 def test_a_linear_trend_is_taken_away_and_put_back(tmp_path):
     field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    field = replace(field, trend="linear")
     tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
     start = Exponential(1.0, 1.0) + Nugget(0.1)
     plain, sloped = (prediction_study.kriging(f, start, estimate=True) for f in (field, tilted))
@@ -104,6 +105,7 @@ def test_gpboost_s_predictions_from_all_sites_are_ours(tmp_path):
 def test_gpboost_estimates_trend_and_parameters(tmp_path):
     pytest.importorskip("gpboost", reason="gpboost is not installed (the extra studies)")
     field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    field = replace(field, trend="linear")
     tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
     plain, sloped = (prediction_study.peer(f, Exponential() + Nugget(0.1), estimate=True) for f in (field, tilted))
     assert sloped.trend[1] - plain.trend[1] == pytest.approx(9, rel=0.01)
