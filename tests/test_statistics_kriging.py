@@ -8,10 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.progress import watched_by
-from h2gpu.statistics import Kriging, cross, simulate, systems, variances
+from h2gpu.statistics import Kriging, cross, simulate, systems
 
 COV = Matern(2.0, 0.3, 1.5)
-MANY = 5000  # sites more than a dense factorization takes
+MANY = 4200  # sites more than a dense factorization takes
 
 
 @pytest.fixture(params=["dense", "H2Matrix"])
@@ -55,7 +55,7 @@ def linear(X):
     (Gaussian(1.5, 0.2), 1.5 * kernels.RBF(0.2)),
 ], ids=repr)  # fmt: skip
 def test_simple_kriging_is_scikit_learns_gaussian_process(cov, kernel):
-    X, y, T = problem(1000)
+    X, y, T = problem(400)
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, std = process.predict(T, return_std=True)
     for ours in (cov, kernel):
@@ -96,7 +96,7 @@ def test_the_array_decides_where_kriging_is_done(xp, way):
 
 
 def test_the_h2_matrix_and_the_dense_one_agree_as_the_residual_tells(monkeypatch):
-    X, y, T = problem(1500)
+    X, y, T = problem(800)
     exact = Kriging(COV, 0.05).fit(X, y)
     monkeypatch.setattr(systems, "DENSE", 0)
     found = Kriging(COV, 0.05).fit(X, y)
@@ -222,7 +222,7 @@ def test_targets_far_from_all_data_get_what_is_known_without_them():
 
 
 def test_many_targets_are_predicted_through_a_rectangular_h2_matrix(monkeypatch):
-    X, y, T = problem(1000, 2000)
+    X, y, T = problem(500, 1000)
     kriging = Kriging(COV, 0.05, "linear").fit(X, y)
     mean, std = kriging.predict(T, return_std=True)
     monkeypatch.setattr(cross, "DIRECT", 0)
@@ -364,8 +364,3 @@ def test_an_invalid_covariance_is_refused():
     X = np.column_stack([np.random.default_rng(0).uniform(-180, 180, 200), np.linspace(-80, 80, 200)])
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         Kriging(on_sphere(Gaussian(1.0, 20000.0))).fit(X, X[:, 1])
-
-
-def test_variances_know_their_constants():
-    """The few targets with exact variances are one block of solves."""
-    assert variances.EXACT >= variances.CHECKED and variances.MOST % variances.FEWEST == 0

@@ -46,14 +46,14 @@ class Equations:
         gamma, w = (self.gamma, self.w) if w is None else (gamma, w)
         return self._q(X) @ gamma + self._cross(X).products(w, np.full(w.shape[1], self.rtol * self.spread))
 
-    def means_and_variances(self, X, std_rtol, random_state):
-        """Means (m,), variances of the errors of prediction of the field (m,), and their VarianceError."""
+    def means_and_variances(self, X, std_rtol, random_state, added=0.0):
+        """Means (m,), variances of the errors of prediction of the field (m,) plus `added`, and their VarianceError."""
         xp, cross, q = array_module(X), self._cross(X), self._q(X)
         tolerances = np.full(1 + q.shape[1], self.rtol / len(self.sites) ** 0.5)
         tolerances[0] = self.rtol * self.spread
         P = cross.products(xp.concatenate([self.w, self.regression.solved], axis=1), tolerances)
-        variances, error = simple_variances(self.system, cross, self.noise, std_rtol, random_state)
-        variances += trend_variances(self.regression.information, q, P[:, 1:])
+        variances, error = simple_variances(self.system, cross, self.noise, std_rtol, random_state, added)
+        variances += trend_variances(self.regression.information, q, P[:, 1:]) + added
         return (q @ self.gamma)[:, 0] + P[:, 0], variances, error
 
     def means_of(self, X, Y):

@@ -113,7 +113,7 @@ class _Point:
 
 def _evaluated(data, model, value, moments):
     c = data.residual(moments)
-    return _Point(model, value, moments.information(c), float(c @ moments.gram @ c) / data.contrasts)
+    return _Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
 
 
 def _maximum(evaluate, *starts):

@@ -156,11 +156,11 @@ class Kriging(RegressorMixin, BaseEstimator):
         X = targets(self, X)
         if not return_std:
             return self._equations.means(X)[:, 0] + self._known_mean()
+        added = self.nugget_ if observations else 0.0
         mean, variances, self.variance_error_ = self._equations.means_and_variances(
-            X, self.std_rtol, seed_of(self.random_state)
+            X, self.std_rtol, seed_of(self.random_state), added
         )
-        xp = array_module(X)
-        return mean + self._known_mean(), xp.sqrt(variances + (self.nugget_ if observations else 0.0))
+        return mean + self._known_mean(), array_module(X).sqrt(variances)
 
     def sample_y(self, X, n_samples=1, random_state=0, observations=False):
         """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.

@@ -125,6 +125,13 @@ class Data:
         moments = vecchia_moments(model, rows, self.places.noise, self.B, gradient)
         return self.combined(model, moments), moments
 
+    def information(self, model, moments):
+        """The (J, J) information matrix of the parameters' logarithms, repeated observations included."""
+        information = moments.information(self.residual(moments))
+        if model.error_is_free:
+            information[-1, -1] += 0.5 * self.places.repeats
+        return information
+
     def residual(self, moments):
         """c with r = B c the residual of the best trend; Q = cᵀ M c."""
         M = moments.gram

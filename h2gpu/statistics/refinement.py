@@ -47,7 +47,7 @@ def refined(data, found, rtol, neighbours, random_state):
 
 def _stepped(data, found, value, moments):
     """The estimate after Newton's step, the step and its gain."""
-    covariance = inverse_information(moments.information(data.residual(moments)))
+    covariance = inverse_information(data.information(found.model, moments))
     step = covariance @ value.gradient
     step *= min(1.0, LONGEST / max(abs(step).max(), 1e-300))
     found = replace(found, model=found.model.at(found.model.theta + step), covariance=covariance)

@@ -21,6 +21,7 @@ from h2gpu.h2matrix import covariance_matrix
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers.log_determinant import LogDeterminant
+from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
 
 logger = logging.getLogger("h2gpu")
@@ -56,16 +57,17 @@ class DenseSystem:
     """K = L Lᵀ, L (n, n) lower triangular."""
 
     L: object
+    exact = True
     iterations = 0
     rtol = 0.0
 
     def solve(self, B):
         """K⁻¹ B of B (n, count)."""
-        return self._triangular(self.whiten(B), transposed=True)
+        return self._triangular(self._triangular(B), transposed=True)
 
-    def whiten(self, B):
-        """L⁻¹ B: its columns' squared norms are bᵀ K⁻¹ b."""
-        return self._triangular(B)
+    def explained(self, B):
+        """bᵀ K⁻¹ b = ‖L⁻¹ b‖² of the columns, (count,)."""
+        return (self._triangular(B) ** 2).sum(axis=0)
 
     @one_blas_thread()
     def sample(self, Z):
@@ -122,6 +124,7 @@ class HierarchicalSystem:
     rtol: float
     random_state: int = 0
     iterations: int = 0
+    exact = False
 
     def solve(self, B):
         """K⁻¹ B of B (n, count), to a residual of SOLVE ‖b‖; LinAlgError where that is not reached."""
@@ -129,6 +132,10 @@ class HierarchicalSystem:
         self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
         logger.info("solve: %s iterations, residual %.2g", solution.iterations, solution.residuals.max(initial=0))
         return solution.checked()
+
+    def explained(self, B):
+        """bᵀ K⁻¹ b of the columns, (count,)."""
+        return column_dots(B, self.solve(B))
 
     def sample(self, Z):
         """S Z with S Sᵀ = K, of Z (n, count)."""

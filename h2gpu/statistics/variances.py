@@ -41,21 +41,22 @@ class VarianceError:
     worst: float = 0.0
 
 
-def simple_variances(system, cross, noise, rtol, random_state=0):
+def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
     """C(0) − kᵀ K⁻¹ k of all targets on their device, (m,), and the VarianceError.
 
     system   of K
     cross    CrossCovariance of targets and sites
     noise    variance of the measurement errors, one number or (n,) on the host
-    rtol     relative error of the standard deviations at the random targets; 0: exact everywhere
+    rtol     relative error of the standard deviations that is wanted; 0: exact everywhere
+    added    variance that is added to them afterwards, the measurement error of new observations: it counts for rtol
     """
     m = cross.shape[0]
-    if hasattr(system, "whiten") or m <= EXACT or rtol == 0:
+    if system.exact or m <= EXACT or rtol == 0:
         return exact_variances(system, cross), VarianceError(None)
-    variances, neighbours = _Local(cross, noise).settled(rtol)
+    variances, neighbours = _Local(cross, noise).settled(rtol, added)
     some = np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
-    exact = np.sqrt(to_host(exact_variances(system, cross.of(some))))
-    excess = np.sqrt(to_host(variances)[some]) - exact
+    exact = np.sqrt(to_host(exact_variances(system, cross.of(some))) + added)
+    excess = np.sqrt(to_host(variances)[some] + added) - exact
     relative = np.divide(excess, exact, out=np.zeros(len(some)), where=exact > 0)
     return variances, VarianceError(neighbours, len(some), float(relative.mean()), float(relative.max()))
 
@@ -68,12 +69,7 @@ def exact_variances(system, cross):
     with phase("variances", m) as advance:
         for first in range(0, m, EXACT):
             some = slice(first, min(first + EXACT, m))
-            k = cross.columns(some)
-            if hasattr(system, "whiten"):
-                explained = (system.whiten(k) ** 2).sum(axis=0)
-            else:
-                explained = (k * system.solve(k)).sum(axis=0)
-            variances[some] = total - explained
+            variances[some] = total - system.explained(cross.columns(some))
             advance(some.stop - first)
     return xp.maximum(variances, 0)
 
@@ -88,7 +84,7 @@ class _Local:
         self.tree = cKDTree(to_host(self.y))
         self.noise = np.broadcast_to(noise, len(self.y))
 
-    def settled(self, rtol):
+    def settled(self, rtol, added):
         """(m,) variances, each from enough neighbours, and how many were needed at most."""
         xp, n, neighbours = array_module(self.x), len(self.y), min(FEWEST, len(self.y))
         left = np.arange(len(self.x))
@@ -97,7 +93,7 @@ class _Local:
             neighbours = min(2 * neighbours, n)
             i = xp.asarray(left)
             more = xp.minimum(self.variances(left, neighbours), variances[i])
-            changed = xp.sqrt(variances[i]) > (1 + SETTLED * rtol) * xp.sqrt(more)
+            changed = xp.sqrt(variances[i] + added) > (1 + SETTLED * rtol) * xp.sqrt(more + added)
             variances[i] = more
             left = left[to_host(changed)]
         return variances, neighbours
