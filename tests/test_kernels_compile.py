@@ -81,7 +81,14 @@ def panel_instances(dtype, knobs):
 def pairwise_instances(dtype, *knobs):
     """Every kind of covariance in every dimension, and compositions of them."""
     for dim in (1, 2, 3):
-        radial = Exponential(), Matern(), Matern(smoothness=2.5), Gaussian()
+        radial = (
+            Exponential(),
+            Matern(),
+            Matern(smoothness=2.5),
+            Gaussian(),
+            Matern(smoothness=1.2),
+            Matern(smoothness=30),
+        )
         stretched = Matern(length_scale=tuple(range(1, dim + 1)), smoothness=4.5)
         for cov in (*radial, stretched, Exponential() * Constant() + Matern(smoothness=3.5)):
             yield pairwise_instance(cov, dim, dtype, *knobs)

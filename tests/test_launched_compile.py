@@ -31,7 +31,7 @@ SAMPLE = (
     ("reflectors", "reflect_columns", F64, 3, 8, 4, 5),
     ("reflectors", "reflect_columns_large", F64, 512),
 )
-ROUNDS = "svd_gram", "svd_round", "svd_scale", "svd_enter", "svd_leave", "svd_unsort"
+ROUNDS = "svd_gram", "svd_round", "svd_scale", "svd_clean", "svd_enter", "svd_leave", "svd_unsort"
 KERNELS = {"register": ["svd_register"], "shared": ["svd_shared"], "block-gram": ROUNDS, "block-direct": ROUNDS}
 
 pytestmark = [

@@ -139,6 +139,28 @@ def test_where_vecchia_agrees_nothing_is_corrected(monkeypatch):
     assert other.parameters_["nugget"] == pytest.approx(0.1, rel=0.3)
 
 
+@pytest.mark.parametrize("failure", ["refused", "worse"])
+def test_a_step_that_fails_is_taken_back(monkeypatch, caplog, failure):
+    X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    kriging = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=4).fit(X, y)
+    monkeypatch.setattr(refinement, "AGREE", 0.0)
+    at, calls = refinement._at, []
+
+    def failing(data, model, options):
+        calls.append(model)
+        if len(calls) > 1 and failure == "refused":
+            raise np.linalg.LinAlgError("not positive definite")
+        system, value = at(data, model, options)
+        return system, type(value)(value - 100 * (len(calls) > 1))
+
+    monkeypatch.setattr(refinement, "_at", failing)
+    again = kriging.set_params(refine=True).parameters_.copy()
+    with caplog.at_level("WARNING", logger="h2gpu"):
+        kriging.fit(X, y)
+    assert len(calls) == 2 and kriging.parameters_ == again and "kept" in caplog.text
+
+
 # Variograms
 
 

@@ -212,7 +212,7 @@ def _run_blocks(group, info):
     plans = [cuda_svd_blocks.direct_rounds(group.dtype, group.rank, group.both, dots, columns, threads, limit)]
     if group.method == GRAM:
         plans.insert(0, cuda_svd_blocks.gram_rounds(group.dtype, group.rank, group.both))
-    stride = int(workspace_bytes(group.dtype, group.rank, group.rank, group.both))
+    stride = cuda_svd_blocks.panel_bytes(group.dtype, group.rank, group.both)
     most = max(1, WORKSPACE_BYTES // stride)
     for first in range(0, group.count, most):
         piece = slice(first, first + most)

@@ -20,7 +20,8 @@ from h2gpu.batched.ragged import MatrixBatch
 
 STAGE_THREADS = 512  # of the kernels before and after the rounds
 GRAM_WIDTH, GRAM_COLUMNS, GRAM_THREADS = 32, 8, 128  # columns of a panel and of a block within; threads
-GRAM_DEPTH, GRAM_PITCH, GRAM_ROWS = 32, 36, 64  # of the kernel: rows of a slab, pitch of its columns, rows of a tile
+GRAM_PAD = 8  # of the kernel: behind a column of the Gram matrix
+PANEL_STEP, SECTOR = 32, 128  # of the kernels: rows and columns are padded to multiples, columns are aligned in bytes
 GRAM_SWEEPS, DIRECT_SWEEPS = 16, 16  # what the first do not finish is handed to the second
 SHARED_MARGIN = 4 << 10  # bytes of shared memory left to the compiler
 PARTS = 2  # of a batch, on a stream each
@@ -55,8 +56,7 @@ class Rounds:
 def gram_rounds(dtype, rank, both):
     """Rounds of kernels/batched/svd_gram.cuh."""
     tile = 2 * GRAM_WIDTH
-    shared = 2 * tile * (tile + 5) + max(2 * tile * GRAM_PITCH, GRAM_ROWS * (tile + 4))
-    shared *= dtype.itemsize
+    shared = 2 * tile * (tile + GRAM_PAD + 1) * dtype.itemsize
     instance = dtype, GRAM_WIDTH, both, GRAM_COLUMNS
     function = kernel("batched/svd_gram.cuh", "svd_gram", *instance, shared_bytes=shared)
     return Rounds(function, 2 * -(-rank // tile), (), GRAM_THREADS, shared, GRAM_SWEEPS)
@@ -73,6 +73,13 @@ def direct_rounds(dtype, rank, both, dots, columns, most_threads, shared_limit):
     instance = dtype, dots, both, columns, threads
     function = kernel("batched/svd_rounds.cuh", "svd_round", *instance, shared_bytes=shared)
     return Rounds(function, panels, (width,), threads, shared, DIRECT_SWEEPS)
+
+
+def panel_bytes(dtype, rank, both):
+    """Memory of one matrix between the stages: panel_workspace of kernels/block/jacobi_panels.cuh."""
+    padded = -(-rank // PANEL_STEP) * PANEL_STEP
+    arrays = (rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4  # workspace_bytes without a matrix
+    return -(-arrays // SECTOR) * SECTOR + (2 if both else 1) * padded**2 * dtype.itemsize
 
 
 def packed(rows, columns, dtype):
@@ -157,7 +164,8 @@ class Part:
         self.stage("svd_enter", R.buffer, self.places, *self.sizes)
 
     def clean(self, R):
-        self.stage("svd_clean", R.buffer, self.places, *self.sizes[:3], both=False)
+        """Without rows of the size of rounding errors."""
+        self.stage("svd_clean", R.buffer, self.places, *self.sizes, both=False)
 
     def leave(self):
         """Singular values and vectors from the workspaces; U = Q U_L, V = P Q₂ V_L."""

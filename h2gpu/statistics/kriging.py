@@ -6,7 +6,9 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.batched.arrays import array_module, to_host
@@ -20,6 +22,7 @@ from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 
 
@@ -31,7 +34,8 @@ class Kriging(RegressorMixin, BaseEstimator):
     nugget          variance of the measurement error of an observation, squared units of y
     trend           None (simple kriging, the mean is known), "constant" (ordinary), "linear" in the coordinates, a
                     function of the sites (n, dim) → (n, p), or a list of columns of X that are no coordinates
-    rtol            relative accuracy of predictions; the H²-matrix is as accurate as the solve needs, at least
+    rtol            of the H²-matrix, at most; it is made as accurate as it must be to stay positive definite, and
+                    `residual_` tells what that leaves
     mean            of the field, where trend is None
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
@@ -134,6 +138,11 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.estimation_, self.parameter_errors_ = found, found.errors
         self.parameters_ = {free.name: free.value for free in found.model.free}
         return found.model, system
+
+    def score(self, X, y, sample_weight=None):
+        """R², the share of the variance of observations y (n,) at X (n, features) that the predictions explain."""
+        y = values(y, X) if array_module(y) is np else to_host(y)
+        return r2_score(y, to_host(self.predict(X)), sample_weight=sample_weight)
 
     def log_marginal_likelihood(self, gradient=False):
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.

@@ -21,6 +21,7 @@ logger = logging.getLogger("h2gpu")
 AGREE = 10.0  # of log-likelihood: Vecchia's that is off by less has its maximum at the same place
 STEPS = 4
 SMALL = 1.0  # of log-likelihood: a step that gains less is the last one, the next would gain a tenth
+CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
 LONGEST = 1.0  # step in the logarithm of a parameter
 
 
@@ -28,20 +29,25 @@ def refined(data, found, rtol, neighbours, random_state):
     """The `estimation.Estimate` with the full likelihood's value, its parameters corrected where Vecchia's are off; and
     the covariance system at them."""
     options = {"rtol": rtol, "neighbours": neighbours, "random_state": random_state}
-    vecchia = found.value
     with phase("full likelihood", STEPS + 1) as advance:
-        system = _system(data, found.model, options)
-        value = data.log_likelihood(found.model, system=system, **options)
-        logger.info("log-likelihood %.6g ± %.2g, Vecchia's %.6g", value, value.standard_error, vecchia)
-        gain = np.inf if abs(value - vecchia) > AGREE else 0.0
+        system, value = _at(data, found.model, options)
+        logger.info("log-likelihood %.6g ± %.2g, Vecchia's %.6g", value, value.standard_error, found.value)
+        gain = np.inf if abs(value - found.value) > AGREE else 0.0
         for _ in range(STEPS):
             advance(1)
             if gain < SMALL:
                 break
-            found, step, gain = _stepped(data, found, *data.full(found.model, system=system, **options))
+            moved, step, gain = _stepped(data, found, *data.full(found.model, system=system, **options))
             logger.info("full likelihood: step %s gains %.3g", step.round(4), gain)
-            system = _system(data, found.model, options)
-            value = data.log_likelihood(found.model, system=system, **options)
+            try:
+                new_system, new = _at(data, moved.model, options)
+            except np.linalg.LinAlgError as error:
+                logger.warning("full likelihood: %s; kept the parameters before the step", error)
+                break
+            if new < value - CERTAIN * (new.standard_error + value.standard_error):
+                logger.warning("full likelihood: %.6g after the step, %.6g before: kept those before", new, value)
+                break
+            found, system, value = moved, new_system, new
     return replace(found, value=value), system
 
 
@@ -54,8 +60,10 @@ def _stepped(data, found, value, moments):
     return found, step, 0.5 * float(step @ value.gradient)
 
 
-def _system(data, model, options):
+def _at(data, model, options):
+    """The covariance system of a model, and its log-likelihood."""
     noise = data.places.noise(model.nugget)
-    return systems.covariance_system(
+    system = systems.covariance_system(
         data.sites, model.cov, noise, options["rtol"], options["neighbours"], options["random_state"]
     )
+    return system, data.log_likelihood(model, system=system, **options)

@@ -46,7 +46,14 @@ def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabili
                  one always does
     """
     if len(sites) <= DENSE:
-        return dense_system(sites, cov, noise)
+        system = dense_system(sites, cov, noise)
+        if system.enlarged:
+            logger.warning(
+                "the covariance matrix of %d sites is singular to rounding; its diagonal was enlarged by the least "
+                "multiple of 1e-12 that helps: add a nugget",
+                len(sites),
+            )
+        return system
     if stabilized:
         noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
     return hierarchical_system(sites, cov, noise, rtol, neighbours, random_state)
@@ -54,9 +61,10 @@ def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabili
 
 @dataclass(frozen=True, eq=False)
 class DenseSystem:
-    """K = L Lᵀ, L (n, n) lower triangular."""
+    """K = L Lᵀ, L (n, n) lower triangular; enlarged tells whether the diagonal had to be."""
 
     L: object
+    enlarged: bool
     exact = True
     iterations = 0
     rtol = 0.0
@@ -91,21 +99,15 @@ class DenseSystem:
 
 @one_blas_thread()
 def dense_system(sites, cov, noise):
-    """The DenseSystem. A matrix that is singular to rounding gets a larger diagonal, and a warning is logged.
+    """The DenseSystem. A matrix that is singular to rounding gets a larger diagonal.
 
     Raises LinAlgError for a covariance that is far from positive definite.
     """
     xp = array_module(sites)
     K = cov(sites)
     K.reshape(-1)[:: len(K) + 1] += xp.asarray(noise)
-    L, bad = cholesky(K[None])
-    if bool(bad[0]):
-        logger.warning(
-            "the covariance matrix of %d sites is singular to rounding; its diagonal was enlarged by the least "
-            "multiple of 1e-12 that helps: add a nugget",
-            len(K),
-        )
-    return DenseSystem(L[0])
+    L, enlarged = cholesky(K[None])
+    return DenseSystem(L[0], bool(enlarged[0]))
 
 
 @dataclass(eq=False)

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel
+from h2gpu.batched.threads import parallel, thread_count
 from h2gpu.progress import phase
 from h2gpu.solvers.small_factors import cholesky, covariances, together
 
 EXACT = 64  # targets whose variances are exact: one block of solves
-CHECKED = 32  # random targets whose exact variances tell the error
+CHECKED = 16  # random targets whose exact variances tell the error
 FEWEST, MOST = 60, 480  # nearest sites
 SETTLED = 0.5  # of rtol: where doubling m changes a standard deviation by less, it is taken
 REPORTED = 32  # chunks between two reports of progress
@@ -117,7 +117,8 @@ class _Local:
     def _of(self, targets, neighbours):
         """L_mm² of the covariance of the nearest sites, then the target."""
         xp, nugget = array_module(self.x), self.cov.nugget
-        distances, sites = self.tree.query(self.host[targets], neighbours)
+        workers = 1 if xp is np else thread_count()  # on the CPU the chunks are shared among the threads
+        distances, sites = self.tree.query(self.host[targets], neighbours, workers=workers)
         distances, sites = distances.reshape(-1, neighbours), sites.reshape(-1, neighbours)
         there = (distances == 0) & bool(nugget)
         known = ((distances == 0) & (self.noise[sites] == 0)).any(axis=1)

@@ -3,7 +3,7 @@
 //
 //     svd_scale     W' = 2^e W P, W = A or Aᵀ, columns sorted by norm
 //                   Q R = W' by batched QR
-//     svd_clean     R without entries of the size of its rounding errors
+//     svd_clean     R without rows of the size of its rounding errors
 //                   Q₂ R₂ = Rᵀ by batched QR, svd_clean: the rows of R₂ are the columns of L, R = L Q₂ᵀ
 //     svd_enter     the workspace's columns ← the columns of L (of R₀ᵀ for left vectors of a wide A); V_L ← I
 //                   rounds: L V_L = U_L Σ
@@ -16,6 +16,7 @@
 //     places   matrices + 1: where each p × k or k × k matrix begins in a packed batch     workspaces   matrices × stride bytes
 #pragma once
 
+#include "block/jacobi_panels.cuh"
 #include "block/svd_finish.cuh"
 
 // W(i, j) of the tall matrix
@@ -63,7 +64,7 @@ __global__ __launch_bounds__(Threads)
 void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, int* worst, const long long* table, int m, int n,
                char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(A, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
     int k = p.rank(), lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, exponent;
     bool finite = find_scale(p, w, exponent);
     PowerOfTwo scale(finite ? exponent : 0);
@@ -85,27 +86,31 @@ void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, 
             out[static_cast<long long>(i) * k + c] = finite ? scale(entry(p, i, w.pivot[c])) : Real(0);
 }
 
-constexpr int CLEANED = 4;                               // entries of so many ε of their column's norm are rounding errors
-
-// R_ij ← 0 where |R_ij| ≤ CLEANED ε ‖R_j‖, as small as the QR's own error. A matrix of low rank would leave rounding errors of
-// rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, take 5 sweeps, without it more than
-// 40.     R   k × k row-major, packed
+// Rows of R whose entries are all below the QR's own errors, of their columns each, ← 0. A matrix of low rank would leave
+// rounding errors of rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, took more than 40
+// sweeps. Single entries must stay: what is left of their rows would have such a low rank itself.     R   k × k row-major, packed
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
-void svd_clean(Real* R, const long long* places, const long long* table, int m, int n) {
+void svd_clean(Real* R, const long long* places, const long long* table, int m, int n, char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    int k = p.rank();
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), false);
+    int k = p.rank(), lane = threadIdx.x % WARP;
+    R += places[blockIdx.x];
     for (int j = threadIdx.x; j < k; j += Threads) {
-        Real *column = R + places[blockIdx.x] + j, sum = 0;
+        Real sum = 0;
         for (int i = 0; i <= j; i++) {
-            Real x = column[static_cast<long long>(i) * k];
+            Real x = R[static_cast<long long>(i) * k + j];
             sum = fma(x, x, sum);
         }
-        Real least = CLEANED * Floating<Real>::epsilon * sqrt(sum);
-        for (int i = 0; i <= j; i++) {
-            Real* x = column + static_cast<long long>(i) * k;
-            if (fabs(*x) <= least) *x = 0;
-        }
+        w.norms[j] = orthogonality_tolerance<Real>(k) * sqrt(sum);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x / WARP; i < k; i += Threads / WARP) {
+        Real* row = R + static_cast<long long>(i) * k;
+        bool above = false;
+        for (int j = i + lane; j < k; j += WARP) above |= fabs(row[j]) > w.norms[j];
+        if (__any_sync(EVERY_LANE, above)) continue;
+        for (int j = i + lane; j < k; j += WARP) row[j] = 0;
     }
 }
 
@@ -115,13 +120,15 @@ __global__ __launch_bounds__(Threads)
 void svd_enter(const Real* triangles, const long long* places, const long long* table, int m, int n, char* workspaces,
                long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
-    int k = p.rank();
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
+    int k = p.rank(), stack = panel_rows(k);
+    for (int j = threadIdx.x; j < k; j += Threads) w.order[j] = 0;      // of the panels: svd_gram.cuh
     const Real* R = triangles + places[blockIdx.x];
-    for (int j = threadIdx.x / WARP; j < k; j += Threads / WARP)
-        for (int i = threadIdx.x % WARP; i < k; i += WARP) {
-            w.W[static_cast<long long>(j) * w.ld + i] = R[static_cast<long long>(j) * k + i];
-            if (Both) w.W[static_cast<long long>(j) * w.ld + k + i] = i == j;
+    for (int j = threadIdx.x / WARP; j < stack; j += Threads / WARP)
+        for (int i = threadIdx.x % WARP; i < stack; i += WARP) {
+            Real* column = w.W + static_cast<long long>(j) * w.ld;
+            column[i] = max(i, j) < k ? R[static_cast<long long>(j) * k + i] : Real(0);
+            if (Both) column[stack + i] = i == j && j < k;
         }
 }
 
@@ -131,7 +138,7 @@ __global__ __launch_bounds__(Threads)
 void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
                int m, int n, int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
     Problem<Real> p = problem<Real>(nullptr, U, s, nullptr, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), Both);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
     bool direct = vectors == LEFT_VECTORS && !p.tall(), finite = *w.rank > 0;
     int k = p.rank(), sweep = 0;
     Real *L = direct ? p.U : left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
@@ -139,7 +146,7 @@ void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* place
     if (finite && sweep < sweeps) {
         singular_values(p, w);
         if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, direct ? w.pivot : nullptr);
-        if (Both) write_vectors(w, w.W + k, k, k, V, k, 1, nullptr);
+        if (Both) write_vectors(w, w.W + panel_rows(k), k, k, V, k, 1, nullptr);
         if (threadIdx.x == 0) info[p.index] = sweep + 1;
         return;
     }
@@ -158,7 +165,7 @@ __global__ __launch_bounds__(Threads)
 void svd_unsort(const Real* products, const long long* places, Real* U, Real* Vt, const long long* table, int m, int n,
                 char* workspaces, long long stride) {
     Problem<Real> p = problem<Real>(nullptr, U, nullptr, Vt, table, m, n, blockIdx.x);
-    Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), p.rank(), true);
+    Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), true);
     int k = p.rank(), lane = threadIdx.x % WARP;
     const Real* M = products + places[blockIdx.x];
     for (int a = threadIdx.x / WARP; a < k; a += Threads / WARP)

@@ -6,7 +6,7 @@
 // return at once.   workspaces   matrices × stride bytes     turned   sweeps × matrices, zero at first
 #pragma once
 
-#include "block/svd_stages.cuh"
+#include "block/jacobi_panels.cuh"
 
 // a panel's columns between the workspace and shared memory, `stack` rows of each half packed one behind the other
 template <bool In, typename Real>
@@ -29,24 +29,24 @@ void svd_round(const long long* table, int m, int n, char* workspaces, long long
     int b = blockIdx.x / pairs, i = blockIdx.x % pairs, panels = 2 * pairs;
     if (sweep > 0 && turned[static_cast<long long>(sweep - 1) * matrices + b] == 0) return;
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, b);
-    Workspace<Real> w = workspace<Real>(workspaces + b * stride, p.rank(), p.rank(), Both);
-    int r = *w.rank, k = p.rank();
-    int one = (round + i) % (panels - 1), other = i == 0 ? panels - 1 : (round + panels - 1 - i) % (panels - 1);
-    int left = min(one, other) * width, right = max(one, other) * width;
+    Workspace<Real> w = panel_workspace<Real>(workspaces + b * stride, p.rank(), Both);
+    int r = *w.rank, stack = panel_rows(p.rank());
+    Meeting pair(panels, round, i);
+    int left = pair.left * width, right = pair.right * width;
     int second = min(width, r - right), columns = second > 0 ? width + second : min(width, r - left);
     if (columns < 2 || (second <= 0 && round > 0)) return;
     int ld = (Both ? 2 * r : r) | 1;
     Real* X = reinterpret_cast<Real*>(memory);
     Panel<Real> panel = {X, ld, r, r, columns, X + static_cast<long long>(ld) * 2 * width};
     Real* half = X + static_cast<long long>(width) * ld;
-    move_panel<true>(w, X, ld, left, min(width, columns), r, k, Both);
-    if (second > 0) move_panel<true>(w, half, ld, right, second, r, k, Both);
+    move_panel<true>(w, X, ld, left, min(width, columns), r, stack, Both);
+    if (second > 0) move_panel<true>(w, half, ld, right, second, r, stack, Both);
     __syncthreads();
     bool halves = round > 0;
     int blocks = halves ? 2 * width / Columns : even_blocks<Columns>(columns);
     if (!jacobi_sweep<Both ? 2 * DotRows : DotRows, DotRows, Columns>(panel, blocks, angles, orthogonality_tolerance<Real>(r),
                                                                       halves)) return;
-    move_panel<false>(w, X, ld, left, min(width, columns), r, k, Both);
-    if (second > 0) move_panel<false>(w, half, ld, right, second, r, k, Both);
+    move_panel<false>(w, X, ld, left, min(width, columns), r, stack, Both);
+    if (second > 0) move_panel<false>(w, half, ld, right, second, r, stack, Both);
     if (threadIdx.x == 0) turned[static_cast<long long>(sweep) * matrices + b] = 1;
 }

@@ -1,54 +1,70 @@
-// G = Rᵀ R, R upper triangular, for a symmetric positive semidefinite matrix in shared memory.
+// G = Rᵀ R, R upper triangular, for a symmetric positive semidefinite matrix in shared memory, 16 rows of R at a time:
 //
-//     for k:   v = G_·k,   R_k· = vᵀ / √v_k,   G ← G − v vᵀ / v_k
+//     rows of the panel −= R_aboveᵀ R_above (warp/tile_product.cuh),   then for its rows k:   R_k· = G_k· / √g_kk,
+//     G_i· −= R_ki R_k·   for the rows i below in the panel
 //
-// G waits in registers, columns cyclic over warps, rows over lanes; R takes its place row by row. Only column k passes between
-// warps, and one barrier a step is all. A pivot that rounding has eaten up is replaced by N ε g_kk, g the diagonal of the given
-// matrix: R then still shows which columns are parallel. Called by batched/svd_gram.cuh, by the whole block of Warps warps.
+// Warp w owns columns 16 w … A column is a lane's, its 16 entries in registers: lanes 0 … 15 of every warp hold the panel's
+// own columns, lanes 16 … 31 those of the warp, so that R_ki comes by a shuffle and warps meet three times a panel.
+// A pivot that rounding has eaten up is replaced by N ε g_kk, g the diagonal of the given matrix: R then still shows which
+// columns are parallel. Called by batched/svd_gram.cuh, by the whole block of Warps warps.
 #pragma once
 
 #include "thread/jacobi_rotation.cuh"
-#include "warp/reduce.cuh"
+#include "thread/wide.cuh"
+#include "warp/tile_product.cuh"
 
-// G         N × N, column-major of leading dimension ld; R afterwards, zeros below its diagonal
+constexpr int PANEL_ROWS = WARP / 2;
+
+// x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards
+// least: what the pivot of those is at least
+template <typename Real>
+__device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least) {
+    const int lane = threadIdx.x % WARP;
+    Real ahead = fmax(x[0], least);
+#pragma unroll
+    for (int k = 0; k < PANEL_ROWS; k++) {
+        const Real pivot = __shfl_sync(EVERY_LANE, ahead, k), root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
+        x[k] *= root;
+        if (lane == k) x[k] = pivot * root;
+        if (k + 1 == PANEL_ROWS) break;
+        ahead = fmax(fma(-x[k], x[k], x[k + 1 < PANEL_ROWS ? k + 1 : k]), least);
+#pragma unroll
+        for (int i = k + 1; i < PANEL_ROWS; i++) x[i] = fma(-__shfl_sync(EVERY_LANE, x[k], i), x[k], x[i]);
+    }
+}
+
+// rows first … of G in columns `columns` … lose what the rows above explain; the warp's own
+template <int Ld, typename Real>
+__device__ void subtract_above(Real* G, int first, int columns) {
+    constexpr int STRIPS = PANEL_ROWS / STRIP;
+    TileProduct<Real, STRIPS, STRIPS> product;
+    for (int above = 0; above < first; above += PANEL_ROWS)
+        product.template add<PANEL_ROWS, Ld>(G + first * Ld + above, G + columns * Ld + above, STRIP, STRIP, PANEL_ROWS,
+                                             STRIPS, STRIPS);
+    product.each(first, columns, STRIP, STRIP, [&](int i, int c, Real sum) { G[c * Ld + i] -= sum; });
+}
+
+// G         N × N, column-major of leading dimension Ld, zero below its diagonal; R afterwards
 // diagonal  N, the given diagonal
-// v         2 × N scratch in shared memory
-template <int N, int Warps, typename Real>
-__device__ void cholesky(Real* G, int ld, const Real* diagonal, Real* v) {
-    constexpr int ROWS = N / WARP, SLOTS = N / Warps;
+template <int N, int Ld, int Warps, typename Real>
+__device__ void cholesky(Real* G, const Real* diagonal) {
+    static_assert(N == PANEL_ROWS * Warps, "a panel of columns a warp");
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    Real X[SLOTS][ROWS];
+    for (int first = 0; first < N; first += PANEL_ROWS) {
+        const bool mine = first <= warp * PANEL_ROWS;           // else the warp's columns are finished
+        if (mine && first > 0) subtract_above<Ld>(G, first, warp * PANEL_ROWS);
+        __syncthreads();
+        const int column = lane < PANEL_ROWS ? first + lane : warp * PANEL_ROWS + lane - PANEL_ROWS;
+        Real x[PANEL_ROWS];
+        if (mine) read_wide(x, G + column * Ld + first);
+        __syncthreads();                                   // all have read the panel's own columns
+        if (mine) {
+            eliminate_panel(x, lane < PANEL_ROWS ? N * Floating<Real>::epsilon * diagonal[column] : Real(0));
+            if (lane < PANEL_ROWS == (first == warp * PANEL_ROWS))   // the warp's own columns
 #pragma unroll
-    for (int c = 0; c < SLOTS; c++)
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) X[c][r] = G[(warp + c * Warps) * ld + lane + r * WARP];
-    for (int k = 0; k < N; k++) {
-        Real* column = v + k % 2 * N;
-#pragma unroll
-        for (int c = 0; c < SLOTS; c++) {
-            if (k != warp + c * Warps) continue;
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) column[lane + r * WARP] = X[c][r];
+                for (int i = 0; i < PANEL_ROWS; i++)
+                    G[column * Ld + first + i] = first + i <= column ? x[i] : Real(0);
         }
         __syncthreads();
-        const Real pivot = fmax(column[k], N * Floating<Real>::epsilon * diagonal[k]);
-        const Real inverse = pivot > 0 ? 1 / pivot : Real(0);
-        Real entry[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) entry[r] = column[lane + r * WARP];
-#pragma unroll
-        for (int c = 0; c < SLOTS; c++) {
-            const Real factor = column[warp + c * Warps] * inverse;
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) X[c][r] = fma(-factor, entry[r], X[c][r]);
-        }
-        if (k % Warps != warp) continue;
-        const Real root = sqrt(pivot) * inverse;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int j = lane + r * WARP;
-            G[j * ld + k] = j < k ? Real(0) : j == k ? pivot * root : entry[r] * root;
-        }
     }
-    __syncthreads();
 }

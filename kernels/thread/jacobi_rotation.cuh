@@ -44,7 +44,7 @@ __device__ inline double approximate_rsqrt(double x) {
     return y;
 }
 
-__device__ inline float refined_reciprocal(float x) { return 1.0f / x; }
+__device__ inline float refined_reciprocal(float x) { return approximate_reciprocal(x); }
 __device__ inline double refined_reciprocal(double x) {
     double y = approximate_reciprocal(x);
     return fma(y, fma(-x, y, 1.0), y);

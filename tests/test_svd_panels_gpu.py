@@ -1,0 +1,71 @@
+"""Block Jacobi by Gram matrices at the edges of its panels, and where it turns all pairs at once or one by one."""
+
+import numpy as np
+import pytest
+from criteria import failures, svd_error
+from latms import latms, orthonormal
+
+cp = pytest.importorskip("cupy")
+from h2gpu import batched  # noqa: E402
+from h2gpu.batched import MatrixBatch  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+DTYPES = (np.float64, np.float32)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(31)
+
+
+def check(A):
+    """Both sides and the left alone meet the criteria."""
+    U, s, Vt = batched.svd(cp.asarray(A), "both", "block-gram")
+    assert not failures(svd_error, A, U, s, Vt)
+    assert not failures(svd_error, A, *batched.svd(cp.asarray(A), "left", "block-gram"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [33, 63, 64, 65, 96, 97, 128, 129, 191, 257])
+def test_sizes_about_the_panels(n, dtype, rng):
+    """One panel, a missing partner, a panel of one column; tall and wide."""
+    check(rng.standard_normal((3, n, n)).astype(dtype))
+    check(rng.standard_normal((2, n + 40, n)).astype(dtype))
+    check(rng.standard_normal((2, n, n + 40)).astype(dtype))
+
+
+def spectra(k):
+    """Singular values by name: from those that are one apart to those of one size."""
+    steps = np.arange(k)
+    return {
+        "steep": 2.0 ** -(steps / 4),  # every angle is small
+        "equal": np.ones(k),  # rounding alone decides on the angles, up to 45°
+        "two sizes": np.where(steps < k // 2, 1, 1e-3),
+        "pairs": 1.1 ** -(steps // 2).astype(float),
+        "half zero": np.where(steps < k // 2, 1 / (1 + steps), 0),
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", spectra(1))
+def test_small_and_large_angles(name, dtype, rng):
+    k = 150
+    U, V = orthonormal(3, k, k, rng), orthonormal(3, k, k, rng)
+    check(((U * spectra(k)[name]) @ V.swapaxes(1, 2)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nearly_orthogonal_columns(dtype, rng):
+    """A = Q D (I + δ): angles about δ, the series of few terms."""
+    k = 128
+    for size in np.sqrt(np.finfo(dtype).eps) ** np.array([0.25, 0.5, 1.0, 1.5]):
+        A = orthonormal(2, k, k, rng) * 1.5 ** -(np.arange(k) / 8.0)
+        check((A @ (np.eye(k) + size * rng.standard_normal((k, k)) / k)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ranks_of_one_group_share_nothing(dtype, rng):
+    """Ragged: workspaces are as large as the largest needs, and hold rows and columns of zeros behind the others."""
+    matrices = [latms(1, k, k, 3, 1e3, rng, dtype)[0] for k in (150, 129, 160, 131, 159)]
+    batch = MatrixBatch.from_matrices([cp.asarray(M) for M in matrices])
+    assert not failures(svd_error, batch, *batched.svd(batch, "both", "block-gram"))
