@@ -18,6 +18,7 @@
 
 constexpr double GRAM_LEAST = 1e-14;            // δ²
 constexpr double ROUNDING_LEAST = 4 * 2.220446049250313e-16;
+constexpr double SECOND_SHIFT = 64 * 2.220446049250313e-16;  // of G₂'s diagonal: more than its rounding errors
 constexpr double MISSED = 100;                  // diagonal of G₂ that tells of missed directions; 1 if all rows were taken
 constexpr double TINY = 0x1p-600;               // of G₁'s diagonal: smaller squares may have underflown
 constexpr int RESCALING = 540;                  // binary digits by which F is scaled where squares over- or underflow
@@ -77,13 +78,14 @@ __device__ void gram_of_rows(GramTiles<N>& G, LinkQueue<Real>& queue, ProductMem
             if (l + 1 < links) copy_square<N>(stage[(l + 1) % 2], queue.link[l + 1], columns, nullptr);
             const Link<Real> link = queue.link[l];
             const Real* S = stage[l % 2];
-            const auto open_next = [&] { if (l + 1 < links) rows.open(queue.link[l + 1], first_octet(l + 1)); };
+            const int second = all(l) ? second_octet<N>(warp) : -1;
             const auto products = [&](const auto& reader) {
-                const int octet = first_octet(l), second = second_octet<N>(warp);
-                if (!all(l)) return add_octet(G, reader, link, octet, rows, scale, open_next);
-                add_octet(G, reader, link, octet, rows, scale, [&] { rows.open(link, second); });
-                if (second > octet) add_octet(G, reader, link, second, rows, scale, open_next);
-                else open_next();
+#pragma unroll 1
+                for (int octet = first_octet(l); octet >= 0; octet = octet == second ? -1 : second)
+                    add_octet(G, reader, link, octet, rows, scale, [&] {
+                        if (octet != second && second >= 0) rows.open(link, second);
+                        else if (l + 1 < links) rows.open(queue.link[l + 1], first_octet(l + 1));
+                    });
             };
             if (link.turned()) products(FactorReader<N, true, Real>(S));
             else products(FactorReader<N, false, Real>(S));
@@ -154,10 +156,12 @@ __device__ void gram_of_preconditioned(GramTiles<N>& G, LinkQueue<double>& queue
             }
             __syncthreads();
             if (l + 1 < links) copy_square<N>(S, queue.link[l + 1], columns, memory.sweep.place);
-            const auto open_next = [&] { if (l + 1 < links) rows.open(queue.link[l + 1], warp); };
-            add_octet(G, Y, link, warp, rows, scale, [&] { rows.open(link, second); });
-            if (second > warp) add_octet(G, Y, link, second, rows, scale, open_next);
-            else open_next();
+#pragma unroll 1
+            for (int octet = warp; octet >= 0; octet = octet == second ? -1 : second)
+                add_octet(G, Y, link, octet, rows, scale, [&] {
+                    if (octet != second) rows.open(link, second);
+                    else if (l + 1 < links) rows.open(queue.link[l + 1], warp);
+                });
         }
     }
 }
@@ -211,8 +215,9 @@ struct SecondFactor {
         double* const R = memory.second;
         for (int i = threadIdx.x; i < N * N; i += LINK_THREADS) {
             const int row = i % N, column = i / N;
-            R[column * LD + row] = row <= column ? memory.first[square_entry<N>(row, column)] : 0;
-            if (row == column) memory.scale[row] = memory.first[square_entry<N>(row, row)];
+            const double g = row <= column ? memory.first[square_entry<N>(row, column)] : 0;
+            R[column * LD + row] = row == column ? g * (1 + SECOND_SHIFT) : g;
+            if (row == column) memory.scale[row] = g;
         }
         __syncthreads();
         cholesky<N, LD, LINK_THREADS / WARP>(R, memory.scale);
