@@ -52,6 +52,9 @@ def instances():
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
         yield from panel_instances(dtype, panels)
+        sums = constants("cuda_products")
+        name = modules.expression("product_triangles", dtype, sums["EDGE"])
+        yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, edge, inner), 0

@@ -18,7 +18,7 @@
 
 constexpr double GRAM_LEAST = 1e-14;            // δ²
 constexpr double ROUNDING_LEAST = 4 * 2.220446049250313e-16;
-constexpr double SECOND_SHIFT = 64 * 2.220446049250313e-16;  // of G₂'s diagonal: more than its rounding errors
+constexpr double SECOND_SHIFT = 32 * 2.220446049250313e-16;  // of G₂'s diagonal: more than its rounding errors
 constexpr double MISSED = 100;                  // diagonal of G₂ that tells of missed directions; 1 if all rows were taken
 constexpr double TINY = 0x1p-600;               // of G₁'s diagonal: smaller squares may have underflown
 constexpr int RESCALING = 540;                  // binary digits by which F is scaled where squares over- or underflow
