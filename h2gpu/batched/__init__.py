@@ -9,11 +9,13 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
+    "Products",
     "block_multiply",
     "discarded",
     "frobenius_norms",
@@ -29,6 +31,7 @@ __all__ = [
     "svd_of_transposed",
     "to_host",
     "transpose",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]
@@ -72,6 +75,24 @@ def triple_product(A, B, C, out=None):
     """
     check_products("triple_product", [(A, False), (B, False), (C, True)], None, out)
     return _twin(A).triple_product(A, B, C, out)
+
+
+def triangles_of_products(products, out):
+    """W_b with W_bᵀ W_b = Σ_l P_lᵀ P_l over the links l of segment b in all lists, P_l = F_l S_l or F_l S_lᵀ.
+
+    products   list of `Products` of equally many segments
+    out        MatrixBatch that receives W_b, n × n with n the columns of its P_l, or without rows for no result
+
+    W_b is Q R for the R-factor of the stack of its P_l: singular values agree to a small multiple of ε ‖P‖. It is
+    triangular on the CPU. NaN and Inf give NaN. Raises ValueError where batches or precisions do not match.
+    """
+    for kind in products:
+        if len(kind.first) != len(out) + 1 or kind.F.dtype != out.dtype or kind.S.dtype != out.dtype:
+            raise ValueError(
+                f"triangles_of_products: expected lists of {len(out)} segments and of {out.dtype}, got "
+                f"{len(kind.first) - 1} segments of {kind.F.dtype} and {kind.S.dtype}"
+            )
+    _twin(out).triangles_of_products(products, out)
 
 
 def qr(A, mode="reduced", *, out=None):

@@ -9,6 +9,7 @@ import numpy as np
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
 from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
+from h2gpu.batched.products import factor_stacks as triangles_of_products
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
@@ -24,6 +25,7 @@ __all__ = [
     "shared_ranks",
     "svd",
     "svd_of_transposed",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]

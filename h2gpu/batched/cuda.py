@@ -7,6 +7,7 @@ from h2gpu.batched import cuda_truncated, cuda_truncated_resident
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
+from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_ranks import discarded, shared_ranks
 from h2gpu.batched.cuda_svd import svd
@@ -29,6 +30,7 @@ __all__ = [
     "shared_ranks",
     "svd",
     "svd_of_transposed",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]
