@@ -1,6 +1,8 @@
 """Covariance matrices of large spatial data as compressed H²-matrices, on the CPU or the GPU."""
 
-from h2gpu import batched, covariance, solvers, statistics
+from importlib import import_module
+
+from h2gpu import batched, covariance, solvers
 from h2gpu.clustering import BlockTree, ClusterTree
 from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
 from h2gpu.storage import load, read_header, save
@@ -22,3 +24,10 @@ __all__ = [
     "solvers",
     "statistics",
 ]
+
+
+def __getattr__(name):
+    """`h2gpu.statistics` on first use: scikit-learn, which it stands on, takes half a second to import."""
+    if name == "statistics":
+        return import_module("h2gpu.statistics")
+    raise AttributeError(f"module 'h2gpu' has no attribute {name!r}")

@@ -60,6 +60,9 @@ def instances():
         yield from panel_instances(dtype, panels)
         for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
             yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0
+        sums = constants("cuda_products")
+        name = modules.expression("product_triangles", dtype, sums["EDGE"])
+        yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0

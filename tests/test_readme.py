@@ -33,11 +33,11 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     assert "Matern(variance=" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["h2compress", "h2info"])
+@pytest.mark.parametrize("command", ["h2compress", "h2info", "h2krige"])
 def test_the_commands_of_the_readme_know_their_options(command, capsys):
-    from h2gpu.apps import h2compress, h2info
+    from h2gpu.apps import h2compress, h2info, h2krige
 
-    main = {"h2compress": h2compress.main, "h2info": h2info.main}[command]
+    main = {"h2compress": h2compress.main, "h2info": h2info.main, "h2krige": h2krige.main}[command]
     lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith(command + " ")]
     assert lines
     for line in lines:

@@ -11,6 +11,7 @@ THREADS = 128  # LINK_THREADS of the kernel
 EDGE = 64  # bound of the sides of F, S and W
 TURNED, FULL = 1, 2  # of the kernel
 LINK_BYTES, DOUBLE, INT, ALIGN = 32, 8, 4, 16
+SPILL_BYTES = 1200  # that the compiler may spill, outside the products
 
 
 def triangles_of_products(products, out):

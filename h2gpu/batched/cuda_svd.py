@@ -230,7 +230,7 @@ def _run_triangle(group, info):
     )
     instance = dtype, dots, group.both, warps, resident
     function = kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared)
-    launch(function, group.count, warps * WARP, group.arguments(info), shared)
+    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
 
 
 def _run_shared(group, info):

@@ -108,9 +108,9 @@ def svd(A, rank, oversample, power, random_state):
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
     (batch, m, n), xp = A.shape, array_module(A)
-    k, count = min(rank, m, n), min(count, m, n)
+    k, Q = min(rank, m, n), project(A, min(count, m, n), power, random_state)
     out = [xp.empty(shape, A.dtype) for shape in ((batch, m, k), (batch, k), (batch, k, n))]
-    info = write_triplets(A, project(A, count, power, random_state), out)
+    info = write_triplets(A, Q, out)
     check(info())
     return tuple(out)
 

@@ -4,7 +4,9 @@
 // cores (block/pair_sweep.cuh). The matrix and its right vectors stay in shared memory; the sweeps end, for each matrix on its
 // own, when one has turned nothing.
 //     A  matrices × k × k     U  matrices × k × k     s  matrices × k     Vt  matrices × k × k     (or as the table says)
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
 #include "block/pair_sweep.cuh"
@@ -14,10 +16,11 @@
 template <typename Real, int DotRows, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                  int vectors, int sweeps) {
+                  int vectors, int sweeps, int above, int upto) {
     extern __shared__ double memory[];
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
     const int k = p.rank();
+    if (k <= above || k > upto) return;
     Workspace<Real> w = workspace<Real>(memory, k, k, Both);
     auto* scratch = reinterpret_cast<PairScratch<Real>*>(reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), k, k, Both));
     Real* inner = reinterpret_cast<Real*>(scratch + Warps);

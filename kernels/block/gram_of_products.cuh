@@ -61,7 +61,7 @@ __device__ int first_inner(const Link<Real>& link, int octet) { return link.full
 // Rows 8 octet … of F as right factors Fᵀ: entries (2t, g), (2t + 1, g) for 8 inner indices at a time, AHEAD of their use.
 template <typename Real>
 struct RowStream {
-    static constexpr int AHEAD = 2;
+    static constexpr int AHEAD = 4;             // products of 8 inner indices take less time than a read
     const Real* entry;                          // the lane's next to be read
     int next, inner;                            // its index, relative to which `inner` is the end; beyond: zeros
     double x[AHEAD][2];
@@ -101,11 +101,12 @@ __device__ void add_octet(GramTiles<N>& G, const Reader& reader, const Link<Real
             multiply_tile(q[i], y[i % 2], b0, b1);
         }
     };
+    constexpr int AHEAD = RowStream<Real>::AHEAD;
 #pragma unroll 1
-    for (int k = first; k < link.inner; k += 2 * OCTET) {   // pairs by turns: none is moved before it is there
-        step(rows.x[0], k);
-        if (k + OCTET < link.inner) step(rows.x[1], k + OCTET);
-    }
+    for (int k = first; k < link.inner; k += AHEAD * OCTET) // pairs by turns: none is moved before it is there
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (k + i * OCTET < link.inner) step(rows.x[i], k + i * OCTET);
     then();
     if (scale != 1)
 #pragma unroll

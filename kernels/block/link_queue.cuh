@@ -1,4 +1,4 @@
-// block/link_queue.cuh — the factors F_l, S_l of one segment, from up to MAX_PARTS lists, and copies of S_l to shared memory.
+// block/link_queue.cuh — the factors F_l, S_l of one segment's links, from a few lists, and S_l on its way to shared memory.
 //
 // Called by the whole block of LINK_THREADS threads.
 #pragma once
