@@ -28,7 +28,7 @@ class Admissibility:
 
 
 def least_eta(row_boxes, col_boxes):
-    """(pairs,) float: the smallest η with which pairs of boxes of equal index are admissible, infinite for boxes that meet."""
+    """(pairs,) the smallest η that admits the pairs of boxes of equal index; infinite for boxes that meet."""
     diameter, distance = np.maximum(row_boxes.diameters, col_boxes.diameters), row_boxes.distances(col_boxes)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(diameter > 0, diameter / distance, 0.0)

@@ -117,7 +117,7 @@ class ClusterTree:
         return (self.parent < 0) | (self.sizes[self.parent] > leaf_size)
 
     def path(self, positions):
-        """The clusters that hold the given places of the tree order, root to leaf: (levels, places), −1 below a leaf."""
+        """The clusters that hold given places of the tree order, root to leaf: (levels, places), −1 below a leaf."""
         path = np.full((self.levels, len(positions)), -1)
         path[0], below = 0, np.arange(len(positions))
         for l in range(1, self.levels):

@@ -2,10 +2,10 @@
 
     Σ_blocks f(t, s) ≈ Σ_rows n / (rows |t|) f(t, s),    over the blocks of evenly spaced rows in tree order
 
-Each row meets some dozens of blocks a level, so the work grows with the levels, not with the points. The traversal for η
-reaches a pair of clusters when none of its ancestor pairs is admissible: when η is below the least η of each. So one
+Each row meets some dozens of blocks a level, so the work grows with the levels, not with the points. The traversal for
+η reaches a pair of clusters when none of its ancestor pairs is admissible: when η is below the least η of each. So one
 traversal for the smallest η answers for all larger ones. Blocks are those of `BlockTree`; of a symmetric matrix both
-(t, s) and (s, t) count.
+(t, s) and (s, t) count. The condition: Grasedyck & Hackbusch (2003).
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
     stored = Σ_near |t| |s| + Σ_far k_t k_s + Σ_leaves |t| k_t + Σ_t k_t k_parent
 
-k = min(points, order^dim) before compression; after it, the ranks of sampled clusters. Sums over clusters and blocks are
-those of sampled rows, scaled.
+k = min(points, order^dim) before compression; after it, the ranks of sampled clusters. Sums over clusters and blocks
+are those of sampled rows, scaled.
 """
 
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Family:
     def order(self, fixed):
         """The smallest order whose error is within its share of rtol (None if there is none), and that error."""
         planner, wanted = self.planner, INTERPOLATION * self.planner.rtol
-        if not len(self.samplers[0].far[0]):
+        if not any(len(sampler.far[0]) for sampler in self.samplers):
             return fixed or 1, 0.0
         if fixed:
             return fixed, self.error(fixed)
@@ -91,9 +91,8 @@ class Family:
             self._errors[order] = np.sqrt(square) / max(self.planner.norm, np.finfo(float).tiny)
         return self._errors[order]
 
-    def candidates(self, order, error):
+    def candidates(self, leaf_sizes, order, error):
         """Plans with their work, from the usual leaf size down, else up, as long as they get smaller."""
-        leaf_sizes = self.planner.leaf_sizes
         middle = leaf_sizes.index(FIRST_LEAF_SIZE) if FIRST_LEAF_SIZE in leaf_sizes else 0
         found = [self.candidate(leaf_sizes[middle], order, error)]
         for direction in (leaf_sizes[:middle][::-1], leaf_sizes[middle + 1 :]):
@@ -126,7 +125,11 @@ class Family:
 
     def _dense_entries(self, blocks, near):
         """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""
-        entries = blocks.numbers(blocks.t[near]) * blocks.row_tree.sizes[blocks.t[near]] * blocks.col_tree.sizes[blocks.s[near]]
+        entries = (
+            blocks.numbers(blocks.t[near])
+            * blocks.row_tree.sizes[blocks.t[near]]
+            * blocks.col_tree.sizes[blocks.s[near]]
+        )
         if not self.planner.symmetric:
             return float(entries.sum())
         return float(entries.sum() + entries[blocks.t[near] == blocks.s[near]].sum()) / 2

@@ -15,14 +15,16 @@ from h2gpu.batched.ragged import offsets_of, ranges
 from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import chebyshev
 
-BLOCKS_A_LEVEL = 24  # whose interpolation error is sampled, in
+BLOCKS_A_LEVEL = 24  # whose interpolation error is sampled, and as many where most is expected, in
 POINTS_A_ROW, POINTS_A_COLUMN = 12, 6  # points of the two clusters
+NEGLIGIBLE = 1e-200  # expected squared error of all blocks
+USUAL_ORDER = 5  # the error is expected to fall as this power of diameter / distance
 NEAR_POINTS, FAR_POINTS = 16, 4  # of the columns of each block that a row meets, for the norm
 PATHS = 6  # clusters a level whose ranks are sampled,
 RANK_LEVELS, RANK_STEP = 6, 3  # on the finest levels, and on each so many above: there are few clusters
 ROWS_A_CLUSTER = 96  # of a cluster whose rank is estimated: ranks beyond are not seen
 COLUMNS_A_STEP = 96  # farfield points of the cluster and of its parent,
-THINNED = 3  # and of each ancestor above them one in so many
+THINNED = 6  # and of each ancestor above them one in so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +64,39 @@ class Sampler:
             square += float(np.mean(self.values(x[:, None], y).astype(np.float64) ** 2, axis=1) @ sizes)
         return square * blocks.row_tree.n / len(blocks.positions)
 
+    def _expected(self):
+        """How often to draw each farfield block, and the entries that it stands for.
+
+        Each level as often as another, its blocks by their entries; and all once more by the error that is expected of
+        them, as a few blocks of close and correlated clusters may make most of it.
+        """
+        (far, first), blocks, cols = self.far, self.blocks, self.blocks.col_tree
+        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes[blocks.s[far]]
+        level = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        by_level = entries / np.bincount(level, entries)[level]
+        centres = (tree.boxes.take(t[far]) for tree, t in ((blocks.row_tree, blocks.t), (cols, blocks.s)))
+        values = self.values(*((boxes.lower + boxes.upper) / 2 for boxes in centres))
+        by_error = entries * (values.astype(np.float64) * blocks.least[far] ** USUAL_ORDER) ** 2
+        by_error *= len(np.unique(level)) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
+        return BLOCKS_A_LEVEL * (by_level + by_error), entries
+
     @cached_property
     def _entries(self):
-        """Drawn blocks, each with the entries that it stands for, their points, and the entries there."""
-        rng, (far, first) = np.random.default_rng(self.seed), self.far
-        rows, cols = self.blocks.row_tree, self.blocks.col_tree
-        entries = rows.n / len(self.blocks.positions) * cols.sizes[self.blocks.s[far]]
-        drawn, stands_for = [], []
-        for begin, end in zip(first[:-1], first[1:]):
-            if begin < end:
-                after = np.cumsum(entries[begin:end])
-                part = after[-1] / BLOCKS_A_LEVEL
-                at = np.searchsorted(after, (np.arange(BLOCKS_A_LEVEL) + rng.random(BLOCKS_A_LEVEL)) * part)
-                drawn.append(begin + np.minimum(at, end - begin - 1))
-                stands_for.append(np.full(BLOCKS_A_LEVEL, part))
-        blocks = far[np.concatenate(drawn)]
-        t, s = self.blocks.t[blocks], self.blocks.s[blocks]
+        """Drawn blocks: their row clusters, the entries that each stands for, some points, and the entries there."""
+        rng, rows, cols = np.random.default_rng(self.seed), self.blocks.row_tree, self.blocks.col_tree
+        often, entries = self._expected()
+        after = np.cumsum(often)
+        places = np.arange(rng.random(), after[-1])
+        drawn = np.minimum(np.searchsorted(after, places), len(after) - 1)
+        t, s = (part[self.far[0][drawn]] for part in (self.blocks.t, self.blocks.s))
         x = self.x(_spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW))
         y = self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
-        return t, np.concatenate(stands_for), x, y, self.values(x[:, :, None], y[:, None])
+        return t, (entries / often)[drawn], x, y, self.values(x[:, :, None], y[:, None])
 
     def squared_interpolation_error(self, order):
         """Estimate of ‖(I − P) A‖_F² over all farfield blocks, P the interpolation of the given order in their rows."""
+        if not len(self.far[0]):
+            return 0.0
         t, stands_for, x, y, exact = self._entries
         inexact = self.blocks.row_tree.sizes[t] >= order ** x.shape[-1]  # others use their own points
         t, stands_for, x, y, exact = (part[inexact] for part in (t, stands_for, x, y, exact))
@@ -124,8 +137,12 @@ class Sampler:
         size = tree.sizes[t]
         rows = np.arange(min(size, ROWS_A_CLUSTER)) * size // min(size, ROWS_A_CLUSTER)
         A = self.values(self.x(tree.start[t] + rows)[:, None], y[None]).astype(np.float64) * scale
-        sigma = np.linalg.svd(A, compute_uv=False) * np.sqrt(size / len(rows))
-        return np.count_nonzero(np.sqrt(np.cumsum(sigma[::-1] ** 2)) > threshold)
+        sigma = np.linalg.svd(A, compute_uv=False)
+        seen = 1 - np.arange(len(sigma)) / A.shape[1]  # of what is discarded: the rank's vectors fit the sample, and
+        if len(rows) < size:
+            seen *= 1 - np.arange(len(sigma)) / len(rows)  # not what was not drawn
+        tail = np.cumsum(sigma[::-1] ** 2)[::-1] / seen * (size / len(rows))
+        return np.count_nonzero(tail > threshold**2)
 
 
 class _Columns:

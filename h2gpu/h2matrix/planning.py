@@ -60,15 +60,20 @@ class Planner:
         self._places = [_spaced(tree.n) for tree in self.trees]
         self.paths = [tree.path(places) for tree, places in zip(self.trees, self._places)]
 
-    def plan(self, order=None):
-        """The best candidate, of the given order or of the smallest that is accurate enough; its trees are kept."""
+    def plan(self, order=None, like=None):
+        """The best candidate, its trees kept.
+
+        order   given, else the smallest that is accurate enough
+        like    a plan whose leaf size and eta are to be kept
+        """
+        leaf_sizes, etas = (self.leaf_sizes, self.etas) if like is None else ((like.leaf_size,), (like.eta,))
         candidates = []
         with phase("plan"), one_blas_thread():
-            for eta in self.etas:
+            for eta in etas:
                 family = Family(self, eta)
                 chosen, error = family.order(order)
                 if chosen is not None:
-                    candidates += family.candidates(chosen, error)
+                    candidates += family.candidates(leaf_sizes, chosen, error)
         if not candidates:
             raise ValueError(
                 f"rtol: {self.rtol:g} cannot be reached for this covariance in {self.dim} dimensions and {self.dtype}: "
