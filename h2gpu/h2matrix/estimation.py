@@ -15,10 +15,10 @@ from h2gpu.batched.ragged import offsets_of, ranges
 from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import chebyshev
 
-BLOCKS_A_LEVEL = 24  # whose interpolation error is sampled, and as many where most is expected, in
-POINTS_A_ROW, POINTS_A_COLUMN = 12, 6  # points of the two clusters
+BLOCKS_A_LEVEL = 48  # whose interpolation error is sampled, and as many where most is expected, in
+POINTS_A_ROW, POINTS_A_COLUMN = 6, 3  # points of the two clusters
 NEGLIGIBLE = 1e-200  # expected squared error of all blocks
-USUAL_ORDER = 5  # the error is expected to fall as this power of diameter / distance
+USUAL_ORDER = 6  # the error is expected to fall as this power of diameter / distance
 NEAR_POINTS, FAR_POINTS = 16, 4  # of the columns of each block that a row meets, for the norm
 PATHS = 6  # clusters a level whose ranks are sampled,
 RANK_LEVELS, RANK_STEP = 6, 3  # on the finest levels, and on each so many above: there are few clusters
