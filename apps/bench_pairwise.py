@@ -4,7 +4,7 @@
 
 One line a covariance, dimension and precision. The bound is the larger of writing the entries (at the rate of a memset,
 measured in the same run) and the operations of the FP64 pipe. Medians of CUDA events around the launch; `host` is what
-preparing it takes besides, `arrays` the time of the same by array operations, `entry` all of them per entry.
+preparing it takes besides, `arrays` the time of the same by array operations.
 """
 
 import argparse
@@ -15,10 +15,13 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.apps import tables, timing
 from h2gpu.batched import MatrixBatch
-from h2gpu.covariance import Exponential, Gaussian, Matern
+from h2gpu.covariance import Exponential, Expression, Gaussian, Matern
+from h2gpu.covariance.matern_table import LAYOUTS
 
 FP64_OPERATIONS = 34e12 / 2  # a second; a fused multiply-add is one
 ROOT, DECAY = 5, 15  # operations of kernels/thread/decay.cuh
+DEBYE_OPERATIONS = 130  # of kernels/thread/matern.cuh: 34 powers, and a logarithm, an exponential, roots and quotients
+EXPRESSION_OPERATIONS = 30  # the compiler's quotient and exponential
 ENTRIES = 1 << 28
 POINTS = 1 << 20
 COVARIANCES = {
@@ -26,6 +29,9 @@ COVARIANCES = {
     "Matérn 3/2": (Matern(1.0, 0.1, 1.5), ROOT + DECAY + 2),
     "Matérn 5/2": (Matern(1.0, 0.1, 2.5), ROOT + DECAY + 3),
     "Gaussian": (Gaussian(1.0, 0.1), DECAY + 1),
+    "Matérn 1.2": (Matern(1.0, 0.1, 1.2), ROOT + DECAY + LAYOUTS["float64"].degree + 4),
+    "Matérn 25": (Matern(1.0, 0.1, 25.0), DEBYE_OPERATIONS),
+    "expression": (Expression("exp(-r / length)", length=0.1), ROOT + EXPRESSION_OPERATIONS),
 }
 
 
@@ -34,12 +40,13 @@ def main(arguments=None):
     parser.add_argument(
         "--edges", default="64,81,49,125", help="rows and columns of the blocks, the first for all rows"
     )
+    parser.add_argument("--covariances", default=",".join(COVARIANCES), help="names, from the default on")
     parser.add_argument("--output", help="CSV file to write")
     options = parser.parse_args(arguments)
     first, *others = map(int, options.edges.split(","))
     rows = [
         measure(name, dim, dtype, first)
-        for name in COVARIANCES
+        for name in options.covariances.split(",")
         for dim in (1, 2, 3)
         for dtype in (np.float64, np.float32)
     ]

@@ -126,6 +126,7 @@ def profiles(rows):
     """Shares of time by phase, float64."""
     import matplotlib.pyplot as plt
 
+    rows = [{"method": ""} | r for r in rows]  # a column that is empty throughout is not in the file
     rows = [r for r in rows if r["dtype"] == DTYPES[0] and r["method"] != "shared"]
     kinds = list(dict.fromkeys((r["routine"], r["method"]) for r in rows))
     figure, panels = plt.subplots(1, len(kinds), figsize=(max(9, 3 * len(kinds)), 5), sharey=True, squeeze=False)

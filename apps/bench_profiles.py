@@ -14,8 +14,8 @@ PHASES = {
     "QR": ("householder_qr", "triangle_chain", "blocked_qr", "blocked_q", "blocked_chain"),
     "rounds: Gram matrix, its Jacobi, update": ("svd_gram",),
     "rounds: direct Jacobi": ("svd_round",),
-    "SVD of small matrices": ("svd_register", "svd_shared"),
-    "products": ("gemm",),
+    "SVD of small matrices": ("svd_register", "svd_shared", "svd_triangle"),
+    "products": ("gemm", "thin_product"),
     "samples": ("gaussian",),
 }
 REST = "scaling, sorting, copies"

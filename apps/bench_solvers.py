@@ -5,12 +5,7 @@
 
 A line a field: the covariance matrix at the rtol that its smallest eigenvalue asks for, one solve for the centred data
 to 1e-8, the log-determinant from 16 probes. Always the elevations in data/; the published benchmarks where their files
-are given (their licences forbid a copy here):
-
-heaton   Heaton et al. (2019), github.com/finnlindgren/heatoncomparison, Data/: both data frames as one HDF5 file of
-         lon, lat, sim_masked, sat_masked, each (150000,), NaN at the sites held out
-kaust    KAUST competition 2021, sub-competition 1, github.com/ecrc/ExaGeoStatR, data/: an HDF5 group a field with
-         train_points (n, 2), train_values (n,) and attributes sigma2, beta, nu, has_nugget
+are given, as `published` describes them.
 
 Without preconditioner the iterations end at --unpreconditioned; the residual beside tells how far they came.
 """
@@ -24,12 +19,11 @@ import numpy as np
 
 import h2gpu
 from h2gpu import solvers
-from h2gpu.apps import tables
+from h2gpu.apps import published, tables
 from h2gpu.covariance import Exponential, Matern, Nugget
 
 JACKSBORO = Path(__file__).resolve().parents[1] / "data" / "jacksboro.h5"
 ROUNDED = 1 / 12  # variance of what rounding to whole metres adds
-KAUST_NUGGET = 0.27  # not published; estimated
 RTOL = 1e-8
 MEGABYTE = 1e6
 SHOWN = "n", "rtol", "factor s", "matrix s", "iterations", "residual", "solve s"  # while the table is not complete
@@ -62,11 +56,7 @@ def fields(options):
         found |= heaton(options.heaton)
     if options.kaust:
         found |= kaust(options.kaust)
-    chosen = options.fields.split(",") if options.fields else found
-    unknown = [name for name in chosen if name not in found]
-    if unknown:
-        raise SystemExit(f"--fields: expected some of {', '.join(found)}, got {', '.join(unknown)}")
-    return {name: found[name] for name in chosen}
+    return published.chosen(found, options.fields)
 
 
 def jacksboro():
@@ -82,28 +72,17 @@ def jacksboro():
 
 def heaton(path):
     """The simulated field with its true covariance; the satellite's with the same correlation and its own variance."""
-    with h5py.File(path) as file:
-        points = np.column_stack([file["lon"][:], file["lat"][:]])
-        simulated, satellite = (file[name][:] for name in ("sim_masked", "sat_masked"))
-    exponential, some = Exponential(16.40771, 4 / 3) + Nugget(0.05), np.isfinite(simulated)
-    own = float(np.nanvar(satellite)) / 16.40771 * exponential
+    simulated, satellite = published.heaton(path).values()
+    own = float(satellite.values.var()) / simulated.covariance.variance_at_zero * simulated.covariance
     return {
-        "heaton_simulated": (points[some], simulated[some], exponential),
-        "heaton_satellite": (points[np.isfinite(satellite)], satellite[np.isfinite(satellite)], own),
+        "heaton_simulated": (simulated.sites, simulated.values, simulated.covariance),
+        "heaton_satellite": (satellite.sites, satellite.values, own),
     }
 
 
 def kaust(path):
     """The fields with their true covariances."""
-    found = {}
-    with h5py.File(path) as file:
-        for name in sorted(name for name in file if "train_values" in file[name]):
-            truth = file[name].attrs
-            cov = Matern.from_range(truth["sigma2"], truth["beta"], truth["nu"])
-            if truth["has_nugget"]:
-                cov += Nugget(KAUST_NUGGET)
-            found["kaust_" + name] = file[name]["train_points"][:], file[name]["train_values"][:], cov
-    return found
+    return {f"kaust_{name}": (f.sites, f.values, f.covariance) for name, f in published.kaust(path).items()}
 
 
 def measure(points, values, cov, options):

@@ -5,7 +5,7 @@ import platform
 import numpy as np
 
 from h2gpu.apps.command import FailureError
-from h2gpu.memory import free_memory
+from h2gpu.memory import free_memory, readable
 
 
 class Device:
@@ -72,3 +72,18 @@ def device(name):
         if name == "cuda":
             raise
         return Device()
+
+
+def admitted(estimate, limit, device, advice=""):
+    """One line on the estimated peak of a job, in bytes, and what it may take: the limit, or what the device has free.
+
+    Raises FailureError when it is more; `advice` names further options that help.
+    """
+    free = device.free_memory()
+    allowed = f"--max-memory {readable(limit)}" if limit else f"{readable(free)} free"
+    if estimate > (limit or free):
+        raise FailureError(
+            f"expected a job within {allowed}, got one of about {readable(estimate)}; thin out the points, raise "
+            f"--rtol or --max-memory{advice}"
+        )
+    return f"estimated peak memory {readable(estimate)} ({allowed})"

@@ -5,23 +5,21 @@
 Nothing is written unless the accuracy holds; every file is written whole or not at all.
 """
 
-import os
 import sys
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from h2gpu import compress
 from h2gpu.apps import options, structure_plot
-from h2gpu.apps.command import FailureError, InputError, described, run
-from h2gpu.apps.devices import device
+from h2gpu.apps.command import InputError, run
+from h2gpu.apps.devices import admitted, device
+from h2gpu.apps.outputs import check_outputs
 from h2gpu.apps.points_file import check_file, read_points
-from h2gpu.apps.progress_bars import observers
+from h2gpu.apps.progress_bars import watched
 from h2gpu.apps.report import covariance_text, report_of, summary, write_report
 from h2gpu.h2matrix.assembly import assemble, plans, sampled_error
-from h2gpu.memory import readable
-from h2gpu.progress import PhaseTimes, phase, watched_by
-from h2gpu.storage import check_writable, in_precision, is_matrix_file, load, read_header, save, whole_file
+from h2gpu.progress import phase
+from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save, whole_file
 
 ROWS = 256  # sampled for the error against the exact covariance
 CHECKING = 1.5  # times the peak of assembly: the comparison with the uncompressed matrix (measured: 1.4)
@@ -50,14 +48,7 @@ class Job:
     def admit(self, estimate):
         """FailureError when the estimated memory exceeds the limit; the estimate is told before it is needed."""
         self.estimated_peak = int(estimate)
-        limit, free = self.arguments.max_memory, self.device.free_memory()
-        allowed = f"--max-memory {readable(limit)}" if limit else f"{readable(free)} free"
-        self.say(f"estimated peak memory {readable(estimate)} ({allowed})")
-        if estimate > (limit or free):
-            raise FailureError(
-                f"expected a job within {allowed}, got one of about {readable(estimate)}; thin out the points, raise "
-                "--rtol or --max-memory, or use --dtype float32"
-            )
+        self.say(admitted(estimate, self.arguments.max_memory, self.device, ", or use --dtype float32"))
 
 
 def main(argv=None):
@@ -68,15 +59,10 @@ def main(argv=None):
 def _work(argv):
     arguments = options.parser().parse_args(argv)
     job = _job(arguments)
-    times = PhaseTimes(job.device.synchronize)
-    with ExitStack() as stack:
-        for observer in observers(arguments.quiet):
-            stack.callback(observer.close)
-            stack.enter_context(watched_by(observer))
-        stack.enter_context(watched_by(times))
+    with watched(arguments.quiet, job.device.synchronize) as times:
         A, B = _recompressed(job) if is_matrix_file(job.input) else _compressed(job)
-    with watched_by(times), phase("write"):
-        save(B, job.output, attributes=_attributes(job, B))
+        with phase("write"):
+            save(B, job.output, attributes=_attributes(job, B))
     report = report_of(job, A, B, times.seconds)
     if arguments.report:
         write_report(report, arguments.report)
@@ -91,21 +77,8 @@ def _job(arguments):
     source = Path(arguments.input)
     check_file(source)
     output = Path(arguments.output) if arguments.output else source.with_name(f"{source.stem}-h2.h5")
-    seen = {os.path.realpath(source): "the input"}
-    for name, path in (("--output", output), ("--report", arguments.report), ("--plot", arguments.plot)):
-        if path is None:
-            continue
-        other = seen.setdefault(os.path.realpath(path), name)
-        if other != name:
-            raise InputError(f"{name}: {path} is {other} too; give another name")
-        try:
-            check_writable(path)
-        except (IsADirectoryError, FileNotFoundError) as error:
-            raise InputError(f"{name}: {described(error)}") from None
-    if arguments.plot:
-        structure_plot.require_matplotlib()
-        if Path(arguments.plot).suffix.lower() not in structure_plot.FORMATS:
-            raise InputError(f"--plot: expected a name that ends in .png, .pdf or .svg, got {arguments.plot}")
+    outputs = {"--output": output, "--report": arguments.report, "--plot": arguments.plot}
+    check_outputs({"the input": source}, outputs, arguments.plot)
     return Job(arguments, source, output, device(arguments.device))
 
 

@@ -1,4 +1,4 @@
-"""The options of h2compress: what may be given, and what it means."""
+"""The options of the commands on points: what may be given, and what it means."""
 
 import argparse
 import math
@@ -24,7 +24,7 @@ FOR_POINTS = (
 
 
 def parser():
-    """The argument parser."""
+    """The argument parser of h2compress."""
     p = Parser(
         prog="h2compress",
         description="The covariance matrix of the points in an HDF5 file, built and compressed as an H2-matrix to a "
@@ -33,22 +33,46 @@ def parser():
     )
     p.add_argument("input", metavar="INPUT.h5", help="points, or a matrix written by h2gpu")
     p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
+    add_points(p)
+    add_covariance(p)
+    add_rtol(p)
+    p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
+    p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
+    p.add_argument("--leaf-size", type=count, metavar="POINTS", help="default: chosen for the smallest matrix")
+    p.add_argument("--eta", type=positive, help="admissibility; default: chosen")
+    p.add_argument("--order", type=count, help="interpolation points a direction; default: chosen")
+    p.add_argument("--split", choices=("median", "mean"), help="of the cluster tree (default: median)")
+    p.add_argument("--dtype", choices=("float32", "float64"), help="default: float64, or as the matrix file")
+    add_circumstances(p, "a picture of the block structure")
+    return p
+
+
+def add_points(p):
+    """Where the points are in a file."""
     p.add_argument(
         "--points",
         type=names,
         metavar="NAME[,NAME…]",
         help="one (n, d) dataset, or several (n,) ones as coordinates (default: points)",
     )
+
+
+def add_covariance(p, unless_given="1"):
+    """The covariance function and its parameters; `unless_given` says what variance and length scale are otherwise."""
     p.add_argument("--covariance", choices=COVARIANCES, help="default: exponential")
     p.add_argument(
         "--length-scale",
         type=positives,
         metavar="L[,L…]",
-        help="in units of the coordinates: one, or one a coordinate (default: 1)",
+        help=f"in units of the coordinates: one, or one a coordinate (default: {unless_given})",
     )
     p.add_argument("--smoothness", type=positive, metavar="NU", help="of the Matérn covariance (default: 1.5)")
-    p.add_argument("--variance", type=positive, metavar="V", help="default: 1")
+    p.add_argument("--variance", type=positive, metavar="V", help=f"default: {unless_given}")
     p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
+
+
+def add_rtol(p):
+    """The accuracy of the matrix."""
     p.add_argument(
         "--rtol",
         type=positive,
@@ -56,19 +80,15 @@ def parser():
         metavar="TOL",
         help="accuracy, relative in the Frobenius norm (default: 1e-6)",
     )
-    p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
-    p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
-    p.add_argument("--leaf-size", type=count, metavar="POINTS", help="default: chosen for the smallest matrix")
-    p.add_argument("--eta", type=positive, help="admissibility; default: chosen")
-    p.add_argument("--order", type=count, help="interpolation points a direction; default: chosen")
-    p.add_argument("--split", choices=("median", "mean"), help="of the cluster tree (default: median)")
+
+
+def add_circumstances(p, picture):
+    """Where to compute, what to tell; `picture` says what the plot shows."""
     p.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    p.add_argument("--dtype", choices=("float32", "float64"), help="default: float64, or as the matrix file")
     p.add_argument("--report", metavar="FILE.json")
-    p.add_argument("--plot", metavar="FILE.png", help="a picture of the block structure (needs matplotlib)")
+    p.add_argument("--plot", metavar="FILE.png", help=f"{picture} (needs matplotlib)")
     p.add_argument("--max-memory", type=size, metavar="8G", help="refuse jobs that take more (default: what is free)")
     p.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return p
 
 
 def covariance(arguments, dim):

@@ -1,4 +1,4 @@
-"""HDF5 file of a user → (n, dim) points, with one clear line for whatever is wrong with it.
+"""HDF5 file of a user → (n, dim) points, (n,) values, with one clear line for whatever is wrong with it.
 
 Sizes are compared with the free memory before anything is read. Links to other files, external and virtual data are
 refused: a file of points holds its points.
@@ -6,6 +6,7 @@ refused: a file of points holds its points.
 
 import os
 import stat
+from contextlib import contextmanager
 from math import prod
 
 import h5py
@@ -18,34 +19,65 @@ MOST_COORDINATES = 8  # interpolation takes at least 2^dim points
 LISTED = 20  # datasets named in a message, at most
 
 
-def read_points(path, names, dtype, most):
+def read_points(path, names, dtype, most, option="--points"):
     """The points of a file as an (n, dim) array of finite numbers.
 
     names   one dataset (n, dim) or (n,), or several (n,), one a coordinate
     dtype   "float32" or "float64"
     most    bytes that the points may take
+    option  with which the user chooses the names
 
     Raises InputError.
     """
+    with _own_words(path) as file:
+        columns = [_declared(file, name, option, several=len(names) > 1) for name in names]
+        _check_lengths(names, columns, option)
+        size = sum(prod(column.shape) for column in columns) * np.dtype(dtype).itemsize
+        if 3 * size > most:
+            raise InputError(
+                f"expected points that fit in {readable(most)}, got {readable(size)} of them; "
+                "thin them out or raise --max-memory"
+            )
+        points = _together([_numbers(column, dtype) for column in columns])
+    _check_finite(path, ",".join(names), points, "coordinates")
+    return points
+
+
+def read_values(path, name, n, option, missing=False):
+    """The dataset of that name as (n,) float64, one number a point; `missing`: NaN may stand for unknown ones.
+
+    option  with which the user chooses the name
+
+    Raises InputError.
+    """
+    with _own_words(path) as file:
+        column = _declared(file, name, option, several=True)
+        if len(column) != n:
+            raise InputError(f"{name}: expected {n} values as there are points, got {len(column)}")
+        values = _numbers(column, "float64")
+    if not missing:
+        _check_finite(path, name, values[:, None], "values")
+    return values
+
+
+def holds(path, name):
+    """Whether the file has a dataset of that name. Raises InputError for a file that cannot be read."""
+    with _own_words(path) as file:
+        return bool(file.visit(lambda found: found == name.strip("/") or None))  # follows no links
+
+
+@contextmanager
+def _own_words(path):
+    """The file, open to be read; whatever goes wrong becomes an InputError of one line."""
     check_file(path)
     try:
         with h5py.File(path, "r") as file:
-            columns = [_declared(file, name, several=len(names) > 1) for name in names]
-            _check_lengths(names, columns)
-            size = sum(prod(column.shape) for column in columns) * np.dtype(dtype).itemsize
-            if 3 * size > most:
-                raise InputError(
-                    f"expected points that fit in {readable(most)}, got {readable(size)} of them; "
-                    "thin them out or raise --max-memory"
-                )
-            points = _together([_numbers(column, dtype) for column in columns])
+            yield file
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # HDF5 parses bytes of unknown origin: OSError, RuntimeError, KeyError, TypeError, …
         words = " ".join(str(error).split())
         raise InputError(f"{path}: expected an HDF5 file in order, got “{words:.160}”") from None
-    _check_finite(path, names, points)
-    return points
 
 
 def check_file(path):
@@ -58,18 +90,18 @@ def check_file(path):
         raise InputError(described(error)) from None
 
 
-def _declared(file, name, several):
-    """The dataset of that name, if it is real numbers of a right shape in this file."""
+def _declared(file, name, option, several):
+    """The dataset of that name, if it is real numbers of a right shape in this file; the option chooses others."""
     node = file
     for part in filter(None, name.split("/")):
         link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
         if link is None:
-            raise InputError(f"dataset {name!r} not found; the file holds {listed(file)}: choose with --points")
+            raise InputError(f"dataset {name!r} not found; the file holds {listed(file)}: choose with {option}")
         if not isinstance(link, h5py.HardLink):
             raise InputError(f"{name}: expected a dataset of this file, got a {type(link).__name__}; copy the data in")
         node = node[part]
     if not isinstance(node, h5py.Dataset):
-        raise InputError(f"{name!r} is a group; the file holds {listed(file)}: choose with --points")
+        raise InputError(f"{name!r} is a group; the file holds {listed(file)}: choose with {option}")
     if node.is_virtual or node.external:
         raise InputError(f"{name}: expected a dataset of this file, got one that lies in others; copy the data in")
     if node.dtype.kind not in "fiu":
@@ -94,11 +126,11 @@ def listed(file):
     return ", ".join(found[:LISTED]) + more if found else "no datasets"
 
 
-def _check_lengths(names, columns):
+def _check_lengths(names, columns, option):
     lengths = [column.shape[0] for column in columns]
     if len(set(lengths)) > 1:
         told = ", ".join(f"{name} {length}" for name, length in zip(names, lengths))
-        raise InputError(f"--points: expected coordinates of equal length, got {told}")
+        raise InputError(f"{option}: expected coordinates of equal length, got {told}")
 
 
 def _numbers(column, dtype):
@@ -111,10 +143,10 @@ def _together(columns):
     return columns[0].reshape(len(columns[0]), -1) if len(columns) == 1 else np.column_stack(columns)
 
 
-def _check_finite(path, names, points):
-    bad = ~np.isfinite(points).all(axis=1)
+def _check_finite(path, names, rows, what):
+    bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise InputError(
-            f"{path}: {','.join(names)}: expected finite coordinates within {points.dtype}, got NaN or infinity in "
+            f"{path}: {names}: expected finite {what} within {rows.dtype}, got NaN or infinity in "
             f"{int(bad.sum())} rows, first in row {int(np.argmax(bad))}; drop those rows"
         )

@@ -1,5 +1,7 @@
 """Covariance matrices of large spatial data as compressed H²-matrices, on the CPU or the GPU."""
 
+from importlib import import_module
+
 from h2gpu import batched, covariance, solvers
 from h2gpu.clustering import BlockTree, ClusterTree
 from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
@@ -20,4 +22,12 @@ __all__ = [
     "sampled_error",
     "save",
     "solvers",
+    "statistics",
 ]
+
+
+def __getattr__(name):
+    """`h2gpu.statistics` on first use: scikit-learn, which it stands on, takes half a second to import."""
+    if name == "statistics":
+        return import_module("h2gpu.statistics")
+    raise AttributeError(f"module 'h2gpu' has no attribute {name!r}")

@@ -265,6 +265,17 @@ def test_pages_and_pictures(tmp_path):
     assert pictures == {f"batched_{kind}.png" for kind in kinds}
 
 
+def test_profiles_without_methods_are_drawn(tmp_path):
+    """Randomized SVDs alone: a column that is empty in all rows is not in the file."""
+    pytest.importorskip("matplotlib")
+    row = {"figure": "11", "routine": "rsvd", "method": "", "dtype": "float64", "n": 64}
+    found = {name: [] for name in bench_batched.ABOUT}
+    profiles = [row | {"phase": phase, "ms": 1.0, "share": 0.5} for phase in ("QR", "products")]
+    bench_batched.write(tmp_path, found | {"profiles": profiles}, "Some GPU")
+    assert bench_plots.main([str(tmp_path)]) == 0
+    assert [path.name for path in tmp_path.glob("*.png")] == ["batched_profiles.png"]
+
+
 def test_a_part_of_the_tables_leaves_the_others(tmp_path):
     found = {name: [] for name in bench_batched.ABOUT}
     bench_batched.write(tmp_path, found | {"qr": [measured(CASES[0], 1.0)]}, "First GPU")

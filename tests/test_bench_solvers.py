@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
+import small_fields
 
-from h2gpu.apps import bench_solvers, tables
+from h2gpu.apps import bench_solvers, published, tables
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -22,21 +21,14 @@ def test_the_table_holds_iterations_and_seconds(tmp_path, capsys):
     assert "jacksboro_nugget" in capsys.readouterr().out
 
 
-def test_files_of_others_are_read_as_described(tmp_path):
-    rng, options = np.random.default_rng(0), type("Options", (), {"fields": None})
-    with h5py.File(tmp_path / "heaton.h5", "w") as file:
-        for name in ("lon", "lat", "sim_masked", "sat_masked"):
-            file[name] = rng.random(50)
-        file["sim_masked"][:5] = np.nan
-    with h5py.File(tmp_path / "kaust.h5", "w") as file:
-        group = file.create_group("rough")
-        group["train_points"], group["train_values"] = rng.random((40, 2)), rng.random(40)
-        group.attrs.update({"sigma2": 1.5, "beta": 0.1, "nu": 0.6, "has_nugget": True})
-    options.heaton, options.kaust = tmp_path / "heaton.h5", tmp_path / "kaust.h5"
+def test_files_of_others_are_benchmarks_too(tmp_path):
+    heaton_file, kaust_file = small_fields.heaton(tmp_path / "heaton.h5"), small_fields.kaust(tmp_path / "kaust.h5")
+    options = type("Options", (), {"fields": None, "heaton": heaton_file, "kaust": kaust_file})
     found = bench_solvers.fields(options)
     points, values, cov = found["heaton_simulated"]
-    assert points.shape == (45, 2) and values.shape == (45,) and cov.nugget == 0.05
-    assert found["kaust_rough"][2].nugget == bench_solvers.KAUST_NUGGET
+    assert points.shape == (180, 2) and values.shape == (180,) and cov.nugget == 0.05
+    assert found["heaton_satellite"][2].nugget == pytest.approx(0.05 / 16.40771 * found["heaton_satellite"][1].var())
+    assert found["kaust_rough"][2].nugget == published.KAUST_NUGGET
     options.fields = "nothing"
     with pytest.raises(SystemExit, match="expected some of jacksboro"):
         bench_solvers.fields(options)

@@ -171,7 +171,7 @@ def reference(z, nu):
 
 @pytest.mark.parametrize("nu", SMOOTHNESSES)
 def test_matern_and_its_table_agree_with_the_definition(nu):
-    special = [0, 5e-324, 1e-300, 1e-30, 0.999e-8, 1e-8, 745, 800, 1000]
+    special = [0, 5e-324, 1e-300, 1e-30, 0.999 * matern.SMALL, matern.SMALL, 1e-8, 745, 800, 1000]
     z = np.array(special + list(np.geomspace(2e-8, 900, 40)))
     exact = np.array([reference(t, nu) for t in z])
     rho = z.copy()
@@ -187,7 +187,7 @@ def bessel(z, nu):
     return scipy.special.kve(nu, z) * (2 / scipy.special.gamma(nu)) * (0.5 * z) ** nu * np.exp(-z)
 
 
-@pytest.mark.parametrize("nu", [0.07, 0.6, 1.0, 3.21, 6.0, 15.5, 19.99])
+@pytest.mark.parametrize("nu", [0.07, 0.6, 1.0, 3.21, 6.0, 15.5, 19.99, 0.2772707241861633, 1.2381166129866914])
 def test_table_agrees_with_scipy_everywhere(nu):
     z = np.exp(np.random.default_rng(0).uniform(math.log(1e-9), math.log(1200), 20_000))
     table, direct = (matern.near_zero(z, nu, large) for large in (matern_table.correlation, bessel))

@@ -42,7 +42,11 @@ def instances():
     basics = constants("cuda") | constants("cuda_pairwise")
     products, panels = constants("cuda_gemm"), constants("cuda_panels") | constants("cuda_blocksparse")
     yield "batched/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
+    yield "batched/table.cuh", modules.expression("table"), 0
+    yield "batched/shared_ranks.cuh", modules.expression("discard_threshold"), 0
     for dtype in DTYPES:
+        for name in ("kept_ranks", "discarded_squares"):
+            yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
         yield "batched/frobenius_norms.cuh", modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"]), 0
         yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
@@ -52,9 +56,14 @@ def instances():
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
         yield from panel_instances(dtype, panels)
+        for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
+            yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0
+        sums = constants("cuda_products")
+        name = modules.expression("product_triangles", dtype, sums["EDGE"])
+        yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, edge, inner), 0
+            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -81,7 +90,14 @@ def panel_instances(dtype, knobs):
 def pairwise_instances(dtype, *knobs):
     """Every kind of covariance in every dimension, and compositions of them."""
     for dim in (1, 2, 3):
-        radial = Exponential(), Matern(), Matern(smoothness=2.5), Gaussian()
+        radial = (
+            Exponential(),
+            Matern(),
+            Matern(smoothness=2.5),
+            Gaussian(),
+            Matern(smoothness=1.2),
+            Matern(smoothness=30),
+        )
         stretched = Matern(length_scale=tuple(range(1, dim + 1)), smoothness=4.5)
         for cov in (*radial, stretched, Exponential() * Constant() + Matern(smoothness=3.5)):
             yield pairwise_instance(cov, dim, dtype, *knobs)

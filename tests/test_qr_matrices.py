@@ -149,3 +149,22 @@ def test_batches_in_turn_give_the_same_bits(dtype, rng):
         some = some[some < len(A)]
         A, Q, R, R_alone = (on_host(M)[some] for M in (A, *results))
         assert not failures(qr_error, A, Q, R) and not failures(triangle_error, A, R_alone)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_r_alone_into_given_memory(dtype, xp, rng):
+    """Into every other place of a batch, placed or not; one size and many."""
+    for m, n in (([40] * 9, [20] * 9), (rng.integers(0, 90, 30), rng.integers(0, 60, 30))):
+        A = MatrixBatch.from_matrices([xp.asarray(rng.standard_normal(shape).astype(dtype)) for shape in zip(m, n)])
+        expected = batched.qr(A, mode="r")
+        places = MatrixBatch.zeros(np.repeat(expected.rows, 2), np.repeat(expected.columns, 2), dtype, xp)
+        batched.qr(A, mode="r", out=places[::2])
+        assert all((R == S).all() for R, S in zip(places[::2].matrices(), expected.matrices()))
+        assert not any(R.any() for R in places[1::2].matrices())
+        A, places = MatrixBatch.place(A, places)
+        batched.qr(A, mode="r", out=places[1::2])
+        assert all((R == S).all() for R, S in zip(places[1::2].matrices(), expected.matrices()))
+    with pytest.raises(ValueError, match="rows of out"):
+        batched.qr(A, mode="r", out=MatrixBatch.zeros(expected.rows + 1, expected.columns, dtype, xp))
+    with pytest.raises(ValueError, match="expected out"):
+        batched.qr(A, out=expected)

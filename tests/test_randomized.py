@@ -201,3 +201,14 @@ def test_svd_of_transposed_triangles(n, dtype, xp, rng):
             assert check_triplets(R[b].T, U[b], s[b], Vt[b]) <= epsilon * exact.max()
             W = to_host(V[b]).astype(float)
             assert np.linalg.norm(R[b].T - W @ (W.T @ R[b].T)) <= epsilon * exact.max()
+
+
+@pytest.mark.parametrize("n", [20, 40, 72, 100])
+def test_small_values_of_graded_triangles_are_right_relatively(n, xp, rng):
+    """Rows scaled down to 1e-7 of the largest: on the GPU float32 has every value to c n ε of itself."""
+    R = np.triu(rng.standard_normal((3, n, n))) / np.sqrt(n) + 3 * np.eye(n)
+    R = (R * np.geomspace(1, 1e-7, n)[:, None]).astype(np.float32)
+    exact = np.linalg.svd(R.astype(float), compute_uv=False)
+    s = to_host(batched.svd_of_transposed(xp.asarray(R))[1]).astype(float)
+    bound = 30 * n * np.finfo(np.float32).eps * (exact if xp is not np else exact.max())
+    assert (np.abs(s - exact) <= bound).all()

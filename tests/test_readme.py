@@ -8,8 +8,13 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
+def examples():
+    """The Python in the README, block by block."""
+    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    example, statistics = examples()
     assert "100_000" in example
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -22,13 +27,17 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     assert names["np"].linalg.norm(residual) < 1e-5 * 2000**0.5
     assert h2gpu.load("covariance.h5").memory == C.memory
     assert "H2Matrix(2000 × 2000" in capsys.readouterr().out
+    names |= {"sites": names["sites"][:300], "targets": names["sites"][300:400]}
+    exec(compile(statistics, str(README), "exec"), names)
+    assert names["mean"].shape == names["std"].shape == (100,) and names["fields"].shape == (100, 5)
+    assert "Matern(variance=" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["h2compress", "h2info"])
+@pytest.mark.parametrize("command", ["h2compress", "h2info", "h2krige"])
 def test_the_commands_of_the_readme_know_their_options(command, capsys):
-    from h2gpu.apps import h2compress, h2info
+    from h2gpu.apps import h2compress, h2info, h2krige
 
-    main = {"h2compress": h2compress.main, "h2info": h2info.main}[command]
+    main = {"h2compress": h2compress.main, "h2info": h2info.main, "h2krige": h2krige.main}[command]
     lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith(command + " ")]
     assert lines
     for line in lines:

@@ -194,6 +194,17 @@ def test_a_nugget_of_the_covariance_and_one_beside_are_the_same():
         np.testing.assert_allclose(dense(first), dense(second), rtol=1e-12)
 
 
+def test_nuggets_may_differ_from_site_to_site(xp):
+    points, nuggets = points_of("uniform", 120, 2), np.random.default_rng(0).uniform(0.1, 2, 120)
+    W = vecchia(xp.asarray(points), COV, 119, nugget=nuggets)
+    exact = np.linalg.inv(COV(points) + np.diag(nuggets))
+    np.testing.assert_allclose(to_host(W @ xp.eye(120)), exact, atol=1e-9)
+    same = vecchia(points, COV, 20, nugget=np.full(120, 0.3))
+    np.testing.assert_allclose(same.W.data, vecchia(points, COV, 20, nugget=0.3).W.data)
+    with pytest.raises(ValueError, match="nugget: expected one finite number ≥ 0, or 120 of them"):
+        vecchia(points, COV, 20, nugget=nuggets[:5])
+
+
 def test_anisotropic_neighbours_are_near_in_the_field():
     points = points_of("uniform", 400, 2)
     A, exact = ANISOTROPIC(points), np.linalg.slogdet(ANISOTROPIC(points))[1]

@@ -6,6 +6,7 @@ from latms import latms, orthonormal
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.batched.randomized import padded
 
 DTYPES = [np.float64, np.float32]
 SHAPES = [
@@ -131,6 +132,45 @@ def test_ragged_ranks_are_exact(dtype, xp, rng):
         check(M, U[b], s[b][:, 0], float(missed[b]), 1e-3)
     sub = batched.truncated_svd(A[[5, 3]], 1e-3)
     assert (to_host(sub[0][0]) == to_host(U[5])).all() and (to_host(sub[1][1]) == to_host(s[3])).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("copies", [1, 80])
+def test_ranks_may_stay_where_the_matrices_are(copies, dtype, xp, rng):
+    """Results whose ranks nobody has read keep the same promise; what is not finite is told, and harms no neighbour."""
+    shapes = [(0, 5), (5, 0), (1, 1), (64, 64), (30, 90), (90, 30), (128, 128), (33, 128), (17, 9), (40, 64)] * copies
+    matrices = [decaying((1, *shape), rng, dtype)[0] for shape in shapes]
+    check.epsilon = np.finfo(dtype).eps
+    matrices[3][2, 1] = np.nan if xp is not np else 0
+    A = MatrixBatch.from_matrices([xp.asarray(M) for M in matrices])
+    U, s, missed, info = batched.truncated_svd(A, 1e-3, return_info=True)
+    info, missed, sigma = to_host(info), to_host(missed), to_host(padded(s))
+    U = batched.leading(U, to_host(U.rows), to_host(U.columns)).to(np)
+    for b, M in enumerate(matrices):
+        if not np.isfinite(M).all():
+            assert info[b] < 0 and np.isnan(missed[b])
+            continue
+        assert info[b] >= 0 and (sigma[b][U[b].shape[1] :] == 0).all()
+        check(M, U[b], sigma[b][: U[b].shape[1]], missed[b], 1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 7), (40, 64), (3000, 40)])
+def test_shared_ranks_and_what_they_discard(shape, dtype, xp, rng):
+    """The fewest values whose discarded squares are affordable, and the sum of these."""
+    sigma = np.sort(rng.random(shape) ** 9, axis=1)[:, ::-1].astype(dtype)
+    sigma[1::3, shape[1] // 2 :] = 0
+    sigma[sigma < 1e-15] = 0  # no subnormal numbers
+    for share in (-1, 0, 1e-9, 0.1, 0.5, 2):
+        allowance = share * float(np.sum(sigma.astype(float) ** 2))
+        ranks = batched.shared_ranks(xp.asarray(sigma), xp.asarray(allowance))
+        spent = float(batched.discarded(xp.asarray(sigma), ranks))
+        ranks = to_host(ranks)
+        kept = np.arange(shape[1]) < ranks[:, None]
+        assert np.isclose(spent, np.sum(sigma[~kept].astype(float) ** 2), rtol=1e-12, atol=0)
+        assert spent <= max(allowance, 0) * (1 + 1e-12) and (sigma[kept] > 0).all()
+        if kept.any():
+            assert spent + float(sigma[kept].min()) ** 2 > allowance * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (2, 3, 4, 5), (5, 4)])

@@ -8,13 +8,16 @@ import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
-from h2gpu.batched.checks import check_products, checked, stack, tolerances
+from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
+    "Products",
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
@@ -23,10 +26,12 @@ __all__ = [
     "pivoted_qr",
     "qr",
     "rsvd",
+    "shared_ranks",
     "svd",
     "svd_of_transposed",
     "to_host",
     "transpose",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]
@@ -38,7 +43,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
     A, B, C   arrays (batch, ·, ·) of matching inner dimensions, or MatrixBatch all three
-    out       optional MatrixBatch (of packed or shared memory) that receives the result
+    out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
@@ -57,7 +62,10 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
     C = None if C is None else stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
     A, B = (stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
-    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, None).reshape(shape)
+    if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
+        raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
+    out = None if out is None else stack(out)
+    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):
@@ -69,16 +77,38 @@ def triple_product(A, B, C, out=None):
     return _twin(A).triple_product(A, B, C, out)
 
 
-def qr(A, mode="reduced"):
+def triangles_of_products(products, out):
+    """W_b with W_bᵀ W_b = Σ_l P_lᵀ P_l over the links l of segment b in all lists, P_l = F_l S_l or F_l S_lᵀ.
+
+    products   list of `Products` of equally many segments
+    out        MatrixBatch that receives W_b, n × n with n the columns of its P_l, or without rows for no result
+
+    W_b is Q R for the R-factor of the stack of its P_l: singular values agree to a small multiple of ε ‖P‖. It is
+    triangular on the CPU. NaN and Inf give NaN. Raises ValueError where batches or precisions do not match.
+    """
+    for kind in products:
+        if len(kind.first) != len(out) + 1 or kind.F.dtype != out.dtype or kind.S.dtype != out.dtype:
+            raise ValueError(
+                f"triangles_of_products: expected lists of {len(out)} segments and of {out.dtype}, got "
+                f"{len(kind.first) - 1} segments of {kind.F.dtype} and {kind.S.dtype}"
+            )
+    _twin(out).triangles_of_products(products, out)
+
+
+def qr(A, mode="reduced", *, out=None):
     """Q_b R_b = A_b by Householder reflections, k = min(m, n).
 
     A      (batch, m, n) array or MatrixBatch
     mode   "reduced": (Q, R) with Q (batch, m, k) orthonormal and R (batch, k, n) upper triangular; "r": R alone
+    out    optional MatrixBatch that receives R alone of a MatrixBatch
 
     Raises ValueError for another mode or a wrong shape. Source: Boukaram et al., section 4.
     """
     if mode not in ("reduced", "r"):
         raise ValueError(f'qr: expected mode "reduced" or "r", got {mode!r}')
+    if out is not None:
+        check_triangles(A, mode, out)
+        return _twin(A).qr(A, mode, out)
     return _over_leading(lambda A: _twin(A).qr(A, mode), A)
 
 
@@ -101,18 +131,20 @@ def pivoted_qr(A, atol=0.0):
     return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
 
 
-def truncated_svd(A, atol):
+def truncated_svd(A, atol, *, return_info=False):
     """Left singular vectors and values of the part of A_b that a pivoted QR stopped at atol_b leaves: U, s, missed.
 
-    A        (batch, m, n) array or MatrixBatch
-    atol     a number or (batch,) of them, ≥ 0
-    missed   (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
+    A             (batch, m, n) array or MatrixBatch
+    atol          a number or (batch,) of them, ≥ 0
+    missed        (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
+    return_info   of a MatrixBatch: nothing is waited for where the GPU can do without; sizes of U and s stay where A
+                  lives then, s has zeros up to its bounds, and info is added, as by `svd`; the CPU raises
 
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
     """
     if isinstance(A, MatrixBatch):
-        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)))
+        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)), return_info=return_info)
     A = checked(A, "A")
     (*lead, m, _), k = A.shape, min(A.shape[-2:])
     U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
@@ -185,6 +217,20 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
     return _over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)
 
 
+def shared_ranks(sigma, allowance):
+    """How many values each row keeps when as many of all as can be, the smallest first, are discarded: (batch,).
+
+    sigma      (batch, values), each row descending, padded with zeros
+    allowance  what the discarded squares may sum to, a number or an array of one where sigma is
+    """
+    return _twin(sigma).shared_ranks(sigma, allowance)
+
+
+def discarded(sigma, ranks):
+    """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is."""
+    return _twin(sigma).discarded(sigma, ranks)
+
+
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return _twin(A).frobenius_norms(A)
@@ -209,9 +255,15 @@ def gather(A, index, transpose=False, out=None):
     return _twin(A).gather(A, index, transpose, out)
 
 
-def leading(A, rows, columns):
-    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch."""
-    return gather(A, np.arange(len(A)), out=MatrixBatch.empty(rows, columns, A.dtype, A.xp))
+def leading(A, rows=None, columns=None, *, out=None):
+    """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch, or as large as out.
+
+    Of matrices whose sizes are on the device, nobody checks that they are as large.
+    """
+    out = MatrixBatch.empty(rows, columns, A.dtype, A.xp) if out is None else out
+    if array_module(A.rows) is np:
+        return gather(A, np.arange(len(A)), out=out)
+    return _twin(A).gather(A, None, False, out)
 
 
 def transpose(A):

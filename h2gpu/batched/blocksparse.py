@@ -45,6 +45,7 @@ class BlockSparse(Pairs):
     row_starts: np.ndarray
     col_starts: np.ndarray
     symmetric: bool
+    evaluated = False  # the blocks are in memory
 
     def __len__(self):
         return len(self.blocks)
@@ -80,9 +81,9 @@ class BlockSparse(Pairs):
         """The blocks of the given indices, sharing memory."""
         return self.blocks[index]
 
-    def left_products(self, F, index, transpose, out=None):
-        """out_b = F_b A_index[b], or F_b A_index[b]ᵀ; no block is copied.   index: a slice, or an array where A is."""
-        return batched.gemm(F, self.blocks.resident[index], transb=transpose, out=out)
+    def factors(self, index, transpose):
+        """A_index[b] or A_index[b]ᵀ of each b, and whether they are still to be transposed; no block is copied."""
+        return self.blocks.resident[index], transpose
 
     def triple_products(self, F, index, G, out):
         """out_b = F_b A_index[b] G_bᵀ."""

@@ -59,6 +59,17 @@ def check_products(routine, factors, addend, out):
         _check_equal(routine, f"columns of {name}", M.columns, shapes[-1][1])
 
 
+def check_triangles(A, mode, out):
+    """ValueError unless out can receive R of all matrices, and R is all that is asked for."""
+    kinds = isinstance(A, MatrixBatch) and isinstance(out, MatrixBatch) and mode == "r"
+    if not kinds or len(A) != len(out) or A.dtype != out.dtype:
+        raise ValueError(
+            f'qr: expected out only with mode "r", a MatrixBatch like A, got mode {mode!r}, {A!r}, {out!r}'
+        )
+    _check_equal("qr", "rows of out", out.rows, np.minimum(A.rows, A.columns))
+    _check_equal("qr", "columns of out", out.columns, A.columns)
+
+
 def _check_equal(routine, what, found, expected):
     """ValueError naming the first matrix whose size is not as expected."""
     if (found != expected).any():

@@ -8,20 +8,24 @@ import numpy as np
 
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
-from h2gpu.batched.cpu_svd import pivoted_qr, svd, svd_of_transposed, truncated_svd
+from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
+from h2gpu.batched.products import factor_stacks as triangles_of_products
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
     "pairwise",
     "pivoted_qr",
     "qr",
+    "shared_ranks",
     "svd",
     "svd_of_transposed",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]
@@ -50,9 +54,9 @@ def triple_product(A, B, C, out):
     return each(lambda A, B, C: (A @ B @ C.swapaxes(-1, -2),), [out], A, B, C)[0]
 
 
-def qr(A, mode):
+def qr(A, mode, out=None):
     m, n = shapes(A)
-    R = like(A, np.minimum(m, n), n)
+    R = like(A, np.minimum(m, n), n) if out is None else out
     if mode == "r":
         return (
             triangles(A, R) if isinstance(A, MatrixBatch) else each(lambda A: (np.linalg.qr(A, mode="r"),), [R], A)[0]

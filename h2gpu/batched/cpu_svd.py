@@ -95,7 +95,22 @@ def cut(values, atol):
     return r, tail[r] if r < len(tail) else 0.0
 
 
-def truncated_svd(A, atol, padded=False):
+def shared_ranks(sigma, allowance):
+    """See h2gpu.batched.shared_ranks."""
+    squares, allowance = sigma.astype(np.float64) ** 2, np.maximum(allowance, 0.0)
+    small = np.sort(squares[(squares > 0) & (squares <= allowance)])  # larger ones are kept in any case
+    discarded = np.searchsorted(np.cumsum(small), allowance, side="right")
+    if discarded == len(small):
+        return np.count_nonzero(squares > allowance, axis=1)
+    return np.count_nonzero(squares >= small[discarded], axis=1)
+
+
+def discarded(sigma, ranks):
+    """See h2gpu.batched.discarded."""
+    return np.sum(np.where(np.arange(sigma.shape[1]) < ranks[:, None], 0, sigma.astype(np.float64)) ** 2)
+
+
+def truncated_svd(A, atol, padded=False, return_info=False):
     """See h2gpu.batched.truncated_svd: a full SVD without what of its tail is small enough."""
     U, s = svd(A, "left", "auto")
     cuts = np.array([cut(x[:, 0].astype(np.float64), a) for x, a in zip(s.matrices(), atol)]).reshape(-1, 2)
@@ -104,4 +119,4 @@ def truncated_svd(A, atol, padded=False):
     Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
     for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):
         q[:, :r], y[:r] = u[:, :r], x[:r]
-    return Q, t, missed
+    return (Q, t, missed, np.zeros(len(A), np.int32)) if return_info else (Q, t, missed)

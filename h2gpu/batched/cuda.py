@@ -3,34 +3,48 @@
 import cupy
 import numpy as np
 
+from h2gpu.batched import cuda_truncated, cuda_truncated_resident
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
+from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
+from h2gpu.batched.cuda_ranks import discarded, shared_ranks
 from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
 from h2gpu.batched.cuda_triple import triple_product
-from h2gpu.batched.cuda_truncated import pivoted_qr, truncated_svd
-from h2gpu.batched.launch import WARP, launch, tiling, upload
+from h2gpu.batched.cuda_truncated import pivoted_qr
+from h2gpu.batched.launch import WARP, launch, table, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "block_multiply",
+    "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
     "pairwise",
     "pivoted_qr",
     "qr",
+    "shared_ranks",
     "svd",
     "svd_of_transposed",
+    "triangles_of_products",
     "triple_product",
     "truncated_svd",
 ]
 
 NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
+
+
+def truncated_svd(A, atol, padded=False, return_info=False):
+    """See h2gpu.batched.truncated_svd; padded: with zeros, as arrays."""
+    if return_info and cuda_truncated_resident.fits(A):
+        return cuda_truncated_resident.truncated_svd(A, atol)
+    results = cuda_truncated.truncated_svd(A, atol, padded)
+    return (*results, cupy.zeros(len(A), np.int32)) if return_info else results
 
 
 def frobenius_norms(A):
@@ -48,10 +62,14 @@ def gather(A, index, transpose, out):
     """See h2gpu.batched.gather."""
     if not len(out):
         return out
-    index = np.asarray(index)
     tiles = tiling(out, (TILE, TILE))
-    sources = A.offsets[index], A.columns[index], np.asarray(transpose)
-    table = upload(*sources, out.offsets, out.rows, out.columns)
+    if index is None:  # all, of sizes that only the device knows
+        there = (out.number(i) for i in range(3))
+        places = table(len(out), A.offsets, A.columns, 0, *there, lines=False)
+    else:
+        index = np.asarray(index)
+        sources = A.offsets[index], A.columns[index], np.asarray(transpose)
+        places = upload(*sources, out.offsets, out.rows, out.columns)
     function = kernel("batched/gather.cuh", "gather", A.dtype, TILE, LINES)
-    launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *table))
+    launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
     return out

@@ -3,7 +3,7 @@
 import cupy
 import numpy as np
 
-from h2gpu.batched import tuning
+from h2gpu.batched import cuda_thin, tuning
 from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -14,13 +14,14 @@ EDGES = (16, 32, 48, 64, 80)  # tile edges
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 SAMPLE = 4096  # sizes looked at to choose the tile
+FEW = 256  # matrices that all fit the tile
 COVERED = 0.9  # of the matrices fit the tile in one piece, where that is possible
 
 
 def tile_edge(sizes, bound):
     """The edge of the tiles along one dimension: the least that covers most matrices whole (or all, on the device)."""
     size = bound
-    if len(sizes) and isinstance(sizes, np.ndarray):
+    if len(sizes) > FEW and isinstance(sizes, np.ndarray):
         some = sizes[:: 1 + len(sizes) // SAMPLE]
         size = int(np.partition(some, k := int(COVERED * (len(some) - 1)))[k])
     if size > EDGES[-1]:  # as even pieces as possible
@@ -44,11 +45,13 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
         return _ragged(A, B, C, alpha, beta, transa, transb, out)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
+    if C is None and alpha == 1 and not transb and cuda_thin.suits(A, B, transa):
+        return cuda_thin.thin_product(A, B, transa, out)
     size = max(m, n, k)
     straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
     if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
-        return _vendor(A, B, C, alpha, beta)
-    out = cupy.empty((len(A), m, n), A.dtype)
+        return _vendor(A, B, C, alpha, beta, out)
+    out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
     C = NULL if C is None else cupy.ascontiguousarray(C)
@@ -59,14 +62,15 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
 
 def _ragged(A, B, C, alpha, beta, transa, transb, out):
     batches = [A, B, A if C is None else C, out]
-    if any(isinstance(M.rows, cupy.ndarray) for M in batches):
-        batches = [M.resident for M in batches]
-    edges = tuple(map(tile_edge, (batches[-1].rows, batches[-1].columns), batches[-1].bounds))
-    inner = batches[0].rows if transa else batches[0].columns
-    table = upload(*(M.offsets for M in batches), batches[-1].rows, batches[-1].columns, inner)
+    edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
+    tiles = tiling(out, edges)
+    if any(isinstance(M.rows, cupy.ndarray) for M in batches) or all(M.is_placed for M in batches):
+        inner = A.number(1 if transa else 2)
+        table = upload(*(M.number(0) for M in batches), out.number(1), out.number(2), inner)
+    else:
+        table = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
     sizes = (table[0], np.int64(len(A)), 0, 0, 0)
     C = NULL if C is None else C.buffer
-    tiles = tiling(batches[-1], edges)
     _run(edges, A.dtype, transa, transb, tiles, A.buffer, B.buffer, C, out.buffer, sizes, alpha, beta)
     return out
 
@@ -78,8 +82,8 @@ def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 
-def _vendor(A, B, C, alpha, beta):
-    out = cupy.matmul(A, B)
+def _vendor(A, B, C, alpha, beta, out):
+    out = cupy.matmul(A, B, out=out)
     if alpha != 1:
         out *= alpha
     if C is not None:

@@ -4,19 +4,24 @@ A function that kernels know offers `on_device(dim, dtype)`, which answers with 
 
     .type         C++ type of kernels/thread/covariance.cuh, such as "Matern<0, Isotropic<2>>"
     .parameters   its numbers, at least one: a host array of the points' precision
+    .tables       of more numbers, at most a few: hashable values, whose `entries` go to the device once
+    .definitions  C++ texts that the type needs besides
 """
+
+from functools import lru_cache
 
 import cupy
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.batched.launch import Tiling, launch, tiling, upload
+from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import NAMES, kernel
 from h2gpu.batched.ragged import offsets_of, ranges
 
 THREADS, ROWS = 256, 96  # of a block, also the most columns of its tile; rows of it: 125 in one piece cost 12 % (f64)
 MOST_COORDINATES = 1 << 31  # of the kernel: starts travel as int
 PAIR_THREADS, PAIR_RUN = 256, 2048  # of pairs: threads of a block, entries it makes
+TABLES = 32  # lists of tables kept on devices: 60 kB each
 PAIRS_AT_ONCE = 1 << 23  # pairs whose temporaries exist at a time: some 0.1 GB each in two dimensions
 
 
@@ -46,8 +51,17 @@ def prepared(function, X, Y, out):
     tiles = tiling(out, (ROWS, THREADS))
     numbers = function.parameters.view([("values", X.dtype, function.parameters.shape)])  # one struct, passed by value
     sizes = cupy.asarray(shapes), cupy.asarray(out.offsets), *tiles.arguments
-    arguments = X.buffer, Y.buffer, out.buffer, *sizes, numbers
-    return kernel("batched/pairwise.cuh", instance(function.type, X.dtype)), tiles.blocks, THREADS, arguments
+    tables = _on_device(cupy.cuda.Device().id, function.tables) if function.tables else NULL
+    compiled = kernel("batched/pairwise.cuh", instance(function.type, X.dtype), definitions=function.definitions)
+    return compiled, tiles.blocks, THREADS, (X.buffer, Y.buffer, out.buffer, *sizes, tables, numbers)
+
+
+@lru_cache(maxsize=TABLES)
+def _on_device(device, tables):
+    """The entries of tables behind one another on the current device, which is part of the key only."""
+    entries = cupy.asarray(np.concatenate([table.entries for table in tables]))
+    cupy.cuda.get_current_stream().synchronize()  # other streams read them too
+    return entries
 
 
 def _by_arrays(function, X, Y, out):

@@ -22,10 +22,10 @@ LEAST_ROWS = 8  # rows a thread holds, at least
 ALIGN = 16  # bytes
 
 
-def qr(A, mode):
+def qr(A, mode, out=None):
     """See h2gpu.batched.qr."""
     if isinstance(A, MatrixBatch):
-        return _ragged(A, mode)
+        return _ragged(A, mode, out)
     batch, m, n = A.shape
     k = min(m, n)
     A = cupy.ascontiguousarray(A)
@@ -38,28 +38,47 @@ def qr(A, mode):
     return R if Q is None else (Q, R)
 
 
-def _ragged(A, mode):
+def _ragged(A, mode, out):
     k = np.minimum(A.rows, A.columns)
-    R = MatrixBatch.empty(k, A.columns, A.dtype, cupy)
+    R = MatrixBatch.empty(k, A.columns, A.dtype, cupy) if out is None else out
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
-    edge = np.searchsorted(EDGES, A.columns)
-    tall = cuda_qr_tall.is_tall(A.rows, A.columns)
-    blocked = cuda_qr_blocks.classes(cupy.cuda.Device().id, A.dtype, A.rows, A.columns)
-    if Q is None:
-        blocked[tall & (A.columns <= cuda_qr_tall.CHAIN_EDGE)] = -1
-    classes = np.where(blocked < 0, 2 * edge + tall, -1 - blocked)
-    for c in np.unique(classes[k > 0]):
-        chosen = np.flatnonzero((classes == c) & (k > 0))
+    for c, chosen in _classes(A, Q is None):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
             continue
-        blocks = -(-A.rows[chosen] // LEAST_ROWS)  # the longest first, so that none is left to run alone at the end
-        chosen = chosen[np.argsort(-blocks.clip(max=np.iinfo(np.int16).max).astype(np.int16), kind="stable")]
-        m, n = A.rows[chosen], A.columns[chosen]
-        q = R.offsets if Q is None else Q.offsets
-        table = upload(A.offsets[chosen], q[chosen], R.offsets[chosen], m, n)
-        _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table[0], len(chosen), m, n)
+        batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
+        m, n = batches[0].rows, batches[0].columns
+        if all(M.is_placed for M in batches):
+            table = upload(*(M.number(0) for M in batches), batches[0].number(1), batches[0].number(2))
+        else:
+            table = upload(*(M.offsets for M in batches), m, n)
+        _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table[0], len(m), m, n)
     return R if Q is None else (Q, R)
+
+
+def _classes(A, alone):
+    """Number and members of the classes that are launched together; alone: R without Q."""
+    m, n = A.rows, A.columns
+    if len(A) and (m == m[0]).all() and (n == n[0]).all():
+        members = [slice(None)] if m[0] and n[0] else []
+        return [(int(_numbers(A.dtype, m[:1], n[:1], len(A), alone)[0]), chosen) for chosen in members]
+    numbers, some = _numbers(A.dtype, m, n, len(A), alone), np.minimum(m, n) > 0
+    found = []
+    for c in np.unique(numbers[some]):
+        chosen = np.flatnonzero((numbers == c) & some)
+        blocks = -(-m[chosen] // LEAST_ROWS)  # the longest first, so that none is left to run alone at the end
+        order = np.argsort(-blocks.clip(max=np.iinfo(np.int16).max).astype(np.int16), kind="stable")
+        found.append((int(c), chosen[order]))
+    return found
+
+
+def _numbers(dtype, m, n, batch, alone):
+    """The number of the class of each of the sizes m × n: even or odd by columns and tallness, others beyond."""
+    tall = cuda_qr_tall.is_tall(m, n)
+    blocked = cuda_qr_blocks.classes(cupy.cuda.Device().id, dtype, m, n, batch)
+    if alone:
+        blocked[tall & (n <= cuda_qr_tall.CHAIN_EDGE)] = -1
+    return np.where(blocked < 0, 2 * np.searchsorted(EDGES, n) + tall, -1 - blocked)
 
 
 def _run(A, Q, R, table, batch, m, n):
@@ -82,6 +101,11 @@ def _run(A, Q, R, table, batch, m, n):
     function = plan.function if table is NULL else kernel(*plan.instance, shared_bytes=size)
     arguments = (A, R if Q is None else Q, R, table, np.int64(batch), *shape, entries)
     launch(function, -(-batch // plan.teams), plan.block, arguments, size)
+
+
+def run_bounded(A, R, table, batch, m, n):
+    """R alone of matrices in a table whose sizes only the device knows: at most m × n, rows ≥ columns each."""
+    _run(A, None, R, table, batch, np.array([m]), np.array([n]))
 
 
 class Plan(NamedTuple):

@@ -93,7 +93,7 @@ def _classes(device, dtype, batch):
     return np.where(here, np.arange(len(rows)), -1)
 
 
-def classes(device, dtype, rows, columns):
-    """A number for each matrix of a ragged batch: those of one are launched together, −1 for those not to come here."""
-    table = _classes(device, dtype, len(rows))
+def classes(device, dtype, rows, columns, batch):
+    """A number for sizes in a ragged batch: those of one are launched together, −1 for those not to come here."""
+    table = _classes(device, dtype, batch)
     return table[np.searchsorted(COLUMN_EDGES, columns), np.searchsorted(ROW_EDGES, rows)]

@@ -27,10 +27,16 @@ DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances
 LARGEST_RANK = WARP * DOT_ROWS[-1]
 COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it holds, and for the rest
 LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
+MOST_WARPS, RESERVED = 64, 1 << 10  # of a multiprocessor, and shared memory that each of its blocks costs besides
 REGISTER_WARPS = 2  # a block of method "register"
+TRIANGLE_RANKS = (16, 32, 64)  # bounds of the groups of triangles whose ranks only the device knows
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
+TRIANGLES = ("triangle", "triangle-both")
+PAIR_COLUMNS = 8  # that a warp of svd_triangle turns against each other
+SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G, J and what is known of two blocks
+TRIANGLE_WORDS = {"float64": 96, "float32": 80}  # registers of a lane there
 
 
 def svd(A, vectors, method, return_info=False):
@@ -55,7 +61,7 @@ def decompose(A, vectors, method):
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
     for group in _groups(A, outputs, vectors, method):
-        RUNS[group.method](group, info)
+        RUNS[group.method](group, (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
@@ -64,6 +70,23 @@ def _empty_like(A, rows, columns):
     if isinstance(A, MatrixBatch):
         return MatrixBatch.empty(rows, columns, A.dtype, cp)
     return cp.empty((len(A), int(rows), int(columns)), A.dtype)
+
+
+def decompose_triangles(batch, table, count, rank, info, few):
+    """The same for triangles of at most `rank` columns, that fit in shared memory, whose sizes only the device knows.
+
+    batch   buffers of A, U, s, Vt, as the table has them
+    info    that of each matrix and the least, to be written where there are singular values
+    few     matrices: one launch for all of them
+    """
+    above = 0
+    for upto in (rank,) if few else (*TRIANGLE_RANKS, rank):
+        upto = min(upto, rank)
+        if above < upto:
+            method = REGISTER if upto <= WARP else SHARED
+            group = Group(batch, slice(None), table, count, (0, 0), upto, upto, "triangle", method, above)
+            RUNS[method](group, info)
+        above = upto
 
 
 @dataclass(frozen=True)
@@ -75,6 +98,7 @@ class Group:
     table           (count, 7) int64 on the device: offsets of A, U, s, Vt, rows, columns, index; null: all alike
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
+    above           matrices of this rank or less in the table are left to other groups
     """
 
     batch: tuple
@@ -86,6 +110,7 @@ class Group:
     rank: int
     vectors: str
     method: int
+    above: int = 0
 
     @property
     def dtype(self):
@@ -98,7 +123,7 @@ class Group:
     def arguments(self, info):
         """Those that all kernels of one launch begin with."""
         buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
-        return (*buffers, info, info[-1:], self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
+        return (*buffers, *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
 def _groups(A, outputs, vectors, method):
@@ -152,7 +177,8 @@ def _keys(dtype, m, n, vectors, method):
 
 def is_shared(dtype, rank, both):
     """Whether square matrices fit in shared memory, with the right vectors where wanted."""
-    return workspace_bytes(dtype, rank, rank, both) <= _shared_limit()
+    scratch = SCRATCH_ENTRIES * np.ceil(rank / PAIR_COLUMNS).astype(np.int64) * dtype.itemsize
+    return workspace_bytes(dtype, rank, rank, both) + scratch <= _shared_limit()
 
 
 def _shared_limit():
@@ -181,7 +207,7 @@ def _run_register(group, info):
     shared = matrices * (lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes) * group.dtype.itemsize
     instance = group.dtype, rows, lanes, group.both, REGISTER_WARPS
     function = kernel("batched/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
-    arguments = (*group.arguments(info), group.count, group.rank)
+    arguments = (*group.arguments(info), group.above, group.rank, group.count)
     launch(function, -(-group.count // matrices), REGISTER_WARPS * WARP, arguments, shared)
 
 
@@ -194,7 +220,22 @@ def _column_shape(group):
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
+def _run_triangle(group, info):
+    dots, pairs, dtype = -(-group.rank // WARP), -(-group.rank // PAIR_COLUMNS), group.dtype
+    warps = next(warps for warps in (3 * dots, WARP // PAIR_COLUMNS * dots) if pairs <= warps)
+    shared = int(workspace_bytes(dtype, group.rank, group.rank, group.both)) + warps * SCRATCH_ENTRIES * dtype.itemsize
+    words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
+    resident = max(
+        1, min(words, MOST_WARPS // warps, _device_shared(cp.cuda.runtime.getDevice()) // (shared + RESERVED))
+    )
+    instance = dtype, dots, group.both, warps, resident
+    function = kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared)
+    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
+
+
 def _run_shared(group, info):
+    if group.vectors in TRIANGLES:
+        return _run_triangle(group, info)
     dots, columns, registers = _column_shape(group)
     warps = WARP * dots // (2 * columns)
     while warps * WARP * registers > BLOCK_WORDS:
@@ -203,7 +244,7 @@ def _run_shared(group, info):
     shared = int(workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
     function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
-    launch(function, group.count, warps * WARP, group.arguments(info), shared)
+    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
 
 
 def _run_blocks(group, info):
@@ -217,7 +258,7 @@ def _run_blocks(group, info):
     for first in range(0, group.count, most):
         piece = slice(first, first + most)
         A, *outputs = (None if M is None else M[group.members][piece] for M in group.batch)
-        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info, group.vectors, stride, plans)
+        cuda_svd_blocks.decompose(A, outputs, group.table[piece], info[0], group.vectors, stride, plans)
 
 
 RUNS = (_run_register, _run_shared, _run_blocks, _run_blocks)

@@ -4,13 +4,13 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.cuda_gemm import gemm
-from h2gpu.batched.launch import launch, tiling, upload
+from h2gpu.batched.launch import WARP, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
-THREADS = 256  # TRIPLE_THREADS of the kernel
-PADDING, STRIP = 4, 8  # of the kernel
-EDGES = (16, 32, 48, 64)  # bounds of the sides of tiles of out
+WARP_ROWS, STRIP = 16, 8  # of the kernel
+B_PADDING, C_PADDING = 16, 64  # of the kernel: bytes
+EDGES = (16, 32, 48, 64)  # bounds of the rows of tiles of out, and the largest of their columns
 INNER = (32, 64, 96, 128)  # bounds of B's sides
 SHARED_BYTES = 160 << 10  # of a block, at most: beyond, two products are as fast
 
@@ -21,7 +21,7 @@ def triple_product(A, B, C, out):
         out = MatrixBatch.empty(A.rows, C.rows, A.dtype, cupy, (A.bounds[0], C.bounds[0]))
     inner = next((edge for edge in INNER if max(B.bounds) <= edge), None)
     tile = tuple(_side(bound) for bound in out.bounds)
-    shared = 0 if inner is None else shared_bytes(A.dtype, *tile, inner)
+    shared = 0 if inner is None else shared_bytes(A.dtype, tile[1], inner)
     if inner is None or shared > SHARED_BYTES:
         return gemm(gemm(A, B, None, 1, 0, False, False, None), C, None, 1, 0, False, True, out)
     batches = [A, B, C, out]
@@ -29,10 +29,11 @@ def triple_product(A, B, C, out):
         A, B, C, out = batches = [M.resident for M in batches]
     table = upload(*(M.offsets for M in batches), A.rows, B.rows, B.columns, C.rows)
     tiles = tiling(out, tile)
-    edges = (next(edge for edge in EDGES if side <= edge) for side in tile)
-    function = kernel("batched/triple_product.cuh", "triple_product", A.dtype, *edges, inner, shared_bytes=shared)
+    rows = next(edge for edge in EDGES if tile[0] <= edge)
+    function = kernel("batched/triple_product.cuh", "triple_product", A.dtype, rows, inner, shared_bytes=shared)
     buffers = (M.buffer for M in batches)
-    launch(function, tiles.blocks, THREADS, (*buffers, table[0], np.int64(len(A)), *tile, *tiles.arguments), shared)
+    arguments = *buffers, table[0], np.int64(len(A)), *tile, *tiles.arguments
+    launch(function, tiles.blocks, rows // WARP_ROWS * WARP, arguments, shared)
     return out
 
 
@@ -42,6 +43,7 @@ def _side(bound):
     return max(1, -(-bound // (STRIP * pieces))) * STRIP
 
 
-def shared_bytes(dtype, height, breadth, inner):
+def shared_bytes(dtype, breadth, inner):
     """Shared memory of a block."""
-    return (height + inner + breadth) * (inner + PADDING) * np.dtype(dtype).itemsize
+    row = inner * np.dtype(dtype).itemsize
+    return inner * (row + B_PADDING) + breadth * (row + C_PADDING)

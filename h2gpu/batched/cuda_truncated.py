@@ -53,6 +53,36 @@ class Factors:
     missed: object
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a pivoted QR says of each matrix, on the device.
+
+    ranks    (batch,) int64
+    missed   (batch,) float64: ‖E_b‖_F
+    info     (batch + 1,) int32: 0, or why there is no result; their least
+    """
+
+    ranks: object
+    missed: object
+    info: object
+
+    @classmethod
+    def of(cls, batch):
+        """Zeros, for matrices without rows or columns."""
+        zeros = cp.zeros(2 * batch)
+        return cls(zeros[:batch].view(np.int64), zeros[batch:], cp.zeros(batch + 1, np.int32))
+
+    @property
+    def arguments(self):
+        """As the kernels take them."""
+        return self.ranks, self.missed, self.info, self.info[-1:]
+
+    def check(self, name, first):
+        """LinAlgError naming the matrices without a result."""
+        if int(self.info[-1]) < 0:
+            check(self.info[:-1], name, first)
+
+
 def pivoted_qr(A, atol, padded=False):
     """Q, R, pivots, ranks of a MatrixBatch: see h2gpu.batched.pivoted_qr; padded: with zeros, as arrays."""
     F = factor(A, atol, True)
@@ -103,25 +133,30 @@ def factor(A, atol, sorted, first=0):
     pivots = MatrixBatch.empty(n, 1, np.int32, cp) if sorted else None
     if sorted:
         pivots.buffer[...] = cp.asarray(ranges(np.zeros_like(n), n))  # of matrices without rows
-    status, allowed = cp.zeros((len(A), 2)), cp.asarray(atol, np.float64)
-    buffers = A.buffer, V.buffer, tau.buffer, R.buffer, NULL if pivots is None else pivots.buffer, status, allowed
+    outcome = Outcome.of(len(A))
+    buffers = A.buffer, V.buffer, tau.buffer, R.buffer, NULL if pivots is None else pivots.buffer
+    buffers = *buffers, *outcome.arguments, cp.asarray(atol, np.float64)
     offsets = A.offsets, V.offsets, tau.offsets, R.offsets, 0 if pivots is None else pivots.offsets
-    for these in classes(m, n, lambda m, n: _shape_keys(A.dtype, m, n)):
+    for these in classes(m, n, lambda m, n: shape_keys(A.dtype, m, n)):
         rows = these.table(*offsets, m, n, np.arange(len(A)))
         if these.keys[0] > LARGEST // WARP:
             _factor_large(A.dtype, these, (*buffers, rows), sorted)
             continue
-        instance, resident = _instance(A.dtype, *map(int, these.keys))
-        tall, wide = these.shape
-        shared = (tall | 1) * wide * A.dtype.itemsize
-        function = kernel("batched/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
-        launch(function, these.count, instance[3] * WARP, (*buffers, rows), shared)
-    ranks = cp.asnumpy(status[:, 0]).astype(np.int64)
-    check(ranks, "pivoted_qr", first)
-    return Factors(V.buffer, tau.buffer, V.offsets, tau.offsets, R, pivots, ranks, status[:, 1])
+        factor_in_registers(A.dtype, these.keys, these.shape, sorted, (*buffers, rows))
+    outcome.check("pivoted_qr", first)
+    return Factors(V.buffer, tau.buffer, V.offsets, tau.offsets, R, pivots, cp.asnumpy(outcome.ranks), outcome.missed)
 
 
-def _shape_keys(dtype, rows, columns):
+def factor_in_registers(dtype, keys, bounds, sorted, arguments, above=0):
+    """Launch for the matrices in the table, the last of the arguments, of `above` < m ≤ bounds[0] rows."""
+    tall, wide = bounds
+    instance, resident = _instance(dtype, *map(int, keys))
+    shared = (tall | 1) * wide * dtype.itemsize
+    function = kernel("batched/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
+    launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, above, tall), shared)
+
+
+def shape_keys(dtype, rows, columns):
     """(2, sizes): rows of a lane and warps of a block that hold a matrix in registers; too many rows: none do."""
     rows = np.maximum(1, -(-rows // WARP))
     warps = np.searchsorted(WARPS, -(-columns // _slots(dtype, rows)))
@@ -159,7 +194,7 @@ def reflect(F, X, Y):
     offsets = 0 if X is None else X.offsets, F.v_offsets, F.tau_offsets, Y.offsets
     if (Y.columns > F.ranks).any():
         Y.buffer[...] = 0  # also of matrices of rank 0, which are in no class
-    for these in classes(Y.rows, F.ranks, lambda m, r: _shape_keys(Y.dtype, m, r)):
+    for these in classes(Y.rows, F.ranks, lambda m, r: shape_keys(Y.dtype, m, r)):
         rows = these.table(*offsets, Y.rows, F.ranks, Y.columns)
         tall, wide = these.shape
         if these.keys[0] > LARGEST // WARP:
@@ -168,8 +203,15 @@ def reflect(F, X, Y):
             scratch = cp.empty(len(rows) * stride, Y.dtype)
             launch(function, len(rows), LARGE_THREADS, (*buffers, rows, scratch, np.int64(stride)))
             continue
-        instance, resident = _instance(Y.dtype, *map(int, these.keys))
-        shared = (tall | 1) * wide * Y.dtype.itemsize
-        function = kernel("batched/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
-        launch(function, len(rows), instance[3] * WARP, (*buffers, rows), shared)
+        reflect_in_registers(Y.dtype, these.keys, these.shape, (*buffers, rows))
     return Y
+
+
+def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):
+    """Launch for the matrices in the table, the last of the arguments, of above[0] < m ≤ bounds[0], likewise r."""
+    instance, resident = _instance(dtype, *map(int, keys))
+    shared = (bounds[0] | 1) * bounds[1] * dtype.itemsize
+    function = kernel("batched/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
+    (rows_above, rank_above), (rows, rank) = above, bounds
+    sizes = rows_above, rows, rank_above, rank
+    launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, *sizes), shared)

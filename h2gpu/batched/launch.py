@@ -12,6 +12,9 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import offsets_of
 
 OWNER_WARPS = 8
+TABLE_THREADS, TABLE_COLUMNS = 128, 8  # of a block of kernels/batched/table.cuh; numbers a matrix at most
+ARRAY = np.int64(-1)  # of the same file
+WORDS = (8,)  # strides of an array of whole numbers
 WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
@@ -21,18 +24,45 @@ _record = None  # where launches are written down, if anywhere
 def upload(*arrays):
     """Integer arrays, all on the host or all on the device, as int64 arrays behind one another on the device."""
     if isinstance(arrays[0], cupy.ndarray):
-        packed = cupy.concatenate(arrays)
-    else:
-        arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
-        packed = cupy.asarray(np.concatenate(arrays))
+        return list(table(len(arrays[0]), *arrays, lines=False))
+    arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
+    packed = cupy.asarray(np.concatenate(arrays))
     bounds = offsets_of([len(array) for array in arrays])
     return [packed[start:stop] for start, stop in pairwise(bounds)]
+
+
+class Steps(NamedTuple):
+    """A column of a table: 0, size, 2 size, …"""
+
+    size: int
+
+
+def table(count, *columns, lines=True):
+    """(count, columns) int64 on the device, or (columns, count) without lines, by one launch.
+
+    A column is `count` int64 numbers on the device, Steps, or one number for all.
+    """
+    shape, along = ((count, len(columns)), (len(columns), 1)) if lines else ((len(columns), count), (1, count))
+    out, words = cupy.empty(shape, np.int64), [np.int64(0)] * (2 * TABLE_COLUMNS)
+    for i, column in enumerate(columns):
+        if isinstance(column, cupy.ndarray):
+            if column.dtype != np.int64 or column.strides != WORDS:
+                column = cupy.ascontiguousarray(column, np.int64)
+            words[2 * i], words[2 * i + 1] = column, ARRAY
+        elif isinstance(column, Steps):
+            words[2 * i + 1] = np.int64(column.size)
+        else:
+            words[2 * i] = np.int64(column)
+    function = kernel("batched/table.cuh", "table")
+    sizes = (np.int64(number) for number in (count, *along))
+    launch(function, -(-count // TABLE_THREADS), TABLE_THREADS, (out, *sizes, len(columns), *words))
+    return out
 
 
 def launch(function, blocks, threads, arguments, shared_bytes=0):
     """Run function on a grid of `blocks`; nothing where there are none. Plain int arguments travel as C int."""
     if blocks:
-        arguments = tuple(np.int32(a) if type(a) is int else a for a in arguments)
+        arguments = tuple([np.int32(a) if type(a) is int else a for a in arguments])
         start = None if _record is None else cupy.cuda.get_current_stream().record()
         function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
         if start is not None:
@@ -113,6 +143,8 @@ def tiling(batch, edges):
     """Tiles of edges[0] × edges[1] entries over the matrices of a batch."""
     if isinstance(batch.rows, cupy.ndarray):
         return Tiling.covering(batch, edges)
+    if batch.bounds[0] <= edges[0] and batch.bounds[1] <= edges[1]:
+        return Tiling(len(batch), 1)
     return Tiling.of(tile_count(batch.rows, edges[0]) * tile_count(batch.columns, edges[1]))
 
 

@@ -2,8 +2,8 @@
 
     kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
-One NVRTC program per template argument list: it holds one `#include` and nothing else. CuPy keeps the result on disk
-under a key that ignores included files, so the hash of all our sources travels in the options.
+One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
+keeps the result on disk under a key that ignores included files, so the hash of all our sources travels in the options.
 """
 
 import hashlib
@@ -57,29 +57,49 @@ def options():
     return STANDARD, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash()}"
 
 
-def kernel(header, name, *arguments, shared_bytes=0):
+def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
     """The compiled instance name<arguments…> of kernels/<header> for the current device.
 
     shared_bytes   dynamic shared memory that launches will ask for; above 48 KiB it must be announced
+    definitions    C++ texts to stand behind the header, that the arguments may name
+
+    Raises ValueError, with the first error and its place, where the compiler refuses a program with definitions.
     """
     import cupy
 
-    return _announced(cupy.cuda.Device().id, header, name, arguments, shared_bytes)
+    return _announced(cupy.cuda.runtime.getDevice(), header, name, arguments, shared_bytes, definitions)
 
 
 @lru_cache(maxsize=4096)
-def _announced(device, header, name, arguments, shared_bytes):
+def _announced(device, header, name, arguments, shared_bytes, definitions):
     """The function, and its shared memory announced, once for each size asked for."""
-    function = _function(device, header, expression(name, *arguments))
+    function = _function(device, header, expression(name, *arguments), definitions)
     if shared_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     return function
 
 
 @cache
-def _function(device, header, instance):
+def _function(device, header, instance, definitions):
     """Compiled once a process and device; `device` is the current one and part of the key only."""
     import cupy
 
-    module = cupy.RawModule(code=f'#include "{header}"\n', options=options(), name_expressions=(instance,))
-    return module.get_function(instance)
+    source = program(header, definitions)
+    module = cupy.RawModule(code=source, options=options(), name_expressions=(instance,))
+    if not definitions:
+        return module.get_function(instance)
+    try:
+        return module.get_function(instance)
+    except cupy.cuda.compiler.CompileException as error:
+        raise ValueError(first_error(error.get_message())) from None
+
+
+def program(header, definitions=()):
+    """The text that is compiled."""
+    return "\n".join([f'#include "{header}"', *definitions, ""])
+
+
+def first_error(log):
+    """The line of a compiler's log that says what is wrong, after the name that a #line directive gave to its text."""
+    found = [line.strip() for line in log.splitlines() if ": error: " in line]
+    return found[0].replace(": error: ", ": ") if found else log.strip().partition("\n")[0]

@@ -13,7 +13,7 @@ from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.gaussian import gaussian
 from h2gpu.batched.ragged import MatrixBatch, ranges
-from h2gpu.batched.verdict import check
+from h2gpu.batched.verdict import check, on_its_way
 
 FIRST_SAMPLES = 32  # of an unknown rank
 
@@ -80,26 +80,39 @@ def left_within(A, allowed, samples, power=0, random_state=None, most=np.inf):
 
 
 def triplets(A, Q, rank=np.inf):
-    """U, s, Vt of Q_b Q_bᵀ A_b, `rank` (a number or one a matrix) triplets each, fewer where Q has fewer columns."""
+    """U, s, Vt of Q_b Q_bᵀ A_b, `rank` (a number or one a matrix) triplets each, fewer where Q_b has fewer columns."""
     P, R = batched.qr(batched.gemm(A, Q, transa=True))
     U, s, Vt, info = batched.svd_of_transposed(R, "both")
-    if isinstance(A, MatrixBatch):
-        k = np.minimum(rank, s.rows).astype(np.int64)
-        U, s, Vt = batched.leading(U, U.rows, k), batched.leading(s, k, s.columns), batched.leading(Vt, k, Vt.columns)
-    else:
-        k = min(rank, s.shape[1])
-        U, s, Vt = U[..., :k], s[:, :k], Vt[:, :k]
+    info = on_its_way(info)
+    k = np.minimum(rank, s.rows).astype(np.int64)
+    U, s, Vt = batched.leading(U, U.rows, k), batched.leading(s, k, s.columns), batched.leading(Vt, k, Vt.columns)
     U, Vt = batched.gemm(Q, U), batched.gemm(Vt, P, transb=True)
-    check(info)
+    check(info())
     return U, s, Vt
+
+
+def write_triplets(A, Q, out):
+    """The same for arrays, written to out: U, s, Vt. Returns a function of the verdict, see on_its_way."""
+    P, R = batched.qr(batched.gemm(A, Q, transa=True))
+    U, s, Vt, info = batched.svd_of_transposed(R, "both")
+    info, k = on_its_way(info), out[1].shape[1]
+    out[1][...] = s[:, :k]
+    batched.gemm(Q, U[..., :k], out=out[0])
+    batched.gemm(Vt[:, :k], P, transb=True, out=out[2])
+    return info
 
 
 def svd(A, rank, oversample, power, random_state):
     """U, s, Vt of a batch, `rank` triplets each (fewer where m or n is less)."""
     count = rank + oversample
-    if not isinstance(A, MatrixBatch):
-        count = min(count, *A.shape[1:])
-    return triplets(A, project(A, count, power, random_state), rank)
+    if isinstance(A, MatrixBatch):
+        return triplets(A, project(A, count, power, random_state), rank)
+    (batch, m, n), xp = A.shape, array_module(A)
+    k, Q = min(rank, m, n), project(A, min(count, m, n), power, random_state)
+    out = [xp.empty(shape, A.dtype) for shape in ((batch, m, k), (batch, k), (batch, k, n))]
+    info = write_triplets(A, Q, out)
+    check(info())
+    return tuple(out)
 
 
 def svd_within(A, rtol, rank, oversample, power, random_state):
@@ -121,7 +134,12 @@ def stacks_within(A, rtol, rank, oversample, power, random_state):
 
 
 def padded(s):
-    """Columns of differing length as one (batch, longest) float64 array on the host, zeros beyond each."""
+    """Columns of differing length as one (batch, longest) array, zeros beyond each: float64 on the host.
+
+    Those of truncated SVDs whose lengths are on the device stay there: they are such an array already.
+    """
+    if array_module(s.rows) is not np:
+        return s.buffer.reshape(len(s), s.bounds[0])
     values = np.zeros((len(s), int(s.rows.max(initial=0))))
     step = ranges(np.zeros_like(s.rows), s.rows)
     values[np.repeat(np.arange(len(s)), s.rows), step] = to_host(s.entries)

@@ -130,6 +130,10 @@ class ClusterTree:
         """Indices of the clusters of level l."""
         return np.arange(self.level_offsets[l], self.level_offsets[l + 1])
 
+    def span(self, l):
+        """The same as a slice. The children of its clusters are span(l + 1), in their order."""
+        return slice(int(self.level_offsets[l]), int(self.level_offsets[l + 1]))
+
     def children(self, parents):
         """Both children of each of the given clusters, siblings next to each other."""
         return np.stack([self.first_child[parents], self.first_child[parents] + 1], axis=1).ravel()

@@ -8,15 +8,19 @@ Reference: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine
 
 from h2gpu.covariance.algebra import Covariance, Nugget, Product, Sum
 from h2gpu.covariance.converters import from_gstools, from_sklearn
-from h2gpu.covariance.functions import Constant, Exponential, Gaussian, UserFunction, from_function
+from h2gpu.covariance.expression import Expression
+from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.parameters import from_parameters
 from h2gpu.covariance.sphere import OnSphere, on_sphere
+from h2gpu.covariance.user import DistanceFunction, UserFunction, from_distance, from_function
 
 __all__ = [
     "Constant",
     "Covariance",
+    "DistanceFunction",
     "Exponential",
+    "Expression",
     "Gaussian",
     "Matern",
     "Nugget",
@@ -24,6 +28,7 @@ __all__ = [
     "Product",
     "Sum",
     "UserFunction",
+    "from_distance",
     "from_function",
     "from_gstools",
     "from_parameters",

@@ -7,26 +7,35 @@ None means that no kernel knows it: it is then evaluated by array operations.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 LONGEST_DECAY = {"float64": 1020, "float32": 125}  # log2 of the least value, as kernels/thread/decay.cuh allows
+MOST_DEBYE = 1e8  # (z/ν)² beyond which ρ = 0 for ν ≥ 20
 
 
 @dataclass(frozen=True)
 class DeviceFunction:
-    """C++ type and numbers, in the order in which the type reads them: its own, then those of what it is made of."""
+    """C++ type and numbers, in the order in which the type reads them: its own, then those of what it is made of.
+
+    tables        of more numbers, in memory, in the same order: hashable values with `entries`, a host array
+    definitions   C++ texts that the type needs besides kernels/thread/covariance.cuh, one function's each
+    """
 
     type: str
     parameters: tuple = ()
+    tables: tuple = ()
+    definitions: tuple = ()
 
     def of(self, *others):
         """The template of this name with others as its last arguments, and all their numbers after its own."""
         separator = ", " if "<" in self.type else "<"
         arguments = ", ".join(other.type for other in others)
         numbers = sum((other.parameters for other in others), self.parameters)
-        return DeviceFunction(f"{self.type.removesuffix('>')}{separator}{arguments}>", numbers)
+        tables = sum((other.tables for other in others), self.tables)
+        definitions = dict.fromkeys(sum((other.definitions for other in others), self.definitions))
+        return DeviceFunction(f"{self.type.removesuffix('>')}{separator}{arguments}>", numbers, tables, (*definitions,))
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ class PairFunction:
         if self.covariance.coordinates not in (None, dim):
             return None
         function = self.covariance.on_device(isotropic(dim), np.dtype(dtype))
-        return function and DeviceFunction(function.type, np.array(function.parameters, dtype))
+        return function and replace(function, parameters=np.array(function.parameters, dtype))
 
 
 def isotropic(dim):
@@ -77,6 +86,26 @@ def matern(coefficients, decay, space, dtype):
     return own.of(space) if _representable(numbers, dtype) else None
 
 
+def matern_of_table(variance, decay, smoothness, near_zero, table, space, dtype):
+    """variance · ρ(decay r) from a table of matern_table, variance (1 − near_zero (decay r)^2ν) below its range."""
+    rate = decay / math.log(2)
+    largest = _largest_square(lambda: (LONGEST_DECAY[dtype.name] / rate) ** 2, dtype)
+    numbers = rate, largest, decay, variance
+    own = DeviceFunction("MaternTable", (*numbers, near_zero, 2 * smoothness), (table,))
+    return own.of(DeviceFunction(table.type), space) if _representable(numbers, dtype) else None
+
+
+def matern_by_debye(variance, ratio, smoothness, polynomial, space, dtype):
+    """variance · ρ by Debye's expansion, z/ν = ratio · r, T by its powers from the constant on."""
+    limits = np.finfo(dtype)
+    squared = ratio**2 if ratio < math.sqrt(float(limits.max)) else math.inf
+    largest = _largest_square(lambda: MOST_DEBYE / squared, dtype)
+    numbers = squared, largest, variance, smoothness
+    own = DeviceFunction(f"MaternDebye<{len(polynomial) - 1}>", (*numbers, *polynomial))
+    decayed = squared * smoothness * float(limits.tiny) > float(limits.eps)  # at the least normal r²
+    return own.of(space) if _normal(numbers, dtype) and not decayed else None
+
+
 def gaussian(variance, decay, space, dtype):
     """variance · exp(−decay r²)."""
     rate = decay / math.log(2)
@@ -87,6 +116,19 @@ def gaussian(variance, decay, space, dtype):
 def constant(variance, space):
     """variance, everywhere."""
     return DeviceFunction("Constant<" + space.type + ">", (variance,))
+
+
+def expression(name, definition, numbers, space, dtype):
+    """A caller's C++ text, defined as a struct of this name, which takes at least one number."""
+    if any(abs(number) > float(np.finfo(dtype).max) for number in numbers):
+        return None
+    own = DeviceFunction("Expression", tuple(numbers) or (0.0,), definitions=(definition,))
+    return own.of(DeviceFunction(name), space)
+
+
+def in_units(function, units):
+    """The function of coordinates times units; None where it is."""
+    return function and DeviceFunction("InUnits", tuple(units)).of(function)
 
 
 def composed(name, functions):
@@ -112,4 +154,10 @@ def _representable(numbers, dtype):
     """Whether all numbers are normal in this precision, and r² at the least normal number has decayed by nothing."""
     limits = np.finfo(dtype)
     least = (LONGEST_DECAY[dtype.name] / float(limits.eps)) ** 2 * float(limits.tiny)
-    return numbers[1] >= least and all(float(limits.tiny) <= number <= float(limits.max) for number in numbers)
+    return numbers[1] >= least and _normal(numbers, dtype)
+
+
+def _normal(numbers, dtype):
+    """Whether all numbers are positive and normal in this precision."""
+    limits = np.finfo(dtype)
+    return all(float(limits.tiny) <= number <= float(limits.max) for number in numbers)

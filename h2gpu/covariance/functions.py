@@ -5,13 +5,13 @@
 Reference: Rasmussen and Williams (2006), equations 4.9 and 4.18.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.covariance.algebra import Covariance, Product
+from h2gpu.covariance.algebra import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import constant, gaussian, matern, stretched
 
@@ -145,59 +145,6 @@ class Constant(Covariance):
 
     def scaled(self, factor):
         return Constant(checked("factor", factor) * self.variance)
-
-
-@dataclass(frozen=True)
-class UserFunction(Covariance):
-    """A caller's own stationary covariance; see `from_function`."""
-
-    function: Callable
-    dimension: int | None = None
-
-    def __post_init__(self):
-        if not callable(self.function):
-            raise ValueError(f"function: expected a function of (x, y), got {self.function!r}")
-        if self.dimension is not None and not (type(self.dimension) is int and self.dimension > 0):
-            raise ValueError(f"dimension: expected a positive integer or None, got {self.dimension!r}")
-
-    @property
-    def variance_at_zero(self):
-        origin = np.zeros((1, self.dimension or 2))
-        return float(self.values(origin, origin)[0])
-
-    def evaluate(self, x, y, out):
-        C = self.function(x, y)
-        if getattr(C, "shape", ()) != out.shape:
-            raise ValueError(
-                f"function: expected values of shape {out.shape} for x {x.shape} and y {y.shape}, got "
-                f"{getattr(C, 'shape', C)}; compute with array operations that broadcast, reduce the last dimension"
-            )
-        out[...] = C
-
-    def scaled(self, factor):
-        return Product((Constant(checked("factor", factor)), self))
-
-    def in_units(self, units):
-        def function(x, y):
-            xp = array_module(x)
-            factors = xp.asarray(units, dtype=x.dtype)
-            return self.function(x * factors, y * factors)
-
-        return replace(self, function=function)
-
-    def parameters(self):
-        raise ValueError(f"{self!r}: a caller's function cannot be written to a file; use a named covariance")
-
-
-def from_function(function, dimension=None):
-    """The covariance C(x, y) = function(x, y) of the caller, symmetric, stationary and positive definite.
-
-    function   x (..., d), y (..., d) → values in the shape their leading dimensions broadcast to
-    dimension  number of coordinates it needs, None for any
-
-    Add `Nugget` for a nugget. Raises ValueError, here for wrong arguments and later for values of a wrong shape.
-    """
-    return UserFunction(function, dimension)
 
 
 def squared_distances(x, y, out, stretches=None):

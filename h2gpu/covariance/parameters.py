@@ -6,11 +6,14 @@ The reader trusts nothing: only the names below, exactly their keys, numbers che
 from dataclasses import fields
 
 from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.sphere import OnSphere
 
-KINDS = {kind.__name__: kind for kind in (Constant, Exponential, Gaussian, Matern, Nugget, OnSphere, Product, Sum)}
+NAMED = (Constant, Exponential, Expression, Gaussian, Matern, Nugget, OnSphere, Product, Sum)
+KINDS = {kind.__name__: kind for kind in NAMED}
+NEVER_WRITTEN = {"function"}  # fields that files do not hold
 DEEPEST = 32
 
 
@@ -30,7 +33,7 @@ def from_parameters(parameters, depth=0):
         raise ValueError(f"covariance: expected a name of {', '.join(KINDS)}, got {name!r:.80}")
     kind = KINDS[name]
     given = {key: value for key, value in parameters.items() if key != "name"}
-    wanted = {field.name for field in fields(kind)}
+    wanted = {field.name for field in fields(kind)} - NEVER_WRITTEN
     if given.keys() != wanted:
         got = ", ".join(sorted(map(str, given)))
         raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got:.80}")
@@ -40,4 +43,9 @@ def from_parameters(parameters, depth=0):
         return kind(tuple(from_parameters(term, depth + 1) for term in given["terms"]))
     if "covariance" in given:
         given["covariance"] = from_parameters(given["covariance"], depth + 1)
+    if kind is Expression:
+        numbers = given["numbers"]
+        if not isinstance(numbers, dict) or numbers.keys() & {"function", "dimension"}:
+            raise ValueError(f"covariance {name}: expected a dictionary of numbers, got {numbers!r:.80}")
+        return Expression(given["text"], dimension=given["dimension"], **numbers)
     return kind(**given)

@@ -10,7 +10,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 import numpy as np
 
 from h2gpu.h2matrix.decompositions import STRATEGIES
-from h2gpu.h2matrix.norms import farfield_norm, nearfield_norm, relative_error
+from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
@@ -54,11 +54,11 @@ def check_rtol(rtol, dtype):
 
 def _weighted(A, rtol, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
+    near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
-    norm = np.hypot(nearfield_norm(A.nearfield), farfield_norm(A.row_basis, Z))
-    budget = (rtol * norm) ** 2 / 2 * (1 - ROUNDING)
+    budget = rtol**2 * float(near + farfield_square(A.row_basis, Z)) / 2 * (1 - ROUNDING)
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:

@@ -42,6 +42,7 @@ class EvaluatedCouplings(Pairs):
     rows: np.ndarray
     columns: np.ndarray
     symmetric: bool
+    evaluated = True  # the blocks are not in memory
 
     def __len__(self):
         return len(self.rows)
@@ -59,9 +60,9 @@ class EvaluatedCouplings(Pairs):
         grids = self.row_grids[t], self.col_grids[s]
         return batched.pairwise(self.function, *(reversed(grids) if transpose else grids))
 
-    def left_products(self, F, index, transpose, out=None):
-        """out_b = F_b S_index[b], or F_b S_index[b]ᵀ, of blocks evaluated for it."""
-        return batched.gemm(F, self.select(index, transpose), out=out)
+    def factors(self, index, transpose):
+        """S_index[b] or S_index[b]ᵀ of each b evaluated, and whether they are still to be transposed: no."""
+        return self.select(index, transpose), False
 
     def triple_products(self, F, index, G, out):
         """out_b = F_b S_index[b] G_bᵀ, of blocks evaluated for it."""

@@ -1,7 +1,8 @@
 """Left singular vectors of the weighted basis matrices of a level: by a full, a truncated or a randomized SVD.
 
-All answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values) on the host, descending and padded with
-zeros, and the sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any singular value is discarded.
+All answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values), descending and padded with zeros, and the
+sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any singular value is discarded. They may be on the
+device where M is; then `info` of `batched.truncated_svd` follows, which says why where a residual or sigma is NaN.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import randomized
-from h2gpu.batched.arrays import to_host
 from h2gpu.batched.randomized import padded
 
 
@@ -31,8 +31,8 @@ class TruncatedSVD:
 
     def __call__(self, M, allowed):
         share = max(0.0, allowed) / max(1, len(M))  # an allowance that is NaN, as its matrices are, becomes 0
-        U, s, missed = batched.truncated_svd(M, np.sqrt(share))
-        return U, padded(s), float(np.sum(to_host(missed) ** 2))
+        U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True)
+        return U, padded(s), (missed**2).sum(), info
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ A difference A − B is written in the joint basis [U Ũ] = Q [R R̃], where its
 no cancellation beyond that of the entries themselves.
 """
 
+import math
+
 import numpy as np
 
 from h2gpu import batched
@@ -15,16 +17,42 @@ from h2gpu.batched.threads import pieces
 from h2gpu.h2matrix.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
+PIECE = 1 << 16  # entries of one sum of squares
+
 
 def nearfield_norm(D):
     """‖·‖_F of the dense blocks of a BlockSparse, those off the diagonal of a symmetric one twice."""
-    return float(np.sqrt(_pairs(D) @ to_host(batched.frobenius_norms(D.blocks)) ** 2))
+    return math.sqrt(float(nearfield_square(D)))
+
+
+def nearfield_square(D):
+    """The square of nearfield_norm, where D is: nothing is waited for."""
+    square = _square(D.blocks.entries)
+    if D.symmetric:
+        own = D.blocks[D.rows == D.columns]
+        square = 2 * square - _sum_of_squares(own)
+    return square
+
+
+def _square(entries):
+    """Σ entries², in pieces by the batched routine."""
+    first = np.arange(0, len(entries), PIECE)
+    return _sum_of_squares(MatrixBatch(entries, first, np.ones_like(first), np.minimum(PIECE, len(entries) - first)))
+
+
+def _sum_of_squares(A):
+    """Σ ‖A_b‖_F², where A is."""
+    return (batched.frobenius_norms(A) ** 2).sum()
 
 
 def farfield_norm(basis, weights):
-    """‖·‖_F of all farfield blocks from total weights: Σ over leaves of ‖U_t Z_tᵀ‖²."""
-    leaf_weights = weights[basis.tree.leaves]
-    return float(np.linalg.norm(to_host(batched.frobenius_norms(batched.gemm(basis.leaf, leaf_weights, transb=True)))))
+    """‖·‖_F of all farfield blocks from total weights."""
+    return math.sqrt(float(farfield_square(basis, weights)))
+
+
+def farfield_square(basis, weights):
+    """Its square, Σ over leaves of ‖U_t Z_tᵀ‖², where the weights are: nothing is waited for."""
+    return _sum_of_squares(batched.gemm(basis.leaf, weights[basis.tree.leaves], transb=True))
 
 
 def relative_error(A, B):

@@ -44,22 +44,33 @@ def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
     tree, ranks = basis.tree, basis.ranks
     rows = _new_ranks(basis)
-    R = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp)
-    Q_leaf = _factor(basis.leaf, R[tree.leaves], mode)
+    R, transfer = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp), basis.transfer[:]
+    MatrixBatch.place(R, transfer)
+    Q_leaf = _factor(basis.leaf, R[_consecutive(tree.leaves)], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):
-        t = tree.parents(l)
-        children = tree.children(t)
-        RE = batched.gemm(R[children], basis.transfer[children])
-        Q = _factor(RE.stacked(np.full(len(t), 2)), R[t], mode)
+        t, children = tree.parents(l), tree.span(l + 1)
+        RE = MatrixBatch.empty(rows[children], transfer.columns[children], basis.dtype, basis.leaf.xp)
+        stacks = RE.stacked(np.full(len(t), 2))
+        MatrixBatch.place(RE, stacks)
+        batched.gemm(R[children], transfer[children], out=RE)
+        Q = _factor(stacks, R[_consecutive(t)], mode)
         if Q is not None:
-            F.append(Q.halves(rows[children[::2]]))
+            F.append(Q.halves(rows[children][::2]))
     return R, Q_leaf, F[::-1]
 
 
+def _consecutive(t):
+    """Ascending indices as a slice where none is left out."""
+    return slice(t[0], t[-1] + 1) if len(t) and t[-1] - t[0] == len(t) - 1 else t
+
+
 def _factor(A, R_out, mode):
-    """A = Q R: R copied into place, Q returned unless mode is "r"."""
-    Q, R = batched.qr(A) if mode == "reduced" else (None, batched.qr(A, mode="r"))
+    """A = Q R: R into place, Q returned unless mode is "r"."""
+    if mode == "r":
+        batched.qr(A, mode="r", out=R_out)
+        return None
+    Q, R = batched.qr(A)
     batched.gather(R, np.arange(len(R)), out=R_out)
     return Q
 

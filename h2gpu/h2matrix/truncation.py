@@ -8,12 +8,14 @@ to the squared error of this side. They are therefore spent from one account: ea
 number of clusters) of what is left, smallest values first whichever cluster they belong to.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch
+from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.verdict import check
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.orthogonalization import BasisChange
 from h2gpu.progress import phase
@@ -24,13 +26,8 @@ class SharedBudget:
     """Keeps the fewest singular values of a level whose discarded squares sum to the allowance at most."""
 
     def __call__(self, sigma, allowance):
-        """Ranks for sigma (clusters, values), each row descending and padded with zeros."""
-        squares = sigma**2
-        small = np.sort(squares[(squares > 0) & (squares <= allowance)])  # larger ones are kept in any case
-        discarded = np.searchsorted(np.cumsum(small), allowance, side="right")
-        if discarded == len(small):
-            return np.count_nonzero(squares > allowance, axis=1)
-        return np.count_nonzero(squares >= small[discarded], axis=1)
+        """Ranks for sigma (clusters, values), each row descending and padded with zeros, where sigma is."""
+        return batched.shared_ranks(sigma, allowance)
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,9 @@ class RelativeToBasis:
 
     def __call__(self, sigma, allowance):
         """Ranks for sigma (clusters, values), each row descending and padded with zeros; no allowance is used."""
-        tail = np.sqrt(np.cumsum(sigma[:, ::-1] ** 2, axis=1))[:, ::-1]
-        return np.count_nonzero(tail > self.rtol * tail[:, :1], axis=1)
+        xp = array_module(sigma)
+        tail = xp.sqrt(xp.cumsum(sigma[:, ::-1].astype(np.float64) ** 2, axis=1))[:, ::-1]
+        return xp.count_nonzero(tail > self.rtol * tail[:, :1], axis=1)
 
 
 def truncate(basis, weights, budget, decompose, rule):
@@ -52,45 +50,87 @@ def truncate(basis, weights, budget, decompose, rule):
     weights     Z_t of all clusters (MatrixBatch), or None for weights of identity: the basis itself is truncated
     budget      bound on the sum of discarded squares over all clusters
     decompose   (matrices M, squared residual allowed) → left vectors, sigma (clusters, values), squared residual made
-    rule        (sigma, allowance) → ranks
+                and maybe info: see `decompositions`
+    rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
+    basis, Z = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:]), None if weights is None else weights[:]
+    MatrixBatch.place(basis.leaf, basis.transfer, *([] if Z is None else [Z]))
     leaves, transfers, changes, below = [], [], [], None
+    top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
     with phase("truncate", len(tree)) as advance:
-        for l in reversed(range(tree.levels)):
-            t = tree.level(l)
-            B = _basis_matrices(basis, t, below)
-            M = B if weights is None else batched.gemm(B, weights[t], transb=True)
-            share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t[-1] + 1]))
-            U, sigma, residual = decompose(M, share / 100)
-            ranks = rule(sigma, share - residual)
-            kept = np.arange(sigma.shape[1]) < ranks[:, None]
-            budget -= residual + np.sum(np.where(kept, 0, sigma) ** 2)
-            U = batched.leading(U, U.rows, ranks)
+        for l in reversed(range(top, tree.levels)):
+            t = tree.span(l)
+            B, M = _basis_matrices(basis, l, below, Z)
+            share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop]))
+            U, ranks, spent = _cut(*decompose(M, share / 100), rule=rule, share=share)
+            budget -= spent
+            U, T = _kept(U, B, ranks)
             is_leaf = tree.first_child[t] < 0
-            leaves.append(U[is_leaf])
+            leaves.append(_some(U, is_leaf))
             if below is not None:
-                transfers.append(U[~is_leaf].halves(below.rows[::2]))
-            below = batched.gemm(U, B, transa=True)
-            changes.append(below)
-            advance(len(t))
-    root = MatrixBatch.empty(below.rows, 0, basis.dtype, basis.leaf.xp)
+                transfers.append(_some(U, ~is_leaf).halves(below.rows[::2]))
+            changes.append(T)
+            below = T
+            advance(len(T))
+        advance(int(tree.level_offsets[top]))
+    return _assembled(basis, top, leaves, transfers, changes)
+
+
+def _assembled(basis, top, leaves, transfers, changes):
+    """(ClusterBasis, BasisChange) from the matrices of each level, the last first; none above `top` has a rank."""
+    tree, xp = basis.tree, basis.leaf.xp
+    count = int(tree.level_offsets[top])
+    none = np.zeros(count, np.int64)
+    changes.append(MatrixBatch.empty(none, none, basis.dtype, xp))
+    leaves.append(MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < count]], 0, basis.dtype, xp))
     T = MatrixBatch.concatenated(changes[::-1])
-    transfer = MatrixBatch.concatenated([root, *transfers[::-1]])
-    return ClusterBasis(tree, T.rows, MatrixBatch.concatenated(leaves[::-1]), transfer), BasisChange(T)
+    below = slice(0, int(tree.level_offsets[min(top + 1, tree.levels)]))
+    transfers.append(MatrixBatch.empty(T.rows[below], 0, basis.dtype, xp))
+    leaf, transfer = (MatrixBatch.concatenated(parts[::-1]) for parts in (leaves, transfers))
+    return ClusterBasis(tree, T.rows, leaf, transfer), BasisChange(T)
 
 
-def _basis_matrices(basis, t, below):
-    """U_t of the leaves and [ T_1 E_1 ; T_2 E_2 ] of the other clusters of one level, given T of the level below."""
-    tree = basis.tree
+def _cut(U, sigma, residual, *info, rule, share):
+    """U, ranks on the host, and what is spent of the share."""
+    ranks = rule(sigma, share - residual)
+    spent = residual + batched.discarded(sigma, ranks)
+    ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
+    if info and not np.isfinite(spent):
+        check(*info, "truncated_svd")
+    return U, ranks, spent
+
+
+def _kept(U, B, ranks):
+    """The columns of U_t that are kept, and T_t = U_tᵀ B_t."""
+    sizes = (B.rows, ranks), (ranks, B.columns)
+    out, T = MatrixBatch.place(*(MatrixBatch.empty(*size, B.dtype, B.xp) for size in sizes))
+    U = batched.leading(U, out=out)
+    return U, batched.gemm(U, B, transa=True, out=T)
+
+
+def _some(A, chosen):
+    """The chosen matrices, without an index where all or none are."""
+    return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
+
+
+def _basis_matrices(basis, l, below, Z):
+    """B_t and B_t Z_tᵀ (or B_t) of level l, given T of the level below.
+
+    B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others.
+    """
+    tree, t = basis.tree, basis.tree.span(l)
     is_leaf = tree.first_child[t] < 0
-    U = basis.leaf[np.searchsorted(tree.leaves, t[is_leaf])]
-    if is_leaf.all():
-        return U
-    rows = np.where(is_leaf, tree.sizes[t], 0)
-    rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
-    B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, basis.leaf.xp)
-    batched.gather(U, np.arange(len(U)), out=B[is_leaf])
-    children = tree.children(t[~is_leaf])
-    batched.gemm(below, basis.transfer[children], out=B[~is_leaf].halves(below.rows[::2]))
-    return B
+    B = U = basis.leaf[slice(*np.searchsorted(tree.leaves, (t.start, t.stop)))]
+    if not is_leaf.all():
+        rows = np.where(is_leaf, tree.sizes[t], 0)
+        rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
+        B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, U.xp)
+    inner = _some(B, ~is_leaf)
+    halves = inner[:0] if below is None else inner.halves(below.rows[::2])
+    M = B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, U.xp)
+    B, halves, M = MatrixBatch.place(B, halves, M)
+    if not is_leaf.all():
+        batched.gather(U, np.arange(len(U)), out=_some(B, is_leaf))
+        batched.gemm(below, basis.transfer[tree.span(l + 1)], out=halves)
+    return B, B if Z is None else batched.gemm(B, Z[t], transb=True, out=M)

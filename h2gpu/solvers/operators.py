@@ -53,6 +53,16 @@ def check_nugget(nugget):
     return checked("nugget", nugget, zero=True)
 
 
+def check_nuggets(nugget, n):
+    """The nuggets of n sites, (n,) on the host, from one number or one a site; ValueError for others."""
+    if np.ndim(nugget) == 0:
+        return np.full(n, check_nugget(nugget))
+    nugget = np.asarray(nugget, np.float64)
+    if nugget.shape != (n,) or not (np.isfinite(nugget) & (nugget >= 0)).all():
+        raise ValueError(f"nugget: expected one finite number ≥ 0, or {n} of them, one a site, got {nugget!r:.60}")
+    return nugget
+
+
 def check_preconditioner(preconditioner, n):
     """ValueError unless it is None or a square matrix of order n with @."""
     if preconditioner is not None and check_square(preconditioner, "preconditioner") != n:

@@ -40,15 +40,15 @@ def cholesky(K):
 def covariances(values, x, nugget):
     """Lower triangles of the covariance matrices of (batch, m, dim) points, nugget added: (batch, m, m).
 
-    Entries above the diagonal are filled only within bands: half of the evaluations are saved.
+    The nugget is one number, or one a point (batch, m). Entries above the diagonal are filled only within bands: half
+    of the evaluations are saved.
     """
     xp, (batch, m, _) = array_module(x), x.shape
     K = xp.zeros((batch, m, m), x.dtype)
     for i in range(0, m, BAND):
         rows = slice(i, i + BAND)
         K[:, rows, : i + BAND] = values(x[:, rows, None], x[:, None, : i + BAND])
-    if nugget:
-        K.reshape(batch, -1)[:, :: m + 1] += nugget
+    K.reshape(batch, -1)[:, :: m + 1] += nugget
     return K
 
 

@@ -15,7 +15,7 @@ from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
 from h2gpu.solvers.neighbours import nearest_earlier
-from h2gpu.solvers.operators import check_nugget
+from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
 
@@ -28,7 +28,7 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
     points        NumPy array (work on the CPU) or CuPy array (on the GPU; order and neighbours are found on the host)
     cov           an `h2gpu.covariance` value, its nugget included
     neighbours    earlier sites that a row may use; with n − 1 the factor is exact
-    nugget        added to the diagonal in addition
+    nugget        added to the diagonal in addition: one number, or one a site, (n,) on the host
     random_state  seed of the order
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
@@ -36,14 +36,15 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
     x, _, cov = embedded_pair(points, None, cov)
     if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
         raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
-    nugget = check_nugget(nugget) + cov.nugget
+    nugget = check_nuggets(nugget, len(x)) + cov.nugget
     n, m, xp = len(x), min(int(neighbours), len(x) - 1), array_module(x)
     with phase("order"):
         host = to_host(x)
         order, places = maximin_order(host, random_state)
         sites = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, n)[:, None]], axis=1)
     x64 = x[xp.asarray(order)].astype(np.float64)
-    head, repaired = _head(cov.values, x64[:m], nugget)
+    nugget = xp.asarray(nugget[order])
+    head, repaired = _head(cov.values, x64[:m], nugget[:m])
     rows, more = _rows(cov.values, x64, nugget, sites)
     data = xp.concatenate([head, rows.ravel()])
     indices = np.concatenate([np.tril_indices(m)[1], sites.ravel()]).astype(np.int32)
@@ -54,8 +55,8 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
 
 
 def _head(values, x, nugget):
-    """The first rows of W, as many as points x, by one dense factorization: their lower triangle row by row, and how
-    many of them were regularized."""
+    """The first rows of W, one a point of x with its nugget, by one dense factorization: their lower triangle row by
+    row, and how many of them were regularized."""
     xp, m = array_module(x), len(x)
     if not m:
         return xp.empty(0), 0
@@ -71,7 +72,8 @@ def _rows(values, x, nugget, sites):
 
     def work(start):
         own = slice(start, start + step)
-        L, bad = cholesky(covariances(values, x[xp.asarray(sites[own])], nugget))
+        some = xp.asarray(sites[own])
+        L, bad = cholesky(covariances(values, x[some], nugget[some]))
         W[own] = last_rows(L)
         return int(bad.sum())
 

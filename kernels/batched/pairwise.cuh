@@ -17,11 +17,12 @@ __device__ inline int quotient(int k, int n) { return static_cast<int>(__fdivide
 
 // X, Y: points × dimension   out: buffer of all matrices   offsets: batch (first entry of each)
 // shapes: batch (first point in X, first in Y, rows, columns)
-// first, owner, each: thread/tiling.cuh, tiles of Rows × Threads entries
+// first, owner, each: thread/tiling.cuh, tiles of Rows × Threads entries   tables: Function::table entries
 template <typename Real, int Threads, int Rows, typename Function>
 __global__ __launch_bounds__(Threads)
 void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const long long* offsets,
-              const long long* first, const int* owner, int each, Parameters<Real, Function::parameters> parameters) {
+              const long long* first, const int* owner, int each, const Real* tables,
+              Parameters<Real, Function::parameters> parameters) {
     constexpr int DIM = Function::dimension;
     __shared__ Real points[Rows * DIM];
     const Tile tile = tile_of_block(first, owner, each);
@@ -55,6 +56,6 @@ void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const
         Real x[DIM];
 #pragma unroll
         for (int k = 0; k < DIM; k++) x[k] = points[i * DIM + k];
-        *out = Function::value(x, y, parameters.values);
+        *out = Function::value(x, y, parameters.values, tables);
     }
 }

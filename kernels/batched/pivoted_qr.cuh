@@ -12,23 +12,33 @@
 
 // One matrix of the batch and where its results go, k = min(m, n).
 //     V  k × m: row j is u_j    tau  k    R  rows of r × n, see `put`    pivots  n: columns in the order chosen, then the others
-//     status   matrices × 2: r, or a Failure; ‖E‖_F
+//     rank   r     missed   ‖E‖_F     info, worst   a Failure, where there is one, and the least of all
 template <typename Real>
 struct Truncated {
     const Real* A;
     Real *V, *tau, *R;
     int* pivots;
     int m, n;
-    double *status, allowed;
+    double allowed;
+    long long* rank;
+    double* missed;
+    int *info, *worst;
+};
+
+// Where the results of all matrices go.
+struct Outcome {
+    long long* ranks;  // matrices, like the others
+    double* missed;
+    int *info, *worst;
 };
 
 // table   (matrices, 8) int64: offsets of A, V, tau, R, pivots, then m, n and the index in the caller's batch
 template <typename Real>
-__device__ Truncated<Real> truncated(const Real* A, Real* V, Real* tau, Real* R, int* pivots, double* status, const double* allowed,
+__device__ Truncated<Real> truncated(const Real* A, Real* V, Real* tau, Real* R, int* pivots, const Outcome& all, const double* allowed,
                                      const long long* table) {
-    const long long* row = table + 8LL * blockIdx.x;
-    return {A + row[0], V + row[1], tau + row[2], R + row[3], pivots + row[4], int(row[5]), int(row[6]), status + 2 * row[7],
-            allowed[row[7]]};
+    const long long *row = table + 8LL * blockIdx.x, b = row[7];
+    return {A + row[0], V + row[1], tau + row[2], R + row[3], pivots + row[4], int(row[5]), int(row[6]), allowed[b],
+            all.ranks + b, all.missed + b, all.info + b, all.worst};
 }
 
 // the square of what the scaled matrix may lose
@@ -42,8 +52,15 @@ __device__ Real scaled_square(double allowed, int exponent) {
 template <typename Real>
 __device__ void report(const Truncated<Real>& p, int rank, Real square, int exponent) {
     if (threadIdx.x != 0) return;
-    p.status[0] = rank;
-    p.status[1] = PowerOfTwo(-exponent)(sqrt(static_cast<double>(square)));
+    *p.rank = rank;
+    *p.missed = PowerOfTwo(-exponent)(sqrt(static_cast<double>(square)));
+}
+
+template <typename Real>
+__device__ void refuse(const Truncated<Real>& p) {
+    if (threadIdx.x != 0) return;
+    *p.rank = 0, *p.missed = nan(""), *p.info = NOT_FINITE;
+    atomicMin(p.worst, NOT_FINITE);
 }
 
 // Columns never chosen follow the others in the caller's order. places: of chosen columns their step, else −1; of all in the end.
@@ -59,20 +76,22 @@ __device__ inline void complete_places(int* places, int* pivots, int rank, int n
 }
 
 // Sorted: R(i, l) at i·n + place of l, upper triangular; else at l·r + i: the transpose, in the caller's order of columns.
+// Matrices of at most `above` rows or more than `upto` are left to other launches.
 template <typename Real, int Rows, int Slots, int Warps, bool Sorted, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
-void pivoted_qr(const Real* A, Real* V, Real* tau, Real* R, int* pivots, double* status, const double* allowed,
-                const long long* table) {
+void pivoted_qr(const Real* A, Real* V, Real* tau, Real* R, int* pivots, long long* ranks, double* missed, int* info, int* worst,
+                const double* allowed, const long long* table, int above, int upto) {
     constexpr int COLUMNS = Warps * Slots;
     static_assert(Slots <= WARP && COLUMNS <= 1 << INDEX_BITS, "a thread a column, a key its index");
     extern __shared__ double memory[];
     __shared__ Exchange<Real, Rows, Slots, Warps> exchange;
     __shared__ int places[COLUMNS];
-    Truncated<Real> p = truncated(A, V, tau, R, pivots, status, allowed, table);
+    Truncated<Real> p = truncated(A, V, tau, R, pivots, {ranks, missed, info, worst}, allowed, table);
+    if (p.m <= above || p.m > upto || p.n == 0) return;
     Real* staged = reinterpret_cast<Real*>(memory);
     int m = p.m, n = p.n, exponent;
     bool finite = load_scaled(p.A, m, n, false, staged, m | 1, exchange.keys, exponent);
-    if (!finite) return report(p, NOT_FINITE, Real(0), 0);
+    if (!finite) return refuse(p);
     RegisterColumns<Real, Rows, Slots, Warps> columns;
     columns.load(staged, m | 1, m, n);
     if (Sorted)
@@ -99,13 +118,13 @@ void pivoted_qr(const Real* A, Real* V, Real* tau, Real* R, int* pivots, double*
 // The same for any size.   workspaces   matrices × stride bytes, see workspace of block/svd_stages.cuh
 template <typename Real, bool Sorted, int Threads>
 __global__ __launch_bounds__(Threads)
-void pivoted_qr_large(const Real* A, Real* V, Real* tau, Real* R, int* pivots, double* status, const double* allowed,
-                      const long long* table, char* workspaces, long long stride) {
-    Truncated<Real> p = truncated(A, V, tau, R, pivots, status, allowed, table);
+void pivoted_qr_large(const Real* A, Real* V, Real* tau, Real* R, int* pivots, long long* ranks, double* missed, int* info, int* worst,
+                      const double* allowed, const long long* table, char* workspaces, long long stride) {
+    Truncated<Real> p = truncated(A, V, tau, R, pivots, {ranks, missed, info, worst}, allowed, table);
     Workspace<Real> w = workspace<Real>(workspaces + blockIdx.x * stride, p.m, p.n, false);
     int m = p.m, n = p.n, exponent, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     bool finite = load_scaled(p.A, m, n, false, w.W, w.ld, w.pivot, exponent);
-    if (!finite) return report(p, NOT_FINITE, Real(0), 0);
+    if (!finite) return refuse(p);
     Real allowed_square = scaled_square<Real>(p.allowed, exponent), rest = 0;
     int r = householder_qr<true>(reflectors(w, m, n, p.tau), w.flag, allowed_square, &rest);
     report(p, r, rest, exponent);

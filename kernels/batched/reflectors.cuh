@@ -28,12 +28,15 @@ __device__ Real given(const Reflection<Real>& p, int i, int l) {
     return p.X ? p.X[i * p.r + l] : Real(i == l);
 }
 
+// Matrices of m or r at most `above` or more than `upto` are left to other launches.
 template <typename Real, int Rows, int Slots, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
-void reflect_columns(const Real* X, const Real* V, const Real* tau, Real* Y, const long long* table) {
+void reflect_columns(const Real* X, const Real* V, const Real* tau, Real* Y, const long long* table, int rows_above, int rows_upto,
+                     int rank_above, int rank_upto) {
     extern __shared__ double memory[];
     __shared__ Real numbers[Warps][Slots];
     Reflection<Real> p = reflection(X, V, tau, Y, table);
+    if (p.m <= rows_above || p.m > rows_upto || p.r <= rank_above || p.r > rank_upto) return;
     RegisterColumns<Real, Rows, Slots, Warps> columns;
 #pragma unroll
     for (int c = 0; c < Slots; c++)

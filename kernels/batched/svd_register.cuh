@@ -3,7 +3,8 @@
 //
 //     W = Q R pivoted,   R = L Q₂ᵀ,   L V_L = U_L Σ,   W = (Q U_L) Σ (Q₂ V_L)ᵀ,   W = A or Aᵀ, scaled
 //
-// For the left vectors of a wide A, W becomes R₀ᵀ of Aᵀ = Q₀ R₀ first. Arguments as in batched/svd_shared.cuh.
+// For the left vectors of a wide A, W becomes R₀ᵀ of Aᵀ = Q₀ R₀ first. Arguments as in batched/svd_shared.cuh, and steps:
+// no rank is more.
 #pragma once
 
 #include "block/svd_stages.cuh"
@@ -105,12 +106,15 @@ __device__ void complete_lanes(Real (&X)[N], Real sigma, int rank, Real* triangl
 template <typename Real, int P, int N, bool Both, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
 void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                  int vectors, int sweeps, int matrices, int steps) {
+                  int vectors, int sweeps, int above, int steps, int matrices) {
     using Memory = LaneMemory<P, N, Both>;
     extern __shared__ double memory[];
     int group = threadIdx.x / N, lane = threadIdx.x % N, b = blockIdx.x * (Warps * WARP / N) + group;
     bool present = b < matrices;
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, present ? b : matrices - 1);
+    present = present && p.rank() > above && p.rank() <= steps;
+    if (!__any_sync(EVERY_LANE, present)) return;
+    if (!present) p.m = p.n = 0;
     Real* first = reinterpret_cast<Real*>(memory) + group * Memory::REALS;
     Real *second = first + Memory::FIRST, *triangle = second + Memory::SECOND, *tau = triangle + Memory::TRIANGLE, *tau2 = tau + N;
     Vectors wanted = static_cast<Vectors>(vectors);

@@ -5,6 +5,7 @@
 // Traffic of device memory: A once, the results once, the reflectors twice (through the second-level cache).
 //     A  matrices × m × n     U  matrices × m × k     s  matrices × k     Vt  matrices × k × n     (or as the table says)
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
 #include "block/register_stages.cuh"
@@ -15,18 +16,18 @@ constexpr int MOST_COLUMN_BYTES = 512;                    // of a lane's registe
 template <typename Real, int DotRows, bool Both, int Columns, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                int vectors, int sweeps) {
+                int vectors, int sweeps, int above, int upto) {
     constexpr int SLOTS = WARP * DotRows / Warps;
     constexpr bool ROOM = SLOTS * DotRows * int(sizeof(Real)) <= MOST_COLUMN_BYTES;
     extern __shared__ double memory[];
     __shared__ Angle<Real> angles[Warps * Columns];
     __shared__ Exchange<Real, DotRows, ROOM ? SLOTS : 1, Warps> exchange;
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
+    if (p.rank() <= above || p.rank() > upto) return;
     Vectors wanted = static_cast<Vectors>(vectors);
     Workspace<Real> w = workspace<Real>(memory, p.longer(), p.rank(), Both);
     bool in_registers = ROOM && p.longer() <= WARP * DotRows, finite;
-    if (wanted == OF_TRIANGLE) finite = prepare_triangle<Both>(p, w);
-    else if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
+    if constexpr (ROOM) finite = in_registers ? prepare_in_registers(p, w, wanted, exchange) : prepare(p, w, wanted);
     else finite = prepare(p, w, wanted);
     Vectors failing = Both ? BOTH_VECTORS : wanted;
     if (!finite) return fail(p, failing, NOT_FINITE, info, worst);
@@ -40,11 +41,7 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
         sweep++;
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);
-    if (wanted == OF_TRIANGLE) {
-        singular_values(p, w);
-        write_vectors(w, w.W, r, r, p.U, r, 1, nullptr);
-        if (Both) write_vectors(w, w.W + r, r, r, p.Vt, 1, r, nullptr);
-    } else if (!in_registers) {
+    if (!in_registers) {
         finish(p, w, wanted);
     } else if constexpr (ROOM) {
         finish_in_registers(p, w, wanted, exchange);

@@ -11,9 +11,6 @@
 #include "thread/jacobi_rotation.cuh"
 #include "warp/reduce_many.cuh"
 
-template <typename Real>
-struct alignas(2 * sizeof(Real)) Angle { Real c, s; };
-
 __host__ __device__ constexpr int highest_bit(int s) { return s < 2 ? s : 2 * highest_bit(s / 2); }
 
 // pair p of step s joins columns i and i ^ s: i is the p-th index without the highest bit of s

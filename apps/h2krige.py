@@ -1,0 +1,178 @@
+"""h2krige: observations in a file → predictions with standard deviations at the targets of another.
+
+    check options and outputs → read → refuse what does not fit → fit → predict → score → write
+
+The output holds `points`, `mean`, `std` (of the field) and `std_observation` (of a new observation: nugget included),
+covariance and scores as attributes. Every file is written whole or not at all.
+"""
+
+import sys
+from argparse import Namespace
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from h2gpu.apps import krige_options, map_plot, options
+from h2gpu.apps.command import InputError, run
+from h2gpu.apps.devices import admitted, device
+from h2gpu.apps.krige_report import attributes, covariance_in_short, report_of, summary
+from h2gpu.apps.outputs import check_outputs
+from h2gpu.apps.points_file import check_file, holds, read_points, read_values
+from h2gpu.apps.progress_bars import watched
+from h2gpu.apps.report import write_report
+from h2gpu.batched.arrays import to_host
+from h2gpu.h2matrix import plan
+from h2gpu.progress import phase
+from h2gpu.statistics import Kriging, scores
+from h2gpu.statistics.systems import DENSE
+from h2gpu.storage import whole_file
+
+DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
+WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
+WITHOUT_NUGGET = 1e-10  # rtol that smooth fields need then, about (benchmarks/solvers-cpu.csv)
+
+
+@dataclass
+class Job:
+    """One run: what was asked, what was read, and what came of it."""
+
+    arguments: object
+    output: Path
+    device: object
+    sites: np.ndarray | None = None
+    values: np.ndarray | None = None
+    targets: np.ndarray | None = None
+    truth: np.ndarray | None = None
+    estimated_peak: int = 0
+    model: Kriging | None = None
+    mean: np.ndarray | None = None
+    std: np.ndarray | None = None
+    scores: dict = field(default_factory=dict)
+
+    def say(self, *lines):
+        """Print for the user, unless asked to be quiet."""
+        if not self.arguments.quiet:
+            print(*lines, sep="\n", flush=True)
+
+    @property
+    def std_observation(self):
+        """Standard deviations of new observations (m,)."""
+        return np.sqrt(self.std**2 + self.model.nugget_)
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("h2krige", _work, argv)
+
+
+def _work(argv):
+    job = _job(krige_options.parser().parse_args(argv))
+    a = job.arguments
+    _read(job)
+    with watched(a.quiet, job.device.synchronize) as times:
+        _krige(job)
+        with phase("write"):
+            _write(job)
+    report = report_of(job, times.seconds)
+    if a.report:
+        write_report(report, a.report)
+    if a.plot:
+        _plot(job)
+    job.say("", *summary(report), f"written       {' · '.join(filter(None, (str(job.output), a.report, a.plot)))}")
+
+
+def _job(arguments):
+    """All that can be checked before any work: inputs are there, outputs can be written, the device works."""
+    a = arguments
+    krige_options.check(a)
+    for path in (a.input, a.targets):
+        check_file(path)
+    targets = Path(a.targets)
+    output = Path(a.output) if a.output else targets.with_name(f"{targets.stem}-kriged.h5")
+    inputs = {"the targets": a.targets, "the input": a.input}
+    outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
+    check_outputs(inputs, outputs, a.plot)
+    return Job(a, output, device(a.device))
+
+
+def _read(job):
+    """Sites and values, targets, and the truth where there is one."""
+    a = job.arguments
+    most, names = a.max_memory or job.device.free_memory(), a.points or ["points"]
+    job.sites = read_points(a.input, names, "float64", most)
+    job.values = read_values(a.input, a.values, len(job.sites), "--values")
+    option = "--target-points" if a.target_points else "--points"
+    job.targets = read_points(a.targets, a.target_points or names, "float64", most, option)
+    if job.targets.shape[1] != job.sites.shape[1]:
+        raise InputError(
+            f"{a.targets}: expected {job.sites.shape[1]} coordinates a target as the sites have, "
+            f"got {job.targets.shape[1]}; choose with --target-points"
+        )
+    if a.plot and job.sites.shape[1] != 2:
+        raise InputError(f"--plot: maps are of points in 2D, these have {job.sites.shape[1]} coordinates")
+    same = Path(a.targets).resolve() == Path(a.input).resolve()
+    if a.truth or (not same and holds(a.targets, a.values)):
+        job.truth = read_values(a.targets, a.truth or a.values, len(job.targets), "--truth", missing=True)
+
+
+def _krige(job):
+    """Fit and predict, on the device."""
+    a, take = job.arguments, job.device.take
+    n, dim = job.sites.shape
+    job.say(f"{a.input}: {n:,} sites in {dim}D; {a.targets}: {len(job.targets):,} targets")
+    cov, nugget = _model(job)
+    _admit(job, take(job.sites), cov, nugget)
+    kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
+    job.model.fit(take(job.sites), take(job.values))
+    mean, std = job.model.predict(take(job.targets), return_std=True)
+    job.mean, job.std = to_host(mean), to_host(std)
+    known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)
+    if known.any():
+        job.scores = scores.summary(job.truth[known], job.mean[known], job.std_observation[known])
+
+
+def _model(job):
+    """The covariance and the nugget given; what is to be estimated starts from the spread of values and sites."""
+    a = job.arguments
+    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(job.sites, axis=0).max()) or 1.0
+    start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
+    return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
+
+
+def _admit(job, sites, cov, nugget):
+    """FailureError when the estimated memory exceeds the limit."""
+    n, a = len(sites), job.arguments
+    if n <= DENSE:
+        estimate = DENSE_COPIES * 8 * n**2
+    else:
+        rtol = a.rtol if nugget or a.fit else min(a.rtol, WITHOUT_NUGGET)
+        estimate = WORKSPACE * plan(sites, cov, rtol).bytes_peak
+    job.estimated_peak = int(estimate)
+    job.say(admitted(estimate, a.max_memory, job.device))
+
+
+def _write(job):
+    """The predictions, whole or not at all."""
+    with whole_file(job.output) as temporary, h5py.File(temporary, "w") as file:
+        file["points"], file["mean"], file["std"] = job.targets, job.mean, job.std
+        file["std_observation"] = job.std_observation
+        file.attrs.update(attributes(job))
+
+
+def _plot(job):
+    """Maps of what was observed and predicted."""
+    truth = job.truth if job.scores and np.isfinite(job.truth).all() else None
+    panels = map_plot.outcome(job.sites, job.values, job.targets, job.mean, job.std, truth)
+    told = f"{len(job.sites):,} sites, {len(job.targets):,} targets, {covariance_in_short(job.model.cov_.parameters())}"
+    if job.scores:
+        told += f", RMSE {job.scores['rmse']:.4g}"
+    with whole_file(job.arguments.plot) as temporary:
+        kind = Path(job.arguments.plot).suffix.lower()[1:]
+        map_plot.draw(panels, temporary, f"{Path(job.arguments.input).stem}: {job.arguments.values}", told, kind)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""How well are the fields of Heaton et al. (2019) predicted, by kriging with all sites and by others?
+
+    python -m h2gpu.apps.study_heaton [--file ../shared/data/heaton2019.h5] [--fields simulated,satellite] [--sites N]
+                                      [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
+                                      [--device cpu|cuda] [--output benchmarks]
+
+150,000 pixels, 105,569 observed, those under clouds to be predicted. Published RMSE, simulated / satellite: SPDE
+0.86 / 1.53, LatticeKrig 0.87 / 1.68, periodic embedding 0.91 / 1.79. Parameters given: those of the simulation;
+estimated: exponential covariance with nugget and constant mean by maximum likelihood. `published` tells where the file
+comes from; GPBoost joins in where it is installed (pip install 'h2gpu[studies]').
+"""
+
+import argparse
+
+from h2gpu.apps import prediction_study, published
+from h2gpu.covariance import Exponential, Nugget
+
+START = Exponential(1.0, 1.0) + Nugget(0.1)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--file", default=published.HEATON, help="HDF5 file of the comparison")
+    prediction_study.add_options(parser)
+    options = parser.parse_args(arguments)
+    fields = published.chosen(published.heaton(options.file), options.fields)
+    prediction_study.study(fields, lambda field: START, options, "study_heaton")
+
+
+if __name__ == "__main__":
+    main()

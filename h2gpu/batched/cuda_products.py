@@ -1,0 +1,42 @@
+"""W_bᵀ W_b = Σ_l P_lᵀ P_l on the GPU by one kernel, kernels/batched/product_triangles.cuh; by stacks beyond it."""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.launch import launch
+from h2gpu.batched.modules import kernel
+from h2gpu.batched.products import factor_stacks
+
+THREADS = 128  # LINK_THREADS of the kernel
+EDGE = 64  # bound of the sides of F, S and W
+TURNED, FULL = 1, 2  # of the kernel
+LINK_BYTES, DOUBLE, INT, ALIGN = 32, 8, 4, 16
+SPILL_BYTES = 1200  # that the compiler may spill, outside the products
+
+
+def triangles_of_products(products, out):
+    """See h2gpu.batched.triangles_of_products."""
+    most = max([out.bounds[1], *(side for kind in products for side in kind.F.bounds)])
+    if most > EDGE:
+        return factor_stacks(products, out)
+    arrays, flags = zip(*(_fields(kind) for kind in products))
+    lists = cupy.asarray(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64))
+    out = out.resident
+    shared = shared_bytes(EDGE)
+    function = kernel("batched/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
+    arguments = lists, len(products), out.buffer, out.offsets, out.rows, out.columns
+    launch(function, len(out), THREADS, arguments, shared)
+
+
+def _fields(kind):
+    """A LinkList of the kernel: arrays on the device, and flags."""
+    F, S = kind.F.resident, kind.S.resident
+    flags = TURNED * kind.turned + FULL * (not kind.triangular)
+    return (F.buffer, S.buffer, F.offsets, F.rows, F.columns, S.offsets, cupy.asarray(kind.first)), flags
+
+
+def shared_bytes(edge):
+    """Shared memory of a block: ProductMemory and LinkQueue of the kernel."""
+    squares, inverse, vectors = 2 * edge**2, edge * (edge + 8) // 2, 4 * edge
+    memory = (squares + inverse + vectors) * DOUBLE + (edge + 2 + ALIGN) * INT
+    return -(-memory // ALIGN) * ALIGN + THREADS * LINK_BYTES

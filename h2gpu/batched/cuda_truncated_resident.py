@@ -1,0 +1,83 @@
+"""Truncated SVDs whose ranks stay on the device, so that nothing is waited for: the stages of cuda_truncated.
+
+The host knows bounds of the sizes alone. A stage is one launch over the whole batch for each range of sizes that an
+instance of its kernel is for: thread blocks of matrices out of range end at once.
+"""
+
+from functools import lru_cache
+from itertools import pairwise
+
+import cupy as cp
+import numpy as np
+
+from h2gpu.batched import cuda_qr
+from h2gpu.batched.cuda_svd import decompose_triangles
+from h2gpu.batched.cuda_truncated import (
+    LARGEST,
+    SCRATCH_BYTES,
+    Outcome,
+    factor_in_registers,
+    reflect_in_registers,
+    shape_keys,
+)
+from h2gpu.batched.launch import NULL, WARP, Steps, table
+from h2gpu.batched.ragged import MatrixBatch
+
+RANKS = (32, 64)  # bounds of the ranges of ranks that reflectors are applied to
+FEW = 512  # matrices that go in one range: a launch costs more than wider instances
+
+
+def fits(A):
+    """Whether all matrices are held in registers."""
+    return max(A.bounds) <= LARGEST
+
+
+def truncated_svd(A, atol):
+    """U, s, missed, info of a MatrixBatch that fits: see h2gpu.batched.truncated_svd with return_info."""
+    (m, n), batch, dtype = A.bounds, len(A), A.dtype
+    k, least = min(m, n), int(A.rows.min(initial=m)) if isinstance(A.rows, np.ndarray) else 0
+    A, outcome, allowed = A.resident, Outcome.of(batch), cp.asarray(atol)
+    U, s = cp.empty(batch * m * k, dtype), cp.zeros(batch * k, dtype)
+    most = max(1, SCRATCH_BYTES // max(1, k * (m + n + 2 * k) * dtype.itemsize))
+    for first in range(0, batch if k else 0, most):
+        part = slice(first, first + most)
+        numbers = outcome.ranks[part], outcome.missed[part], outcome.info[first:], outcome.info[-1:]
+        _truncate(A[part], allowed[part], U[first * m * k :], s[first * k :], numbers, (m, n), least)
+    u_offsets, s_offsets, ones = table(batch, Steps(m * k), Steps(k), 1, lines=False)
+    U = MatrixBatch(U, u_offsets, A.rows, outcome.ranks, (m, k))
+    s = MatrixBatch(s, s_offsets, outcome.ranks, ones, (k, 1))
+    return U, s, outcome.missed, outcome.info[:-1]
+
+
+def _truncate(A, allowed, U, s, outcome, bounds, least):
+    """U and s of some matrices, as far apart as the bounds ask for, into their places."""
+    (m, n), batch, dtype = bounds, len(A), A.dtype
+    k, ranks, few = min(m, n), outcome[0], batch <= FEW
+    heights = _ranges(m, () if few else tuple(range(WARP, m, WARP)), least)
+    V, R, tau, triangle, X = (cp.empty(batch * size, dtype) for size in (k * m, k * n, k, k * k, k * k))
+    rows = table(batch, A.offsets, Steps(k * m), Steps(k), Steps(k * n), 0, A.rows, A.columns, Steps(1))
+    for above, upto in heights:
+        arguments = A.buffer, V, tau, R, NULL, *outcome, allowed, rows
+        factor_in_registers(dtype, _keys(dtype, upto, n), (upto, n), False, arguments, above)
+    rows = table(batch, Steps(k * n), 0, Steps(k * k), A.columns, ranks, lines=False)
+    cuda_qr.run_bounded(R, triangle, rows, batch, n, k)
+    rows = table(batch, Steps(k * k), Steps(k * k), Steps(k), 0, ranks, ranks, Steps(1))
+    decompose_triangles((triangle, X, s, None), rows, batch, k, outcome[2:], few)
+    rows = table(batch, Steps(k * k), Steps(k * m), Steps(k), Steps(m * k), A.rows, ranks, ranks)
+    for low, high in heights:
+        for above, upto in _ranges(k, () if few else RANKS):
+            arguments = X, V, tau, U, rows
+            reflect_in_registers(dtype, _keys(dtype, high, upto), (high, upto), arguments, (low, above))
+
+
+@lru_cache
+def _ranges(largest, bounds, least=0):
+    """(above, upto) of the ranges between bounds that hold sizes from `least` to `largest`."""
+    edges = [0, *(bound for bound in bounds if bound < largest), largest]
+    return [(above, upto) for above, upto in pairwise(edges) if upto >= least]
+
+
+@lru_cache
+def _keys(dtype, m, n):
+    """What an instance for matrices of at most m × n depends on."""
+    return tuple(shape_keys(dtype, np.array([m]), np.array([n]))[:, 0].tolist())

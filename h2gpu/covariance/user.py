@@ -1,0 +1,148 @@
+"""Covariances that a caller writes as functions of arrays.
+
+    C(x, y) = function(x, y)          C(x, y) = function(‖x − y‖)
+
+Reference: Rasmussen and Williams (2006), section 4.1: which functions are covariances.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.algebra import Covariance, Product
+from h2gpu.covariance.checks import checked
+from h2gpu.covariance.device import in_units
+from h2gpu.covariance.functions import Constant, squared_distances
+
+
+class Written(Covariance):
+    """What covariances written by callers share: their variance is their value, units and factors come from outside."""
+
+    @property
+    def variance_at_zero(self):
+        origin = np.zeros((1, self.dimension or 2))
+        return float(self.values(origin, origin)[0])
+
+    def scaled(self, factor):
+        return Product((Constant(checked("factor", factor)), self))
+
+    def in_units(self, units):
+        return InUnits(self, tuple(units))
+
+    def parameters(self):
+        raise ValueError(
+            f"{self!r}: a caller's function cannot be written to a file; use a named covariance or an Expression "
+            "without function"
+        )
+
+
+@dataclass(frozen=True)
+class UserFunction(Written):
+    """A caller's own stationary covariance; see `from_function`."""
+
+    function: Callable
+    dimension: int | None = None
+
+    def __post_init__(self):
+        check_function(self.function, "(x, y)")
+        check_dimension(self.dimension)
+
+    def evaluate(self, x, y, out):
+        write(self.function(x, y), out, f"x {x.shape} and y {y.shape}")
+
+
+@dataclass(frozen=True)
+class DistanceFunction(Written):
+    """A caller's own function of the distance; see `from_distance`."""
+
+    function: Callable
+    isotropic = True
+
+    def __post_init__(self):
+        check_function(self.function, "r")
+
+    def evaluate(self, x, y, out):
+        squared_distances(x, y, out)
+        array_module(out).sqrt(out, out=out)
+        self.of_distances(out)
+
+    def of_distances(self, r):
+        write(self.function(r), r, f"distances {r.shape}")
+
+
+@dataclass(frozen=True)
+class InUnits(Covariance):
+    """A covariance for coordinates divided by factors: what `in_units` answers where a class has no better way."""
+
+    covariance: Covariance
+    factors: tuple
+
+    @property
+    def variance_at_zero(self):
+        return self.covariance.variance_at_zero
+
+    @property
+    def dimension(self):
+        return len(self.factors)
+
+    def evaluate(self, x, y, out):
+        factors = array_module(x, y).asarray(self.factors, dtype=x.dtype)
+        self.covariance.evaluate(x * factors, y * factors, out)
+
+    def on_device(self, space, dtype):
+        return in_units(self.covariance.on_device(space, dtype), self.factors)
+
+    def scaled(self, factor):
+        return Product((Constant(checked("factor", factor)), self))
+
+
+def from_function(function, dimension=None):
+    """The covariance C(x, y) = function(x, y) of the caller, symmetric, stationary and positive definite.
+
+    function   x (..., d), y (..., d) → values in the shape their leading dimensions broadcast to
+    dimension  number of coordinates it needs, None for any
+
+    Add `Nugget` for a nugget. On the GPU it is called with CuPy arrays; `Expression` is evaluated by one kernel there,
+    some ten times faster. Raises ValueError, here for wrong arguments and later for values of a wrong shape.
+    """
+    return UserFunction(function, dimension)
+
+
+def from_distance(function):
+    """The covariance C(x, y) = function(‖x − y‖) of the caller, positive definite in the dimensions it is used in.
+
+    function   array of distances r ≥ 0 → values of the same shape; it may overwrite its argument
+
+    As `from_function`, and `on_sphere` takes it.
+
+    >>> import numpy as np
+    >>> from_distance(lambda r: np.exp(-(r**1.5)))([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+    return DistanceFunction(function)
+
+
+def write(values, out, given):
+    """Copy the values of a caller's function to `out`. Raises ValueError when their shape differs."""
+    shape = getattr(values, "shape", None)
+    if shape != out.shape:
+        raise ValueError(
+            f"function: expected values of shape {out.shape} for {given}, got {values if shape is None else shape}; "
+            "compute with array operations that broadcast, reduce the last dimension of points"
+        )
+    out[...] = values
+
+
+def check_function(function, arguments):
+    """Raises ValueError for what cannot be called."""
+    if not callable(function):
+        raise ValueError(f"function: expected a function of {arguments}, got {function!r}")
+
+
+def check_dimension(dimension):
+    """Raises ValueError for what is not a number of coordinates."""
+    if dimension is not None and not (type(dimension) is int and dimension > 0):
+        raise ValueError(f"dimension: expected a positive integer or None, got {dimension!r}")

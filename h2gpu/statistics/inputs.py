@@ -1,0 +1,100 @@
+"""Checks at the doors of the statistics: sites, values, weights, covariances, seeds.
+
+All work is in float64, where the arrays are: NumPy or CuPy. Arrays on the host are checked by scikit-learn.
+"""
+
+import numpy as np
+from sklearn.utils.validation import check_X_y, validate_data
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.covariance import Covariance, from_gstools, from_sklearn
+from h2gpu.solvers.operators import check_vectors
+from h2gpu.statistics.tables import table, values
+
+
+def covariance_of(cov):
+    """An `h2gpu.covariance` value from one, from a scikit-learn kernel or a GSTools model; ValueError for others."""
+    if isinstance(cov, Covariance):
+        return cov
+    origin = type(cov).__module__.partition(".")[0]
+    if origin == "sklearn":
+        return from_sklearn(cov)
+    if origin == "gstools":
+        return from_gstools(cov)
+    raise ValueError(
+        "cov: expected a covariance such as h2gpu.covariance.Exponential(), a scikit-learn kernel or a GSTools model, "
+        f"got {cov!r}"
+    )
+
+
+def training(estimator, X, y):
+    """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features."""
+    if array_module(X, y) is not np:
+        return _device_table(estimator, X, reset=True), _device_values(X, y)
+    columns = named(estimator.trend)
+    return validate_data(estimator, table(X, columns), values(y, X), dtype=np.float64, y_numeric=True)
+
+
+def observations(X, y, trend):
+    """The same without an estimator, and the names of the features if they have any."""
+    if array_module(X, y) is not np:
+        return _checked_table(X), _device_values(X, y), None
+    X, y = table(X, named(trend)), values(y, X)
+    return *check_X_y(X, y, dtype=np.float64, y_numeric=True), getattr(X, "columns", None)
+
+
+def targets(estimator, X):
+    """X (m, features) in float64, checked against the features of the training."""
+    if array_module(X) is not np:
+        return _device_table(estimator, X, reset=False)
+    return validate_data(estimator, table(X, named(estimator.trend)), dtype=np.float64, reset=False)
+
+
+def named(trend):
+    """The columns that a trend names."""
+    return trend if isinstance(trend, (list, tuple)) else ()
+
+
+def weighted(X, y, weights):
+    """X, y and weights (n,) on the host, ones for None, without the rows of weight zero; ValueError for others."""
+    n = len(y)
+    if weights is None:
+        return X, y, np.ones(n)
+    weights = np.asarray(weights if array_module(weights) is np else to_host(weights), np.float64)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
+    used = np.flatnonzero(weights)
+    if not len(used):
+        raise ValueError("sample_weight: expected weights of which some are not zero, got zero for all")
+    if len(used) == n:
+        return X, y, weights
+    rows = array_module(X).asarray(used)
+    return X[rows], y[rows], weights[used]
+
+
+def seed_of(random_state):
+    """An integer seed from what scikit-learn calls random_state."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
+        return int(draw(2**31 - 1))
+    return 0 if random_state is None else int(random_state)
+
+
+def _device_table(estimator, X, reset):
+    """The same checks for an array on the GPU."""
+    X = _checked_table(X)
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X: expected {estimator.n_features_in_} features as in fit, got {X.shape[1]}")
+    return X
+
+
+def _checked_table(X):
+    if getattr(X, "ndim", None) != 2 or not len(X):
+        raise ValueError(f"X: expected shape (n, dim) with n ≥ 1, got {getattr(X, 'shape', type(X))}")
+    return check_vectors(X, len(X), "X").astype(np.float64)
+
+
+def _device_values(X, y):
+    return check_vectors(y, len(X), "y").astype(np.float64).reshape(len(X))

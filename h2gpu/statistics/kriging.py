@@ -1,0 +1,188 @@
+"""Kriging: the best linear unbiased prediction of a random field from observations at sites.
+
+    Z(x) = f(x)ᵀ β + smooth variation,   y_i = Z(x_i) + ε_i,   var ε_i = nugget
+    Ẑ(x) = f(x)ᵀ β + k(x)ᵀ w,   w = K⁻¹ (y − F β),   K = C + nugget I
+
+Reference: Cressie (1993), Statistics for spatial data, chapter 3.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.covariance.checks import checked
+from h2gpu.progress import phase
+from h2gpu.statistics.equations import solved_equations
+from h2gpu.statistics.estimation import estimate
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.likelihood import Data
+from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.places import places_of
+from h2gpu.statistics.refinement import refined
+from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.tables import values
+from h2gpu.statistics.trends import trend_of
+
+
+class Kriging(RegressorMixin, BaseEstimator):
+    """Kriging with all observations, on as many sites as an H²-matrix holds; a scikit-learn regressor.
+
+    cov             `h2gpu.covariance` value, scikit-learn kernel or GSTools model; a Nugget within it is variation of
+                    the field below the sampling distance
+    nugget          variance of the measurement error of an observation, squared units of y
+    trend           None (simple kriging, the mean is known), "constant" (ordinary), "linear" in the coordinates, a
+                    function of the sites (n, dim) → (n, p), or a list of columns of X that are no coordinates
+    rtol            of the H²-matrix, at most; it is made as accurate as it must be to stay positive definite, and
+                    `residual_` tells what that leaves
+    mean            of the field, where trend is None
+    neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
+    std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
+    fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
+                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness"
+    restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
+    refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
+    random_state    seed of everything random
+
+    After fit:
+
+    cov_, nugget_           the covariance and the nugget in use
+    parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
+    estimation_             the `estimation.Estimate`; None where nothing was estimated
+    trend_coefficients_     (p,) β
+    weights_                (n,) w of the different sites
+    iterations_             of conjugate gradients, at most; 0 for a dense factorization
+    rtol_                   of the H²-matrix; 0 for a dense one
+    residual_               root mean square of y − Qγ − K w at 64 sites, K exact: the error of the solution, in y
+    variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Matern
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> kriging = Kriging(Matern(1.0, 0.3, 1.5)).fit(x, np.sin(6 * x[:, 0]))
+    >>> mean, std = kriging.predict([[0.51]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(6 * 0.51)) < 1e-3), bool(std[0] < 0.05)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        cov,
+        nugget=0.0,
+        trend="constant",
+        rtol=1e-6,
+        *,
+        fit_parameters=False,
+        restricted=False,
+        refine=True,
+        mean=0.0,
+        neighbours=30,
+        std_rtol=0.01,
+        random_state=0,
+    ):
+        self.cov = cov
+        self.nugget = nugget
+        self.trend = trend
+        self.rtol = rtol
+        self.fit_parameters = fit_parameters
+        self.restricted = restricted
+        self.refine = refine
+        self.mean = mean
+        self.neighbours = neighbours
+        self.std_rtol = std_rtol
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Solve the kriging equations for observations y (n,) at X (n, features).
+
+        sample_weight   (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
+
+        Repeated sites are merged, exactly. Raises ValueError for what cannot be kriged: NaN, repeated sites that
+        disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite.
+        """
+        model = self._model()
+        X, y, weights = weighted(*training(self, X, y), sample_weight)
+        self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
+        self._places = places_of(X, y - self._known_mean(), weights)
+        self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
+        system = None
+        if self.fit_parameters:
+            model, system = self._estimate(model)
+        if model.nugget == 0:
+            self._places.check_agreement()
+        with phase("kriging equations"):
+            self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
+        self.cov_, self.nugget_ = model.cov, model.nugget
+        equations = self._equations
+        self.trend_coefficients_ = equations.regression.change @ to_host(equations.gamma)[:, 0]
+        self.weights_ = equations.w[:, 0]
+        self.iterations_, self.rtol_ = equations.system.iterations, equations.system.rtol
+        self.residual_ = equations.residual(self._places, seed_of(self.random_state))
+        return self
+
+    def _model(self):
+        chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
+        return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
+
+    @property
+    def _accuracy(self):
+        return self.rtol, self.neighbours, seed_of(self.random_state)
+
+    def _estimate(self, model):
+        """The model of greatest likelihood, and the covariance system at it where it is known."""
+        data, system = Data(self._places, self._trend, self.restricted), None
+        found = estimate(data, model, self.neighbours, seed_of(self.random_state))
+        if self.refine and not found.exact:
+            found, system = refined(data, found, *self._accuracy)
+        self.estimation_, self.parameter_errors_ = found, found.errors
+        self.parameters_ = {free.name: free.value for free in found.model.free}
+        return found.model, system
+
+    def score(self, X, y, sample_weight=None):
+        """R², the share of the variance of observations y (n,) at X (n, features) that the predictions explain."""
+        y = values(y, X) if array_module(y) is np else to_host(y)
+        return r2_score(y, to_host(self.predict(X)), sample_weight=sample_weight)
+
+    def log_marginal_likelihood(self, gradient=False):
+        """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
+
+        The restricted one where `restricted`. For many sites the full likelihood, not Vecchia's: by the H²-matrix.
+        """
+        check_is_fitted(self, "weights_")
+        chosen = self._model().kinds
+        data = Data(self._places, self._trend, self.restricted)
+        options = dict(zip(("rtol", "neighbours", "random_state"), self._accuracy))
+        model = Model(self.cov_, self.nugget_, chosen)
+        return data.log_likelihood(model, gradient, system=self._equations.system, **options)
+
+    def predict(self, X, return_std=False, observations=False):
+        """Best linear unbiased predictions of the field at X (m, features): means (m,), standard deviations (m,).
+
+        observations   the standard deviations are those of new observations: measurement error included
+        """
+        check_is_fitted(self, "weights_")
+        X = targets(self, X)
+        if not return_std:
+            return self._equations.means(X)[:, 0] + self._known_mean()
+        added = self.nugget_ if observations else 0.0
+        mean, variances, self.variance_error_ = self._equations.means_and_variances(
+            X, self.std_rtol, seed_of(self.random_state), added
+        )
+        return mean + self._known_mean(), array_module(X).sqrt(variances)
+
+    def sample_y(self, X, n_samples=1, random_state=0, observations=False):
+        """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.
+
+        observations   samples of new observations: measurement errors added
+        """
+        check_is_fitted(self, "weights_")
+        X, rng = targets(self, X), generator(random_state)
+        count = checked_count(n_samples)
+        Z = conditional_samples(self._equations, X, count, rng, self.neighbours) + self._known_mean()
+        if observations:
+            Z += self.nugget_**0.5 * array_module(X).asarray(rng.standard_normal(Z.shape))
+        return Z
+
+    def _known_mean(self):
+        return float(self.mean) if self.trend is None else 0.0

@@ -1,0 +1,165 @@
+"""The likelihood of a Gaussian field, and its gradient by the logarithms of the parameters.
+
+    ℓ = −½ (log det K + Q + n log 2π),   Q = min_β (y − F β)ᵀ K⁻¹ (y − F β)
+    restricted: ℓ − ½ (log det QᵀK⁻¹Q − p log 2π), the density of n − p orthonormal contrasts
+
+Exact for up to DENSE sites. For more, log det K by stochastic Lanczos quadrature on the H²-matrix with its standard
+error, the rest exact to the solves' residual. The gradient then is by Hutchinson traces: one H²-matrix of ∂K/∂θ_j
+serves log det and quadratic form, no positive definiteness hangs on its accuracy, and Vecchia's share of the trace is
+taken out exactly (differences of the likelihood need two accurate matrices a parameter, and divide their errors by h).
+
+Reference: Mardia & Marshall (1984); Harville (1974) for the restricted likelihood.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.checks import checked
+from h2gpu.statistics import systems
+from h2gpu.statistics.hierarchical_moments import hierarchical_moments
+from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
+from h2gpu.statistics.moments import dense_moments
+from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.places import places_of
+from h2gpu.statistics.regression import orthonormalizer
+from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.vecchia_moments import vecchia_moments
+
+
+class LogLikelihood(float):
+    """A log-likelihood: a float that knows how accurate it is.
+
+    standard_error   of the value over the probes; 0 where exact
+    gradient         (J,) by the logarithms of the parameters, or None
+    gradient_error   (J,) standard errors of the gradient, or None
+    names            of the J parameters
+    """
+
+    def __new__(cls, value, standard_error=0.0, gradient=None, gradient_error=None, names=()):
+        self = super().__new__(cls, value)
+        self.standard_error, self.gradient, self.gradient_error = standard_error, gradient, gradient_error
+        self.names = list(names)
+        return self
+
+    def __getnewargs__(self):
+        return float(self), self.standard_error, self.gradient, self.gradient_error, self.names
+
+
+def log_likelihood(
+    cov,
+    X,
+    y,
+    nugget=0.0,
+    trend=None,
+    *,
+    mean=0.0,
+    restricted=False,
+    gradient=False,
+    parameters=USUAL,
+    sample_weight=None,
+    rtol=1e-6,
+    neighbours=30,
+    probes=16,
+    random_state=0,
+):
+    """The log-likelihood of observations y (n,) at X (n, features) of a Gaussian field: a LogLikelihood.
+
+    cov            `h2gpu.covariance` value, scikit-learn kernel or GSTools model
+    nugget         variance of the measurement error
+    trend, mean    as for `Kriging`; coefficients take their best values (profile likelihood)
+    restricted     the restricted likelihood, of contrasts that are free of the trend
+    gradient       also by the logarithms of the parameters
+    parameters     some of "variance", "length_scale", "nugget", "smoothness"
+    sample_weight  (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
+    rtol, neighbours, probes   of the H²-matrix at most, Vecchia's preconditioner and the log-determinant, for more than
+                   4,096 sites
+
+    Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
+    """
+    model = Model(covariance_of(cov), checked("nugget", nugget, zero=True), checked_kinds(parameters))
+    X, y, names = observations(X, y, trend)
+    X, y, weights = weighted(X, y, sample_weight)
+    trend = trend_of(trend, X.shape[1], names)
+    places = places_of(X, y - (mean if trend.kind is None else 0.0), weights)
+    data = Data(places, trend, restricted)
+    options = {"rtol": rtol, "neighbours": neighbours, "probes": probes, "random_state": seed_of(random_state)}
+    return data.log_likelihood(model, gradient, **options)
+
+
+class Data:
+    """Observations ready for likelihoods: places, and the columns B = [y, Q], y free of its least-squares trend.
+
+    restricted   whether the restricted likelihood is meant
+    """
+
+    def __init__(self, places, trend, restricted=False):
+        F = trend.columns(places.sites)
+        xp = array_module(F)
+        Q = F @ xp.asarray(orthonormalizer(F))
+        y = places.values - Q @ (Q.T @ places.values)
+        self.places, self.restricted, self.sites = places, restricted, trend.sites(places.sites)
+        self.B = xp.concatenate([y[:, None], Q], axis=1)
+        self.p = Q.shape[1]
+        if restricted and len(y) <= self.p:
+            raise ValueError(f"restricted: expected more places than the {self.p} trend columns, got {len(y)}")
+
+    @property
+    def contrasts(self):
+        """Number of observations, less the trend's coefficients where restricted."""
+        return len(self.B) + self.places.repeats - (self.p if self.restricted else 0)
+
+    def log_likelihood(self, model, gradient=False, **options):
+        """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""
+        return self.full(model, gradient, **options)[0]
+
+    def full(self, model, gradient=True, **options):
+        """The same, and its Moments."""
+        if len(self.B) <= systems.DENSE:
+            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient, options.get("system"))
+        else:
+            moments = hierarchical_moments(model, self.sites, self.places.noise, self.B, gradient, **options)
+        return self.combined(model, moments), moments
+
+    def vecchia(self, model, rows, gradient=True):
+        """The LogLikelihood by Vecchia's approximation, and its Moments."""
+        moments = vecchia_moments(model, rows, self.places.noise, self.B, gradient)
+        return self.combined(model, moments), moments
+
+    def information(self, model, moments):
+        """The (J, J) information matrix of the parameters' logarithms, repeated observations included."""
+        information = moments.information(self.residual(moments))
+        if model.error_is_free:
+            information[-1, -1] += 0.5 * self.places.repeats
+        return information
+
+    def residual(self, moments):
+        """c with r = B c the residual of the best trend; Q = cᵀ M c."""
+        M = moments.gram
+        return np.concatenate([[1.0], -np.linalg.solve(M[1:, 1:], M[1:, 0])])
+
+    def combined(self, model, moments):
+        """The LogLikelihood of a model that has these moments."""
+        M, c = moments.gram, self.residual(moments)
+        value = -0.5 * (moments.log_determinant + c @ M @ c + self._constant)
+        if self.restricted:
+            value -= 0.5 * np.linalg.slogdet(M[1:, 1:])[1]
+        value += self.places.log_likelihood(model.nugget)
+        if moments.slopes is None:
+            return LogLikelihood(value, 0.5 * moments.error)
+        slopes = moments.slopes + np.einsum("c,jcd,d->j", c, moments.gram_slopes, c)
+        if self.restricted and self.p:
+            slopes = slopes + np.einsum("dc,jcd->j", np.linalg.inv(M[1:, 1:]), moments.gram_slopes[:, 1:, 1:])
+        slopes = -0.5 * slopes + self._slopes_of_repeats(model)
+        errors = None if moments.slope_errors is None else 0.5 * moments.slope_errors
+        return LogLikelihood(value, 0.5 * moments.error, slopes, errors, model.names)
+
+    @property
+    def _constant(self):
+        return (len(self.B) - (self.p if self.restricted else 0)) * np.log(2 * np.pi)
+
+    def _slopes_of_repeats(self, model):
+        """What repeated observations add to the derivative by log nugget."""
+        slopes, places = np.zeros(len(model.names)), self.places
+        if places.repeats and model.error_is_free:
+            slopes[-1] = 0.5 * (places.spread / model.nugget - places.repeats)
+        return slopes

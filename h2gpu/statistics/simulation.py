@@ -1,0 +1,81 @@
+"""Simulation of Gaussian fields, free and given data.
+
+    free          Z = S x,   S Sᵀ = C,   x of independent standard normal numbers
+    given data    Z_c = Ẑ(y) + Z − Ẑ(Z_sites + ε):   a kriging error of simulated data, added to the prediction
+
+S is a Cholesky factor for few sites, else W⁻¹ (W C Wᵀ)^½ by Lanczos (`solvers.square_root`). The error
+Z − Ẑ(Z_sites + ε) is independent of the data, and of the covariance of kriging errors, the trend's estimation included.
+
+Reference: Journel & Huijbregts (1978), Mining geostatistics, chapter 7; Chow & Saad (2014).
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.covariance.checks import as_points, checked
+from h2gpu.progress import phase
+from h2gpu.statistics.inputs import covariance_of
+from h2gpu.statistics.systems import covariance_system
+from h2gpu.statistics.tables import table
+
+
+def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rtol=1e-6, neighbours=30):
+    """Samples of the field at X (n, dim): (n, n_samples), on the device of X.
+
+    cov            `h2gpu.covariance` value, scikit-learn kernel or GSTools model
+    random_state   None, a seed, a NumPy Generator or RandomState
+    nugget         variance of measurement errors that are added, one an observation; rows of X at the same place share
+                   the field
+    mean           of the field, a number or (n,)
+    rtol           of the H²-matrix, at most, for more than 4,096 places
+
+    A covariance that is singular to rounding, as smooth ones are on dense sites, gets the least nugget with which it is
+    not; a warning is logged. Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive
+    definite.
+    """
+    cov, nugget = covariance_of(cov), checked("nugget", nugget, zero=True)
+    X = table(X)
+    X = as_points(X if array_module(X) is not np else np.asarray(X)).astype(np.float64)
+    n_samples, rng = checked_count(n_samples), generator(random_state)
+    Z = field_samples(cov, X, n_samples, rng, rtol, neighbours)
+    xp = array_module(X)
+    if nugget:
+        Z += nugget**0.5 * xp.asarray(rng.standard_normal(Z.shape))
+    mean = xp.asarray(mean, dtype=np.float64)
+    return Z + (mean[:, None] if mean.ndim else mean)
+
+
+def field_samples(cov, X, count, rng, rtol, neighbours):
+    """Samples (n, count) of the field of mean zero at X (n, dim); the same at the same place."""
+    xp = array_module(X)
+    _, first, place = np.unique(to_host(X), axis=0, return_index=True, return_inverse=True)
+    sites = X if len(first) == len(X) else X[xp.asarray(first)]
+    place = np.arange(len(X)) if len(first) == len(X) else place.ravel()
+    with phase("simulation"):
+        system = covariance_system(sites, cov, 0.0, rtol, neighbours, 0, stabilized=True)
+        Z = system.sample(xp.asarray(rng.standard_normal((len(sites), count))))
+    return Z[xp.asarray(place)]
+
+
+def conditional_samples(equations, X, count, rng, neighbours):
+    """Samples (m, count) of the field at X given the data of solved `equations.Equations`, trend included."""
+    xp, n = array_module(X), len(equations.sites)
+    both = xp.concatenate([equations.sites, equations.trend.sites(X)])
+    Z = field_samples(equations.cov, both, count, rng, equations.rtol, neighbours)
+    noise = np.broadcast_to(equations.noise, n) ** 0.5
+    observed = Z[:n] + xp.asarray(noise[:, None] * rng.standard_normal((n, count)))
+    return equations.means(X) + Z[n:] - equations.means_of(X, observed)
+
+
+def generator(random_state):
+    """A NumPy Generator from what scikit-learn calls random_state; a Generator is used as it is."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)
+
+
+def checked_count(n_samples):
+    """A positive integer; ValueError for others."""
+    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+        raise ValueError(f"n_samples: expected a positive integer, got {n_samples!r}")
+    return int(n_samples)

@@ -1,0 +1,201 @@
+"""K = C + N of the observations, and what kriging asks of it: solve, log-determinant, samples.
+
+    few sites     K = L Lᵀ, dense                                        exact to rounding
+    many          K an H²-matrix, A⁻¹ ≈ Wᵀ W by Vecchia's approximation   conjugate gradients, Lanczos
+
+The rtol of the H²-matrix is what keeps it positive definite (`sufficient_rtol`), and never more than the user's.
+"""
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from h2gpu import solvers
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.threads import one_blas_thread
+from h2gpu.covariance import Nugget
+from h2gpu.h2matrix import covariance_matrix
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.h2matrix.estimation import squared_norm
+from h2gpu.solvers.log_determinant import LogDeterminant
+from h2gpu.solvers.operators import column_dots
+from h2gpu.solvers.small_factors import cholesky
+
+logger = logging.getLogger("h2gpu")
+
+DENSE = (
+    4096  # sites up to which the dense factorization is as fast (4,096: a second), and exact. Its BLAS has one thread:
+)
+# on busy cores OpenBLAS's threads wait for each other (2 cores, another job: Cholesky of 1,000 500 ms in place of 24)
+SOLVE = 1e-8  # residual of the solves, at most
+ROOT = 1e-5  # of square roots: error of the innovations that a simulation is made of
+STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
+MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
+
+
+def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
+    """The system of K = cov(sites) + noise on the diagonal: a DenseSystem or HierarchicalSystem.
+
+    sites        (n, dim) float64, where the work is to be done
+    noise        variance of the measurement errors: one number, or (n,) on the host
+    rtol         of the H²-matrix, at most
+    stabilized   whether a matrix that is singular to rounding gets a larger diagonal, and a warning is logged; a dense
+                 one always does
+    """
+    if len(sites) <= DENSE:
+        system = dense_system(sites, cov, noise)
+        if system.enlarged:
+            logger.warning(
+                "the covariance matrix of %d sites is singular to rounding; its diagonal was enlarged by the least "
+                "multiple of 1e-12 that helps: add a nugget",
+                len(sites),
+            )
+        return system
+    if stabilized:
+        noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
+    return hierarchical_system(sites, cov, noise, rtol, neighbours, random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSystem:
+    """K = L Lᵀ, L (n, n) lower triangular; enlarged tells whether the diagonal had to be."""
+
+    L: object
+    enlarged: bool
+    exact = True
+    iterations = 0
+    rtol = 0.0
+
+    def solve(self, B):
+        """K⁻¹ B of B (n, count)."""
+        return self._triangular(self._triangular(B), transposed=True)
+
+    def explained(self, B):
+        """bᵀ K⁻¹ b = ‖L⁻¹ b‖² of the columns, (count,)."""
+        return (self._triangular(B) ** 2).sum(axis=0)
+
+    @one_blas_thread()
+    def sample(self, Z):
+        """S Z with S Sᵀ = K, of Z (n, count)."""
+        return self.L @ Z
+
+    @cached_property
+    def log_determinant(self):
+        """log det K as a LogDeterminant, exact."""
+        xp = array_module(self.L)
+        return LogDeterminant(2 * float(xp.log(xp.diagonal(self.L)).sum()), 0.0, 0.0, 0, 0)
+
+    @one_blas_thread()
+    def _triangular(self, B, transposed=False):
+        if array_module(self.L) is np:
+            return scipy.linalg.solve_triangular(self.L, B, lower=True, trans=int(transposed), check_finite=False)
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(self.L, B, lower=True, trans=int(transposed))
+
+
+@one_blas_thread()
+def dense_system(sites, cov, noise):
+    """The DenseSystem. A matrix that is singular to rounding gets a larger diagonal.
+
+    Raises LinAlgError for a covariance that is far from positive definite.
+    """
+    xp = array_module(sites)
+    K = cov(sites)
+    K.reshape(-1)[:: len(K) + 1] += xp.asarray(noise)
+    L, enlarged = cholesky(K[None])
+    return DenseSystem(L[0], bool(enlarged[0]))
+
+
+@dataclass(eq=False)
+class HierarchicalSystem:
+    """K as an H²-matrix A, and Vecchia's W with K⁻¹ ≈ Wᵀ W.
+
+    A             H2Matrix, or anything with @
+    W             InverseFactor
+    rtol          with which A was built
+    random_state  seed of the log-determinant's probes
+    iterations    most that a solve took so far
+    """
+
+    A: object
+    W: object
+    rtol: float
+    random_state: int = 0
+    iterations: int = 0
+    exact = False
+
+    def solve(self, B):
+        """K⁻¹ B of B (n, count), to a residual of SOLVE ‖b‖; LinAlgError where that is not reached."""
+        solution = solvers.conjugate_gradients(self.A, B, self.W, rtol=SOLVE, maximum=MOST)
+        self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
+        logger.info("solve: %s iterations, residual %.2g", solution.iterations, solution.residuals.max(initial=0))
+        return solution.checked()
+
+    def explained(self, B):
+        """bᵀ K⁻¹ b of the columns, (count,)."""
+        return column_dots(B, self.solve(B))
+
+    def sample(self, Z):
+        """S Z with S Sᵀ = K, of Z (n, count)."""
+        return solvers.square_root(self.A, Z, self.W, rtol=ROOT, maximum=MOST)
+
+    @cached_property
+    def log_determinant(self):
+        """log det K as a LogDeterminant, with its Monte Carlo error."""
+        n, state = self.W.shape[0], self.random_state
+        return solvers.log_determinant(self.A, self.W, trace=n, random_state=state)
+
+
+def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
+    """The HierarchicalSystem."""
+    least = float(np.min(noise))
+    total = cov + Nugget(least) if least else cov
+    W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
+    rtol = solvers.sufficient_rtol(sites, total, W, highest=rtol, random_state=random_state)
+    A = covariance_matrix(sites, total, rtol)
+    if np.ndim(noise):
+        A = WithDiagonal(A, array_module(sites).asarray(noise - least))
+    return HierarchicalSystem(A, W, rtol, random_state=random_state)
+
+
+def _stabilizing(sites, cov, noise, neighbours, random_state):
+    """What must be added to the diagonal so that an H²-matrix of rtol STABLE is positive definite."""
+    W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
+    x, _, inner = embedded_pair(sites, None, cov)
+    norm = squared_norm(inner.values, to_host(x), to_host(x)) ** 0.5
+    missing = STABLE * norm - solvers.smallest_eigenvalue(W, random_state)
+    if missing <= 0:
+        return 0.0
+    logger.warning("the covariance matrix of %d sites is singular to rounding; added a nugget of %.3g", len(x), missing)
+    return missing
+
+
+@dataclass(frozen=True, eq=False)
+class WithDiagonal:
+    """A + diag(d): measurement errors that differ from site to site."""
+
+    A: object
+    d: object
+
+    @property
+    def shape(self):
+        """(n, n)."""
+        return self.A.shape
+
+    @property
+    def dtype(self):
+        """That of A."""
+        return self.A.dtype
+
+    @property
+    def nearfield(self):
+        """That of A, which tells where vectors must be."""
+        return self.A.nearfield
+
+    def __matmul__(self, x):
+        """A x + d x of x (n,) or (n, count)."""
+        return self.A @ x + (self.d if x.ndim == 1 else self.d[:, None]) * x

@@ -1,0 +1,45 @@
+"""Tables of sites that users bring, known by what they can do, their libraries never imported.
+
+pandas      as scikit-learn takes it: the columns are coordinates, or trend columns where the trend names them
+GeoPandas   x and y of the points, and the columns that the trend names
+xarray      a DataArray (n, dim); a Dataset: its variables, or its coordinates where it has none, on their common grid
+"""
+
+import numpy as np
+
+
+def table(X, columns=()):
+    """X as an array or a pandas table.
+
+    columns   names of columns that are wanted beside the points of a GeoDataFrame
+    """
+    if hasattr(X, "geometry") and hasattr(X.geometry, "x"):
+        return _points(X, [name for name in columns if isinstance(name, str)])
+    if hasattr(X, "data_vars"):
+        return np.column_stack([_on_grid(X[name], X) for name in list(X.data_vars) or list(X.coords)])
+    return np.asarray(X.values) if _is_data_array(X) else X
+
+
+def values(y, X):
+    """Values as an array; those of an xarray DataArray in the order of the grid of X."""
+    if not _is_data_array(y):
+        return y
+    return _on_grid(y, X) if hasattr(X, "data_vars") else np.asarray(y.values).ravel()
+
+
+def _is_data_array(x):
+    return hasattr(x, "dims") and hasattr(x, "coords") and hasattr(x, "values")
+
+
+def _on_grid(variable, X):
+    """(n,) values of an xarray variable on the grid of the Dataset X, its last dimension running fastest."""
+    return np.asarray(variable.broadcast_like(X).transpose(*X.sizes).values).ravel()
+
+
+def _points(X, columns):
+    """The points of a GeoDataFrame or GeoSeries, and some other columns of the former."""
+    points = X.geometry
+    coordinates = {"x": np.asarray(points.x), "y": np.asarray(points.y)}
+    if not columns:
+        return np.column_stack(list(coordinates.values()))
+    return X[columns].assign(**coordinates)[[*coordinates, *columns]]

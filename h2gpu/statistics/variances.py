@@ -1,0 +1,143 @@
+"""Kriging variances: exact for few targets, an upper bound of measured error for many.
+
+    σ²(x) = C(0) − kᵀ K⁻¹ k + uᵀ (Qᵀ K⁻¹ Q)⁻¹ u,     u = q(x) − Qᵀ K⁻¹ k      k = C(sites, x), q trend columns
+
+The last term is exact for all targets: K⁻¹ Q is known. The others are the variance given all data. Given the nearest m
+data alone it can only be larger. For each target m is doubled until that changes the standard deviation by less than
+half of what is asked for; by how much it then exceeds the exact one is measured at random targets.
+
+Reference: Cressie (1993), section 3.4; Stein (2002), The screening effect in kriging.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.threads import parallel, thread_count
+from h2gpu.progress import phase
+from h2gpu.solvers.small_factors import cholesky, covariances, together
+
+EXACT = 64  # targets whose variances are exact: one block of solves
+CHECKED = 16  # random targets whose exact variances tell the error
+FEWEST, MOST = 60, 480  # nearest sites
+SETTLED = 0.5  # of rtol: where doubling m changes a standard deviation by less, it is taken
+REPORTED = 32  # chunks between two reports of progress
+
+
+@dataclass(frozen=True)
+class VarianceError:
+    """How the standard deviations of the last prediction are known.
+
+    neighbours   nearest sites they are computed from, at most; None for all of them
+    checked      random targets compared with the exact result
+    mean, worst  relative excess of their standard deviations, in the mean and at most
+    """
+
+    neighbours: int | None
+    checked: int = 0
+    mean: float = 0.0
+    worst: float = 0.0
+
+
+def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
+    """C(0) − kᵀ K⁻¹ k of all targets on their device, (m,), and the VarianceError.
+
+    system   of K
+    cross    CrossCovariance of targets and sites
+    noise    variance of the measurement errors, one number or (n,) on the host
+    rtol     relative error of the standard deviations that is wanted; 0: exact everywhere
+    added    variance that is added to them afterwards, the measurement error of new observations: it counts for rtol
+    """
+    m = cross.shape[0]
+    if system.exact or m <= EXACT or rtol == 0:
+        return exact_variances(system, cross), VarianceError(None)
+    variances, neighbours = _Local(cross, noise).settled(rtol, added)
+    some = np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
+    exact = np.sqrt(to_host(exact_variances(system, cross.of(some))) + added)
+    excess = np.sqrt(to_host(variances)[some] + added) - exact
+    relative = np.divide(excess, exact, out=np.zeros(len(some)), where=exact > 0)
+    return variances, VarianceError(neighbours, len(some), float(relative.mean()), float(relative.max()))
+
+
+def exact_variances(system, cross):
+    """C(0) − kᵀ K⁻¹ k of all targets, (m,), EXACT of them at a time."""
+    xp, m = array_module(cross.targets), cross.shape[0]
+    total = cross.cov.variance_at_zero + cross.cov.nugget
+    variances = xp.empty(m)
+    with phase("variances", m) as advance:
+        for first in range(0, m, EXACT):
+            some = slice(first, min(first + EXACT, m))
+            variances[some] = total - system.explained(cross.columns(some))
+            advance(some.stop - first)
+    return xp.maximum(variances, 0)
+
+
+class _Local:
+    """Variances from the nearest sites; targets at a site observed without error have none."""
+
+    def __init__(self, cross, noise):
+        self.cross = cross
+        self.x, self.y, self.cov = cross.embedded
+        self.host = to_host(self.x)
+        self.tree = cKDTree(to_host(self.y))
+        self.noise = np.broadcast_to(noise, len(self.y))
+
+    def settled(self, rtol, added):
+        """(m,) variances, each from enough neighbours, and how many were needed at most."""
+        xp, n, neighbours = array_module(self.x), len(self.y), min(FEWEST, len(self.y))
+        left = np.arange(len(self.x))
+        variances = self.variances(left, neighbours)
+        while len(left) and neighbours < min(MOST, n):
+            neighbours = min(2 * neighbours, n)
+            i = xp.asarray(left)
+            more = xp.minimum(self.variances(left, neighbours), variances[i])
+            changed = xp.sqrt(variances[i] + added) > (1 + SETTLED * rtol) * xp.sqrt(more + added)
+            variances[i] = more
+            left = left[to_host(changed)]
+        return variances, neighbours
+
+    def variances(self, some, neighbours):
+        """(count,) variances given the nearest sites of targets some (count,)."""
+        xp, step = array_module(self.x), together(array_module(self.x), neighbours + 1)
+        variances, starts = xp.empty(len(some)), range(0, len(some), step)
+
+        def work(start):
+            own = some[start : start + step]
+            variances[start : start + step] = self._of(own, neighbours)
+
+        with phase("variances", len(some)) as advance:
+            for first in range(0, len(starts), REPORTED):
+                chunk = starts[first : first + REPORTED]
+                parallel(work, chunk) if xp is np else [work(start) for start in chunk]
+                advance(min(len(chunk) * step, len(some) - chunk[0]))
+        return variances
+
+    def _of(self, targets, neighbours):
+        """L_mm² of the covariance of the nearest sites, then the target."""
+        xp, nugget = array_module(self.x), self.cov.nugget
+        workers = 1 if xp is np else thread_count()  # on the CPU the chunks are shared among the threads
+        distances, sites = self.tree.query(self.host[targets], neighbours, workers=workers)
+        distances, sites = distances.reshape(-1, neighbours), sites.reshape(-1, neighbours)
+        there = (distances == 0) & bool(nugget)
+        known = ((distances == 0) & (self.noise[sites] == 0)).any(axis=1)
+        own = np.concatenate([self.noise[sites] + nugget, np.full((len(targets), 1), nugget)], axis=1)
+        own[known, -1] += self.cov.variance_at_zero  # any positive number: the factor is not used
+        points = xp.concatenate([self.y[xp.asarray(sites)], self.x[xp.asarray(targets)][:, None]], axis=1)
+        K = covariances(self.cov.values, points, xp.asarray(own))
+        K[:, -1, :-1] += nugget * xp.asarray(there)
+        L, _ = cholesky(K)
+        return xp.where(xp.asarray(known), 0.0, L[:, -1, -1] ** 2)
+
+
+def trend_variances(information, q, products):
+    """uᵀ (Qᵀ K⁻¹ Q)⁻¹ u of all targets, (m,).
+
+    information   (p, p) Qᵀ K⁻¹ Q on the host
+    q             (m, p) orthonormal trend columns at the targets
+    products      (m, p) C K⁻¹ Q
+    """
+    xp = array_module(q)
+    u = q - products
+    return xp.einsum("ij,ij->i", u, u @ xp.asarray(np.linalg.inv(information)))

@@ -1,0 +1,161 @@
+"""The moments under Vecchia's approximation, with their derivatives in closed form, row by row.
+
+    K_s = L Lᵀ, s = (N(i), i),   w = L⁻ᵀ e_last,   z = wᵀ B_s,   u = K_s⁻¹ B_s
+    log det K ≈ −2 Σ log w_last,   M ≈ Σ z zᵀ
+    ∂ log w_last = −½ wᵀ ∂K_s w,   ∂z = ½ z (wᵀ ∂K_s w) − uᵀ ∂K_s w
+
+z is the standardized residual of site i given its neighbours. Rows are independent of each other: some of them, chosen
+at random, give the moments of all to sampling error, and estimating equations that are still unbiased.
+
+Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecchia's approximation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.threads import parallel
+from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.progress import phase
+from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers.ordering import maximin_order
+from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
+from h2gpu.statistics.moments import Moments
+
+SAME = "same"  # the derivative by the logarithm of the variance is the covariance itself
+
+
+@dataclass(frozen=True, eq=False)
+class VecchiaRows:
+    """Which sites each row of Vecchia's approximation sees.
+
+    sites    (n, dim) in the caller's order
+    head     (m, ) the first sites in order: row i sees those before it
+    tail     (rows, m + 1) sites of the others, each row's own last
+    scale    by which sums over the tail's rows stand for all of them
+    """
+
+    sites: object
+    head: np.ndarray
+    tail: np.ndarray
+    scale: float = 1.0
+
+    def some(self, rows, random_state=0):
+        """At most so many rows of the tail, at random."""
+        if rows >= len(self.tail):
+            return self
+        drawn = np.sort(np.random.default_rng(random_state).permutation(len(self.tail))[:rows])
+        return VecchiaRows(self.sites, self.head, self.tail[drawn], len(self.tail) / rows)
+
+
+def vecchia_rows(sites, cov, neighbours=30, random_state=0):
+    """The VecchiaRows of (n, dim) sites; distances in the covariance's own coordinates."""
+    x, _, _ = embedded_pair(sites, None, cov)
+    host, m = to_host(x), min(int(neighbours), len(x) - 1)
+    order, places = maximin_order(host, random_state)
+    tail = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, len(x))[:, None]], axis=1)
+    return VecchiaRows(sites, order[:m], order[tail])
+
+
+def vecchia_moments(model, rows, noise, B, derivatives=False):
+    """The Moments; arguments as for `moments.dense_moments`."""
+    work = _Work(model, rows.sites, noise, B, derivatives)
+    xp, m = array_module(B), rows.tail.shape[1]
+    step = together(xp, m)
+    parts = [work(rows.head[None, : i + 1]) for i in range(len(rows.head))]
+    chunks = [rows.tail[first : first + step] for first in range(0, len(rows.tail), step)]
+    with phase("likelihood"):
+        tail = parallel(work, chunks) if xp is np else [work(chunk) for chunk in chunks]
+    z, logs, dz, q = (np.concatenate(part) for part in zip(*parts, *tail))
+    weights = np.concatenate([np.ones(len(parts)), np.full(len(z) - len(parts), rows.scale)])
+    return _summed(z, logs, dz, q, weights, derivatives)
+
+
+class _Work:
+    """One chunk of rows at a time."""
+
+    def __init__(self, model, sites, noise, B, derivatives):
+        xp = array_module(sites)
+        self.x, _, self.cov = embedded_pair(sites, None, model.cov)
+        self.B, n = B, len(sites)
+
+        def nuggets(cov, nugget):
+            own = 0.0 if cov is None else cov.nugget
+            return xp.asarray(np.broadcast_to(noise(nugget) + own, n))
+
+        self.nugget = nuggets(model.cov, model.nugget)
+        self.derivatives = [
+            (self._kept(cov, model), nuggets(cov, nugget))
+            for cov, nugget in (model.derivatives() if derivatives else ())
+        ]
+
+    def _kept(self, derivative, model):
+        """The derivative in the sites' units; None where it is zero between sites, SAME where it is the covariance."""
+        if derivative is None or derivative.embedding is None:
+            return None
+        if model.is_itself(derivative):
+            return SAME
+        return derivative if model.cov.units is None else derivative.in_units(model.cov.units)
+
+    def __call__(self, sites):
+        """z (rows, columns), log w_last (rows,), ∂z (rows, J, columns), wᵀ ∂K w (rows, J) of rows (rows, m + 1)."""
+        xp = array_module(self.x)
+        s = xp.asarray(sites)
+        x, B = self.x[s], self.B[s]
+        K = covariances(self.cov.values, x, self.nugget[s])
+        L, _ = cholesky(K)
+        V = forward(L, B)
+        z, logs = V[:, -1], -xp.log(L[:, -1, -1])
+        dz = xp.empty((len(s), len(self.derivatives), B.shape[2]))
+        q = xp.empty((len(s), len(self.derivatives)))
+        if self.derivatives:
+            w, U = last_rows(L), backward(L, V)
+        for j, (cov, nugget) in enumerate(self.derivatives):
+            t = self._product(cov, nugget[s], x, K, w)
+            q[:, j] = xp.einsum("im,im->i", t, w)
+            dz[:, j] = 0.5 * z * q[:, j, None] - xp.einsum("imc,im->ic", U, t)
+        return to_host(z), to_host(logs), to_host(dz), to_host(q)
+
+    def _product(self, cov, nugget, x, K, w):
+        """∂K_s w; of K, as of every matrix here, the lower triangle is read."""
+        xp = array_module(x)
+        if cov is None:
+            return nugget * w
+        D = xp.tril(K if cov is SAME else covariances(cov.values, x, 0.0), -1)
+        diagonal = (self.cov if cov is SAME else cov).variance_at_zero
+        return xp.einsum("imk,ik->im", D, w) + xp.einsum("imk,im->ik", D, w) + (diagonal + nugget) * w
+
+
+def forward(L, B):
+    """L⁻¹ B for (batch, m, m) lower triangular factors and (batch, m, count)."""
+    V = B.copy()
+    for j in range(L.shape[1]):
+        V[:, j] /= L[:, j, j, None]
+        V[:, j + 1 :] -= L[:, j + 1 :, j, None] * V[:, j, None]
+    return V
+
+
+def backward(L, V):
+    """L⁻ᵀ V for (batch, m, m) lower triangular factors and (batch, m, count)."""
+    U = V.copy()
+    for j in reversed(range(L.shape[1])):
+        U[:, j] /= L[:, j, j, None]
+        U[:, :j] -= L[:, j, :j, None] * U[:, j, None]
+    return U
+
+
+def _summed(z, logs, dz, q, weights, derivatives):
+    """The Moments of all rows."""
+    weighted = weights[:, None] * z
+    logdet, gram = -2 * float(weights @ logs), z.T @ weighted
+    if not derivatives:
+        return Moments(logdet, gram)
+    half = np.einsum("ijc,id->jcd", dz, weighted)
+
+    def information(c):
+        """Σ (expected information of row i given its neighbours): ∂ mean² + ½ ∂ log variance²."""
+        means = dz @ c + 0.5 * q * (z @ c)[:, None]
+        return (means.T * weights) @ means + 0.5 * (q.T * weights) @ q
+
+    return Moments(logdet, gram, weights @ q, half + half.transpose(0, 2, 1), information)

@@ -1,0 +1,42 @@
+// batched/svd_triangle.cuh — U_b diag(s_b) Vt_b = R_bᵀ for square triangles R_b whose rows come in falling order; one block each.
+//
+// The columns of R_bᵀ are nearly orthogonal already (Drmač & Veselić 2008): Jacobi straight away, its products on the tensor
+// cores (block/pair_sweep.cuh). The matrix and its right vectors stay in shared memory; the sweeps end, for each matrix on its
+// own, when one has turned nothing.
+//     A  matrices × k × k     U  matrices × k × k     s  matrices × k     Vt  matrices × k × k     (or as the table says)
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
+//     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
+// Matrices of rank at most `above` or more than `upto` are left to other launches.
+#pragma once
+
+#include "block/pair_sweep.cuh"
+#include "block/svd_finish.cuh"
+
+// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks' entries of each warp
+template <typename Real, int DotRows, bool Both, int Warps, int Resident>
+__global__ __launch_bounds__(Warps * WARP, Resident)
+void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
+                  int vectors, int sweeps, int above, int upto) {
+    extern __shared__ double memory[];
+    Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
+    const int k = p.rank();
+    if (k <= above || k > upto) return;
+    Workspace<Real> w = workspace<Real>(memory, k, k, Both);
+    auto* scratch = reinterpret_cast<PairScratch<Real>*>(reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), k, k, Both));
+    Real* inner = reinterpret_cast<Real*>(scratch + Warps);
+    const Vectors failing = Both ? BOTH_VECTORS : LEFT_VECTORS;
+    if (!prepare_triangle<Both>(p, w)) return fail(p, failing, NOT_FINITE, info, worst);
+    const Panel<Real> panel = {w.W, w.ld, k, k, k, w.norms};
+    int sweep = 0;
+    bool turned = k > 1;
+    while (turned && sweep < sweeps) {
+        turned = pair_sweep<DotRows>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
+                                     orthogonality_tolerance<Real>(k));
+        sweep++;
+    }
+    if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);
+    singular_values(p, w);
+    write_vectors(w, w.W, k, k, p.U, k, 1, nullptr);
+    if (Both) write_vectors(w, w.W + k, k, k, p.Vt, 1, k, nullptr);
+    if (threadIdx.x == 0) info[p.index] = sweep;
+}

@@ -1,0 +1,142 @@
+// batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
+//
+// A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
+// indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
+// twice; which inner index a lane takes first differs with A's layout, since products do not care. float32 in three TF32
+// terms, their sums in accumulators of short life (Ootomo & Yokota 2022).
+#pragma once
+#include "thread/copy.cuh"
+#include "warp/tile_chain.cuh"
+
+constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
+constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
+constexpr int SLAB = 16, STAGES = 3, STEP = 8;               // inner indices of a slab, of one product
+constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks, of a copy
+
+// Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
+template <typename Real>
+__host__ __device__ constexpr int thin_pitch(int width, int apart) {
+    int pitch = width;
+    while (apart * pitch * int(sizeof(Real)) % (LINE / 2) != LINE / 4) pitch += PIECE / sizeof(Real);
+    return pitch;
+}
+
+template <typename Real, int Strips, bool TransA>
+struct ThinStage {
+    static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
+    static constexpr int LINE_PITCH = THIN_ROWS + LINE / 4 / sizeof(Real);  // of A where its rows lie along
+    static constexpr int PITCH = thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
+    Real A[TransA ? SLAB * LINE_PITCH : SLAB * THIN_ROWS];   // [k][row], or [k / STEP][row][k % STEP]
+    Real B[SLAB * PITCH];
+
+    static __device__ unsigned address(const Real* target) { return static_cast<unsigned>(__cvta_generic_to_shared(target)); }
+
+    // op(A)'s rows row0 … and inner indices k0 … from X, B's rows k0 … from Y; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int n, int k, int ldb, bool whole) {
+        if (whole) load(X, Y, row0, k0, m, k, ldb, [](int, int, int) { return true; });
+        else load(X, Y, row0, k0, m, k, ldb, [&](int i, int l, int j) { return i < m && l < k && j < n; });
+    }
+
+    template <typename Inside>
+    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int k, int ldb, Inside inside) {
+        constexpr int COLUMNS = WIDTH / EACH, PARTS = STEP / EACH, ROWS = LINE / PIECE / PARTS;  // rows of one product in a line
+        constexpr int UNITS = THIN_ROWS / EACH, GROUP = SLAB / STEP * PARTS * ROWS;
+        const int u = threadIdx.x;
+        const int i0 = TransA ? u % UNITS * EACH : u / GROUP * ROWS + u / PARTS % ROWS;
+        const int l0 = TransA ? u / UNITS : u / (PARTS * ROWS) % (SLAB / STEP) * STEP + u % PARTS * EACH;
+        constexpr int NEXT = TransA ? THIN_THREADS / UNITS : THIN_THREADS / GROUP * ROWS;       // inner indices or rows between units
+        const Real* source = X + (TransA ? static_cast<long long>(k0 + l0) * m + row0 + i0 : static_cast<long long>(row0 + i0) * k + k0 + l0);
+        const unsigned target = address(A + (TransA ? l0 * LINE_PITCH + i0 : (l0 / STEP * THIN_ROWS + i0) * STEP + l0 % STEP));
+#pragma unroll
+        for (int v = 0; v < SLAB * THIN_ROWS / EACH / THIN_THREADS; v++) {
+            const bool valid = inside(row0 + i0 + (TransA ? 0 : v * NEXT), k0 + l0 + (TransA ? v * NEXT : 0), 0);
+            copy_piece(target + v * NEXT * (TransA ? LINE_PITCH : STEP) * int(sizeof(Real)), valid ? source : X, valid);
+            source += static_cast<long long>(NEXT) * (TransA ? m : k);
+        }
+#pragma unroll
+        for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THIN_THREADS) {
+            const int l = u / COLUMNS, j = u % COLUMNS * EACH;
+            const bool valid = inside(row0, k0 + l, j);
+            copy_piece(address(B + l * PITCH + j), valid ? Y + static_cast<long long>(k0 + l) * ldb + j : Y, valid);
+        }
+    }
+
+    // sum += op(A) B for this warp's rows; lane (g, t): inner indices first(t) and `second` more
+    __device__ void multiply(Real (&sum)[TILES][Strips][4]) const {
+        struct alignas(2 * sizeof(Real)) Two { Real x, y; };
+        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, row0 = threadIdx.x / WARP * WARP_ROWS;
+        const int first = TransA ? t : 2 * t, second = TransA ? STEP / 2 : 1;
+#pragma unroll
+        for (int l = 0; l < SLAB; l += STEP) {
+            Real a[TILES][4];
+#pragma unroll
+            for (int i = 0; i < TILES; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int row = row0 + i * LINES;
+                    const Two two = *reinterpret_cast<const Two*>(
+                        TransA ? A + (l + t + h * second) * LINE_PITCH + row + 2 * g
+                               : A + (l / STEP * THIN_ROWS + row + g + h * LINES / 2) * STEP + 2 * t);
+                    if (TransA) a[i][h] = two.x, a[i][2 + h] = two.y;
+                    else a[i][2 * h] = two.x, a[i][2 * h + 1] = two.y;
+                }
+#pragma unroll
+            for (int j = 0; j < Strips; j++) {
+                const Real* b = B + (l + first) * PITCH + j * STEP + g;
+                const Real b0 = b[0], b1 = b[second * PITCH];
+#pragma unroll
+                for (int i = 0; i < TILES; i++) multiply_tile(sum[i][j], a[i], b0, b1);
+            }
+        }
+    }
+};
+
+// A: batch × m × k (k × m if TransA)   B: k × n each, rows ldb and matrices strideb apart   out: batch × m × n
+// each: blocks a matrix.   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
+template <typename Real, int Strips, bool TransA>
+__global__ __launch_bounds__(THIN_THREADS, 2)
+void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int n, int k, int ldb, long long strideb) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA>*>(memory);
+    constexpr bool SHORT = sizeof(Real) == sizeof(float);
+    constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
+    const long long b = blockIdx.x / each;
+    const int row0 = static_cast<int>(blockIdx.x % each) * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
+    A += b * m * k, B += b * strideb, out += b * m * n;
+    const auto load = [&](int slab) {
+        const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
+        if (slab < count) stages[slab % STAGES].load(A, B, row0, slab * SLAB, m, n, k, ldb, whole);
+        copies_issued();
+    };
+    Real sum[TILES][Strips][4] = {}, total[TILES][Strips][4] = {};
+    for (int slab = 0; slab < STAGES - 1; slab++) load(slab);
+    for (int slab = 0; slab < count; slab++) {
+        copies_arrived<STAGES - 2>();
+        __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
+        load(slab + STAGES - 1);
+        stages[slab % STAGES].multiply(sum);
+        if (SHORT && (slab % LIFE == LIFE - 1 || slab + 1 == count))
+#pragma unroll
+            for (int i = 0; i < TILES; i++)
+#pragma unroll
+                for (int j = 0; j < Strips; j++)
+#pragma unroll
+                    for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e], sum[i][j][e] = 0;
+    }
+    const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
+    out += static_cast<long long>(row0 + threadIdx.x / WARP * WARP_ROWS) * n + 2 * t;
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
+            if (row0 + static_cast<int>(threadIdx.x) / WARP * WARP_ROWS + row >= m) continue;
+#pragma unroll
+            for (int j = 0; j < Strips; j++) {
+                struct alignas(2 * sizeof(Real)) Two { Real x, y; };
+                const auto& from = SHORT ? total : sum;
+                if (j * STEP + 2 * t < n)
+                    *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {from[i][j][2 * h], from[i][j][2 * h + 1]};
+            }
+        }
+}

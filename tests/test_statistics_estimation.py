@@ -1,0 +1,227 @@
+"""Maximum likelihood: the gradient vanishes, the truth lies within the errors told, the start is found in the data."""
+
+import numpy as np
+import pytest
+from reference import points_of
+from scipy.optimize import minimize
+
+from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.statistics import Kriging, estimation, log_likelihood, refinement, simulate, systems
+from h2gpu.statistics.likelihood import Data
+from h2gpu.statistics.parameters import NAMES, USUAL, Model
+from h2gpu.statistics.places import places_of
+from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.variogram import empirical_variogram, start_from_variogram
+
+
+def sample(cov, n=400, nugget=0.1, seed=0):
+    X = points_of("uniform", n, 2, seed)
+    return X, simulate(cov, X, 1, seed, nugget=nugget)[:, 0] + 5
+
+
+@pytest.mark.parametrize("cov, start, kinds", [
+    (Exponential(2.0, 0.2), Exponential(1.0, 10.0), True),
+    (Matern(2.0, 0.1, 1.5), Matern(50.0, 1.0, 1.5), True),
+    (Exponential(2.0, (0.3, 0.1)), Exponential(1.0, (1.0, 1.0)), True),
+    (Matern(2.0, 0.2, 1.5), Matern(1.0, 1.0, 0.7), NAMES),
+], ids=repr)  # fmt: skip
+def test_the_likelihood_is_at_its_maximum_and_the_truth_within_the_errors(cov, start, kinds):
+    X, y = sample(cov)
+    kriging = Kriging(start, fit_parameters=kinds).fit(X, y)
+    chosen = USUAL if kinds is True else kinds
+    best = kriging.log_marginal_likelihood(gradient=True)
+    assert abs(best.gradient).max() < 0.05 and best.names == list(kriging.parameters_)
+    assert best >= log_likelihood(cov, X, y, 0.1, "constant") - 1e-6
+    truth = {free.name: free.value for free in Model(cov, 0.1, chosen).free}
+    for name, value in kriging.parameters_.items():
+        error = kriging.parameter_errors_[name]
+        assert abs(np.log(value / truth[name])) < 3.5 * error and 0.01 < error < 1.5, name
+    assert kriging.cov_ != start and kriging.cov == start and kriging.nugget == 0
+
+
+def test_it_is_the_optimum_that_a_general_optimizer_finds():
+    X, y = sample(Exponential(2.0, 0.2), 150)
+    kriging = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    model = Model(kriging.cov_, kriging.nugget_)
+
+    def negative(theta):
+        at = model.at(theta)
+        value = log_likelihood(at.cov, X, y, at.nugget, "constant", gradient=True)
+        return -value, -value.gradient
+
+    found = minimize(negative, np.log([1.0, 0.5, 0.5]), jac=True, method="L-BFGS-B", options={"ftol": 1e-13})
+    assert kriging.log_marginal_likelihood() == pytest.approx(-found.fun, abs=1e-4)
+    np.testing.assert_allclose(model.theta, found.x, atol=0.02)
+
+
+def test_restricted_estimates_allow_for_the_trend():
+    """The variance is larger, by about n/(n − p) for independent data."""
+    X, y = sample(Exponential(1.0, 0.05), 60, 0.01)
+    trend = lambda X: X[:, :1] ** np.arange(6)  # noqa: E731
+    usual, restricted = (
+        Kriging(Exponential(1.0, 0.05), 0.01, trend, fit_parameters=["variance"], restricted=r).fit(X, y)
+        for r in (False, True)
+    )
+    assert restricted.cov_.variance > 1.05 * usual.cov_.variance
+    assert restricted.nugget_ == 0.01 and restricted.cov_.length_scale == 0.05
+    assert abs(restricted.log_marginal_likelihood(gradient=True).gradient).max() < 0.02
+
+
+def test_what_is_not_asked_for_stays():
+    X, y = sample(Matern(2.0, 0.2, 1.5))
+    kriging = Kriging(Matern(2.0, 0.2, 1.5), 0.1, fit_parameters=["length_scale"]).fit(X, y)
+    assert kriging.cov_.variance == 2.0 and kriging.cov_.smoothness == 1.5 and kriging.nugget_ == 0.1
+    assert list(kriging.parameters_) == ["length_scale"]
+    assert abs(np.log(kriging.cov_.length_scale / 0.2)) < 0.3
+
+
+def test_nuggets_within_the_covariance_are_estimated_there():
+    X, y = sample(Exponential(2.0, 0.2))
+    inside = Kriging(Exponential() + Nugget(1.0), fit_parameters=True).fit(X, y)
+    outside = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert inside.nugget_ == 0 and inside.cov_.nugget == pytest.approx(outside.nugget_, rel=0.02)
+
+
+def test_no_nugget_is_found_where_there_is_none():
+    X, y = sample(Matern(2.0, 0.2, 1.5), nugget=0.0)
+    kriging = Kriging(Matern(1.0, 1.0, 1.5), fit_parameters=True).fit(X, y)
+    assert kriging.nugget_ == 0.0
+    np.testing.assert_allclose(kriging.predict(X), y, atol=1e-6)
+
+
+def test_repeated_sites_tell_the_measurement_error():
+    X, y = sample(Exponential(2.0, 0.2), 100, 0.0)
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(X, 5, axis=0), np.repeat(y, 5) + 0.3 * rng.standard_normal(500)
+    kriging = Kriging(Exponential() + Nugget(0.2), 0.05, fit_parameters=["variance", "length_scale"]).fit(X, y)
+    assert kriging.nugget_ == 0.05
+    kriging = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert kriging.nugget_ == pytest.approx(0.09, rel=0.2) and kriging.parameter_errors_["nugget"] < 0.12
+
+
+def test_sums_and_the_sphere_are_estimated():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 40, 300), rng.uniform(30, 60, 300)])
+    cov = on_sphere(Exponential(2.0, 500.0))
+    y = simulate(cov, X, 1, 0, nugget=0.1)[:, 0]
+    kriging = Kriging(on_sphere(Exponential(1.0, 10.0)), fit_parameters=True).fit(X, y)
+    assert 150 < kriging.cov_.covariance.length_scale < 2000
+    kriging = Kriging(Exponential(1.0, 10.0) + Gaussian(1.0, 1.0), fit_parameters=True).fit(X, y)
+    assert len(kriging.parameters_) == 5
+
+
+# Many sites
+
+
+def test_vecchias_maximum_is_corrected_by_the_full_likelihood(monkeypatch):
+    X, y = sample(Matern(1.5, 0.3, 2.3), 600, 0.3, 5)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    monkeypatch.setattr(refinement, "AGREE", 1.0)
+    monkeypatch.setattr(refinement, "SMALL", 0.02)
+    coarse = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=8).fit(X, y)
+    exact = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, neighbours=8).fit(X, y)
+    gradients = [abs(k.log_marginal_likelihood(gradient=True).gradient).max() for k in (coarse, exact)]
+    assert gradients[1] < 0.2 * gradients[0]
+    assert exact.log_marginal_likelihood() > coarse.log_marginal_likelihood() + 0.1
+    monkeypatch.setattr(systems, "DENSE", 0)
+    large = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, neighbours=8).fit(X, y)
+    for name, value in large.parameters_.items():
+        assert abs(np.log(value / exact.parameters_[name])) < 0.3 * exact.parameter_errors_[name]
+    assert large.estimation_.value.standard_error > 0 and large.iterations_ > 0
+
+
+def test_where_vecchia_agrees_nothing_is_corrected(monkeypatch):
+    X, y = sample(Exponential(2.0, 0.2), 600)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    one = Kriging(Exponential(), fit_parameters=True, refine=False).fit(X, y)
+    other = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert one.parameters_ == other.parameters_
+    assert other.parameters_["nugget"] == pytest.approx(0.1, rel=0.3)
+
+
+@pytest.mark.parametrize("failure", ["refused", "worse"])
+def test_a_step_that_fails_is_taken_back(monkeypatch, caplog, failure):
+    X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    kriging = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=4).fit(X, y)
+    monkeypatch.setattr(refinement, "AGREE", 0.0)
+    at, calls = refinement._at, []
+
+    def failing(data, model, options):
+        calls.append(model)
+        if len(calls) > 1 and failure == "refused":
+            raise np.linalg.LinAlgError("not positive definite")
+        system, value = at(data, model, options)
+        return system, type(value)(value - 100 * (len(calls) > 1))
+
+    monkeypatch.setattr(refinement, "_at", failing)
+    again = kriging.set_params(refine=True).parameters_.copy()
+    with caplog.at_level("WARNING", logger="h2gpu"):
+        kriging.fit(X, y)
+    assert len(calls) == 2 and kriging.parameters_ == again and "kept" in caplog.text
+
+
+# Variograms
+
+
+def test_the_empirical_variogram_estimates_the_theoretical_one():
+    cov, means = Exponential(2.0, 0.1), []
+    X = points_of("uniform", 1500, 2)
+    Y = simulate(cov, X, 10, 0, nugget=0.3)
+    for y in Y.T:
+        gamma = empirical_variogram(X, y)
+        assert (np.diff(gamma.distance) > 0).all() and gamma.count.sum() == gamma.pairs.shape[1]
+        means.append(gamma.value)
+    expected = 0.3 + 2 - cov.at_distance(gamma.distance)
+    np.testing.assert_allclose(np.mean(means, axis=0), expected, rtol=0.2)
+    assert gamma.value[0] < 0.5 * gamma.value[-1]
+
+
+@pytest.mark.parametrize(
+    "cov, nugget", [(Exponential(2.0, 0.05), 0.1), (Matern(0.3, 0.1, 1.5) + Nugget(0.1), 0.0)], ids=repr
+)
+def test_the_start_is_near_the_truth(cov, nugget):
+    X = points_of("uniform", 2000, 2)
+    y = simulate(cov, X, 1, 0, nugget=nugget)[:, 0]
+    truth = Model(cov, nugget)
+    start = start_from_variogram(truth.scaled(10.0, 30.0), X, y)
+    assert abs(start.theta - truth.theta).max() < 1.2
+    assert start.names == truth.names
+
+
+def test_a_start_is_found_for_pure_noise():
+    X = points_of("uniform", 500, 2)
+    y = np.random.default_rng(0).standard_normal(500)
+    start = start_from_variogram(Model(Exponential(), 0.0), X, y)
+    assert np.isfinite(start.theta).all()
+    kriging = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert kriging.predict(X, return_std=True)[0].std() < 0.5
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("X, y", [
+    (points_of("uniform", 50, 2), np.full(50, 3.0)),
+    (points_of("uniform", 2, 2), np.array([1.0, 2.0])),
+    (points_of("all_equal", 50, 2), np.arange(50.0)),
+], ids=["constant data", "two sites", "one place"])  # fmt: skip
+def test_data_that_tell_nothing_are_refused(X, y):
+    with pytest.raises(ValueError, match="y: expected at least 3 places and values that vary"):
+        Kriging(Exponential(), fit_parameters=True).fit(X, y)
+
+
+def test_a_covariance_without_free_numbers_is_refused():
+    X, y = sample(Exponential(), 20)
+    with pytest.raises(ValueError, match="cov: expected a covariance with smoothness to estimate"):
+        Kriging(Exponential(), fit_parameters="smoothness").fit(X, y)
+
+
+def test_data_that_disagree_keep_their_nugget():
+    X, y = sample(Matern(2.0, 0.2, 1.5), 100, 0.0)
+    X, y = np.concatenate([X, X[:10]]), np.concatenate([y, y[:10] + 1e-4])
+    kriging = Kriging(Matern(1.0, 1.0, 1.5), fit_parameters=True).fit(X, y)
+    assert 1e-12 < kriging.nugget_ < 1e-5
+    data = Data(places_of(X, y, np.ones(110)), trend_of("constant", 2))
+    with pytest.raises(ValueError, match="one value a site"):
+        data.log_likelihood(Model(kriging.cov_, 0.0))

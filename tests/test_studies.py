@@ -1,0 +1,113 @@
+"""The studies of predictions: on small files like the published ones, with the truth they were simulated from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import small_fields
+
+from h2gpu.apps import gpboost_vecchia, prediction_study, published, study_heaton, study_kaust, tables
+from h2gpu.covariance import Exponential, Matern, Nugget
+from h2gpu.statistics import Kriging
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def without_gpboost(monkeypatch):
+    """Others' packages are tested by themselves."""
+    monkeypatch.setattr(gpboost_vecchia, "available", lambda: False)
+
+
+def test_the_table_of_heaton_s_fields(tmp_path, capsys):
+    source = small_fields.heaton(tmp_path / "h.h5")
+    arguments = ["--file", str(source), "--output", str(tmp_path / "out"), "--parameters", "given"]
+    study_heaton.main(arguments)
+    told, rows = tables.read(tmp_path / "out" / "study_heaton-given-cpu.csv")
+    assert [row["method"] for row in rows] == ["h2gpu", "local 60"]  # the satellite's field has no parameters to give
+    assert any(line.startswith("commit: ") for line in told)
+    best, local = rows
+    assert best["field"] == "simulated" and best["n"] == "180" and best["targets"] == "45"
+    assert float(best["rmse"]) == pytest.approx(float(local["rmse"]), rel=0.1)
+    assert float(best["coverage"]) > 0.8 and float(best["nugget"]) == 0.05
+    assert (tmp_path / "out" / "study_heaton-simulated-given.png").stat().st_size > 10_000
+    assert "coverage" in capsys.readouterr().out
+
+
+def test_given_parameters_are_simple_kriging_with_the_known_mean(tmp_path):
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["simulated"]
+    found = prediction_study.kriging(field, field.covariance, estimate=False)
+    cov, K = Exponential(16.40771, 4 / 3), field.covariance(field.sites)
+    weights = np.linalg.solve(K, cov(field.sites, field.targets))
+    np.testing.assert_allclose(found.mean, field.mean + weights.T @ (field.values - field.mean), rtol=1e-8)
+    variance = 16.40771 + 0.05 - np.einsum("ij,ij->j", weights, cov(field.sites, field.targets))
+    np.testing.assert_allclose(found.std**2, variance, rtol=1e-6)
+    assert (found.cov, found.nugget, found.trend.tolist()) == (cov, 0.05, [small_fields.MEAN])
+
+
+def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
+    source = small_fields.kaust(tmp_path / "k.h5")
+    arguments = ["--file", str(source), "--output", str(tmp_path), "--parameters", "estimated", "--fields", "rough"]
+    study_kaust.main(arguments)
+    _, (best, local) = tables.read(tmp_path / "study_kaust-estimated-cpu.csv")
+    assert best["method"] == "h2gpu" and best["smoothness"] == local["smoothness"] == "0.6"
+    assert (best["variance"], best["nugget"]) == (local["variance"], local["nugget"])  # the same parameters
+    truth = published.kaust(source)["rough"].truth
+    assert 0.05 < float(best["nugget"]) < 0.6 and float(best["rmse"]) < truth.std()
+    assert "by the truth" in capsys.readouterr().out
+
+
+def test_a_linear_trend_is_taken_away_and_put_back(tmp_path):
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    field = replace(field, trend="linear")
+    tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
+    start = Exponential(1.0, 1.0) + Nugget(0.1)
+    plain, sloped = (prediction_study.kriging(f, start, estimate=True) for f in (field, tilted))
+    assert sloped.trend[1] - plain.trend[1] == pytest.approx(9, rel=1e-3)
+    np.testing.assert_allclose(sloped.mean - 9 * field.targets[:, 0], plain.mean, atol=1e-2)
+    near = prediction_study.near_sites(tilted, sloped)
+    np.testing.assert_allclose(near.mean, sloped.mean, atol=0.5)
+
+
+def test_the_microergodic_parameter_is_compared_with_the_truth(tmp_path):
+    fields = published.kaust(small_fields.kaust(tmp_path / "k.h5"))
+    cov = fields["smooth"].covariance
+    row = {"field": "smooth", "method": "h2gpu", "parameters": "estimated"}
+    scaled = {"variance": 8 * cov.variance, "length scale": 2 * cov.length_scale}  # 8 · 2^(−2·1.5) = 1
+    rows = [row | scaled, row | scaled | {"method": "local 60"}, row | scaled | {"parameters": "given"}]
+    (found,) = study_kaust.identified(rows, fields)
+    assert found["by the truth"] == pytest.approx(1)
+    assert study_kaust.start(fields["smooth"]) == Matern(1.0, 0.1, 1.5)
+    assert study_kaust.start(fields["rough"]) == Matern(1.0, 0.1, 0.6) + Nugget(0.1)
+
+
+def test_what_is_not_there(tmp_path):
+    with pytest.raises(SystemExit, match=r"absent.h5: no such file"):
+        study_heaton.main(["--file", str(tmp_path / "absent.h5")])
+    arguments = ["--file", str(small_fields.heaton(tmp_path / "h.h5")), "--output", str(tmp_path)]
+    with pytest.raises(SystemExit, match="--methods: expected some of h2gpu, local 60, got nothing"):
+        study_heaton.main([*arguments, "--methods", "nothing"])
+    with pytest.raises(SystemExit, match="--fields: expected some of rough, smooth, got medium"):
+        study_kaust.main(["--file", str(small_fields.kaust(tmp_path / "k.h5")), "--fields", "medium"])
+
+
+def test_gpboost_s_predictions_from_all_sites_are_ours(tmp_path):
+    pytest.importorskip("gpboost", reason="gpboost is not installed (the extra studies)")
+    field = published.kaust(small_fields.kaust(tmp_path / "k.h5", sites=25, targets=7))["rough"]
+    cov, nugget = prediction_study.split(field.covariance)
+    ours = Kriging(cov, nugget, trend=None).fit(field.sites, field.values)
+    mean, std = ours.predict(field.targets, return_std=True, observations=True)
+    theirs = gpboost_vecchia.kriging(field, cov, nugget, estimate=False)
+    np.testing.assert_allclose(theirs[0], mean, rtol=1e-6)
+    np.testing.assert_allclose(theirs[1], std, rtol=1e-6)
+
+
+def test_gpboost_estimates_trend_and_parameters(tmp_path):
+    pytest.importorskip("gpboost", reason="gpboost is not installed (the extra studies)")
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5"))["satellite"]
+    field = replace(field, trend="linear")
+    tilted = replace(field, values=field.values + 9 * field.sites[:, 0], truth=field.truth + 9 * field.targets[:, 0])
+    plain, sloped = (prediction_study.peer(f, Exponential() + Nugget(0.1), estimate=True) for f in (field, tilted))
+    assert sloped.trend[1] - plain.trend[1] == pytest.approx(9, rel=0.01)
+    np.testing.assert_allclose(sloped.mean - 9 * field.targets[:, 0], plain.mean, atol=0.1)
+    assert plain.seconds[0] > 0 and 0 < plain.cov.variance < 100

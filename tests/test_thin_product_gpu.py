@@ -1,0 +1,65 @@
+"""Products with few columns on the GPU, kernels/batched/thin_product.cuh, against float64: the GEMM criterion."""
+
+import numpy as np
+import pytest
+
+from h2gpu import batched
+
+cp = pytest.importorskip("cupy")
+cuda_thin = pytest.importorskip("h2gpu.batched.cuda_thin")
+pytestmark = pytest.mark.gpu
+
+DTYPES = [np.float64, np.float32]
+SHAPES = [(3, 512, 72, 512), (2, 132, 36, 68), (2, 260, 56, 100), (1, 1000, 64, 64), (4, 128, 44, 76)]
+
+
+@pytest.fixture
+def any_size(monkeypatch):
+    """However small the batch, the kernel is the one to take."""
+    monkeypatch.setattr(cuda_thin, "LEAST_BLOCKS", 0)
+
+
+def factors(batch, m, n, k, transa, dtype):
+    """Rows and columns of differing sizes, on the host."""
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((batch, m, k)) * np.exp(rng.standard_normal((batch, m, 1)))
+    B = rng.standard_normal((batch, k, n)) * np.exp(rng.standard_normal((batch, 1, n)))
+    return (A.swapaxes(1, 2) if transa else A).astype(dtype), B.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("transa", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_entries(shape, transa, dtype, any_size):
+    """|ΔC_ij| < 3 ε √(k + 2) |A_i| |B_j|, and nothing left unwritten."""
+    A, B = factors(*shape, transa, dtype)
+    a, b, out = cp.asarray(A), cp.asarray(B), cp.full((shape[0], *shape[1:3]), cp.nan, dtype)
+    assert cuda_thin.suits(a, b, transa)
+    assert batched.gemm(a, b, transa=transa, out=out).data.ptr == out.data.ptr
+    A = (A.swapaxes(1, 2) if transa else A).astype(np.float64)
+    sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B.astype(np.float64), axis=1)[:, None, :]
+    assert (np.abs(out.get() - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
+
+
+def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):
+    for shape, transa in (((2, 132, 37, 68), False), ((2, 132, 36, 67), False), ((2, 133, 36, 68), True)):
+        A, B = (cp.asarray(M) for M in factors(*shape, transa, np.float64))
+        assert not cuda_thin.suits(A, B, transa)
+        a, b = A.get(), B.get()
+        np.testing.assert_allclose(
+            batched.gemm(A, B, transa=transa).get(), (a.swapaxes(1, 2) if transa else a) @ b, rtol=0, atol=1e-11
+        )
+    A, B = (cp.asarray(M) for M in factors(2, 132, 36, 68, False, np.float64))
+    shifted = cp.empty(A.size + 1)[1:].reshape(A.shape)
+    shifted[...] = A
+    assert not cuda_thin.suits(shifted, B, False)
+    np.testing.assert_allclose(batched.gemm(shifted, B).get(), A.get() @ B.get(), rtol=0, atol=1e-11)
+
+
+def test_a_bad_matrix_harms_no_other(any_size):
+    A, B = factors(3, 260, 56, 100, False, np.float64)
+    good = A @ B
+    A[1, 7, 3] = np.nan
+    out = batched.gemm(cp.asarray(A), cp.asarray(B)).get()
+    assert np.isnan(out[1, 7]).all() and np.isfinite(out[1, 8:]).all()
+    np.testing.assert_allclose(out[[0, 2]], good[[0, 2]], rtol=0, atol=1e-10)
