@@ -93,6 +93,7 @@ def _compressed(job):
     job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
     points = job.device.take(points)
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
+    fixed["storage"] = a.storage
     for chosen in plans(points, cov, a.rtol, **fixed):
         job.say(f"{chosen}")
         job.admit(CHECKING * chosen.bytes_peak + points.nbytes)

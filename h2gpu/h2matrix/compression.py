@@ -13,7 +13,7 @@ from h2gpu.h2matrix.decompositions import STRATEGIES
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
-from h2gpu.h2matrix.precision import LEFT, STORAGES, rounded
+from h2gpu.h2matrix.precision import LEFT, check_storage, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
@@ -41,8 +41,7 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
     if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
-    if storage not in STORAGES:
-        raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+    check_storage(storage)
     computed = _stays_computed(A, nearfield)
     shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
     B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])

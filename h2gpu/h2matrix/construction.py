@@ -20,6 +20,7 @@ from h2gpu.covariance import Covariance
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
+from h2gpu.memory import require
 from h2gpu.progress import phase
 
 
@@ -87,25 +88,35 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
     split       "median" (balanced tree) or "mean" (the paper's)
     nearfield   "stored", or "computed" in every product from the points: slower, and cannot be saved
 
-    Raises ValueError for arguments that do not fit. Source: Boukaram et al., section 8.3.
+    Raises ValueError for arguments that do not fit, and MemoryError before the matrix takes more than is free.
+    Source: Boukaram et al., section 8.3.
     """
     parameters = {"leaf_size": leaf_size, "eta": eta, "order": order, "split": split, "nearfield": nearfield}
     A = deferred(points, cov, col_points=col_points, **parameters)
+    require(A.couplings.nbytes, array_module(points), "couplings")
     with phase("couplings"):
         return A.replace(couplings=A.couplings.stored())
 
 
-def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored"):
-    """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
+def deferred(
+    points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=()
+):
+    """As `build`, with couplings evaluated where they are used: for `compress` to consume.
+
+    trees   the points' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
+    """
     check_nearfield(nearfield)
     x, y, cov = embedded_pair(points, col_points, cov)
     with phase("cluster"):
-        row_tree = ClusterTree.build(x, leaf_size, split)
-        col_tree = row_tree if y is None else ClusterTree.build(y, leaf_size, split)
-        blocks = BlockTree.build(row_tree, col_tree, Admissibility(eta))
+        if trees:
+            trees = [tree.cut(leaf_size) for tree in trees]
+        else:
+            trees = [ClusterTree.build(side, leaf_size, split) for side in (x, y) if side is not None]
+        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta))
     A = from_trees(blocks, x, x if y is None else y, cov, order)
     if nearfield == "computed":
         return A
+    require(A.nearfield.sizes.sum() * A.dtype.itemsize, array_module(points), "nearfield")
     with phase("nearfield"):
         return A.replace(nearfield=A.nearfield.stored())
 
@@ -116,6 +127,7 @@ def from_trees(blocks, x, y, cov, order):
         raise ValueError(f"order: expected a positive integer, got {order!r}; 8 gives about 7 digits at eta 1")
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
     xp = array_module(x)
+    require(_entries(blocks, order ** x.shape[1]) * x.dtype.itemsize, xp, "bases")
     with phase("basis"):
         x = x[row_tree.permutation_on(xp)]
         coupled = blocks.far if blocks.symmetric else blocks.far[0]
@@ -158,3 +170,12 @@ def embedded(points, cov, name):
     if points.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name}: expected float32 or float64 coordinates, got {points.dtype}")
     return xp.ascontiguousarray(cov.embed(points))
+
+
+def _entries(blocks, largest_rank):
+    """Entries of leaf and transfer matrices, at most."""
+    entries = 0
+    for tree in [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]:
+        k = np.minimum(tree.sizes, largest_rank)
+        entries += int(tree.sizes[tree.leaves] @ k[tree.leaves]) + int(k[1:] @ k[tree.parent[1:]])
+    return entries

@@ -20,7 +20,20 @@ from h2gpu.h2matrix.norms import block_measures, multiplicities
 STORAGES = ("auto", "full")
 SHARE = 0.1  # of the squared accuracy, for rounding
 LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
+ROUNDING = np.finfo(np.float32).eps / np.sqrt(12)  # relative error of a block, expected at most
 WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in two: that costs time
+
+
+def check_storage(storage):
+    """ValueError for an unknown one."""
+    if storage not in STORAGES:
+        raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+
+
+def bytes_expected(dtype, rtol, storage):
+    """Bytes of an entry of nearfield and couplings after compression: narrow ones where all of them will be."""
+    narrow = storage == "auto" and dtype == np.float64 and SHARE * rtol**2 >= ROUNDING**2
+    return np.dtype(np.float32 if narrow else dtype).itemsize
 
 
 def rounded(B, rtol, but=()):
