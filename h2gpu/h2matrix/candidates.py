@@ -122,7 +122,8 @@ class Family:
             near_bytes = sum(tree.n for tree in planner.trees) * planner.dim * itemsize
         else:
             near_bytes = dense * planner.entry_bytes
-        smaller = near_bytes + after * planner.entry_bytes + sum(self._basis_entries(leaf_size, kept)) * itemsize
+        kept_leaves, kept_transfers = self._basis_entries(leaf_size, kept)
+        smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         stacks = min(STACKS * planner.stack_entries, WORK_PER_COUPLING * couplings)
         sizes = [int(size) for size in (before, smaller, 1.1 * smaller + (3 * transfers + stacks) * itemsize)]
         rtol = max(planner.rtol * COMPRESSION, least_rtol(planner.dtype))

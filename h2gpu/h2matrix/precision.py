@@ -31,7 +31,7 @@ def check_storage(storage):
 
 
 def bytes_expected(dtype, rtol, storage):
-    """Bytes of an entry of nearfield and couplings after compression: narrow ones where all of them will be."""
+    """Bytes of an entry of nearfield, couplings and leaves after compression, narrow where all of them will be."""
     narrow = storage == "auto" and dtype == np.float64 and SHARE * rtol**2 >= ROUNDING**2
     return np.dtype(np.float32 if narrow else dtype).itemsize
 
