@@ -18,8 +18,8 @@ import numpy as np
 
 import h2gpu
 from h2gpu.apps import problems, tables
+from h2gpu.h2matrix.assembly import assemble, plans
 from h2gpu.h2matrix.construction import deferred
-from h2gpu.h2matrix.planning import plan
 from h2gpu.progress import PhaseTimes, watched_by
 
 PARAMETERS = {
@@ -82,12 +82,12 @@ def measure(n, name, rtol, device):
 def _assemble(points, cov, name, rtol, times):
     """A (couplings not stored), B and the parameters, under the eyes of `times`."""
     with watched_by(times or (lambda *event: None)):
-        parameters, share = PARAMETERS[name], rtol
+        parameters = PARAMETERS[name]
         if parameters is None:
-            p = plan(points, cov, rtol)
-            parameters, share = {"leaf_size": p.leaf_size, "eta": p.eta, "order": p.order}, p.rtol
+            chosen = next(plans(points, cov, rtol))
+            return *assemble(points, cov, chosen), {key: getattr(chosen, key) for key in PARAMETERS["paper"]}
         A = deferred(points, cov, **parameters)
-        return A, h2gpu.compress(A, share), parameters
+        return A, h2gpu.compress(A, rtol), parameters
 
 
 def _device(device):

@@ -20,7 +20,7 @@ class Device:
 
     def free_memory(self):
         """Bytes that may still be allocated on it."""
-        return free_memory()
+        return free_memory(self.arrays)
 
     def take(self, array):
         """A NumPy array as an array of this device."""
@@ -54,10 +54,6 @@ class CudaDevice(Device):
     @property
     def name(self):
         return self._runtime.getDeviceProperties(self.arrays.cuda.Device().id)["name"].decode()
-
-    def free_memory(self):
-        pool = self.arrays.get_default_memory_pool()
-        return self._runtime.memGetInfo()[0] + pool.free_bytes()
 
     def take(self, array):
         return self.arrays.asarray(array)

@@ -93,17 +93,18 @@ def _compressed(job):
     job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
     points = job.device.take(points)
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
+    fixed["storage"] = a.storage
     for chosen in plans(points, cov, a.rtol, **fixed):
         job.say(f"{chosen}")
         job.admit(CHECKING * chosen.bytes_peak + points.nbytes)
-        A, B = assemble(points, cov, chosen, method=a.method, svd=a.svd)
+        A, B = assemble(points, cov, chosen, method=a.method, svd=a.svd, storage=a.storage)
         error = sampled_error(B, points, cov, rows=ROWS, random_state=0)
         if error <= a.rtol or a.order is not None:  # a fixed order promises the compression's share alone
             break
     else:
         raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
     job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
-    job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd}
+    job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.errors = {"uncompressed": A.relative_error(B), "exact": error, "rows_sampled": min(ROWS, len(points))}
     return A, B
 
@@ -119,10 +120,10 @@ def _recompressed(job):
     with phase("read"):
         A = load(job.input)
     A = in_precision(A, a.dtype or A.dtype).to_device(job.device.kind)
-    B = compress(A, a.rtol, method=a.method, svd=a.svd)
+    B = compress(A, a.rtol, method=a.method, svd=a.svd, storage=a.storage)
     earlier = header.attributes.get("parameters")
     job.parameters = {**(earlier if isinstance(earlier, dict) else {}), "compression_rtol": a.rtol}
-    job.parameters |= {"method": a.method, "svd": a.svd}
+    job.parameters |= {"method": a.method, "svd": a.svd, "storage": a.storage}
     job.errors = {"uncompressed": A.relative_error(B), "exact": None, "rows_sampled": 0}
     before = header.attributes.get("rtol")
     if isinstance(before, (int, float)) and 0 < before < 1:  # errors add up: promised against the exact covariance

@@ -2,12 +2,14 @@
 
 import sys
 
+import numpy as np
+
 from h2gpu.apps.command import Parser, run
 from h2gpu.apps.points_file import check_file
 from h2gpu.apps.report import covariance_text, rank_lines
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
-from h2gpu.storage.header import FORMAT, VERSION
+from h2gpu.storage.header import FORMAT
 
 
 def main(argv=None):
@@ -33,13 +35,16 @@ def lines(header):
     """The header in words."""
     n, m = header.shape
     kind = "symmetric" if header.symmetric else "rectangular"
-    yield f"format        {FORMAT} {VERSION}, written by {header.software}"
+    yield f"format        {FORMAT} {header.version}, written by {header.software}"
     yield f"matrix        {n:,} × {m:,}, {kind}, {header.dtype}, boxes in {header.dim}D"
     yield from _attribute_lines(header.attributes)
     yield from rank_lines([{"min": int(r[r > 0].min(initial=r.max())), "max": int(r.max())} for r in header.ranks])
     dense = n * m * header.dtype.itemsize
     parts = " · ".join(f"{name.replace('_', ' ')} {readable(size)}" for name, size in header.memory.items())
     yield f"memory        {parts}"
+    if any(header.in_float32.values()) and header.dtype == np.float64:
+        shares = (f"{name.replace('_', ' ')} {share:.3g}" for name, share in header.in_float32.items())
+        yield f"in float32    {' · '.join(shares)} of the entries"
     yield f"dense         {readable(dense)}, {dense / max(1, header.memory['total']):,.4g} times as much"
 
 

@@ -5,6 +5,7 @@ import math
 
 from h2gpu.apps.command import InputError, Parser
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
+from h2gpu.h2matrix.precision import STORAGES
 from h2gpu.memory import parse_size
 
 COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
@@ -38,6 +39,7 @@ def parser():
     add_rtol(p)
     p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
     p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
+    p.add_argument("--storage", choices=STORAGES, default="auto", help="auto: parts in float32 where --rtol allows it")
     p.add_argument("--leaf-size", type=count, metavar="POINTS", help="default: chosen for the smallest matrix")
     p.add_argument("--eta", type=positive, help="admissibility; default: chosen")
     p.add_argument("--order", type=count, help="interpolation points a direction; default: chosen")

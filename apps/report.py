@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from h2gpu.covariance import from_parameters
 from h2gpu.h2matrix.matrix import ranks_by_level
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 from h2gpu.memory import peak_memory, readable
 from h2gpu.storage import whole_file
 
@@ -33,7 +34,7 @@ def report_of(job, A, B, seconds):
         "device": {"kind": job.device.kind, "name": job.device.name},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "ranks": ranks_by_level(B),
-        "memory": {"before": A.memory, "after": B.memory, "dense": B.shape[0] * B.shape[1] * B.dtype.itemsize},
+        "memory": {"before": as_if_stored(A), "after": B.memory, "dense": B.shape[0] * B.shape[1] * B.dtype.itemsize},
         "peak_memory": {
             "estimated": job.estimated_peak,
             "process": peak_memory(),
@@ -42,6 +43,14 @@ def report_of(job, A, B, seconds):
         "error": job.errors,
         "versions": versions(),
     }
+
+
+def as_if_stored(A):
+    """Bytes by part of a matrix whose blocks may be evaluated where they are used, had they been stored."""
+    if not isinstance(A.nearfield, EvaluatedNearfield):
+        return A.memory
+    parts = {**A.memory, "nearfield": int(A.nearfield.sizes.sum()) * A.dtype.itemsize}
+    return {**parts, "total": sum(size for part, size in parts.items() if part != "total")}
 
 
 def write_report(report, path):

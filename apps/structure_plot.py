@@ -67,8 +67,7 @@ class Ranks:
 
     @classmethod
     def of(cls, B):
-        S = B.couplings.blocks
-        ranks = np.minimum(S.rows, S.columns)
+        ranks = np.minimum(*B.couplings.shapes)
         return cls(ranks, *((int(ranks.min()), int(ranks.max())) if len(ranks) else (0, 1)))
 
     @property

@@ -1,4 +1,7 @@
-"""How much memory there is, how much was used, and how people write it: 8G, 500M, 1.5GiB."""
+"""How much memory there is, how much was used, and how people write it: 8G, 500M, 1.5GiB.
+
+What does not fit is refused before it is allocated, with the numbers: `require`.
+"""
 
 import os
 import re
@@ -37,9 +40,22 @@ def readable(size):
     return f"{size:,.3g} TB" if size < 999.5 else f"{size:,.0f} TB"
 
 
-def free_memory():
-    """Bytes this process may still allocate: what the system has free, within the limits set for us."""
-    return max(0, min(_system(), _control_group(), _address_space()))
+def free_memory(xp=None):
+    """Bytes this process may still allocate: what the system has free, within the limits set for us.
+
+    xp   array module: with CuPy the memory of the current device and what its pool holds unused; else main memory
+    """
+    return max(0, min(_system(), _control_group(), _address_space()) if _on_host(xp) else _device(xp))
+
+
+def require(needed, xp, what, advice=""):
+    """MemoryError with the numbers when `needed` bytes for arrays of the module xp are more than are free."""
+    free = free_memory(xp)
+    if needed > free:
+        where = "" if _on_host(xp) else " on the device"
+        raise MemoryError(
+            f"{what}: expected at most {readable(free)}, which is free{where}, got {readable(needed)}{advice}"
+        )
 
 
 def peak_memory():
@@ -50,6 +66,17 @@ def peak_memory():
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _on_host(xp):
+    return xp is None or xp.__name__ == "numpy"
+
+
+def _device(cupy):
+    """What the device has free and what the memory pool would give again, within the limit set for the pool."""
+    pool = cupy.get_default_memory_pool()
+    free, limit = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes(), pool.get_limit()
+    return min(free, limit - pool.used_bytes()) if limit else free
 
 
 def _system():

@@ -105,8 +105,9 @@ def blocks_of(A):
     U = bases_of(A.row_basis)
     V = U if A.symmetric else bases_of(A.col_basis)
     for part, far in ((A.couplings, True), (A.nearfield, False)):
+        blocks = part.select(np.arange(len(part)))
         for b, (t, s) in enumerate(zip(part.rows, part.columns)):
-            M = to_host(part.blocks[b])
+            M = to_host(blocks[b])
             yield members(A.row_basis.tree, t), members(A.col_basis.tree, s), U[t] @ M @ V[s].T if far else M
 
 

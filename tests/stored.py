@@ -22,6 +22,8 @@ CASES = {
     "one leaf": {"n": 7, "dim": 3},
     "one row": {"n": 1, "dim": 2, "columns": 170},
     "uncompressed": {"n": 300, "dim": 2, "rtol": None},
+    "two precisions": {"n": 300, "dim": 2, "storage": "auto"},
+    "rectangular, two precisions": {"n": 300, "dim": 2, "columns": 170, "rtol": 2e-8, "storage": "auto"},
 }
 
 
@@ -31,10 +33,11 @@ def matrix(case):
     rng = np.random.default_rng(len(case))
     n, dim, columns = parameters.pop("n"), parameters.pop("dim"), parameters.pop("columns", None)
     dtype, rtol = parameters.pop("dtype", np.float64), parameters.pop("rtol", 1e-5)
+    storage = parameters.pop("storage", "full")
     points = rng.random((n, dim)).astype(dtype)
     others = None if columns is None else rng.random((columns, dim)).astype(dtype)
     A = h2gpu.build(points, COVARIANCE, col_points=others, **{"leaf_size": 10, "order": 4, **parameters})
-    return A if rtol is None else h2gpu.compress(A, rtol)
+    return A if rtol is None else h2gpu.compress(A, rtol, storage=storage)
 
 
 def same_bits(A, B):

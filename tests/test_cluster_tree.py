@@ -153,6 +153,17 @@ def test_a_tree_cut_to_larger_leaves_is_the_tree_built_with_them(points, leaf_si
         assert set(members(cut, t)) == set(members(coarse, t))
 
 
+@given(trees())
+def test_paths_hold_their_places_from_root_to_leaf(case):
+    _, tree = case
+    places = np.arange(tree.n)
+    path = tree.path(places)
+    on = path >= 0
+    assert (tree.start[path] <= places)[on].all() and (places < tree.stop[path])[on].all()
+    assert (path[0] == 0).all() and (tree.parent[path[1:]] == path[:-1])[on[1:]].all()
+    np.testing.assert_array_equal(np.unique(path[on]), np.arange(len(tree)))
+
+
 def test_points_that_grow_geometrically_end_the_recursion():
     points = 2.0 ** np.arange(-500, 500)[:, None]
     tree = ClusterTree.build(points, 1, "mean")

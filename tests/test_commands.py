@@ -140,6 +140,18 @@ def test_info_tells_what_a_file_holds(matrix_file, capsys):
     assert "all checksums and the structure are in order" in capsys.readouterr().out
 
 
+def test_storage_in_one_precision_or_two(source, capsys):
+    out = source.with_name("places-h2.h5")
+    for storage, version in (("full", 1), ("auto", 2)):
+        assert h2compress.main([str(source), "--quiet", *FAST, "--storage", storage]) == 0
+        header = h2gpu.read_header(out)
+        assert (header.version, header.dtype) == (version, np.float64) and header.memory == h2gpu.load(out).memory
+        assert header.in_float32["nearfield"] == version - 1 and header.in_float32["transfer"] == 0
+        assert h2info.main([str(out)]) == 0
+        told = capsys.readouterr().out
+        assert ("in float32    nearfield 1" in told) == (version == 2) and f"h2gpu-h2matrix {version}," in told
+
+
 def test_info_of_a_file_without_attributes(tmp_path, points, capsys):
     h2gpu.save(h2gpu.build(points, Exponential(), leaf_size=600), tmp_path / "plain.h5", attributes={"note": [1]})
     assert h2info.main([str(tmp_path / "plain.h5")]) == 0
@@ -308,14 +320,14 @@ def test_damaged_matrix_files(matrix_file, capsys):
     failed(h2info.main, [matrix_file], 2, "expected an HDF5 file in order", capsys)
     matrix_file.write_bytes(data)
     with h5py.File(matrix_file, "r+") as file:
-        file["nearfield/entries"][7] = 0.5
+        file["row_basis/leaf"][7] = 0.5
     assert h2info.main([str(matrix_file)]) == 0
     capsys.readouterr()
-    failed(h2info.main, [matrix_file, "--check"], 2, "nearfield/entries: expected SHA-256", capsys)
-    compressing_fails([matrix_file], 2, "nearfield/entries: expected SHA-256", capsys)
+    failed(h2info.main, [matrix_file, "--check"], 2, "row_basis/leaf: expected SHA-256", capsys)
+    compressing_fails([matrix_file], 2, "row_basis/leaf: expected SHA-256", capsys)
     with h5py.File(matrix_file, "r+") as file:
         file.attrs["version"] = 9
-    failed(h2info.main, [matrix_file], 2, "expected format version 1, got 9; read it with a newer h2gpu", capsys)
+    failed(h2info.main, [matrix_file], 2, "expected format version 1 or 2, got 9; read it with a newer h2gpu", capsys)
 
 
 def test_info_of_other_files(source, tmp_path, capsys):

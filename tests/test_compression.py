@@ -180,7 +180,7 @@ def test_the_matrix_stays_as_it_is_and_its_nearfield_is_shared(method, cols):
     A = matrix(cols=cols)
     parts = [A.row_basis.leaf, A.row_basis.transfer, A.col_basis.leaf, A.couplings.blocks, A.nearfield.blocks]
     before = [part.buffer.copy() for part in parts]
-    B = h2gpu.compress(A, 1e-4, method=method)
+    B = h2gpu.compress(A, 1e-4, method=method, storage="full")
     assert B.nearfield is A.nearfield and B.symmetric == A.symmetric and B.row_basis.tree is A.row_basis.tree
     for part, copy in zip(parts, before):
         np.testing.assert_array_equal(part.buffer, copy)
@@ -200,7 +200,7 @@ def test_symmetric_matrices_stay_symmetric(svd):
 @pytest.mark.parametrize("name", ["uniform", "clustered", "duplicates", "outlier"])
 def test_truncated_bases_are_orthonormal(name, method, svd):
     """ŨᵀŨ = I for all clusters of both sides"""
-    B = h2gpu.compress(matrix(name, cols="clustered", split="mean"), 1e-5, method=method, svd=svd)
+    B = h2gpu.compress(matrix(name, cols="clustered", split="mean"), 1e-5, method=method, svd=svd, storage="full")
     for basis in (B.row_basis, B.col_basis):
         for U in bases_of(basis):
             np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), rtol=0, atol=200 * EPS)
@@ -213,7 +213,7 @@ def test_truncated_bases_are_orthonormal(name, method, svd):
 @pytest.mark.parametrize("svd", ["auto", "randomized"])
 def test_evaluated_couplings_compress_to_the_same_matrix(cols, svd, xp):
     stored, streamed = (
-        h2gpu.compress(matrix(make=f, cols=cols, xp=xp), 1e-5, svd=svd) for f in (h2gpu.build, deferred)
+        h2gpu.compress(matrix(make=f, cols=cols, xp=xp), 1e-5, svd=svd, storage="full") for f in (h2gpu.build, deferred)
     )
     np.testing.assert_array_equal(stored.row_basis.ranks, streamed.row_basis.ranks)
     assert difference(dense_of(stored), dense_of(streamed)) < 1e-12

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import h2gpu
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function, on_sphere
 from h2gpu.h2matrix import assembly
-from h2gpu.h2matrix.assembly import assemble
+from h2gpu.h2matrix.assembly import assemble, plans
 from h2gpu.h2matrix.planning import LEAF_SIZES, plan
 
 COVARIANCES = [
@@ -113,13 +114,17 @@ def test_the_result_is_the_same_every_time_and_on_record(caplog):
 # The plan
 
 
-def test_a_plan_foretells_memory():
+@pytest.mark.parametrize("nearfield", ["stored", "computed"])
+@pytest.mark.parametrize("storage", ["auto", "full"])
+def test_a_plan_foretells_memory(storage, nearfield):
     """Bytes before and after compression are near the true ones."""
     points, cov = points_of("uniform", 4000, 2), Exponential(1.0, 0.1)
-    chosen = plan(points, cov, 1e-5)
-    A, B = assemble(points, cov, chosen)
+    kept = {"storage": storage, "nearfield": nearfield}
+    chosen = plan(points, cov, 1e-5, leaf_size=64 if nearfield == "computed" else None, **kept)
+    A, B = assemble(points, cov, chosen, **kept)
+    stored = A.nbytes - A.nearfield.nbytes + A.nearfield.sizes.sum() * 8
     assert chosen.leaf_size in LEAF_SIZES and chosen.rtol < 1e-5 and chosen.interpolation_error < 1e-5
-    assert chosen.bytes_before == pytest.approx(A.nbytes, rel=0.1)
+    assert chosen.bytes_before == pytest.approx(stored, rel=0.1)
     assert chosen.bytes_after == pytest.approx(B.nbytes, rel=0.3)
     assert chosen.bytes_peak > chosen.bytes_after
     assert f"leaf size {chosen.leaf_size}" in str(chosen)
@@ -131,13 +136,41 @@ def test_fixed_parameters_are_kept():
     assert (chosen.leaf_size, chosen.eta, chosen.order, chosen.split) == (40, 0.8, 7, "mean")
 
 
-def test_the_estimated_interpolation_error_is_the_measured_one_within_a_factor():
-    points, cov = points_of("uniform", 1200, 2), Exponential(1.0, 0.2)
+@pytest.mark.parametrize("eta", [1.0, 2.0])
+@pytest.mark.parametrize("name", ["uniform", "clustered", "grid"])
+def test_the_estimated_interpolation_error_is_the_measured_one_within_a_factor(name, eta):
+    points, cov = points_of(name, 1200, 2), Exponential(1.0, 0.2)
     for order in (3, 5):
-        chosen = plan(points, cov, 1e-3, leaf_size=64, eta=1.0, order=order)
-        A = h2gpu.build(points, cov, leaf_size=64, order=order)
+        chosen = plan(points, cov, 1e-3, leaf_size=32, eta=eta, order=order)
+        A = h2gpu.build(points, cov, leaf_size=32, eta=eta, order=order)
         measured = difference(cov(points), A.to_dense())
-        assert measured / 3 < chosen.interpolation_error < 5 * measured
+        assert measured / 3 < chosen.interpolation_error < 3 * measured
+
+
+def test_the_estimated_interpolation_error_of_rectangular_matrices():
+    points, cols, cov = points_of("uniform", 1500, 2), points_of("clustered", 700, 2, seed=1), Exponential(1.0, 0.2)
+    chosen = plan(points, cov, 1e-3, leaf_size=32, eta=1.0, order=4, col_points=cols)
+    A = h2gpu.build(points, cov, leaf_size=32, order=4, col_points=cols)
+    measured = difference(cov(points, cols), A.to_dense())
+    assert measured / 3 < chosen.interpolation_error < 3 * measured
+    assert chosen.bytes_before == pytest.approx(A.nbytes, rel=0.15)
+
+
+def test_a_plan_with_trees_gives_the_matrix_of_one_without():
+    """On the same clusters; within leaves the points may stand in another order."""
+    points, cols, cov = points_of("uniform", 900, 2), points_of("uniform", 500, 2, seed=1), Exponential(1.0, 0.3)
+    for col_points in (None, cols):
+        kept = next(plans(points, cov, 1e-4, col_points=col_points))
+        bare = plan(points, cov, 1e-4, col_points=col_points)
+        assert kept == bare and kept.trees and not bare.trees
+        first, second = (assemble(points, cov, chosen, col_points=col_points)[1] for chosen in (kept, bare))
+        assert difference(dense_of(first), dense_of(second)) < 1e-4
+        assert first.nbytes == pytest.approx(second.nbytes, rel=1e-2)
+
+
+def test_the_device_plans_as_the_host_does(xp):
+    points, cov = points_of("clustered", 3000, 2), Matern(1.0, 0.2, 1.5)
+    assert replace(plan(xp.asarray(points), cov, 1e-5), bytes_peak=0) == replace(plan(points, cov, 1e-5), bytes_peak=0)
 
 
 # What cannot be reached, and bad arguments

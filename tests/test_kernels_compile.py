@@ -47,7 +47,9 @@ def instances():
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
             yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
-        yield "batched/frobenius_norms.cuh", modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"]), 0
+        for of_rounding in (False, True):
+            norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
+            yield "batched/frobenius_norms.cuh", norms, 0
         yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
@@ -82,9 +84,9 @@ def panel_instances(dtype, knobs):
     sums = knobs["SUM_WARPS"], knobs["SUM_ENTRIES"], knobs["SUM_TERMS"]
     yield header, modules.expression("block_sums", dtype, *sums), 0
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
-    for way in ways:
+    for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
-            yield header, modules.expression("panel_products", dtype, *way, tiles, knobs["WARPS"]), 0
+            yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
 
 
 def pairwise_instances(dtype, *knobs):

@@ -1,8 +1,14 @@
-"""Sizes as people write them, and what is free."""
+"""Sizes as people write them, what is free, and the refusal of what does not fit."""
 
+import numpy as np
 import pytest
+from reference import points_of
 
+import h2gpu
 from h2gpu import memory
+from h2gpu.covariance import Exponential
+
+COV = Exponential(1.0, 0.1)
 
 
 def test_sizes():
@@ -24,3 +30,49 @@ def test_sizes():
         "16,000 TB",
     ]
     assert memory.free_memory() > 0 and memory.peak_memory() > 10**6
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(memory, "_system", lambda: 2_000_000)
+    memory.require(2_000_000, np, "a matrix")
+    with pytest.raises(MemoryError, match=r"a matrix: expected at most 2 MB, which is free, got 2\.5 MB; give less$"):
+        memory.require(2_500_000, np, "a matrix", "; give less")
+
+
+@pytest.mark.parametrize(("free", "what"), [(10_000, "bases"), (4_000_000, "nearfield")])
+def test_matrices_that_do_not_fit_are_not_built(free, what, monkeypatch):
+    """Not their bases, nor their nearfield."""
+    points = points_of("uniform", 2000, 2)
+    monkeypatch.setattr(memory, "_system", lambda: free)
+    with pytest.raises(MemoryError, match=f"{what}: expected at most"):
+        h2gpu.build(points, COV)
+    with pytest.raises(MemoryError, match=r"covariance_matrix: expected at most .* got .*; give fewer points"):
+        h2gpu.covariance_matrix(points, COV, 1e-6)
+
+
+def test_couplings_that_do_not_fit_are_not_evaluated(monkeypatch):
+    points = points_of("uniform", 2000, 2)
+    A = h2gpu.build(points, COV, leaf_size=16, order=6)
+    monkeypatch.setattr(memory, "_system", lambda: A.couplings.nbytes - 1)
+    with pytest.raises(MemoryError, match="couplings: expected at most"):
+        h2gpu.build(points, COV, leaf_size=16, order=6)
+
+
+@pytest.mark.gpu
+def test_the_limit_of_the_device_holds():
+    """The pool's limit stands for a small device."""
+    import cupy
+
+    points, pool = cupy.asarray(points_of("uniform", 20000, 2)), cupy.get_default_memory_pool()
+    B = h2gpu.covariance_matrix(points, COV, 1e-4)
+    assert B.nbytes < memory.free_memory(cupy)
+    limit = pool.get_limit()
+    try:
+        pool.set_limit(pool.used_bytes() + B.nbytes // 2)
+        with pytest.raises(MemoryError, match=r"covariance_matrix: .* free on the device, got .*; give fewer points"):
+            h2gpu.covariance_matrix(points, COV, 1e-4)
+        pool.set_limit(pool.used_bytes() + B.nearfield.nbytes // 2)
+        with pytest.raises(MemoryError, match=r"nearfield: .* free on the device"):
+            h2gpu.build(points, COV, leaf_size=64, order=8)
+    finally:
+        pool.set_limit(limit)

@@ -73,6 +73,7 @@ def test_building_and_compressing_report_phases_that_reach_their_totals():
         "weights",
         "truncate",
         "project",
+        "store",
         "compare",
     ]
     assert names == expected

@@ -122,7 +122,7 @@ def test_a_hole_in_the_matrix_is_refused(tmp_path):
 @given(data=st.data())
 def test_no_integer_of_a_file_can_make_a_product_read_outside(data, tmp_path):
     """Any change of the structure is refused, or leaves a matrix that multiplies."""
-    case = data.draw(st.sampled_from(["2D", "rectangular", "one leaf"]))
+    case = data.draw(st.sampled_from(["2D", "rectangular", "one leaf", "two precisions"]))
     A, path = matrix(case), tmp_path / "matrix.h5"
     names = [name for name, array in arrays_of(A).items() if array.dtype == np.int64 and array.size]
     values = st.one_of(st.integers(-3, 400), st.sampled_from([-(2**63), 2**63 - 1, 2**31, 2**32 + 1]))
@@ -257,8 +257,8 @@ FOREIGN = {
     "missing dataset": (without("couplings/rows"), "couplings/rows: expected a dataset"),
     "missing group": (without("row_tree"), "row_tree/permutation: expected a dataset"),
     "missing checksum": (lambda file: file["row_basis/leaf"].attrs.pop("sha256"), "expected an attribute sha256"),
-    "later version": (attribute("version", 2), "expected format version 1, got 2; read it with a newer h2gpu"),
-    "no such version": (attribute("version", -1), "expected format version 1, got -1; the file is damaged"),
+    "later version": (attribute("version", 3), "expected format version 1 or 2, got 3; read it with a newer h2gpu"),
+    "no such version": (attribute("version", -1), "expected format version 1 or 2, got -1; the file is damaged"),
     "version in words": (attribute("version", "one"), "attribute version: expected an integer"),
     "another format": (attribute("format", np.bytes_("png")), "expected a matrix file of format"),
     "format of any length": (attribute("format", "h2gpu-h2matrix"), "attribute format: expected a text of fixed"),

@@ -9,12 +9,14 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.mixed import MixedBlocks
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
+    "MixedBlocks",
     "Products",
     "block_multiply",
     "discarded",
@@ -25,6 +27,7 @@ __all__ = [
     "pairwise",
     "pivoted_qr",
     "qr",
+    "rounding_errors",
     "rsvd",
     "shared_ranks",
     "svd",
@@ -234,6 +237,11 @@ def discarded(sigma, ranks):
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return _twin(A).frobenius_norms(A)
+
+
+def rounding_errors(A):
+    """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows."""
+    return _twin(A).rounding_errors(A)
 
 
 def gather(A, index, transpose=False, out=None):

@@ -22,6 +22,7 @@ __all__ = [
     "pairwise",
     "pivoted_qr",
     "qr",
+    "rounding_errors",
     "shared_ranks",
     "svd",
     "svd_of_transposed",
@@ -100,6 +101,21 @@ def frobenius_norms(A):
 
     parallel(run, stacks(A))
     return norms
+
+
+def rounding_errors(A):
+    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(np.ascontiguousarray(A))
+    errors = np.zeros(len(batch))
+
+    def run(piece):
+        for b in range(piece.start, min(piece.stop, len(batch))):
+            entries = batch[b].ravel()
+            with np.errstate(over="ignore"):
+                error = entries - entries.astype(np.float32)
+            errors[b] = np.sqrt(np.dot(error, error))
+
+    parallel(run, stacks(batch))
+    return errors
 
 
 def gather(A, index, transpose, out):

@@ -27,6 +27,7 @@ __all__ = [
     "pairwise",
     "pivoted_qr",
     "qr",
+    "rounding_errors",
     "shared_ranks",
     "svd",
     "svd_of_transposed",
@@ -49,11 +50,20 @@ def truncated_svd(A, atol, padded=False, return_info=False):
 
 def frobenius_norms(A):
     """See h2gpu.batched.frobenius_norms."""
+    return _norms(A, False)
+
+
+def rounding_errors(A):
+    """See h2gpu.batched.rounding_errors."""
+    return _norms(A, True)
+
+
+def _norms(A, of_rounding):
     A = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
     norms = cupy.empty(len(A), np.float64)
     if len(A):
         offsets, sizes = upload(A.offsets, A.sizes)
-        function = kernel("batched/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS)
+        function = kernel("batched/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS, of_rounding)
         launch(function, len(A), NORM_WARPS * WARP, (A.buffer, offsets, sizes, norms))
     return norms
 

@@ -69,24 +69,28 @@ class Product:
     add: bool = False
 
     def __call__(self, panels, entries, x, y, z_rows=NULL):
-        """Rows of y ⟵ products with rows of x: (·, sides) with adjacent columns, at most SIDES_AT_ONCE."""
-        device, sides = cupy.cuda.Device().id, x.shape[1]
-        function, room, shared = _kernel(device, self, x.dtype, 0 if sides == 1 else -(-sides // SIDES))
+        """Rows of y ⟵ products with rows of x: (·, sides) with adjacent columns, at most SIDES_AT_ONCE.
+
+        entries   of x's precision, or float32
+        """
+        device, sides, precisions = cupy.cuda.Device().id, x.shape[1], (entries.dtype, x.dtype)
+        function, room, shared = _kernel(device, self, precisions, 0 if sides == 1 else -(-sides // SIDES))
         pitches = x.strides[0] // x.itemsize, y.strides[0] // y.itemsize
         arguments = panels.table, panels.count, entries, x, pitches[0], z_rows, y, pitches[1], sides, room
         launch(function, -(-panels.count // WARPS), WARPS * WARP, arguments, shared)
 
 
 @cache
-def _kernel(device, product, dtype, groups):
+def _kernel(device, product, precisions, groups):
     """The instance for so many tiles of right-hand sides, entries of z in a stage, shared memory of a block.
 
-    device   the current one, part of the key only
-    groups   0 for a single side
+    device       the current one, part of the key only
+    precisions   of the entries and of the vectors
+    groups       0 for a single side
     """
     room = Z_ENTRIES[groups] if groups and product.backward else STAGE_ROWS
-    shared = WARPS * STAGES * (STAGE_BYTES + room * dtype.itemsize)
-    instance = dtype, product.forward, product.backward, product.add, max(1, groups), WARPS
+    shared = WARPS * STAGES * (STAGE_BYTES + room * precisions[1].itemsize)
+    instance = *precisions, product.forward, product.backward, product.add, max(1, groups), WARPS
     return kernel(HEADER, "panel_products", *instance, shared_bytes=shared), room, shared
 
 

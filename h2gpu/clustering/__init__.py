@@ -7,5 +7,6 @@ of covariances or matrices.
 from h2gpu.clustering.admissibility import Admissibility
 from h2gpu.clustering.block_tree import BlockTree
 from h2gpu.clustering.cluster_tree import ClusterTree
+from h2gpu.clustering.sampled_blocks import SampledBlocks
 
-__all__ = ["Admissibility", "BlockTree", "ClusterTree"]
+__all__ = ["Admissibility", "BlockTree", "ClusterTree", "SampledBlocks"]

@@ -25,3 +25,10 @@ class Admissibility:
         """(pairs,) bool for the pairs of boxes of equal index."""
         diameter = np.maximum(row_boxes.diameters, col_boxes.diameters)
         return diameter <= self.eta * row_boxes.distances(col_boxes)
+
+
+def least_eta(row_boxes, col_boxes):
+    """(pairs,) the smallest η that admits the pairs of boxes of equal index; infinite for boxes that meet."""
+    diameter, distance = np.maximum(row_boxes.diameters, col_boxes.diameters), row_boxes.distances(col_boxes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(diameter > 0, diameter / distance, 0.0)

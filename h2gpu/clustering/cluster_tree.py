@@ -102,13 +102,29 @@ class ClusterTree:
 
     def cut(self, leaf_size):
         """The tree of the same splits with larger leaves: identical clusters down to `leaf_size` points."""
-        keep = np.flatnonzero((self.parent < 0) | (self.sizes[self.parent] > leaf_size))
+        keep = np.flatnonzero(self.kept(leaf_size))
         new = np.full(len(self) + 1, -1)
         new[keep] = np.arange(len(keep))
         first_child = np.where(self.sizes[keep] > leaf_size, new[self.first_child[keep]], -1)
         offsets = np.searchsorted(keep, self.level_offsets)
         parts = self.start[keep], self.stop[keep], new[self.parent[keep]], first_child, self.boxes[keep]
-        return ClusterTree(self.permutation, *parts, offsets[: np.argmax(offsets) + 1])
+        tree = ClusterTree(self.permutation, *parts, offsets[: np.argmax(offsets) + 1])
+        vars(tree)["_copies"] = self._copies
+        return tree
+
+    def kept(self, leaf_size):
+        """Which clusters remain when the tree is cut at a leaf size, (clusters,) bool."""
+        return (self.parent < 0) | (self.sizes[self.parent] > leaf_size)
+
+    def path(self, positions):
+        """The clusters that hold given places of the tree order, root to leaf: (levels, places), −1 below a leaf."""
+        path = np.full((self.levels, len(positions)), -1)
+        path[0], below = 0, np.arange(len(positions))
+        for l in range(1, self.levels):
+            child = self.first_child[path[l - 1, below]]
+            below, child = below[child >= 0], child[child >= 0]
+            path[l, below] = child + (positions[below] >= self.stop[child])
+        return path
 
     def level(self, l):
         """Indices of the clusters of level l."""

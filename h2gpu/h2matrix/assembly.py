@@ -12,16 +12,19 @@ import numpy as np
 from h2gpu.batched.arrays import array_module
 from h2gpu.h2matrix.compression import compress
 from h2gpu.h2matrix.construction import deferred, embedded_pair
-from h2gpu.h2matrix.planning import plan
+from h2gpu.h2matrix.nearfield import check_nearfield
+from h2gpu.h2matrix.planning import Planner
+from h2gpu.memory import require
 from h2gpu.progress import phase
 
 logger = logging.getLogger("h2gpu")
 
 ROWS_CHECKED = 64
 ATTEMPTS = 3  # with one more interpolation point a direction each
+LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
 
-def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
+def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto", nearfield="stored"):
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows.
 
     points       (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU)
@@ -29,12 +32,17 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
     rtol         relative accuracy in the Frobenius norm; everything else is chosen, as `h2gpu.plan` would, and logged
                  (logger "h2gpu", level info)
     col_points   (m, dim) points of the columns, for a rectangular matrix
+    storage      "auto": parts in float32 where the accuracy allows it; "full": all in the precision of the points
+    nearfield    "stored", or "computed" in every product from the points: slower, and cannot be saved
 
-    Raises ValueError for bad arguments, and when the accuracy cannot be reached.
+    Raises ValueError for bad arguments, and when the accuracy cannot be reached; MemoryError before the work when its
+    estimated peak is more than is free.
     """
-    for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points)):
+    kept = {"storage": storage, "nearfield": nearfield}
+    for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points, **kept)):
         logger.info("covariance_matrix: %s", chosen)
-        _, B = assemble(points, cov, chosen, col_points=col_points)
+        require(chosen.bytes_peak, array_module(points), "covariance_matrix", LESS_MEMORY)
+        _, B = assemble(points, cov, chosen, col_points=col_points, **kept)
         error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
@@ -45,22 +53,35 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None):
     )
 
 
-def plans(points, cov, rtol, **fixed):
+def plans(points, cov, rtol, *, order=None, **fixed):
     """The plan, then those to try where the checked error misses rtol: each with one more interpolation point.
 
-    fixed   parameters that `plan` is to keep, and col_points
+    order, fixed   parameters that `plan` is to keep, col_points, storage and nearfield
+
+    The plans keep their trees, for `assemble` with the same points.
     """
-    for _ in range(ATTEMPTS):
-        chosen = plan(points, cov, rtol, **fixed)
+    planner = Planner(points, cov, rtol, **fixed)
+    chosen = planner.plan(order)
+    yield chosen
+    for _ in range(ATTEMPTS - 1):
+        chosen = planner.plan(chosen.order + 1, like=chosen)
         yield chosen
-        fixed |= {"leaf_size": chosen.leaf_size, "eta": chosen.eta, "order": chosen.order + 1}
 
 
-def assemble(points, cov, plan, *, method="weighted", svd="auto", col_points=None):
-    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B."""
-    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split")}
-    A = deferred(points, cov, col_points=col_points, **parameters)
-    return A, compress(A, plan.rtol, method=method, svd=svd)
+def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored", col_points=None):
+    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B.
+
+    A plan with trees must be one of these points. The nearfield of A is evaluated too where B does not share it.
+    """
+    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split", "trees")}
+    A = deferred(points, cov, col_points=col_points, nearfield=_of_built(storage, nearfield), **parameters)
+    return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage, nearfield=nearfield)
+
+
+def _of_built(storage, nearfield):
+    """The nearfield before compression: evaluated where it will be rounded, so that it never exists in float64."""
+    check_nearfield(nearfield)
+    return "stored" if storage == "full" and nearfield == "stored" else "computed"
 
 
 def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):

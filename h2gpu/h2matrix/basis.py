@@ -22,7 +22,7 @@ class ClusterBasis:
 
     tree       the clusters
     ranks      (clusters,) columns of U_t; 0 where no farfield block needs a basis
-    leaf       MatrixBatch over tree.leaves: U_t, points × rank
+    leaf       MatrixBatch over tree.leaves: U_t, points × rank; perhaps in float32 beside transfers of float64
     transfer   MatrixBatch over all clusters, packed: E_t, rank × parent's rank (the root's has no columns)
     """
 
@@ -33,8 +33,12 @@ class ClusterBasis:
 
     @property
     def dtype(self):
-        """Precision of the entries."""
-        return self.leaf.dtype
+        """Precision of what is computed with the basis: of its transfer matrices."""
+        return self.transfer.dtype
+
+    def widened(self):
+        """The same basis, its leaf matrices in the precision of all."""
+        return replace(self, leaf=self.leaf.astype(self.dtype)) if self.leaf.dtype != self.dtype else self
 
     def to(self, xp):
         """The same basis in the memory of the array module xp."""

@@ -1,41 +1,64 @@
 """Compression of an H²-matrix to a promised accuracy.
 
-    ‖A − Ã‖_F² ≤ Σ_rows discarded² + Σ_columns discarded² ≤ (rtol ‖A‖_F)²
+    ‖A − Ã‖_F² ≤ Σ_rows discarded² + Σ_columns discarded² + rounded² ≤ (rtol ‖A‖_F)²
 
 Orthogonalize (R), weigh (Z), truncate (new bases and T), project (S' = T S Tᵀ): each one sweep over the tree, each
 level one batched call. Boukaram et al., section 8.2, for the truncation of the basis itself (`method="basis"`); Börm
-(2010), chapter 6, for the weights.
+(2010), chapter 6, for the weights. Last, what may be in float32 is rounded (`precision`).
 """
 
 import numpy as np
 
 from h2gpu.h2matrix.decompositions import STRATEGIES
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
+from h2gpu.h2matrix.precision import LEFT, check_storage, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
+from h2gpu.progress import phase
 
 
-def compress(A, rtol=1e-6, *, method="weighted", svd="auto"):
-    """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; the nearfield is shared, A stays as it is.
+def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nearfield=None):
+    """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; A stays as it is, and shares what nearfield is not rounded.
 
-    A        H2Matrix, with stored or evaluated couplings
-    rtol     relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
-    method   "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
-             and finds nothing to remove in well-conditioned ones such as Chebyshev's
-    svd      "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
-             "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
-             RandomizedSVD(samples=64)
+    A          H2Matrix, with stored or evaluated couplings and nearfield
+    rtol       relative accuracy in the Frobenius norm, from 8 ε of the precision to below 1
+    method     "weighted": bases cut to what the farfield uses; "basis": the paper's, which truncates the basis itself
+               and finds nothing to remove in well-conditioned ones such as Chebyshev's
+    svd        "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
+               "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
+               RandomizedSVD(samples=64)
+    storage    "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared
+               accuracy; "full": nothing is rounded. Products are computed in float64 either way
+    nearfield  "stored", or "computed" in every product as that of A; None: as that of A
 
-    Raises ValueError for an rtol out of range or an unknown method or svd.
+    Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield.
     """
     check_rtol(rtol, A.dtype)
     if method not in METHODS:
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
     if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
-    return METHODS[method](A, rtol, svd if callable(svd) else STRATEGIES[svd])
+    check_storage(storage)
+    computed = _stays_computed(A, nearfield)
+    shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
+    B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])
+    with phase("store"):
+        B = rounded(B, rtol, but=("nearfield",) if computed else ()) if shared else B
+        evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
+        return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
+
+
+def _stays_computed(A, nearfield):
+    """Whether the nearfield is to be computed in products."""
+    evaluated = isinstance(A.nearfield, EvaluatedNearfield)
+    if nearfield is not None:
+        check_nearfield(nearfield)
+    if nearfield == "computed" and not evaluated:
+        raise ValueError('nearfield: that of A is stored and cannot be computed; build A with nearfield="computed"')
+    return evaluated and nearfield != "stored"
 
 
 def least_rtol(dtype):

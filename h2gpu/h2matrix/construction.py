@@ -13,12 +13,14 @@ from h2gpu import batched
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.arrays import array_module
 from h2gpu.batched.blocksparse import Pairs
-from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.batched.ragged import offsets_of
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
 from h2gpu.covariance import Covariance
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
+from h2gpu.memory import require
 from h2gpu.progress import phase
 
 
@@ -74,7 +76,7 @@ class EvaluatedCouplings(Pairs):
         return BlockSparse(blocks, self.rows, self.columns, *starts, self.symmetric)
 
 
-def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
+def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored"):
     """The H²-matrix of a covariance at (n, dim) points by Chebyshev interpolation, uncompressed.
 
     points      (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU); float32 arrays give a float32 matrix
@@ -84,30 +86,48 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
     eta         admissibility: larger means fewer dense blocks, and more interpolation points for the same accuracy
     order       interpolation points a direction: rank order^dim, or the number of points where that is less
     split       "median" (balanced tree) or "mean" (the paper's)
+    nearfield   "stored", or "computed" in every product from the points: slower, and cannot be saved
 
-    Raises ValueError for arguments that do not fit. Source: Boukaram et al., section 8.3.
+    Raises ValueError for arguments that do not fit, and MemoryError before the matrix takes more than is free.
+    Source: Boukaram et al., section 8.3.
     """
-    A = deferred(points, cov, col_points=col_points, leaf_size=leaf_size, eta=eta, order=order, split=split)
+    parameters = {"leaf_size": leaf_size, "eta": eta, "order": order, "split": split, "nearfield": nearfield}
+    A = deferred(points, cov, col_points=col_points, **parameters)
+    require(A.couplings.nbytes, array_module(points), "couplings")
     with phase("couplings"):
         return A.replace(couplings=A.couplings.stored())
 
 
-def deferred(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median"):
-    """As `build`, with couplings evaluated where they are used: for `compress` to consume."""
+def deferred(
+    points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=()
+):
+    """As `build`, with couplings evaluated where they are used: for `compress` to consume.
+
+    trees   the points' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
+    """
+    check_nearfield(nearfield)
     x, y, cov = embedded_pair(points, col_points, cov)
     with phase("cluster"):
-        row_tree = ClusterTree.build(x, leaf_size, split)
-        col_tree = row_tree if y is None else ClusterTree.build(y, leaf_size, split)
-        blocks = BlockTree.build(row_tree, col_tree, Admissibility(eta))
-    return from_trees(blocks, x, x if y is None else y, cov, order)
+        if trees:
+            trees = [tree.cut(leaf_size) for tree in trees]
+        else:
+            trees = [ClusterTree.build(side, leaf_size, split) for side in (x, y) if side is not None]
+        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta))
+    A = from_trees(blocks, x, x if y is None else y, cov, order)
+    if nearfield == "computed":
+        return A
+    require(A.nearfield.sizes.sum() * A.dtype.itemsize, array_module(points), "nearfield")
+    with phase("nearfield"):
+        return A.replace(nearfield=A.nearfield.stored())
 
 
 def from_trees(blocks, x, y, cov, order):
-    """The matrix on given trees, couplings deferred; x, y embedded points in the caller's order."""
+    """The matrix on given trees, all blocks evaluated where used; x, y embedded points in the caller's order."""
     if not isinstance(order, (int, np.integer)) or order < 1:
         raise ValueError(f"order: expected a positive integer, got {order!r}; 8 gives about 7 digits at eta 1")
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
     xp = array_module(x)
+    require(_entries(blocks, order ** x.shape[1]) * x.dtype.itemsize, xp, "bases")
     with phase("basis"):
         x = x[row_tree.permutation_on(xp)]
         coupled = blocks.far if blocks.symmetric else blocks.far[0]
@@ -118,9 +138,7 @@ def from_trees(blocks, x, y, cov, order):
             y = y[col_tree.permutation_on(xp)]
             col_basis, col_grids = interpolation_basis(col_tree, blocks.far[1], y, order)
     couplings = EvaluatedCouplings(cov.pair_function, row_grids, col_grids, *blocks.far, blocks.symmetric)
-    with phase("nearfield"):
-        nearfield = _nearfield(blocks, x, y, cov)
-    return H2Matrix(row_basis, col_basis, couplings, nearfield)
+    return H2Matrix(row_basis, col_basis, couplings, EvaluatedNearfield.of(blocks, x, y, cov))
 
 
 def embedded_pair(points, col_points, cov):
@@ -154,15 +172,10 @@ def embedded(points, cov, name):
     return xp.ascontiguousarray(cov.embed(points))
 
 
-def _nearfield(blocks, x, y, cov):
-    """Dense blocks between leaf clusters; x, y in tree order."""
-    (t, s), rows, cols = blocks.near, blocks.row_tree, blocks.col_tree
-    X, Y = MatrixBatch.from_rows(x, rows.start, rows.sizes), MatrixBatch.from_rows(y, cols.start, cols.sizes)
-    D = batched.pairwise(cov.pair_function, X[t], Y[s])
-    if blocks.symmetric and cov.nugget:
-        own = D[t == s]
-        entries = np.repeat(own.offsets, own.rows) + ranges(np.zeros_like(own.rows), own.rows) * (
-            np.repeat(own.rows, own.rows) + 1
-        )
-        D.buffer[D.xp.asarray(entries)] += D.dtype.type(cov.nugget)
-    return BlockSparse(D, t, s, rows.start, cols.start, blocks.symmetric)
+def _entries(blocks, largest_rank):
+    """Entries of leaf and transfer matrices, at most."""
+    entries = 0
+    for tree in [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]:
+        k = np.minimum(tree.sizes, largest_rank)
+        entries += int(tree.sizes[tree.leaves] @ k[tree.leaves]) + int(k[1:] @ k[tree.parent[1:]])
+    return entries

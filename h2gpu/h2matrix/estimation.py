@@ -1,9 +1,9 @@
-"""What a matrix will be like before it is built, from small random samples of its blocks.
+"""What a matrix will be like before it is built, from a few of its rows and small random samples of their blocks.
 
-    interpolation error   Σ_levels blocks · mean ‖A_ts − U_t S_ts V_sᵀ‖²,    a few points of a few blocks a level
+    interpolation error   ‖A − P A P‖² ≈ ‖(I − P) A‖² + ‖A (I − P)‖²,    a few entries of a few blocks a level
     ranks                 singular values of a few points of a cluster × a few points of its farfield, a few a level
 
-Sampled points stand for all: their contributions are scaled by the numbers they were drawn from.
+Sampled blocks and points stand for all: their contributions are scaled by the numbers they were drawn from.
 """
 
 from dataclasses import dataclass
@@ -11,138 +11,181 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.clustering import BlockTree
+from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import chebyshev
 
-BLOCKS_A_LEVEL = 48
-FEWEST_BLOCKS = 12  # a level, where the order is so high that their couplings outgrow
-COUPLING_ENTRIES = 1 << 20
-POINTS_A_CLUSTER = 12  # of a sampled block
-CLUSTERS_A_LEVEL = 8
+BLOCKS_A_LEVEL = 48  # whose interpolation error is sampled, and as many where most is expected, in
+POINTS_A_ROW, POINTS_A_COLUMN = 6, 3  # points of the two clusters
+NEGLIGIBLE = 1e-200  # expected squared error of all blocks
+USUAL_ORDER = 6  # the error is expected to fall as this power of diameter / distance
+NEAR_POINTS, FAR_POINTS = 16, 4  # of the columns of each block that a row meets, for the norm
+PATHS = 6  # clusters a level whose ranks are sampled,
+RANK_LEVELS, RANK_STEP = 6, 3  # on the finest levels, and on each so many above: there are few clusters
 ROWS_A_CLUSTER = 96  # of a cluster whose rank is estimated: ranks beyond are not seen
-COLUMNS_A_STEP = 96  # farfield points of the cluster, and of each ancestor
+COLUMNS_A_STEP = 96  # farfield points of the cluster and of its parent,
+THINNED = 6  # and of each ancestor above them one in so many
 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Draws from the blocks of one block tree; host arrays in tree order.
+    """Draws from the rows that a traversal sampled, for one admissibility; host arrays.
 
-    blocks   BlockTree
-    x, y     (n, dim), (m, dim) points of rows and columns, in tree order
+    blocks   SampledBlocks of the rows
+    eta      one that the traversal answers for
+    x, y     functions from places in tree order, of rows and columns, to points (…, dim)
     values   covariance of broadcast point arrays
     seed     of the draws
     """
 
-    blocks: object
-    x: np.ndarray
-    y: np.ndarray
+    blocks: SampledBlocks
+    eta: float
+    x: object
+    y: object
     values: object
     seed: int = 0
 
-    def of_columns(self):
-        """The same draws for the transposed matrix."""
-        blocks = self.blocks
-        transposed = BlockTree(blocks.col_tree, blocks.row_tree, blocks.far[::-1], blocks.near[::-1])
-        return Sampler(transposed, self.y, self.x, self.values, self.seed)
+    @cached_property
+    def far(self):
+        """Indices of the farfield blocks by the level of their row cluster: (blocks,), and offsets (levels + 1,)."""
+        far = self.blocks.far(self.eta)
+        level = np.searchsorted(self.blocks.row_tree.level_offsets, self.blocks.t[far], side="right") - 1
+        order = np.argsort(level, kind="stable")
+        return far[order], np.searchsorted(level[order], np.arange(self.blocks.row_tree.levels + 1))
 
     @cached_property
-    def far_by_level(self):
-        """Farfield blocks by the level of their row cluster: a list of index arrays."""
-        offsets, t = self.blocks.row_tree.level_offsets, self.blocks.far[0]
-        order = np.argsort(t, kind="stable")
-        return [part for part in np.split(order, np.searchsorted(t[order], offsets[1:-1])) if len(part)]
+    def squared_norm(self):
+        """Estimate of ‖A‖_F² from the sampled rows: some columns of each block that they meet, nearest ones most."""
+        rng, blocks, square = np.random.default_rng(self.seed), self.blocks, 0.0
+        for drawn, count in ((blocks.near(self.eta), NEAR_POINTS), (blocks.far(self.eta), FAR_POINTS)):
+            sizes = blocks.col_tree.sizes[blocks.s[drawn]]
+            y = self.y(_spread(rng, blocks.col_tree.start[blocks.s[drawn]], sizes, count))
+            x = self.x(blocks.positions[blocks.row[drawn]])
+            square += float(np.mean(self.values(x[:, None], y).astype(np.float64) ** 2, axis=1) @ sizes)
+        return square * blocks.row_tree.n / len(blocks.positions)
+
+    def _expected(self):
+        """How often to draw each farfield block, and the entries that it stands for.
+
+        Each level as often as another, its blocks by their entries; and all once more by the error that is expected of
+        them, as a few blocks of close and correlated clusters may make most of it.
+        """
+        (far, first), blocks, cols = self.far, self.blocks, self.blocks.col_tree
+        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes[blocks.s[far]]
+        level = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        by_level = entries / np.bincount(level, entries)[level]
+        centres = (tree.boxes.take(t[far]) for tree, t in ((blocks.row_tree, blocks.t), (cols, blocks.s)))
+        values = self.values(*((boxes.lower + boxes.upper) / 2 for boxes in centres))
+        by_error = entries * (values.astype(np.float64) * blocks.least[far] ** USUAL_ORDER) ** 2
+        by_error *= len(np.unique(level)) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
+        return BLOCKS_A_LEVEL * (by_level + by_error), entries
+
+    @cached_property
+    def _entries(self):
+        """Drawn blocks: their row clusters, the entries that each stands for, some points, and the entries there."""
+        rng, rows, cols = np.random.default_rng(self.seed), self.blocks.row_tree, self.blocks.col_tree
+        often, entries = self._expected()
+        after = np.cumsum(often)
+        places = np.arange(rng.random(), after[-1])
+        drawn = np.minimum(np.searchsorted(after, places), len(after) - 1)
+        t, s = (part[self.far[0][drawn]] for part in (self.blocks.t, self.blocks.s))
+        x = self.x(_spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW))
+        y = self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
+        return t, (entries / often)[drawn], x, y, self.values(x[:, :, None], y[:, None])
 
     def squared_interpolation_error(self, order):
-        """Estimate of the squared Frobenius error of interpolation with the given order, of all farfield blocks."""
-        rng, (t, s) = np.random.default_rng(self.seed), self.blocks.far
-        rows, cols = self.blocks.row_tree, self.blocks.col_tree
-        nodes = order ** self.x.shape[1]
-        count = int(np.clip(COUPLING_ENTRIES // nodes**2, FEWEST_BLOCKS, BLOCKS_A_LEVEL))
-        total = 0.0
-        for pairs in self.far_by_level:
-            drawn = rng.choice(pairs, count) if len(pairs) > count else pairs
-            inexact = (rows.sizes[t[drawn]] >= nodes) | (cols.sizes[s[drawn]] >= nodes)  # others use their own points
-            if not inexact.any():
-                continue
-            U, xi, x = self._side(rng, rows, t[drawn], self.x, order)
-            V, eta, y = self._side(rng, cols, s[drawn], self.y, order)
-            exact = self.values(x[:, :, None], y[:, None])
-            S = self.values(xi[:, :, None], eta[:, None])
-            squares = ((exact - U @ S @ V.swapaxes(1, 2)).astype(np.float64) ** 2).mean(axis=(1, 2))
-            entries = rows.sizes[t[drawn]] * cols.sizes[s[drawn]]
-            total += float(np.mean(squares * entries * inexact)) * len(pairs)
-        return total * (2 if self.blocks.symmetric else 1)
-
-    def _side(self, rng, tree, clusters, points, order):
-        """For sampled clusters: polynomials at a few of their points, grids, and the points."""
-        draws = rng.integers(0, tree.sizes[clusters][:, None], size=(len(clusters), POINTS_A_CLUSTER))
-        x = points[tree.start[clusters][:, None] + draws]
-        boxes = tree.boxes[clusters]
-        lower, upper = (np.broadcast_to(side[:, None], x.shape) for side in (boxes.lower, boxes.upper))
-        flat = (side.reshape(-1, x.shape[-1]) for side in (x, lower, upper))
-        U = chebyshev.leaf_values(*flat, order).reshape(*x.shape[:2], -1)
-        return U, chebyshev.grids(boxes, order).astype(x.dtype), x
+        """Estimate of ‖(I − P) A‖_F² over all farfield blocks, P the interpolation of the given order in their rows."""
+        if not len(self.far[0]):
+            return 0.0
+        t, stands_for, x, y, exact = self._entries
+        inexact = self.blocks.row_tree.sizes[t] >= order ** x.shape[-1]  # others use their own points
+        t, stands_for, x, y, exact = (part[inexact] for part in (t, stands_for, x, y, exact))
+        if not len(t):
+            return 0.0
+        boxes = self.blocks.row_tree.boxes[t]
+        corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
+        U = chebyshev.leaf_values(x.reshape(-1, x.shape[-1]), *corners, order).reshape(*x.shape[:2], -1)
+        grids = chebyshev.grids(boxes, order).astype(x.dtype, copy=False)
+        error = exact - U @ self.values(grids[:, :, None], y[:, None])
+        return float((error.astype(np.float64) ** 2).mean(axis=(1, 2)) @ stands_for)
 
     def ranks(self, threshold):
         """For each level of the row tree, the mean number of singular values that stay above the threshold.
 
         threshold   what a cluster may discard, in the Frobenius norm
         """
-        rng, tree = np.random.default_rng(self.seed), self.blocks.row_tree
-        links = _Farfield(self.blocks)
-        return np.array([self._rank_of_level(rng, links, tree.level(l), threshold) for l in range(tree.levels)])
+        tree, rng = self.blocks.row_tree, np.random.default_rng(self.seed)
+        rows = np.unique(np.linspace(0, len(self.blocks.positions) - 1, PATHS).round().astype(np.int64))
+        path = tree.path(self.blocks.positions[rows])
+        levels = np.arange(tree.levels)[::-1]
+        levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
+        counts = [[] for _ in levels]
+        for row, clusters in zip(rows, path.T):
+            columns = _Columns(rng, self, row)
+            for l, count in zip(levels, counts):
+                if clusters[l] >= 0:
+                    count.append(self._rank(clusters[l], l, columns, threshold))
+        known = [i for i, count in enumerate(counts) if count]
+        return np.interp(np.arange(tree.levels), levels[known], [np.mean(counts[i]) for i in known])
 
-    def _rank_of_level(self, rng, links, clusters, threshold):
-        """Mean rank over sampled clusters of a level."""
-        tree, counts = self.blocks.row_tree, []
-        for t in rng.choice(clusters, min(CLUSTERS_A_LEVEL, len(clusters)), replace=False):
-            x, row_scale = _draw(rng, self.x, tree.start[t : t + 1], tree.sizes[t : t + 1], ROWS_A_CLUSTER)
-            columns, ancestor = [], t
-            while ancestor >= 0:
-                start, size = links.of(ancestor)
-                if len(size):
-                    y, scale = _draw(rng, self.y, start, size, COLUMNS_A_STEP)
-                    columns.append(self.values(x[:, None], y[None]) * scale)
-                ancestor = tree.parent[ancestor]
-            if not columns:
-                counts.append(0)
-                continue
-            sigma = np.linalg.svd(np.concatenate(columns, axis=1).astype(np.float64), compute_uv=False) * row_scale
-            tail = np.sqrt(np.cumsum(sigma[::-1] ** 2))[::-1]
-            counts.append(np.count_nonzero(tail > threshold))
-        return float(np.mean(counts))
+    def _rank(self, t, l, columns, threshold):
+        """The rank of a cluster t of level l against the given columns."""
+        y, scale = columns.down_to(l)
+        if not len(y):
+            return 0
+        tree = self.blocks.row_tree
+        size = tree.sizes[t]
+        rows = np.arange(min(size, ROWS_A_CLUSTER)) * size // min(size, ROWS_A_CLUSTER)
+        A = self.values(self.x(tree.start[t] + rows)[:, None], y[None]).astype(np.float64) * scale
+        sigma = np.linalg.svd(A, compute_uv=False)
+        seen = 1 - np.arange(len(sigma)) / A.shape[1]  # of what is discarded: the rank's vectors fit the sample, and
+        if len(rows) < size:
+            seen *= 1 - np.arange(len(sigma)) / len(rows)  # not what was not drawn
+        tail = np.cumsum(sigma[::-1] ** 2)[::-1] / seen * (size / len(rows))
+        return np.count_nonzero(tail > threshold**2)
+
+
+class _Columns:
+    """Points of the farfields that the clusters of one sampled row meet, level after level."""
+
+    def __init__(self, rng, sampler, row):
+        blocks, (far, first) = sampler.blocks, sampler.far
+        mine = np.flatnonzero(blocks.row[far] == row)
+        levels = np.searchsorted(mine, first)
+        start, size = (part[blocks.s[far[mine]]] for part in (blocks.col_tree.start, blocks.col_tree.sizes))
+        before = offsets_of(size)
+        total = np.diff(before[levels])
+        count = np.minimum(total, COLUMNS_A_STEP)
+        places = _spread_each(rng, before[levels[:-1]], total, count)
+        block = np.searchsorted(before, places, side="right") - 1
+        self.first, self.y = offsets_of(count), sampler.y(start[block] + places - before[block])
+        self.scale = np.repeat(np.sqrt(total / np.maximum(count, 1)), count)
+
+    def down_to(self, level):
+        """The points of levels 0 to `level`, and √(points there / points drawn)."""
+        whole = self.first[max(0, level - 1)]
+        index = np.concatenate([np.arange(0, whole, THINNED), np.arange(whole, self.first[level + 1])])
+        return self.y[index], self.scale[index] * np.where(index < whole, np.sqrt(THINNED), 1)
+
+
+def _spread(rng, start, size, count):
+    """Random places of ranges, one in each of `count` equal parts: (ranges, count)."""
+    places = (np.arange(count) + rng.random((len(start), count))) * (size[:, None] / count)
+    return start[:, None] + np.minimum(places.astype(np.int64), size[:, None] - 1)
+
+
+def _spread_each(rng, start, size, count):
+    """The same for a number of parts of each range; no place twice where there are as many parts as places."""
+    size, part = np.repeat(size, count), ranges(np.zeros_like(count), count)
+    parts = np.repeat(count, count)
+    places = ((part + rng.random(len(part))) * (size / np.maximum(parts, 1))).astype(np.int64)
+    return np.repeat(start, count) + np.where(parts == size, part, np.minimum(places, size - 1))
 
 
 def squared_norm(values, x, y, rows=48, columns=1 << 18, seed=0):
-    """Estimate of ‖A‖_F² from random rows, and at most so many columns, of points x and y."""
+    """Estimate of ‖A‖_F² without trees, from random rows, and at most so many columns, of points x and y."""
     rng = np.random.default_rng(seed)
     drawn = x[rng.integers(len(x), size=rows)]
     y_drawn = y[rng.integers(len(y), size=columns)] if len(y) > columns else y
     squares = sum(float(np.sum(values(y_drawn, point).astype(np.float64) ** 2)) for point in drawn)
     return squares * len(x) / rows * len(y) / len(y_drawn)
-
-
-class _Farfield:
-    """The point ranges of the column clusters in each row cluster's farfield blocks."""
-
-    def __init__(self, blocks):
-        t, s = blocks.far
-        if blocks.symmetric:
-            t, s = np.concatenate([t, s]), np.concatenate([s, t])
-        order = np.argsort(t, kind="stable")
-        self.other, self.tree = s[order], blocks.col_tree
-        self.first = np.searchsorted(t[order], np.arange(len(blocks.row_tree) + 1))
-
-    def of(self, t):
-        """Starts and sizes of the column clusters coupled with t."""
-        s = self.other[self.first[t] : self.first[t + 1]]
-        return self.tree.start[s], self.tree.sizes[s]
-
-
-def _draw(rng, points, starts, sizes, count):
-    """At most `count` random points of the ranges, and √(points there / points drawn)."""
-    total = int(sizes.sum())
-    index = rng.integers(0, total, size=count) if total > count else np.arange(total)
-    ends = np.cumsum(sizes)
-    piece = np.searchsorted(ends, index, side="right")
-    return points[starts[piece] + index - (ends[piece] - sizes[piece])], np.sqrt(total / len(index))

@@ -21,8 +21,8 @@ class H2Matrix:
 
     row_basis   ClusterBasis of the row clusters, U
     col_basis   ClusterBasis of the column clusters, V; the same object for a symmetric matrix
-    couplings   BlockSparse of S_ts over cluster pairs
-    nearfield   BlockSparse of D_ts over pairs of leaves
+    couplings   BlockSparse of S_ts over cluster pairs, or MixedBlocks where some of them are stored in float32
+    nearfield   likewise of D_ts over pairs of leaves, or an EvaluatedNearfield
 
     Works with scipy.sparse.linalg (aslinearoperator, cg, eigsh, …) and CuPy's twins of them.
     """
@@ -41,8 +41,13 @@ class H2Matrix:
 
     @property
     def dtype(self):
-        """float32 or float64."""
+        """float32 or float64: of what `A @ x` computes and gives, even where parts are stored in float32."""
         return self.row_basis.dtype
+
+    @property
+    def xp(self):
+        """The array module of the entries: numpy or cupy."""
+        return self.row_basis.leaf.xp
 
     @property
     def ndim(self):
@@ -87,6 +92,11 @@ class H2Matrix:
             f"{dense / max(1, self.nbytes):.3g} times smaller than dense)"
         )
 
+    def widened(self):
+        """The same matrix, its bases in the precision of all; blocks stay as they are."""
+        rows = self.row_basis.widened()
+        return self.replace(row_basis=rows, col_basis=rows if self.symmetric else self.col_basis.widened())
+
     def replace(self, **parts):
         """The same matrix with some parts exchanged."""
         return replace(self, **parts)
@@ -128,19 +138,19 @@ class H2Matrix:
                 f"diagonal: expected a symmetric matrix, got a rectangular one of shape {self.shape}; "
                 "build it without col_points"
             )
-        D = self.nearfield
-        xp, own = D.blocks.xp, D.rows == D.columns
-        m, offsets = D.blocks.rows[own], D.blocks.offsets[own]
-        step = ranges(np.zeros_like(m), m)
+        D, xp = self.nearfield, self.xp
+        own = np.flatnonzero(D.rows == D.columns)
+        blocks = D.select(own)
+        m, step = blocks.rows, ranges(np.zeros_like(blocks.rows), blocks.rows)
         positions = ranges(D.row_starts[D.rows[own]], m)
         d = xp.empty(self.shape[0], self.dtype)
         rows = self.row_basis.tree.permutation[positions]
-        d[xp.asarray(rows)] = D.blocks.buffer[xp.asarray(np.repeat(offsets, m) + step * (np.repeat(m, m) + 1))]
+        d[xp.asarray(rows)] = blocks.buffer[xp.asarray(np.repeat(blocks.offsets, m) + step * (np.repeat(m, m) + 1))]
         return d
 
     def to_dense(self):
         """All entries, (rows, columns): for small matrices."""
-        return self @ self.nearfield.blocks.xp.eye(self.shape[1], dtype=self.dtype)
+        return self @ self.xp.eye(self.shape[1], dtype=self.dtype)
 
     def relative_error(self, B):
         """‖A − B‖_F / ‖A‖_F for a matrix B on the same trees, computed by blocks, exact to rounding."""
@@ -151,7 +161,7 @@ class H2Matrix:
     def _apply(self, x, transpose):
         """A x or Aᵀ x, a few vectors at a time."""
         rows, cols = (self.col_basis, self.row_basis) if transpose else (self.row_basis, self.col_basis)
-        xp = self.nearfield.blocks.xp
+        xp = self.xp
         x = np.asarray(x) if xp is np and array_module(x) is np else x
         if array_module(x) is not xp or x.ndim not in (1, 2) or x.shape[0] != cols.tree.n:
             raise ValueError(
@@ -175,7 +185,7 @@ class H2Matrix:
             y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
             return rows.backward(y_hat)
 
-        near, y = together(self.nearfield.blocks.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), far)
+        near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), far)
         near += y
         return near
 

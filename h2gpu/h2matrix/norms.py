@@ -11,13 +11,15 @@ import math
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch
+from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.arrays import to_host
+from h2gpu.batched.plans import planned
 from h2gpu.batched.threads import pieces
 from h2gpu.h2matrix.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
 PIECE = 1 << 16  # entries of one sum of squares
+MEASURES = batched.frobenius_norms, batched.rounding_errors
 
 
 def nearfield_norm(D):
@@ -26,7 +28,9 @@ def nearfield_norm(D):
 
 
 def nearfield_square(D):
-    """The square of nearfield_norm, where D is: nothing is waited for."""
+    """The square of nearfield_norm, where D is: nothing is waited for if D is a BlockSparse."""
+    if not isinstance(D, BlockSparse):
+        return multiplicities(D) @ block_measures(D, batched.frobenius_norms) ** 2
     square = _square(D.blocks.entries)
     if D.symmetric:
         own = D.blocks[D.rows == D.columns]
@@ -45,6 +49,23 @@ def _sum_of_squares(A):
     return (batched.frobenius_norms(A) ** 2).sum()
 
 
+def block_measures(A, measure):
+    """One of MEASURES of all blocks of A, (blocks,) on the host; all are taken of blocks that are not in memory."""
+    if isinstance(A, BlockSparse):
+        return to_host(measure(A.blocks))
+    return planned(A, "measures", lambda: dict(zip(MEASURES, _measured(A))))[measure]
+
+
+def _measured(A):
+    """All MEASURES of all blocks: (measures, blocks)."""
+    found = np.zeros((len(MEASURES), len(A)))
+    for part in pieces(A.sizes, STACK_ENTRIES[A.xp.__name__]):
+        blocks = A.select(np.arange(part.start, part.stop))
+        for row, measure in zip(found, MEASURES):
+            row[part] = to_host(measure(blocks))
+    return found
+
+
 def farfield_norm(basis, weights):
     """‖·‖_F of all farfield blocks from total weights."""
     return math.sqrt(float(farfield_square(basis, weights)))
@@ -58,10 +79,10 @@ def farfield_square(basis, weights):
 def relative_error(A, B):
     """‖A − B‖_F / ‖A‖_F of two H²-matrices on the same trees."""
     _check_same_structure(A, B)
-    rows = JointFactors.of(A.row_basis, B.row_basis)
-    cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis, B.col_basis)
+    rows = JointFactors.of(A.row_basis.widened(), B.row_basis.widened())
+    cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis.widened(), B.col_basis.widened())
     error, norm = nearfield_difference(A.nearfield, B.nearfield), nearfield_norm(A.nearfield) ** 2
-    pairs, t, s = _pairs(A.couplings), A.couplings.rows, A.couplings.columns
+    pairs, t, s = multiplicities(A.couplings), A.couplings.rows, A.couplings.columns
     work = A.row_basis.ranks[t] * A.col_basis.ranks[s]
     with phase("compare", len(t)) as advance:
         for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
@@ -127,13 +148,17 @@ def subtracted(A, B):
 
 def nearfield_difference(D, E):
     """‖D − E‖_F² of two nearfields with the same blocks; shared ones differ by nothing."""
-    if D.blocks.buffer is E.blocks.buffer:
+    if D is E:
         return 0.0
-    difference = subtracted(D.blocks, E.blocks.astype(D.blocks.dtype))
-    return float(_pairs(D) @ to_host(batched.frobenius_norms(difference)) ** 2)
+    error, pairs = 0.0, multiplicities(D)
+    for part in pieces(D.sizes, STACK_ENTRIES[D.xp.__name__]):
+        index = np.arange(part.start, part.stop)
+        difference = subtracted(D.select(index), E.select(index))
+        error += pairs[part] @ to_host(batched.frobenius_norms(difference)) ** 2
+    return float(error)
 
 
-def _pairs(blocks):
+def multiplicities(blocks):
     """How many blocks of the matrix each stored block stands for."""
     return np.where(blocks.symmetric & (blocks.rows != blocks.columns), 2.0, 1.0)
 

@@ -27,7 +27,7 @@ class BasisChange:
 
 def orthogonalize(basis):
     """Orthogonal basis Q of the same spans and the change R with U_t = Q_t R_t, as (ClusterBasis, BasisChange)."""
-    tree = basis.tree
+    basis, tree = basis.widened(), basis.tree
     with phase("orthogonalize"):
         R, Q_leaf, F = _upsweep(basis, "reduced")
     transfer = MatrixBatch.concatenated([_root_transfer(basis, R), *F])

@@ -74,8 +74,8 @@ def check_preconditioner(preconditioner, n):
 
 def module_of(*operators):
     """The array module of the vectors that these matrices take."""
-    parts = [getattr(getattr(A, "nearfield", A), "blocks", A) for A in operators]  # H2Matrix, else as it is
-    return array_module(*operators, *(getattr(part, name, None) for part in parts for name in ("buffer", "data")))
+    arrays = [A.row_basis.leaf.buffer if hasattr(A, "row_basis") else getattr(A, "data", None) for A in operators]
+    return array_module(*operators, *arrays)
 
 
 def column_dots(X, Y):

@@ -1,6 +1,6 @@
 """H²-matrices in files: save, load, read_header.
 
-Format `h2gpu-h2matrix`, version 1: an HDF5 file (library 1.8 or newer) that h5py alone can read.
+Format `h2gpu-h2matrix`, versions 1 and 2: an HDF5 file (library 1.8 or newer) that h5py alone can read.
 
 | where | what |
 |---|---|
@@ -12,12 +12,14 @@ Format `h2gpu-h2matrix`, version 1: an HDF5 file (library 1.8 or newer) that h5p
 | col_tree/, col_basis/ | the same for the columns; absent from a symmetric file |
 | couplings/ | `rows` `columns` (blocks,) int64: clusters t and s; `entries`: S_ts |
 | nearfield/ | `rows` `columns` (blocks,) int64: leaves t and s; `entries`: D_ts |
+| both, version 2 | `narrowed` (blocks,) int64: 1 where a block is in `entries32`, float32, 0 where it is in `entries` |
 
 Trees are those of `ClusterTree`, blocks sorted by (column, row), t ≥ s when symmetric. Entries are float32 or float64,
-little-endian; matrices stand one after the other in C order, their shapes follow from `layout`. Texts are ASCII of
-fixed length, datasets contiguous without filters: entries do not compress. Every dataset has an attribute `sha256` over
-its bytes, and `checksum` covers everything else (`header`), so that any changed bit is noticed. No other version
-exists; a reader refuses versions it does not know. By hand:
+little-endian; matrices stand one after the other in C order, their shapes follow from `layout`. In version 1 all have
+one precision. Version 2 is written for matrices of float64 with parts in float32: blocks as said above, leaf bases
+perhaps, transfers never. Texts are ASCII of fixed length, datasets contiguous without filters: entries do not compress.
+Every dataset has an attribute `sha256` over its bytes, and `checksum` covers everything else (`header`), so that any
+changed bit is noticed. No other version exists; a reader refuses versions it does not know. By hand:
 
     with h5py.File(path) as file:
         ranks, hashes = file["row_basis/ranks"][:], {n: file[n].attrs["sha256"] for n in ("row_basis/leaf", …)}
@@ -33,7 +35,7 @@ import numpy as np
 from h2gpu.storage import reading, writing
 from h2gpu.storage.header import FORMAT, Header
 from h2gpu.storage.invariants import check as check_arrays
-from h2gpu.storage.layout import arrays_of, in_precision, matrix_of
+from h2gpu.storage.layout import arrays_of, in_precision, is_stored, matrix_of
 from h2gpu.storage.whole_file import check_writable, whole_file
 
 __all__ = ["Header", "check_writable", "in_precision", "is_matrix_file", "load", "read_header", "save", "whole_file"]
@@ -47,11 +49,16 @@ def save(B, path, *, attributes=None):
     attributes   optional dictionary of numbers, texts, lists and dictionaries to keep with it, such as
                  {"covariance": cov.parameters(), "rtol": 1e-6}; `read_header` gives it back
 
-    Raises ValueError for a matrix whose couplings are not stored or that is not finite, and for attributes JSON cannot
-    hold; OSError when the disk refuses.
+    Raises ValueError for a matrix whose couplings or nearfield are not stored or that is not finite, and for attributes
+    JSON cannot hold; OSError when the disk refuses.
     """
-    if not hasattr(B, "couplings") or not hasattr(B.couplings, "blocks"):
+    if not is_stored(getattr(B, "couplings", None)):
         raise ValueError(f"save: expected an H2Matrix with stored couplings, got {B!r:.80}; build or compress it first")
+    if not is_stored(B.nearfield):
+        raise ValueError(
+            f"save: expected a stored nearfield, got {B!r:.80}, which computes it; "
+            'save B.replace(nearfield=B.nearfield.stored()), or compress with nearfield="stored"'
+        )
     arrays = arrays_of(B)
     check_arrays(arrays, B.symmetric)
     writing.write(path, arrays, B.symmetric, attributes)

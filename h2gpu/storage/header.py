@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 FORMAT = "h2gpu-h2matrix"
-VERSION = 1
+VERSIONS = (1, 2)  # 2: in two precisions
 LONGEST = 60_000  # bytes of the attributes' JSON: HDF5 keeps an attribute below 64 KiB beside its object
 
 
@@ -23,6 +23,7 @@ class Header:
     software     what wrote the file
     attributes   what the caller of `save` gave, a dictionary
     datasets     {name: (type, shape, SHA-256)}
+    version      of the format
     ranks        for each level of the row tree, root first, the ranks of its clusters; None until read
     """
 
@@ -30,6 +31,7 @@ class Header:
     software: str
     attributes: dict
     datasets: dict
+    version: int = 1
     ranks: list | None = None
 
     @property
@@ -45,26 +47,40 @@ class Header:
 
     @property
     def dtype(self):
-        """float32 or float64."""
-        return np.dtype(self.datasets["row_basis/leaf"][0])
+        """float32 or float64: of what the matrix computes."""
+        return np.dtype(self.datasets["row_basis/transfer"][0])
 
     @property
     def memory(self):
         """Bytes by part as `H2Matrix.memory` gives them."""
+        parts = {part: sum(count * dtype.itemsize for dtype, count in kinds) for part, kinds in self._entries.items()}
+        return {**parts, "total": sum(parts.values())}
+
+    @property
+    def in_float32(self):
+        """The share of the entries of each part that are in float32."""
+        return {
+            part: sum(count for dtype, count in kinds if dtype == np.float32) / max(1, sum(n for _, n in kinds))
+            for part, kinds in self._entries.items()
+        }
+
+    @property
+    def _entries(self):
+        """{part: [(type, entries), …]} of the numbers of the matrix."""
         kinds = {"leaf": "leaf_basis", "transfer": "transfer", "couplings": "coupling", "nearfield": "nearfield"}
-        parts = dict.fromkeys(("nearfield", "leaf_basis", "transfer", "coupling"), 0)
+        parts = {name: [] for name in ("nearfield", "leaf_basis", "transfer", "coupling")}
         for name, (dtype, shape, _) in self.datasets.items():
             part, last = name.split("/")
-            if last in ("leaf", "transfer", "entries"):
-                parts[kinds[part if last == "entries" else last]] += shape[0] * np.dtype(dtype).itemsize
-        return {**parts, "total": sum(parts.values())}
+            if last in ("leaf", "transfer", "entries", "entries32"):
+                parts[kinds.get(last) or kinds[part]].append((np.dtype(dtype), shape[0]))
+        return parts
 
     @property
     def checksum(self):
         """SHA-256 of what the header says, by which a change to any of it shows."""
         said = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "symmetric": self.symmetric,
             "software": self.software,
             "attributes": self.attributes,
@@ -96,7 +112,7 @@ def header_of(arrays, symmetric, attributes):
             f"got {type(attributes).__name__} of {len(text)} bytes"
         )
     datasets = {name: (array.dtype.name, array.shape, digest_of(array)) for name, array in arrays.items()}
-    return Header(symmetric, software(), kept, datasets)
+    return Header(symmetric, software(), kept, datasets, VERSIONS["nearfield/entries32" in datasets])
 
 
 def software():

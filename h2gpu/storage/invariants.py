@@ -89,7 +89,12 @@ def check_blocks(arrays, part, other, symmetric):
         _expect(leaves.all(), f"{part}/rows", "pairs of leaves", "inner clusters")
         _expect(not symmetric or (t >= s).all(), f"{part}/rows", "row ≥ column", "others")
         shape = _sizes(arrays, "row")[t], _sizes(arrays, other)[s]
-    _expect_entries(arrays[f"{part}/entries"], *shape, f"{part}/entries")
+    narrowed = arrays.get(f"{part}/narrowed", np.zeros(len(t), np.int64))
+    _expect(len(narrowed) == len(t), f"{part}/narrowed", f"{len(t)} blocks", len(narrowed))
+    _expect(((narrowed == 0) | (narrowed == 1)).all(), f"{part}/narrowed", "0 or 1 for each block", "others")
+    for name, kind in {"entries": 0, "entries32": 1}.items():
+        if f"{part}/{name}" in arrays:
+            _expect_entries(arrays[f"{part}/{name}"], *(side[narrowed == kind] for side in shape), f"{part}/{name}")
 
 
 def _check_cover(arrays, other, symmetric):
@@ -126,11 +131,13 @@ def _check_permutation(permutation, name):
 
 
 def _check_precision(arrays):
-    """One precision of all entries, boxes aside."""
-    wanted = arrays["row_basis/leaf"].dtype
+    """One precision of all entries, boxes aside; of mixed ones float64, but for what may be in float32."""
+    mixed = "nearfield/narrowed" in arrays
+    wanted = np.dtype(np.float64) if mixed else arrays["row_basis/transfer"].dtype
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and "_tree/" not in name:
-            _expect(array.dtype == wanted, name, f"{wanted} as the leaf basis", array.dtype)
+        free = mixed and name.endswith(("/entries32", "/leaf"))
+        if array.dtype.kind == "f" and "_tree/" not in name and not free:
+            _expect(array.dtype == wanted, name, f"{wanted} as {'products' if mixed else 'transfers'}", array.dtype)
 
 
 def _check_finite(name, array):

@@ -2,14 +2,14 @@
 
 Offsets and shapes of all blocks follow from the trees and ranks, so that only these are kept: leaf t is
 size(t) × rank(t), transfer t is rank(t) × rank(parent), coupling (t, s) is rank(t) × rank(s), a dense block
-size(t) × size(s); C order, one after the other.
+size(t) × size(s); C order, one after the other. Of blocks in two precisions, those of each follow one another.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from h2gpu.batched import BlockSparse, MatrixBatch, to_host
+from h2gpu.batched import BlockSparse, MatrixBatch, MixedBlocks, to_host
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.h2matrix import ClusterBasis, H2Matrix
@@ -18,9 +18,10 @@ TREE = ("permutation", "start", "stop", "parent", "first_child", "level_offsets"
 BOXES = ("lower", "upper")
 INTEGER = ("int64",)
 REAL = ("float32", "float64")
+MIXED = 2  # the version of files in two precisions
 
 
-def names(symmetric):
+def names(symmetric, version):
     """{dataset name: (allowed types, dimensions)} of a file."""
     layout = {}
     for side in ("row",) if symmetric else ("row", "col"):
@@ -30,7 +31,14 @@ def names(symmetric):
         layout |= {f"{side}_basis/{name}": (REAL, 1) for name in ("leaf", "transfer")}
     for part in ("couplings", "nearfield"):
         layout |= {f"{part}/rows": (INTEGER, 1), f"{part}/columns": (INTEGER, 1), f"{part}/entries": (REAL, 1)}
+        if version == MIXED:
+            layout |= {f"{part}/narrowed": (INTEGER, 1), f"{part}/entries32": (("float32",), 1)}
     return layout
+
+
+def is_stored(blocks):
+    """Whether these blocks are stored, in one precision or in two."""
+    return isinstance(blocks, (BlockSparse, MixedBlocks))
 
 
 def arrays_of(B):
@@ -44,22 +52,47 @@ def arrays_of(B):
         arrays[f"{side}_basis/ranks"] = _integers(basis.ranks)
         arrays[f"{side}_basis/leaf"] = to_host(basis.leaf.entries)
         arrays[f"{side}_basis/transfer"] = to_host(basis.transfer.entries)
-    for part, blocks in (("couplings", B.couplings), ("nearfield", B.nearfield)):
+    parts = {"couplings": B.couplings, "nearfield": B.nearfield}
+    mixed = any(isinstance(blocks, MixedBlocks) for blocks in parts.values()) or B.row_basis.leaf.dtype != B.dtype
+    for part, blocks in parts.items():
         arrays[f"{part}/rows"], arrays[f"{part}/columns"] = _integers(blocks.rows), _integers(blocks.columns)
-        arrays[f"{part}/entries"] = to_host(blocks.blocks.entries)
+        arrays |= _entries_of(part, blocks, mixed)
     return arrays
+
+
+def _entries_of(part, blocks, mixed):
+    """The entries of stored blocks: all of them, or in a mixed matrix those of either precision."""
+    if isinstance(blocks, MixedBlocks):
+        narrowed, wide, narrow = blocks.narrowed, blocks.wide.blocks.entries, blocks.narrow.blocks.entries
+    else:
+        narrowed, wide, narrow = np.zeros(len(blocks)), blocks.blocks.entries, np.zeros(0, np.float32)
+    arrays = {f"{part}/entries": to_host(wide)}
+    return arrays | ({f"{part}/narrowed": _integers(narrowed), f"{part}/entries32": to_host(narrow)} if mixed else {})
 
 
 def matrix_of(arrays, symmetric):
     """The H2Matrix of checked arrays, sharing their memory."""
     rows = _basis(arrays, "row")
     cols = rows if symmetric else _basis(arrays, "col")
-    t, s = arrays["couplings/rows"], arrays["couplings/columns"]
-    S = _packed(arrays["couplings/entries"], rows.ranks[t], cols.ranks[s])
-    couplings = BlockSparse(S, t, s, rows.starts[:-1], cols.starts[:-1], symmetric)
-    t, s = arrays["nearfield/rows"], arrays["nearfield/columns"]
-    D = _packed(arrays["nearfield/entries"], rows.tree.sizes[t], cols.tree.sizes[s])
-    return H2Matrix(rows, cols, couplings, BlockSparse(D, t, s, rows.tree.start, cols.tree.start, symmetric))
+    couplings = _blocks(arrays, "couplings", rows.ranks, cols.ranks, rows.starts[:-1], cols.starts[:-1], symmetric)
+    sizes, starts = (rows.tree.sizes, cols.tree.sizes), (rows.tree.start, cols.tree.start)
+    return H2Matrix(rows, cols, couplings, _blocks(arrays, "nearfield", *sizes, *starts, symmetric))
+
+
+def _blocks(arrays, part, heights, widths, row_starts, col_starts, symmetric):
+    """A BlockSparse, or MixedBlocks where some of its blocks are in float32."""
+    rows, columns = arrays[f"{part}/rows"], arrays[f"{part}/columns"]
+
+    def part_of(chosen, name):
+        t, s = rows[chosen], columns[chosen]
+        return BlockSparse(
+            _packed(arrays[f"{part}/{name}"], heights[t], widths[s]), t, s, row_starts, col_starts, symmetric
+        )
+
+    narrowed = arrays.get(f"{part}/narrowed", np.zeros(0)).astype(bool)
+    if not narrowed.any():
+        return part_of(slice(None), "entries")
+    return MixedBlocks(part_of(~narrowed, "entries"), part_of(narrowed, "entries32"), narrowed, rows, columns)
 
 
 def parent_ranks(ranks, parent):
@@ -68,7 +101,7 @@ def parent_ranks(ranks, parent):
 
 
 def in_precision(B, dtype):
-    """The same matrix with all entries in float32 or float64; itself when that is so already."""
+    """The same matrix computing in float32 or float64; itself when that is so already."""
     if B.dtype == np.dtype(dtype):
         return B
 
@@ -76,6 +109,8 @@ def in_precision(B, dtype):
         return replace(basis, leaf=basis.leaf.astype(dtype), transfer=basis.transfer.astype(dtype))
 
     def blocks(blocks):
+        if isinstance(blocks, MixedBlocks):
+            return MixedBlocks.of(blocks, np.ones(len(blocks), bool)).narrow
         return replace(blocks, blocks=blocks.blocks.astype(dtype))
 
     rows = basis(B.row_basis)

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from h2gpu.memory import free_memory, readable
-from h2gpu.storage.header import FORMAT, VERSION, Header, digest_of
+from h2gpu.storage.header import FORMAT, VERSIONS, Header, digest_of
 from h2gpu.storage.layout import names
 from h2gpu.storage.writing import TYPES
 
@@ -61,20 +61,20 @@ def read_head(file):
             f"expected a matrix file of format {FORMAT}, got {found:.80}; make one with h2compress or save"
         )
     version = integer(file, "version")
-    if version != VERSION:
-        advice = "read it with a newer h2gpu" if version > VERSION else AGAIN
-        raise FormatError(f"expected format version {VERSION}, got {version}; {advice}")
+    if version not in VERSIONS:
+        advice = "read it with a newer h2gpu" if version > VERSIONS[-1] else AGAIN
+        raise FormatError(f"expected format version {' or '.join(map(str, VERSIONS))}, got {version}; {advice}")
     symmetric = integer(file, "symmetric")
     if symmetric not in (0, 1):
         raise FormatError(f"symmetric: expected 0 or 1, got {symmetric}; {AGAIN}")
     attributes = json.loads(text(file, "attributes"))
     if not isinstance(attributes, dict):
         raise FormatError(f"attributes: expected a JSON dictionary, got {type(attributes).__name__}; {AGAIN}")
-    datasets = {name: declared(file, name, *rule) for name, rule in names(bool(symmetric)).items()}
+    datasets = {name: declared(file, name, *rule) for name, rule in names(bool(symmetric), version).items()}
     total = sum(prod(shape) * np.dtype(dtype).itemsize for dtype, shape, _ in datasets.values())
     if total > file.id.get_filesize():
         raise FormatError(f"expected datasets within the file's {file.id.get_filesize()} bytes, got {total}; {AGAIN}")
-    header = Header(bool(symmetric), text(file, "software"), attributes, datasets)
+    header = Header(bool(symmetric), text(file, "software"), attributes, datasets, version)
     if header.checksum != text(file, "checksum"):
         raise FormatError(f"checksum: expected {header.checksum:.16}…, got {text(file, 'checksum'):.16}…; {AGAIN}")
     return header

@@ -10,7 +10,7 @@ import os
 import h5py
 import numpy as np
 
-from h2gpu.storage.header import FORMAT, VERSION, header_of, json_of
+from h2gpu.storage.header import FORMAT, header_of, json_of
 from h2gpu.storage.whole_file import whole_file
 
 LIBRARY = ("v108", "v110")  # from HDF5 1.8 on, the file's own tables carry checksums
@@ -87,7 +87,7 @@ class PatientFile(io.RawIOBase):
 
 def _write_head(file, header):
     file.attrs["format"] = np.bytes_(FORMAT)
-    file.attrs["version"] = np.int64(VERSION)
+    file.attrs["version"] = np.int64(header.version)
     file.attrs["symmetric"] = np.int64(header.symmetric)
     file.attrs["software"] = np.bytes_(header.software)
     file.attrs["attributes"] = np.bytes_(json_of(header.attributes))

@@ -3,14 +3,14 @@
 //     forward   y ⟵ P x   (one number a row)        backward   w = Pᵀ z   (one number a column)
 //
 // P passes through shared memory in stages, PANEL_STAGES - 1 of them on their way while one is at work. float32 and
-// float64 alike are multiplied in float64 on the tensor cores, 8 right-hand sides a tile: a single side leaves 7/8 of a
-// tile idle, and memory still binds.
+// float64 alike, P in float32 and vectors in float64 too, are multiplied in float64 on the tensor cores, 8 right-hand
+// sides a tile: a single side leaves 7/8 of a tile idle, and memory still binds.
 // Called by all lanes of a warp together; results go to memory.
 #pragma once
 #include "warp/panel_stage.cuh"
 
 // The products of one strip, for Groups · SIDES right-hand sides at most.
-template <typename Real, bool Forward, bool Backward, int Groups>
+template <typename Stored, typename Real, bool Forward, bool Backward, int Groups>
 struct StripProduct {
     static constexpr int STEPS = STRIP_COLUMNS / DEPTH_STEP, TILES = STRIP_COLUMNS / TILE_ROWS;
     static constexpr int CHAINS = Groups == 1 ? 2 : 1;   // sums in turn, so that one product need not await the last
@@ -31,7 +31,7 @@ struct StripProduct {
 
     // y[first + r] = P[r] x, or with Add y + P x, for the rows of a stage   shift: of the rows line, line + 4, …
     template <bool Add>
-    __device__ void forward(const Real* P, int rows, int width, int pitch, int shift, Vectors<Real> y,
+    __device__ void forward(const Stored* P, int rows, int width, int pitch, int shift, Vectors<Real> y,
                             int first) const {
         Real* to = y.row(first + line) + 2 * quad;
         const long long half = static_cast<long long>(y.pitch) * STRIP;
@@ -55,9 +55,9 @@ struct StripProduct {
 
     // w += Pᵀ z for the rows of a stage, where z is zero up to a multiple of DEPTH_STEP   shift: of the rows quad,
     // quad + 4, …
-    __device__ void backward(const Real* P, int rows, int width, int pitch, int shift, const Real* z, int z_pitch,
+    __device__ void backward(const Stored* P, int rows, int width, int pitch, int shift, const Real* z, int z_pitch,
                              int count) {
-        const Real* row = P + quad * pitch + shift + line;
+        const Stored* row = P + quad * pitch + shift + line;
         z += quad * z_pitch;
 #pragma unroll 2
         for (int k = 0; k < rows; k += DEPTH_STEP, row += DEPTH_STEP * pitch, z += DEPTH_STEP * z_pitch) {
@@ -96,8 +96,8 @@ struct StripProduct {
     }
 
     // The products of a row of `upper` and of a row of `lower`, strip by strip.
-    __device__ void tile_forward(double (&sum)[CHAINS][Groups][2][2], const Real* upper, const Real* lower,
-                                 int width) const {
+    __device__ void tile_forward(double (&sum)[CHAINS][Groups][2][2], const Stored* upper,
+                                 const Stored* lower, int width) const {
 #pragma unroll
         for (int i = 0; i < STEPS; i += AT_ONCE) {
             if (i > 0 && i * DEPTH_STEP >= width) break;
@@ -125,13 +125,14 @@ struct StripProduct {
 };
 
 // Strip by strip; several strips need Add, which adds P x to what is there.
-template <bool Forward, bool Backward, bool Add, int Groups, typename Real>
-__device__ void multiply_panel(const PanelOperands<Real>& all, const Panel panel, const PanelMemory<Real>& memory) {
+template <bool Forward, bool Backward, bool Add, int Groups, typename Stored, typename Real>
+__device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Panel panel,
+                               const PanelMemory<Stored, Real>& memory) {
     memory.clear();
 #pragma unroll 1
     for (int column = 0; column < (Add ? panel.width : 1); column += STRIP_COLUMNS) {
-        StagedStrip<Real, Backward, Groups> strip(all, panel, column, memory.z_entries);
-        StripProduct<Real, Forward, Backward, Groups> product;
+        StagedStrip<Stored, Real, Backward, Groups> strip(all, panel, column, memory.z_entries);
+        StripProduct<Stored, Real, Forward, Backward, Groups> product;
         const int along = strip.shift(product.line), across = strip.shift(product.quad);
 #pragma unroll 1
         for (int s = 1 - PANEL_STAGES; s < strip.stages; s++) {
@@ -144,7 +145,7 @@ __device__ void multiply_panel(const PanelOperands<Real>& all, const Panel panel
             copies_arrived<PANEL_STAGES - 1>();
             __syncwarp();                                // everybody's copies are there
             if (s == strip.stages - 1) strip.cut_off(memory.entries(s));
-            const Real* P = memory.entries(s);
+            const Stored* P = memory.entries(s);
             if constexpr (Backward)
                 product.backward(P, strip.rows_of(s), strip.width, strip.pitch, across, memory.z(s), strip.z_pitch,
                                  all.in.count);

@@ -3,6 +3,7 @@
 // A stage is some rows of the strip and the rows of z that they meet. All travels in pieces of 16 bytes, wherever rows
 // begin: each keeps its place within 16 bytes (`shift`). Rows that follow one another in memory stay so, unless their
 // width is a multiple of 16 and the tensor cores' operands would all lie in a few banks; else the pitch is 4 modulo 8.
+// Entries are stored as Stored, float or as Real; vectors, z among them, are Real.
 // Called by all lanes of a warp together.
 #pragma once
 #include "thread/copy.cuh"
@@ -31,9 +32,9 @@ struct Vectors {
 
 // What the panels of a launch have in common: x and z are rows of `in`, the results are rows of `out`.
 // z_rows: which row of `in` each row of all panels meets, or null where the rows of z follow one another
-template <typename Real>
+template <typename Stored, typename Real>
 struct PanelOperands {
-    const Real* entries;
+    const Stored* entries;
     Vectors<const Real> in;
     const int* z_rows;
     Vectors<Real> out;
@@ -42,13 +43,17 @@ struct PanelOperands {
 __device__ inline int rounded_up(int n, int step) { return (n + step - 1) / step * step; }
 
 // Shared memory of one warp: PANEL_STAGES times STAGE_BYTES of entries, then as many times z_entries numbers.
-template <typename Real>
+template <typename Stored, typename Real>
 struct PanelMemory {
-    static constexpr int ENTRIES = STAGE_BYTES / sizeof(Real);
-    Real* first;
+    static constexpr int ENTRIES = STAGE_BYTES / sizeof(Stored);
+    unsigned char* first;
     int z_entries;
-    __device__ Real* entries(int s) const { return first + s % PANEL_STAGES * ENTRIES; }
-    __device__ Real* z(int s) const { return first + PANEL_STAGES * ENTRIES + s % PANEL_STAGES * z_entries; }
+    __device__ Stored* entries(int s) const {
+        return reinterpret_cast<Stored*>(first + s % PANEL_STAGES * STAGE_BYTES);
+    }
+    __device__ Real* z(int s) const {
+        return reinterpret_cast<Real*>(first + PANEL_STAGES * STAGE_BYTES) + s % PANEL_STAGES * z_entries;
+    }
 
     // What no copy fills is multiplied by zero and must be finite.
     __device__ void clear() const {
@@ -59,9 +64,9 @@ struct PanelMemory {
 };
 
 // Columns from `column` on of a panel, at most STRIP_COLUMNS.   Groups: tiles of right-hand sides
-template <typename Real, bool WithZ, int Groups>
+template <typename Stored, typename Real, bool WithZ, int Groups>
 struct StagedStrip {
-    static constexpr int EACH = PIECE / sizeof(Real), FEW = STAGE_ROWS / WARP;
+    static constexpr int EACH = PIECE / sizeof(Stored), FEW = STAGE_ROWS / WARP;
     const char* source;                                  // the piece that the first row begins in
     int width, rows, row_bytes;                          // of the strip in memory
     int misfit, slack;                                   // bytes before the first row in its piece, before any at most
@@ -70,19 +75,19 @@ struct StagedStrip {
     int z_row, skip;                                     // first row of z, rows of the panel that meet none
     int met[FEW];                                        // rows of z of the next stage, a lane each
 
-    __device__ StagedStrip(const PanelOperands<Real>& all, const Panel& panel, int column, int z_entries) {
+    __device__ StagedStrip(const PanelOperands<Stored, Real>& all, const Panel& panel, int column, int z_entries) {
         const unsigned long long address = reinterpret_cast<unsigned long long>(all.entries + panel.entry + column);
         misfit = address % PIECE;
         source = reinterpret_cast<const char*>(address - misfit);
-        width = min(panel.width - column, STRIP_COLUMNS), rows = panel.rows, row_bytes = panel.pitch * sizeof(Real);
+        width = min(panel.width - column, STRIP_COLUMNS), rows = panel.rows, row_bytes = panel.pitch * sizeof(Stored);
         const int shifts = (misfit | row_bytes) % PIECE ? EACH - 1 : 0;
-        slack = shifts * sizeof(Real);
+        slack = shifts * sizeof(Stored);
         flat = panel.pitch == width && width % TILE_ROWS;
         pitch = flat ? width : rounded_up(width + shifts + STRIP / 2, STRIP) - STRIP / 2;
         z_pitch = all.in.count == 1 ? 1 : Groups * SIDES + STRIP / 2;
         const int whole = rounded_up(width, TILE_ROWS);  // whole tiles are read
         const int beyond = flat ? whole - width + 2 * EACH : max(0, max(whole, width + EACH) + EACH - 1 - pitch);
-        unsigned fit = min(STAGE_ROWS, static_cast<unsigned>(PanelMemory<Real>::ENTRIES - beyond) / pitch);
+        unsigned fit = min(STAGE_ROWS, static_cast<unsigned>(PanelMemory<Stored, Real>::ENTRIES - beyond) / pitch);
         if (WithZ) fit = min(fit, static_cast<unsigned>(z_entries) / z_pitch);
         fit -= fit % DEPTH_STEP;
         stage_rows = fit, stages = (rows + fit - 1) / fit;
@@ -94,10 +99,10 @@ struct StagedStrip {
 
     // Where row r of a stage begins after a multiple of `pitch`: the same in all stages, and for rows equal modulo 4.
     __device__ int shift(int r) const {
-        return ((misfit + (flat ? 0 : r * row_bytes)) & (PIECE - 1)) / static_cast<int>(sizeof(Real));
+        return ((misfit + (flat ? 0 : r * row_bytes)) & (PIECE - 1)) / static_cast<int>(sizeof(Stored));
     }
 
-    __device__ void load(const PanelOperands<Real>& all, const PanelMemory<Real>& memory, int s) {
+    __device__ void load(const PanelOperands<Stored, Real>& all, const PanelMemory<Stored, Real>& memory, int s) {
         if (s >= stages) return;
         if (flat) load_flat(memory.entries(s), s);
         else load_rows(memory.entries(s), s);
@@ -108,14 +113,14 @@ struct StagedStrip {
     }
 
     // Once the last stage is there: zeros in place of what the last piece brought along from beyond the panel.
-    __device__ void cut_off(Real* target) const {
+    __device__ void cut_off(Stored* target) const {
         const int last = rows_of(stages - 1) - 1, lane = threadIdx.x % WARP;
         if (lane < EACH) target[last * pitch + shift(last) + width + lane] = 0;
         __syncwarp();
     }
 
   private:
-    __device__ void load_flat(Real* target, int s) const {
+    __device__ void load_flat(Stored* target, int s) const {
         const unsigned lane = threadIdx.x % WARP, end = misfit + rows_of(s) * row_bytes;
         const char* from = source + static_cast<long long>(s * stage_rows) * row_bytes;
         const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
@@ -124,12 +129,12 @@ struct StagedStrip {
     }
 
     // 8, 16 or 32 lanes a row; the last piece of a row may hold what follows it in memory.
-    __device__ void load_rows(Real* target, int s) const {
-        const unsigned lane = threadIdx.x % WARP, row_span = width * sizeof(Real) + slack, count = rows_of(s);
+    __device__ void load_rows(Stored* target, int s) const {
+        const unsigned lane = threadIdx.x % WARP, row_span = width * sizeof(Stored) + slack, count = rows_of(s);
         const int log_lanes = row_span <= WARP / 4 * PIECE ? 3 : row_span <= WARP / 2 * PIECE ? 4 : 5;
-        const unsigned row = lane >> log_lanes, step = WARP >> log_lanes, pitch_bytes = pitch * sizeof(Real);
+        const unsigned row = lane >> log_lanes, step = WARP >> log_lanes, pitch_bytes = pitch * sizeof(Stored);
         const char* base = source + static_cast<long long>(s * stage_rows) * row_bytes;
-        const unsigned end = misfit + (count - 1) * row_bytes + width * sizeof(Real);
+        const unsigned end = misfit + (count - 1) * row_bytes + width * sizeof(Stored);
         for (unsigned begin = lane % (1u << log_lanes) * PIECE; begin < row_span; begin += WARP * PIECE) {
             unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target)) + row * pitch_bytes + begin;
             unsigned start = misfit + row * row_bytes;
@@ -142,7 +147,7 @@ struct StagedStrip {
     }
 
     // met ← the rows of z that the rows of stage s meet
-    __device__ void find_z(const PanelOperands<Real>& all, int s) {
+    __device__ void find_z(const PanelOperands<Stored, Real>& all, int s) {
 #pragma unroll
         for (int i = 0; i < FEW; i++) {
             const int r = threadIdx.x % WARP + i * WARP, at = z_row + s * stage_rows + r;
@@ -151,7 +156,7 @@ struct StagedStrip {
     }
 
     // target[r] ← z of row r of the stage, zero for `skip` rows of the panel and up to a multiple of DEPTH_STEP
-    __device__ void load_z(const PanelOperands<Real>& all, Real* target, int s) const {
+    __device__ void load_z(const PanelOperands<Stored, Real>& all, Real* target, int s) const {
         const int lane = threadIdx.x % WARP, count = rows_of(s), filled = rounded_up(count, DEPTH_STEP);
         const int left_out = skip - s * stage_rows;
         if (all.in.count == 1) {

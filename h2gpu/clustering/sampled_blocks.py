@@ -1,0 +1,80 @@
+"""The blocks that a few rows of the matrix meet: what a block tree holds, without building it.
+
+    Σ_blocks f(t, s) ≈ Σ_rows n / (rows |t|) f(t, s),    over the blocks of evenly spaced rows in tree order
+
+Each row meets some dozens of blocks a level, so the work grows with the levels, not with the points. The traversal for
+η reaches a pair of clusters when none of its ancestor pairs is admissible: when η is below the least η of each. So one
+traversal for the smallest η answers for all larger ones. Blocks are those of `BlockTree`; of a symmetric matrix both
+(t, s) and (s, t) count. The condition: Grasedyck & Hackbusch (2003).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.clustering.admissibility import least_eta
+from h2gpu.clustering.cluster_tree import ClusterTree
+
+
+@dataclass(frozen=True, eq=False)
+class SampledBlocks:
+    """Pairs of clusters that the traversal of some rows visits, root first.
+
+    row_tree, col_tree   the cluster trees, which may go on below the leaves
+    leaf_size            clusters of at most so many points are leaves
+    positions            (rows,) places of the rows in the order of the row tree, ascending
+    row                  (pairs,) index of the row that visits the pair
+    t, s                 (pairs,) row cluster, which holds that row, and column cluster
+    least                (pairs,) smallest η for which the pair is admissible
+    reached              (pairs,) η below which the traversal reaches the pair
+    """
+
+    row_tree: ClusterTree
+    col_tree: ClusterTree
+    leaf_size: int
+    positions: np.ndarray
+    row: np.ndarray
+    t: np.ndarray
+    s: np.ndarray
+    least: np.ndarray
+    reached: np.ndarray
+
+    @classmethod
+    def build(cls, row_tree, col_tree, leaf_size, eta, positions):
+        """Traverse for the given η, level by level; larger ones may be asked for, smaller ones not."""
+        row, t, s = np.arange(len(positions)), np.zeros(len(positions), np.int64), np.zeros(len(positions), np.int64)
+        reached, visited = np.full(len(positions), np.inf), []
+        while len(t):
+            least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s))
+            if row_tree is col_tree:
+                least[t == s] = np.inf
+            visited.append((row, t, s, least, reached))
+            row_leaf, col_leaf = is_leaf(row_tree, t, leaf_size), is_leaf(col_tree, s, leaf_size)
+            go = np.flatnonzero((least > eta) & ~(row_leaf & col_leaf))
+            row, t, s, row_leaf, col_leaf = (part.take(go) for part in (row, t, s, row_leaf, col_leaf))
+            reached = np.minimum(reached.take(go), least.take(go))
+            child = row_tree.first_child.take(t)
+            t = np.where(row_leaf, t, child + (positions.take(row) >= row_tree.stop.take(child)))
+            s = np.where(col_leaf, s, col_tree.first_child.take(s))
+            second = np.flatnonzero(~col_leaf)
+            s = np.concatenate([s, s.take(second) + 1])
+            row, t, reached = (np.concatenate([part, part.take(second)]) for part in (row, t, reached))
+        return cls(row_tree, col_tree, leaf_size, positions, *(np.concatenate(part) for part in zip(*visited)))
+
+    def far(self, eta):
+        """Indices of the low-rank blocks."""
+        return np.flatnonzero((self.least <= eta) & (eta < self.reached))
+
+    def near(self, eta):
+        """Indices of the dense blocks."""
+        both = is_leaf(self.row_tree, self.t, self.leaf_size) & is_leaf(self.col_tree, self.s, self.leaf_size)
+        return np.flatnonzero(both & (eta < self.least) & (eta < self.reached))
+
+    def numbers(self, clusters):
+        """How many clusters, or blocks with these row clusters, each sampled one stands for: n / (rows |t|)."""
+        return self.row_tree.n / (len(self.positions) * self.row_tree.sizes[clusters])
+
+
+def is_leaf(tree, clusters, leaf_size):
+    """Whether clusters are leaves of the tree cut at a leaf size."""
+    return (tree.first_child.take(clusters) < 0) | (tree.sizes.take(clusters) <= leaf_size)

@@ -1,0 +1,147 @@
+"""Dense blocks between leaves that are evaluated where they are used.
+
+    D_ts = covariance(points of t, points of s) (+ nugget I where t = s)
+
+They remember points in place of entries: n · dim numbers, whatever the leaf size and admissibility.
+"""
+
+import threading
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched.arrays import to_host
+from h2gpu.batched.blocksparse import Pairs
+from h2gpu.batched.plans import planned
+from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.batched.threads import pieces
+
+NEARFIELDS = ("stored", "computed")
+PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that exist at a time in a product
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedNearfield(Pairs):
+    """Answers what a `BlockSparse` answers; a product evaluates all blocks, in pieces of bounded size.
+
+    function                covariance of broadcast point arrays
+    row_points, col_points  MatrixBatch of all clusters' points, points × dim
+    rows, columns           (blocks,) leaves of each block, sorted by (column, row)
+    nugget                  added to the diagonal of a symmetric matrix
+    symmetric               whether each block stands for its transpose too
+    """
+
+    function: object
+    row_points: MatrixBatch
+    col_points: MatrixBatch
+    rows: np.ndarray
+    columns: np.ndarray
+    nugget: float
+    symmetric: bool
+
+    @classmethod
+    def of(cls, blocks, x, y, cov):
+        """The nearfield of a block tree; x, y points in tree order."""
+        row_tree, col_tree = blocks.row_tree, blocks.col_tree
+        X = MatrixBatch.from_rows(x, row_tree.start, row_tree.sizes)
+        Y = X if blocks.symmetric else MatrixBatch.from_rows(y, col_tree.start, col_tree.sizes)
+        return cls(
+            cov.pair_function, X, Y, *blocks.near, float(cov.nugget) if blocks.symmetric else 0.0, blocks.symmetric
+        )
+
+    def __len__(self):
+        return len(self.rows)
+
+    @property
+    def dtype(self):
+        """Precision of the points and of the entries."""
+        return self.row_points.dtype
+
+    @property
+    def xp(self):
+        """The array module of the points."""
+        return self.row_points.xp
+
+    @property
+    def nbytes(self):
+        """Bytes of the points."""
+        return self.row_points.buffer.nbytes + (0 if self.symmetric else self.col_points.buffer.nbytes)
+
+    @property
+    def shapes(self):
+        """Rows and columns of each block: (2, blocks)."""
+        return np.stack([self.row_points.rows[self.rows], self.col_points.rows[self.columns]])
+
+    @property
+    def row_starts(self):
+        """Where y_i begins in y."""
+        return self.row_points.offsets // self.row_points.columns
+
+    @property
+    def col_starts(self):
+        """Where x_j begins in x."""
+        return self.col_points.offsets // self.col_points.columns
+
+    def select(self, index):
+        """The blocks of the given indices (a slice, or an array on the host or the device), evaluated."""
+        t, s = (
+            clusters[index if isinstance(index, slice) else to_host(index)] for clusters in (self.rows, self.columns)
+        )
+        D = batched.pairwise(self.function, self.row_points[t], self.col_points[s])
+        if self.nugget and (t == s).any():
+            m, offsets = D.rows[t == s], D.offsets[t == s]
+            entries = np.repeat(offsets, m) + ranges(np.zeros_like(m), m) * (np.repeat(m, m) + 1)
+            D.buffer[D.xp.asarray(entries)] += D.dtype.type(self.nugget)
+        return D
+
+    def stored(self):
+        """All blocks evaluated and kept: a BlockSparse."""
+        return self._as_stored(slice(None), self.select(slice(None)))
+
+    def multiply(self, x, size, transpose=False):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
+        y = self.nugget * x if self.nugget else self.xp.zeros((size, x.shape[1]), x.dtype)
+        t, s = self.pairs(self.xp)
+        for part, piece in planned(self, self._caller(), self._pieces):
+            batched.pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)
+            y += piece.multiply(x, size, transpose)
+        return y
+
+    def to(self, xp):
+        """The same blocks, evaluated by the array module xp."""
+        X = self.row_points.to(xp)
+        return replace(self, row_points=X, col_points=X if self.symmetric else self.col_points.to(xp))
+
+    @property
+    def T(self):
+        """Aᵀ."""
+        if self.symmetric:
+            return self
+        order = np.lexsort((self.columns, self.rows))
+        rows, columns = self.columns[order], self.rows[order]
+        return replace(self, row_points=self.col_points, col_points=self.row_points, rows=rows, columns=columns)
+
+    def _pieces(self):
+        """Slices of the blocks, and a BlockSparse for each; one room for the entries of all, one after the other."""
+        (m, n), xp = self.shapes, self.xp
+        parts = pieces(m * n, PIECE_ENTRIES[xp.__name__])
+        room = xp.empty(max((int((m * n)[part].sum()) for part in parts), default=0), self.dtype)
+        batches = [MatrixBatch(room, offsets_of((m * n)[part])[:-1], m[part], n[part]) for part in parts]
+        return [(part, self._as_stored(part, blocks)) for part, blocks in zip(parts, batches)]
+
+    def _caller(self):
+        """Who multiplies: products at the same time, in other threads or streams, need room of their own."""
+        stream = None if self.xp is np else (self.xp.cuda.Device().id, self.xp.cuda.get_current_stream().ptr)
+        return threading.get_ident(), stream
+
+    def _as_stored(self, part, blocks):
+        starts = self.row_starts, self.col_starts
+        return BlockSparse(blocks, self.rows[part], self.columns[part], *starts, self.symmetric)
+
+
+def check_nearfield(nearfield):
+    """ValueError unless it is one of the ways to keep the nearfield."""
+    if nearfield not in NEARFIELDS:
+        raise ValueError(f'nearfield: expected "stored" or "computed", got {nearfield!r}')

@@ -1,0 +1,83 @@
+"""Parts of a compressed matrix in float32, where the accuracy allows it.
+
+    ‖A − Ã‖_F² = ‖A − B‖_F² + Σ_b w_b ‖B_b − float32(B_b)‖_F²     B compressed, w_b blocks for which a stored one stands
+
+The squares add exactly: blocks do not overlap, the bases of B are orthonormal, and A − B of a farfield block is
+orthogonal to all that has B's bases. Blocks are rounded in the order of least error an entry saved, as long as their
+measured errors fit. Rounding a leaf's basis changes all that passes through it, ≤ ‖δU_t‖ ‖Y_t‖, and comes last;
+transfer matrices, which act once for every level above them, are few and stay as they are.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MixedBlocks
+from h2gpu.batched.arrays import to_host
+from h2gpu.h2matrix.norms import block_measures, multiplicities
+
+STORAGES = ("auto", "full")
+SHARE = 0.1  # of the squared accuracy, for rounding
+LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
+ROUNDING = np.finfo(np.float32).eps / np.sqrt(12)  # relative error of a block, expected at most
+WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in two: that costs time
+
+
+def check_storage(storage):
+    """ValueError for an unknown one."""
+    if storage not in STORAGES:
+        raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+
+
+def bytes_expected(dtype, rtol, storage):
+    """Bytes of an entry of nearfield, couplings and leaves after compression, narrow where all of them will be."""
+    narrow = storage == "auto" and dtype == np.float64 and SHARE * rtol**2 >= ROUNDING**2
+    return np.dtype(np.float32 if narrow else dtype).itemsize
+
+
+def rounded(B, rtol, but=()):
+    """Ã, which is B with parts in float32: ‖A − Ã‖_F ≤ rtol ‖A‖_F for every A that B approximates to LEFT · rtol.
+
+    B     H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
+    but   names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
+    """
+    parts = {"couplings": B.couplings, "nearfield": B.nearfield}
+    squares = {name: _squares(part, batched.frobenius_norms) for name, part in parts.items()}
+    norm = np.sqrt(sum(square.sum() for square in squares.values()))
+    parts = {name: part for name, part in parts.items() if name not in but}
+    errors = {name: _squares(part, batched.rounding_errors) for name, part in parts.items()}
+    spent, changed = 0.0, {}
+    for name, chosen in _cheapest(parts, errors, SHARE * (rtol * norm) ** 2).items():
+        sizes = parts[name].sizes
+        if chosen @ sizes > WORTHWHILE * sizes.sum():
+            changed[name] = MixedBlocks.of(parts[name], chosen)
+            spent += errors[name][chosen].sum()
+    rest = rtol * norm - np.sqrt((LEFT * rtol * norm) ** 2 + spent)
+    return _with_rounded_leaves(B.replace(**changed), np.sqrt(squares["couplings"].sum()), rest)
+
+
+def _squares(A, measure):
+    """Squared measures of all blocks, (blocks,), each as often as it occurs in the matrix."""
+    return multiplicities(A) * block_measures(A, measure) ** 2
+
+
+def _cheapest(parts, errors, allowed):
+    """{name: (blocks,) bool}: blocks of least squared error an entry, as many as sum to what is allowed at most."""
+    sizes = np.concatenate([part.sizes for part in parts.values()])
+    squares = np.concatenate([errors[name] for name in parts])
+    chosen = np.full(len(sizes), squares.sum() <= allowed)
+    if not chosen.all():
+        order = np.argsort(squares / np.maximum(sizes, 1), kind="stable")
+        chosen[order[np.cumsum(squares[order]) <= allowed]] = True
+    return dict(zip(parts, np.split(chosen, np.cumsum([len(part) for part in parts.values()])[:-1])))
+
+
+def _with_rounded_leaves(B, farfield, allowed):
+    """B with its leaf bases in float32 if that changes its farfield, of this norm, by no more than is allowed."""
+    sides = [B.row_basis] if B.symmetric else [B.row_basis, B.col_basis]
+    errors = [float(to_host(batched.rounding_errors(basis.leaf)).max(initial=0)) for basis in sides]
+    if not farfield or ((1 + errors[0]) * (1 + errors[-1]) - 1) * farfield > allowed:
+        return B
+    sides = [replace(basis, leaf=basis.leaf.astype(np.float32)) for basis in sides]
+    return B.replace(row_basis=sides[0], col_basis=sides[-1])

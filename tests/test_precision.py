@@ -1,0 +1,222 @@
+"""Two precisions and computed nearfields: the promise holds, memory tells the truth, products are those of float64."""
+
+import numpy as np
+import pytest
+from reference import dense_of, difference
+
+import h2gpu
+from h2gpu import batched
+from h2gpu.batched import BlockSparse, MatrixBatch, MixedBlocks
+from h2gpu.batched.ragged import offsets_of
+from h2gpu.covariance import Exponential, Nugget, from_function
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield
+
+COVARIANCE = Exponential(1.0, 0.2) + Nugget(0.1)
+BACK_ENDS = ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(params=BACK_ENDS)
+def xp(request):
+    return pytest.importorskip(request.param)
+
+
+def points(n=1500, seed=0):
+    return np.random.default_rng(seed).random((n, 2))
+
+
+def built(cols=None, nearfield="stored", n=1500, xp=np, cov=COVARIANCE, order=6):
+    others = None if cols is None else xp.asarray(points(cols, 1))
+    return h2gpu.build(xp.asarray(points(n)), cov, col_points=others, leaf_size=30, order=order, nearfield=nearfield)
+
+
+def blocks(symmetric=True, seed=0, clusters=30):
+    """A ragged BlockSparse of a band and how many rows it has."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 20, clusters)
+    columns, rows = np.nonzero(np.abs(np.subtract.outer(np.arange(clusters), np.arange(clusters))) < 4)
+    if symmetric:
+        columns, rows = columns[rows >= columns], rows[rows >= columns]
+    D = MatrixBatch.empty(sizes[rows], sizes[columns], np.float64)
+    D.buffer[:] = rng.standard_normal(D.buffer.size)
+    for b in np.flatnonzero((rows == columns) & symmetric):
+        D[b][...] += D[b].T.copy()
+    starts = offsets_of(sizes)
+    return BlockSparse(D, rows, columns, starts[:-1], starts[:-1], symmetric), int(starts[-1])
+
+
+# Blocks in two precisions
+
+
+@pytest.mark.parametrize("chosen", ["none", "some", "all"])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("sides", [1, 5, 19])
+def test_products_are_those_of_the_rounded_blocks_in_float64(symmetric, chosen, sides, xp):
+    A, n = blocks(symmetric)
+    narrowed = np.random.default_rng(1).random(len(A)) < {"none": 0, "some": 0.5, "all": 2}[chosen]
+    B = MixedBlocks.of(A.to(xp), narrowed)
+    rounded = A.blocks.buffer.copy()
+    single = np.repeat(narrowed, A.sizes)
+    rounded[single] = rounded[single].astype(np.float32)
+    assert B.nbytes == A.nbytes - 4 * single.sum() and len(B) == len(A) and (B.sizes == A.sizes).all()
+    C = BlockSparse(
+        MatrixBatch(rounded, A.blocks.offsets, A.blocks.rows, A.blocks.columns),
+        *(getattr(A, name) for name in ("rows", "columns", "row_starts", "col_starts", "symmetric")),
+    )
+    x = np.random.default_rng(2).standard_normal((n, sides))
+    for transpose in (False, True):
+        y, again = (batched.to_host(B.multiply(xp.asarray(x), n, transpose)) for _ in range(2))
+        np.testing.assert_allclose(y, C.multiply(x, n, transpose), atol=1e-12)
+        np.testing.assert_allclose(batched.to_host(B.T.multiply(xp.asarray(x), n, not transpose)), y, atol=1e-12)
+        assert y.tobytes() == again.tobytes()
+
+
+def test_selected_blocks_are_copies_in_float64(xp):
+    A, _ = blocks(False)
+    B = MixedBlocks.of(A.to(xp), np.arange(len(A)) % 3 == 0)
+    for index in (slice(3, 11), np.array([5, 2, 2, 40]), xp.arange(7)):
+        host = batched.to_host(index) if isinstance(index, xp.ndarray) else index
+        found, exact = B.select(index), A.select(host)
+        for b, M in enumerate(exact.matrices()):
+            np.testing.assert_allclose(batched.to_host(found[b]), M, rtol=2.0**-24)
+
+
+def test_rounding_errors(xp):
+    A, _ = blocks()
+    D = A.blocks.buffer
+    D[:2] = 1e300, 1e-300
+    errors = batched.to_host(batched.rounding_errors(A.to(xp).blocks))
+    with np.errstate(over="ignore"):
+        exact = [np.linalg.norm(M - M.astype(np.float32)) for M in A.blocks.matrices()]
+    assert np.isinf(errors).sum() == 1
+    np.testing.assert_allclose(errors, exact, rtol=1e-12)
+
+
+# The promise
+
+
+@pytest.mark.parametrize("cols", [None, 700])
+@pytest.mark.parametrize("rtol", [1e-2, 1e-5, 1e-6, 1e-7, 3e-8, 1e-8, 1e-10])
+def test_the_error_is_at_most_rtol_and_nearly_all_of_it_is_used(cols, rtol, xp):
+    A = built(cols, xp=xp)
+    B = h2gpu.compress(A, rtol)
+    assert 0.5 * rtol <= A.relative_error(B) <= rtol and B.dtype == np.float64
+    if xp is np:
+        assert difference(dense_of(A), dense_of(B)) <= rtol * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("method", ["weighted", "basis"])
+def test_squares_of_discarded_and_of_rounded_add_up(method):
+    A, rtol = built(), 1e-7
+    B = h2gpu.compress(A, rtol, method=method)
+    C = h2gpu.compress(A, np.sqrt(0.9) * rtol, method=method, storage="full")
+    assert np.hypot(A.relative_error(C), C.relative_error(B)) == pytest.approx(A.relative_error(B), rel=1e-4)
+
+
+def test_what_is_rounded_depends_on_the_accuracy():
+    A = built()
+    kept = {rtol: h2gpu.compress(A, rtol) for rtol in (1e-4, 1e-7, 1e-12)}
+    assert kept[1e-4].row_basis.leaf.dtype == np.float32 and kept[1e-4].row_basis.dtype == np.float64
+    assert kept[1e-7].row_basis.leaf.dtype == np.float64
+    for rtol in (1e-4, 1e-7):
+        assert kept[rtol].memory["nearfield"] * 2 == A.memory["nearfield"]
+        assert all(part.narrowed.all() for part in (kept[rtol].nearfield, kept[rtol].couplings))
+    assert kept[1e-12].nearfield is A.nearfield and isinstance(kept[1e-12].couplings, BlockSparse)
+    assert h2gpu.compress(A, 1e-4, storage="full").nearfield is A.nearfield
+
+
+def test_float32_matrices_and_the_least_rtol_are_left_alone():
+    A = h2gpu.build(points().astype(np.float32), COVARIANCE, leaf_size=30, order=4)
+    B = h2gpu.compress(A, 1e-3)
+    assert B.nearfield is A.nearfield and B.dtype == np.float32
+    A = built()
+    assert h2gpu.compress(A, 8 * np.finfo(float).eps).nearfield is A.nearfield
+
+
+@pytest.mark.parametrize("cols", [None, 700])
+def test_a_matrix_in_two_precisions_does_what_others_do(cols, xp):
+    A = h2gpu.compress(built(cols, xp=xp), 1e-4)
+    dense, shape = dense_of(A), A.shape
+    assert batched.to_host(A.to_dense()) == pytest.approx(dense, abs=1e-12)
+    x = xp.asarray(np.random.default_rng(0).standard_normal(shape[0]))
+    assert batched.to_host(A.T @ x) == pytest.approx(dense.T @ batched.to_host(x), abs=1e-11)
+    assert A.nbytes == sum(size for part, size in A.memory.items() if part != "total") < 0.6 * built(cols).nbytes
+    if cols is None:
+        np.testing.assert_array_equal(batched.to_host(A.diagonal()), np.diag(dense))
+    B = h2gpu.compress(A, 1e-2)
+    assert A.relative_error(B) <= 1e-2 and B.row_basis.ranks.sum() < A.row_basis.ranks.sum()
+    assert A.to_device("cpu").relative_error(A.to_device("cpu")) < 1e-14
+
+
+def test_solvers_take_it():
+    x = points()
+    C = h2gpu.covariance_matrix(x, COVARIANCE, 1e-7)
+    assert isinstance(C.nearfield, MixedBlocks)
+    b = np.sin(9 * x[:, 0])
+    solution = h2gpu.solvers.conjugate_gradients(C, b, h2gpu.solvers.vecchia(x, COVARIANCE)).checked()
+    assert np.linalg.norm(C @ solution - b) <= 1e-6 * np.linalg.norm(b)
+
+
+# Computed nearfields
+
+
+@pytest.mark.parametrize("cov", [COVARIANCE, from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1)))])
+@pytest.mark.parametrize("cols", [None, 700])
+def test_a_computed_nearfield_multiplies_as_a_stored_one(cols, cov, xp, monkeypatch):
+    monkeypatch.setattr("h2gpu.h2matrix.nearfield.PIECE_ENTRIES", {"numpy": 5000, "cupy": 5000})
+    A, B = (built(cols, kind, n=600, xp=xp, cov=cov, order=3) for kind in ("stored", "computed"))
+    assert isinstance(B.nearfield, EvaluatedNearfield) and len(B.nearfield._pieces()) > 5
+    rng = np.random.default_rng(3)
+    for M, N in ((A, B), (A.T, B.T)):
+        for sides in (1, 3):
+            x = xp.asarray(rng.standard_normal((N.shape[1], sides)))
+            y = N @ x
+            assert batched.to_host(y) == pytest.approx(batched.to_host(M @ x), abs=1e-11)
+            assert batched.to_host(N @ x).tobytes() == batched.to_host(y).tobytes()
+    assert A.relative_error(B) < 1e-14
+    assert B.memory["nearfield"] == 16 * (600 + (cols or 0)) and A.memory["nearfield"] > 10 * B.memory["nearfield"]
+    if cols is None:
+        assert (A.diagonal() == B.diagonal()).all()
+
+
+@pytest.mark.parametrize("cols", [None, 700])
+@pytest.mark.parametrize("storage", ["auto", "full"])
+def test_compression_keeps_or_stores_a_computed_nearfield(storage, cols, xp):
+    stored, A = built(cols, xp=xp), built(cols, "computed", xp=xp)
+    for nearfield, kinds in ((None, EvaluatedNearfield), ("stored", (BlockSparse, MixedBlocks))):
+        B = h2gpu.compress(A, 1e-6, storage=storage, nearfield=nearfield)
+        assert isinstance(B.nearfield, kinds) and stored.relative_error(B) <= 1e-6 and A.relative_error(B) <= 1e-6
+    assert h2gpu.compress(A, 1e-6, nearfield="stored").nbytes == h2gpu.compress(stored, 1e-6).nbytes
+
+
+def test_covariance_matrix_passes_both_on():
+    x = points()
+    kept = {(s, k): h2gpu.covariance_matrix(x, COVARIANCE, 1e-5, storage=s, nearfield=k) for s, k in
+            (("auto", "stored"), ("full", "stored"), ("auto", "computed"))}  # fmt: skip
+    assert isinstance(kept["auto", "stored"].nearfield, MixedBlocks)
+    assert isinstance(kept["full", "stored"].nearfield, BlockSparse)
+    assert isinstance(kept["auto", "computed"].nearfield, EvaluatedNearfield)
+    for B in kept.values():
+        assert h2gpu.sampled_error(B, x, COVARIANCE) <= 1e-5
+
+
+def test_a_computed_nearfield_is_not_saved(tmp_path):
+    B = h2gpu.compress(built(nearfield="computed"), 1e-5)
+    with pytest.raises(ValueError, match="save: expected a stored nearfield"):
+        h2gpu.save(B, tmp_path / "matrix.h5")
+    h2gpu.save(B.replace(nearfield=B.nearfield.stored()), tmp_path / "matrix.h5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"storage": "half"}, 'storage: expected "auto" or "full"'),
+        ({"nearfield": "none"}, 'nearfield: expected "stored" or "computed"'),
+        ({"nearfield": "computed"}, "nearfield: that of A is stored"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        h2gpu.compress(built(n=60), 1e-3, **arguments)
+    if arguments != {"nearfield": "computed"}:
+        with pytest.raises(ValueError, match=message):
+            h2gpu.covariance_matrix(points(60), COVARIANCE, 1e-3, **arguments)
