@@ -19,15 +19,16 @@ from h2gpu.apps.compress_row import device_of, measure, of_own_process
 from h2gpu.covariance import Covariance, Exponential, Matern
 
 SMALLEST, WARM = 14, 17  # log2 of the first n, and of that which loads the kernels
-FLAT = {"leaf_size": 64, "eta": 1.5, "order": 9}
-SOLID = {"leaf_size": 128, "eta": 1.5, "order": 6}
+FLAT = {"leaf_size": 64, "eta": 1.5}
+PEER = FLAT | {"order": 8}  # as H2Opus was measured
+SOLID = {"leaf_size": 128, "eta": 1.5}
 GROWTH = "total s", "total after MB", "A x ms"
 SHOWN = "problem", "n", "rtol", "total s", "total after MB", "peak MB", "peak / result", "A x ms", "A x / copy"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Points for any n, a covariance, an accuracy and the parameters of the build (None: chosen for the accuracy).
+    """Points for any n, a covariance, an accuracy of the whole, and those parameters of the build that are given.
 
     only   the one n that there is, None for any
     """
@@ -35,18 +36,19 @@ class Problem:
     points: object
     covariance: Covariance
     rtol: float
-    parameters: dict | None
+    parameters: dict
     only: int | None = None
 
 
 PROBLEMS = {
     "grid": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, FLAT),
-    "grid-chosen": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, None),
+    "grid-peer": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, PEER),
+    "grid-chosen": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, {}),
     "grid-matern": Problem(problems.perturbed_grid, Matern(1.0, 0.1, 1.5), 1e-7, FLAT),
     "clusters": Problem(problems.clusters, Exponential(length_scale=0.1), 1e-7, FLAT),
     "cube": Problem(problems.cube, Exponential(length_scale=0.2), 1e-3, SOLID),
     "cube-matern": Problem(problems.cube, Matern(1.0, 0.2, 1.5), 1e-4, SOLID),
-    "jacksboro": Problem(problems.jacksboro, Exponential(length_scale=1000.0), 1e-7, None, problems.JACKSBORO_SITES),
+    "jacksboro": Problem(problems.jacksboro, Exponential(length_scale=1000.0), 1e-7, {}, problems.JACKSBORO_SITES),
 }
 
 
@@ -62,22 +64,29 @@ def main(arguments=None):
     if options.row:
         print(json.dumps(_row(options.row[0], int(options.row[1]), options.device)))
         return
-    copy_rate, begin, rows = _copy_rate(options.device), time.perf_counter(), []
+    begin, rows = time.perf_counter(), []
     for name, problem in published.chosen(PROBLEMS, options.problems, "--problems").items():
         for n in [problem.only] if problem.only else [2**k for k in range(SMALLEST, options.largest + 1)]:
             if time.perf_counter() - begin < options.seconds:
-                if options.device == "cpu":
-                    rows.append(of_own_process("h2gpu.apps.bench_scale", options.device, name, n))
-                else:
-                    rows.append(_row(name, n, options.device))
-                rows[-1]["A x / copy"] = rows[-1]["A x ms"] / (rows[-1]["total after MB"] / copy_rate * 1e3)
+                rows.append(_measured(name, n, options.device))
                 print(tables.text([{key: rows[-1].get(key) for key in SHOWN}]), flush=True)
+    copy_rate = _copy_rate(options.device)  # last: a process of a row would inherit the peak of this one
+    for row in rows:
+        row["A x / copy"] = row["A x ms"] / (row["total after MB"] / copy_rate * 1e3)
+    print(tables.text([{key: row.get(key) for key in SHOWN} for row in rows]))
     for line in slopes(rows):
         print(line)
     if options.output:
         target = Path(options.output) / f"scale-{options.device}"
         tables.write(f"{target}.csv", rows, tables.device_name(options.device))
         plot(rows, f"{target}.png", tables.device_name(options.device))
+
+
+def _measured(name, n, device):
+    """The row, on the CPU of a process of its own."""
+    if device == "cpu":
+        return of_own_process("h2gpu.apps.bench_scale", device, name, n)
+    return _row(name, n, device)
 
 
 def _row(name, n, device):

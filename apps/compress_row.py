@@ -24,7 +24,7 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     """Seconds a phase, megabytes by part, errors.
 
     points       (n, dim) on the host
-    parameters   leaf_size, eta and order, or None: chosen for rtol
+    parameters   of leaf_size, eta and order those that are given; without order, rtol is that of the whole
     warm_up      points that are compressed before: context, libraries and kernels are loaded once in a process
     """
     xp, synchronize, pool = device_of(device)
@@ -61,8 +61,8 @@ def of_own_process(module, device, *words):
 def _assembled(points, cov, parameters, rtol, times):
     """A (couplings not stored), B and the parameters, under the eyes of `times`."""
     with watched_by(times or (lambda *event: None)):
-        if parameters is None:
-            chosen = next(plans(points, cov, rtol))
+        if "order" not in parameters:
+            chosen = next(plans(points, cov, rtol, **parameters))
             return *assemble(points, cov, chosen), {key: getattr(chosen, key) for key in ("leaf_size", "eta", "order")}
         A = deferred(points, cov, nearfield="computed", **parameters)
         return A, h2gpu.compress(A, rtol, nearfield="stored"), parameters
