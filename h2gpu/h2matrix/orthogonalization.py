@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.identities import with_identities
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.progress import phase
 
@@ -44,9 +45,13 @@ def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
     tree, ranks = basis.tree, basis.ranks
     rows = _new_ranks(basis)
-    R, transfer = MatrixBatch.empty(rows, ranks, basis.dtype, basis.leaf.xp), basis.transfer[:]
+    known = np.zeros(len(tree), bool)  # to be identities
+    if mode == "r" and basis.identical is not None:
+        known[tree.leaves] = basis.identical
+    R, transfer = with_identities(rows, ranks, known, basis.dtype, basis.leaf.xp), basis.transfer[:]
     MatrixBatch.place(R, transfer)
-    Q_leaf = _factor(basis.leaf, R[_consecutive(tree.leaves)], mode)
+    others = _consecutive(np.flatnonzero(~known[tree.leaves]))
+    Q_leaf = _factor(basis.leaf[others], R[_consecutive(tree.leaves[others])], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
