@@ -16,7 +16,7 @@ from h2gpu.batched.ragged import offsets_of
 from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
 
-STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # of couplings evaluated at a time: bounds the memory
+STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory
 
 
 def total_weights(basis, couplings, R, column_side=False):
@@ -38,6 +38,7 @@ def total_weights(basis, couplings, R, column_side=False):
             if t.start > 0:
                 products.append(Products(Z[parent[t]], transfer[t], R.xp.arange(t.stop - t.start + 1), turned=True))
             batched.triangles_of_products(products, Z[t])
+            del products  # before the next are evaluated
             advance(t.stop - t.start)
     return weights
 
