@@ -75,13 +75,18 @@ def check_rtol(rtol, dtype):
         )
 
 
+def affordable(rtol, dtype):
+    """What may be discarded of ‖A‖_F² in all: rtol² less what rounding takes, which is orthogonal to it."""
+    return (rtol**2 - (ROUNDING * float(np.finfo(dtype).eps)) ** 2) * (1 - MARGIN)
+
+
 def _weighted(A, rtol, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
     near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
-    budget = rtol**2 * float(near + farfield_square(A.row_basis, Z)) / 2 * (1 - ROUNDING)
+    budget = affordable(rtol, A.dtype) * float(near + farfield_square(A.row_basis, Z)) / 2
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:
@@ -110,6 +115,7 @@ def _projected(A, rows, cols, row_change, col_change):
     return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
 
 
-ROUNDING = 1e-3  # of the budget, left for rounding
+ROUNDING = 4  # ε that new bases and couplings err by, relative to ‖A‖_F; half of what rtol is at least
+MARGIN = 1e-3  # of the budget, left for the rounding of sums
 TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol
 METHODS = {"weighted": _weighted, "basis": _basis}
