@@ -253,6 +253,7 @@ class MatrixBatch:
     @staticmethod
     def concatenated(batches):
         """One packed batch of all matrices of several batches of one precision."""
+        batches = [batch for batch in batches if len(batch)] or batches[:1]
         if len(batches) == 1:
             return batches[0].packed()
         buffer = batches[0].xp.concatenate([batch.entries for batch in batches])
