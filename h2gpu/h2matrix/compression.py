@@ -9,7 +9,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 
 import numpy as np
 
-from h2gpu.h2matrix.decompositions import STRATEGIES
+from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
@@ -75,9 +75,17 @@ def check_rtol(rtol, dtype):
         )
 
 
-def affordable(rtol, dtype):
-    """What may be discarded of ‖A‖_F² in all: rtol² less what rounding takes, which is orthogonal to it."""
-    return (rtol**2 - (ROUNDING * float(np.finfo(dtype).eps)) ** 2) * (1 - MARGIN)
+def _careful(rtol, decompose, basis):
+    """What may be discarded of ‖A‖_F² in all, rtol² less what rounding adds level by level, and how to decompose.
+
+    Rotations turn a large singular vector at every step, and each rounds it; where that would take more than a part of
+    rtol that a precision can spare, float32 matrices are decomposed in float64.
+    """
+    level = float(np.finfo(basis.dtype).eps) * np.sqrt(basis.tree.levels)
+    rounding = ROTATIONS * level
+    if basis.dtype == np.float32 and rounding > SPARED * rtol:
+        rounding, decompose = level, InDouble(decompose)
+    return max(rtol**2 - rounding**2, rtol**2 / 2) * (1 - MARGIN), decompose
 
 
 def _weighted(A, rtol, decompose):
@@ -86,7 +94,8 @@ def _weighted(A, rtol, decompose):
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
-    budget = affordable(rtol, A.dtype) * float(near + farfield_square(A.row_basis, Z)) / 2
+    part, decompose = _careful(rtol, decompose, A.row_basis)
+    budget = part * float(near + farfield_square(A.row_basis, Z)) / 2
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:
@@ -115,7 +124,8 @@ def _projected(A, rows, cols, row_change, col_change):
     return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
 
 
-ROUNDING = 4  # ε that new bases and couplings err by, relative to ‖A‖_F; half of what rtol is at least
+ROTATIONS = 4  # ε that singular vectors err by after the rotations of a level, as measured
+SPARED = 1 / 4  # of rtol, for them
 MARGIN = 1e-3  # of the budget, left for the rounding of sums
 TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol
 METHODS = {"weighted": _weighted, "basis": _basis}
