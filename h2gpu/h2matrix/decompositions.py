@@ -32,7 +32,7 @@ class TruncatedSVD:
     def __call__(self, M, allowed):
         share = max(0.0, allowed) / max(1, len(M))  # an allowance that is NaN, as its matrices are, becomes 0
         U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True)
-        return U, padded(s), missed @ missed, info
+        return U, padded(s), (missed**2).sum(), info
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ def _assembled(basis, top, leaves, transfers, changes):
 def _cut(U, sigma, residual, *info, rule, share):
     """U, ranks on the host, and what is spent of the share."""
     ranks = rule(sigma, share - residual)
-    spent = residual + batched.discarded(sigma, ranks)
-    ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
+    discarded = batched.discarded(sigma, ranks)
+    ranks, spent = to_host(ranks), float(residual) + float(discarded)  # the only wait of a level
     if info and not np.isfinite(spent):
         check(*info, "truncated_svd")
     return U, ranks, spent
