@@ -12,17 +12,15 @@ Without preconditioner the iterations end at --unpreconditioned; the residual be
 
 import argparse
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
 
 import h2gpu
 from h2gpu import solvers
-from h2gpu.apps import published, tables
+from h2gpu.apps import problems, published, tables
 from h2gpu.covariance import Exponential, Matern, Nugget
 
-JACKSBORO = Path(__file__).resolve().parents[1] / "data" / "jacksboro.h5"
 ROUNDED = 1 / 12  # variance of what rounding to whole metres adds
 RTOL = 1e-8
 MEGABYTE = 1e6
@@ -61,7 +59,7 @@ def fields(options):
 
 def jacksboro():
     """Elevations of the file in data/, as a smooth field without nugget and a rough one with."""
-    with h5py.File(JACKSBORO) as file:
+    with h5py.File(problems.JACKSBORO) as file:
         points, values = file["points"][:], file["elevation"][:].astype(float)
     smooth = Matern(values.var(), 2000.0, 1.0)
     return {

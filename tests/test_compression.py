@@ -1,5 +1,6 @@
 """Compression keeps its promise ‖A − Ã‖_F ≤ rtol ‖A‖_F, spends it, and leaves A alone."""
 
+import gc
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from reference import EPS, bases_of, dense_of, difference, points_of
 
 import h2gpu
+from h2gpu.batched import MatrixBatch
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function
 from h2gpu.h2matrix import truncate
@@ -337,3 +339,21 @@ def test_a_covariance_that_gives_nan_far_away_fails_clearly(svd):
         A = matrix(cov=from_function(lambda x, y: np.sqrt(0.3 - np.abs(x - y).sum(axis=-1))))
     with pytest.raises(np.linalg.LinAlgError, match="NaN or Inf"), np.errstate(invalid="ignore"):
         h2gpu.compress(A, 1e-3, svd=svd)
+
+
+def test_what_compression_no_longer_needs_is_freed_at_once(xp):
+    """No array waits for the collector of cycles: it would be counted in the peak."""
+    points = xp.asarray(points_of("uniform", 2000, 2))
+    gc.collect()
+    gc.disable()
+    try:
+        h2gpu.compress(deferred(points, Exponential(1.0, 0.2), leaf_size=32, order=5), 1e-4)
+        alive = _batches()
+        gc.collect()
+        assert _batches() == alive
+    finally:
+        gc.enable()
+
+
+def _batches():
+    return sum(isinstance(thing, MatrixBatch) for thing in gc.get_objects())

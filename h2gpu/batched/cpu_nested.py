@@ -12,7 +12,7 @@ from h2gpu.batched.cpu_blocksparse import columns_of, few_sides
 from h2gpu.batched.plans import planned
 from h2gpu.batched.threads import parallel, pieces, thread_count
 
-TASK_ENTRIES = 1 << 16  # of matrices, at least: a task costs some 50 µs
+TASKS = 2  # for each thread
 
 
 def up(N, x, c):
@@ -20,9 +20,9 @@ def up(N, x, c):
     outer, steps = planned(N, "cpu", lambda: _plan(N))
     for part in few_sides(x):
         v, sums = columns_of(x, part), columns_of(c, part)
-        parallel(partial(_upwards, v, sums), outer)
+        _run(partial(_upwards, v, sums), outer, v)
         for step in steps:
-            parallel(partial(_upwards, sums, sums), step)
+            _run(partial(_upwards, sums, sums), step, v)
         c[:, part] = sums.reshape(c[:, part].shape)
     return c
 
@@ -33,10 +33,15 @@ def down(N, c, y):
     for part in few_sides(c):
         sums, v = columns_of(c, part), columns_of(y, part)
         for step in reversed(steps):
-            parallel(partial(_downwards, sums, sums), step)
-        parallel(partial(_downwards, sums, v), outer)
+            _run(partial(_downwards, sums, sums), step, v)
+        _run(partial(_downwards, sums, v), outer, v)
         y[:, part] = v.reshape(y[:, part].shape)
     return y
+
+
+def _run(work, tasks, v):
+    tasks, entries = tasks
+    parallel(work, tasks, entries * (1 if v.ndim == 1 else v.shape[1]))
 
 
 def _upwards(v, c, task):
@@ -50,17 +55,18 @@ def _downwards(c, v, task):
 
 
 def _plan(N):
-    """Tasks of the outer matrices, and of the inner ones of each step: lists of (P, Pᵀ, rows of v, rows of c)."""
+    """Tasks of the outer matrices, and of the inner ones of each step: see _tasks."""
     outer = _tasks(N.outer, N.outer_rows, N.outer_columns)
     steps = [slice(a, b) for a, b in zip(N.bounds[:-1], N.bounds[1:])]
     return outer, [_tasks(N.inner[s], N.inner_rows[s], N.inner_columns[s]) for s in steps]
 
 
 def _tasks(P, rows, columns):
+    """Lists of (P, Pᵀ, rows of v, rows of c), and the entries of a matrix on average."""
     items = [
         (A, A.T, slice(r, r + A.shape[0]), slice(k, k + A.shape[1]))
         for A, r, k in zip(P.matrices(), rows.tolist(), columns.tolist())
         if A.size
     ]
     sizes = [A.size for A, *_ in items]
-    return [items[piece] for piece in pieces(sizes, max(TASK_ENTRIES, sum(sizes) / (2 * thread_count())))]
+    return [items[piece] for piece in pieces(sizes, sum(sizes) / (TASKS * thread_count()))], np.mean(sizes or [0])

@@ -12,7 +12,7 @@ from h2gpu import batched
 from h2gpu.batched.arrays import to_host
 from h2gpu.batched.blocksparse import BlockSparse, Pairs
 from h2gpu.batched.ragged import MatrixBatch
-from h2gpu.batched.threads import pieces
+from h2gpu.batched.threads import parallel, pieces, thread_count
 
 PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
 
@@ -137,11 +137,21 @@ def _stored(A, index, dtype):
     return BlockSparse(blocks, A.rows[index], A.columns[index], A.row_starts, A.col_starts, A.symmetric)
 
 
+def _convert(source, target):
+    """target ← source; on the CPU by all threads."""
+
+    def run(part):
+        target[part] = source[part]
+
+    step = max(1, -(-len(source) // thread_count())) if isinstance(source, np.ndarray) else max(1, len(source))
+    parallel(run, [slice(first, first + step) for first in range(0, len(source), step)])
+
+
 def _copy(blocks, out):
     """Blocks into places of the same shapes and of any precision."""
     every = np.arange(len(blocks))
     blocks = blocks if blocks.is_packed else batched.gather(blocks, every)
     if out.is_packed:
-        out.entries[...] = blocks.entries
+        _convert(blocks.entries, out.entries)
     else:
         batched.gather(blocks.astype(out.dtype), every, out=out)

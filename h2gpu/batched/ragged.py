@@ -144,11 +144,13 @@ class MatrixBatch:
         """Rows and columns that no matrix exceeds."""
         return self.limits or (int(self.rows.max(initial=0)), int(self.columns.max(initial=0)))
 
-    @cached_property
+    @property
     def resident(self):
         """The same matrices with their sizes where the buffer is; itself when that is so already."""
-        if array_module(self.offsets) is self.xp:
-            return self
+        return self if array_module(self.offsets) is self.xp else self._resident
+
+    @cached_property
+    def _resident(self):
         return MatrixBatch(self.buffer, *self.numbers, self.bounds)
 
     @cached_property

@@ -20,6 +20,7 @@ from h2gpu.progress import phase
 logger = logging.getLogger("h2gpu")
 
 ROWS_CHECKED = 64
+ROWS_TOGETHER, ENTRIES_TOGETHER = 32, 1 << 26  # compared at a time
 ATTEMPTS = 3  # with one more interpolation point a direction each
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
@@ -100,9 +101,10 @@ def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=Non
         raise ValueError(f"rows: expected a positive integer, got {rows!r}")
     xp = array_module(x)
     drawn = np.random.default_rng(random_state).permutation(len(x))[:rows]
+    together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // len(x)))
     error = norm = 0.0
     with phase("check", len(drawn)) as advance:
-        for i in np.array_split(drawn, -(-len(drawn) // 32)):
+        for i in np.array_split(drawn, -(-len(drawn) // together)):
             unit = xp.zeros((len(x), len(i)), B.dtype)
             unit[xp.asarray(i), xp.arange(len(i))] = 1
             exact = cov.values(y[:, None], x[xp.asarray(i)][None])

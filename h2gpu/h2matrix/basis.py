@@ -24,12 +24,14 @@ class ClusterBasis:
     ranks      (clusters,) columns of U_t; 0 where no farfield block needs a basis
     leaf       MatrixBatch over tree.leaves: U_t, points × rank; perhaps in float32 beside transfers of float64
     transfer   MatrixBatch over all clusters, packed: E_t, rank × parent's rank (the root's has no columns)
+    identical  (leaves,) bool: U_t known to be the identity; None where nothing is known
     """
 
     tree: ClusterTree
     ranks: np.ndarray
     leaf: MatrixBatch
     transfer: MatrixBatch
+    identical: np.ndarray | None = None
 
     @property
     def dtype(self):

@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import randomized
+from h2gpu.batched.arrays import array_module
 from h2gpu.batched.randomized import padded
 
 
@@ -32,7 +33,8 @@ class TruncatedSVD:
     def __call__(self, M, allowed):
         share = max(0.0, allowed) / max(1, len(M))  # an allowance that is NaN, as its matrices are, becomes 0
         U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True)
-        return U, padded(s), (missed**2).sum(), info
+        sigma, residual = padded(s), (missed**2).sum()
+        return U, sigma, residual if array_module(sigma) is M.xp else float(residual), info
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Sampler:
         if not len(self.far[0]):
             return 0.0
         t, stands_for, x, y, exact = self._entries
-        inexact = self.blocks.row_tree.sizes[t] >= order ** x.shape[-1]  # others use their own points
+        inexact = self.blocks.row_tree.sizes[t] > order ** x.shape[-1]  # others use their own points
         t, stands_for, x, y, exact = (part[inexact] for part in (t, stands_for, x, y, exact))
         if not len(t):
             return 0.0

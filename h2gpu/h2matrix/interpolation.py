@@ -1,7 +1,7 @@
 """Interpolation bases on a cluster tree: Chebyshev grids, and a cluster's own points where these are fewer.
 
-    size ≥ order^dim   U_t = L^t at the points,  E_t = L^parent at the grid of t       grid(t): Chebyshev
-    size < order^dim   U_t = I,                  E_t = L^parent at the points of t     grid(t): the points of t
+    size > order^dim   U_t = L^t at the points,  E_t = L^parent at the grid of t       grid(t): Chebyshev
+    size ≤ order^dim   U_t = I,                  E_t = L^parent at the points of t     grid(t): the points of t
 
 Own points interpolate exactly and keep the rank at the number of points; [E_1 ; E_2] of a parent with own points is I.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.arrays import array_module
+from h2gpu.batched.identities import with_identities
 from h2gpu.batched.ragged import ranges
 from h2gpu.h2matrix import chebyshev
 from h2gpu.h2matrix.basis import ClusterBasis
@@ -25,14 +26,13 @@ def interpolation_basis(tree, coupled, x, order):
     """
     xp, k = array_module(x), order ** x.shape[1]
     ranks = np.where(_used(tree, coupled), np.minimum(tree.sizes, k), 0)
-    own = (ranks > 0) & (ranks < k)
+    own = (ranks > 0) & (tree.sizes <= k)
     grids = _grids(tree, ranks, own, x, order)
-    leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], x.dtype, xp)
+    own_leaf = own[tree.leaves]
+    leaf = with_identities(tree.sizes[tree.leaves], ranks[tree.leaves], own_leaf, x.dtype, xp)
     transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), x.dtype, xp)
     identity = MatrixBatch.from_stack(xp.eye(k, dtype=x.dtype)[None])
 
-    own_leaf = own[tree.leaves]
-    batched.gather(identity, np.zeros(own_leaf.sum()), out=leaf[own_leaf])
     interpolated = tree.leaves[~own_leaf & (ranks[tree.leaves] > 0)]
     values = _at_points(tree, interpolated, interpolated, x, order)
     batched.gather(values, np.arange(len(values)), out=leaf[~own_leaf & (ranks[tree.leaves] > 0)])
@@ -45,7 +45,7 @@ def interpolation_basis(tree, coupled, x, order):
     E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order, x)
     values = MatrixBatch.from_stack(E)
     batched.gather(values, np.arange(len(values)), out=transfer[from_grid])
-    basis = ClusterBasis(tree, ranks, leaf, transfer)
+    basis = ClusterBasis(tree, ranks, leaf, transfer, own_leaf)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
     batched.gather(identity, np.zeros(len(parents)), out=basis.stacked_transfers(parents))
     return basis, grids

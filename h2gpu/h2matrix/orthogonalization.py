@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.identities import with_identities
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.progress import phase
 
@@ -44,8 +45,12 @@ def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
     tree, xp = basis.tree, basis.leaf.xp
     rows, parents = _new_ranks(basis), np.flatnonzero(tree.first_child >= 0)
-    R, leaf = MatrixBatch.place(MatrixBatch.empty(rows, basis.ranks, basis.dtype, xp), basis.leaf[:])
-    Q_leaf = _factor(leaf, R[_consecutive(tree.leaves)], mode)
+    known = np.zeros(len(tree), bool)  # to be identities
+    if mode == "r" and basis.identical is not None:
+        known[tree.leaves] = basis.identical
+    R, leaf = MatrixBatch.place(with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[:])
+    others = _consecutive(np.flatnonzero(~known[tree.leaves]))
+    Q_leaf = _factor(leaf[others], R[_consecutive(tree.leaves[others])], mode)
     RE = MatrixBatch.empty(rows, basis.transfer.columns, basis.dtype, xp)  # of all levels: sizes go up once
     stacks = RE[1:].stacked(np.full(len(parents), 2))  # siblings follow each other, in the order of their parents
     transfer, RE, stacks = MatrixBatch.place(basis.transfer[:], RE, stacks)

@@ -3,9 +3,9 @@
     ‖A − Ã‖_F² = ‖A − B‖_F² + Σ_b w_b ‖B_b − float32(B_b)‖_F²     B compressed, w_b blocks for which a stored one stands
 
 The squares add exactly: blocks do not overlap, the bases of B are orthonormal, and A − B of a farfield block is
-orthogonal to all that has B's bases. Blocks are rounded in the order of least error an entry saved, as long as their
-measured errors fit. Rounding a leaf's basis changes all that passes through it, ≤ ‖δU_t‖ ‖Y_t‖, and comes last;
-transfer matrices, which act once for every level above them, are few and stay as they are.
+orthogonal to all that has B's bases. Columns of blocks are rounded in the order of least error an entry saved, as long
+as their measured errors fit. Rounding a leaf's basis changes all that passes through it, ≤ ‖δU_t‖ ‖Y_t‖, and comes
+last; transfer matrices, which act once for every level above them, are few and stay as they are.
 """
 
 from dataclasses import replace
@@ -63,14 +63,19 @@ def _squares(A, measure):
 
 
 def _cheapest(parts, errors, allowed):
-    """{name: (blocks,) bool}: blocks of least squared error an entry, as many as sum to what is allowed at most."""
-    sizes = np.concatenate([part.sizes for part in parts.values()])
-    squares = np.concatenate([errors[name] for name in parts])
+    """{name: (blocks,) bool}: columns of blocks of least squared error an entry, as many as what is allowed takes.
+
+    Blocks of a column are multiplied together, if they are of one precision.
+    """
+    counts = {name: np.bincount(part.columns) for name, part in parts.items()}
+    sizes = np.concatenate([np.bincount(part.columns, part.sizes) for part in parts.values()])
+    squares = np.concatenate([np.bincount(part.columns, errors[name]) for name, part in parts.items()])
     chosen = np.full(len(sizes), squares.sum() <= allowed)
     if not chosen.all():
         order = np.argsort(squares / np.maximum(sizes, 1), kind="stable")
         chosen[order[np.cumsum(squares[order]) <= allowed]] = True
-    return dict(zip(parts, np.split(chosen, np.cumsum([len(part) for part in parts.values()])[:-1])))
+    ends = np.cumsum([len(count) for count in counts.values()])
+    return {name: np.repeat(part, counts[name]) for name, part in zip(parts, np.split(chosen, ends[:-1]))}
 
 
 def _with_rounded_leaves(B, farfield, allowed):

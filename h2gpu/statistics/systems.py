@@ -128,9 +128,9 @@ class HierarchicalSystem:
     iterations: int = 0
     exact = False
 
-    def solve(self, B):
-        """K⁻¹ B of B (n, count), to a residual of SOLVE ‖b‖; LinAlgError where that is not reached."""
-        solution = solvers.conjugate_gradients(self.A, B, self.W, rtol=SOLVE, maximum=MOST)
+    def solve(self, B, rtol=SOLVE):
+        """K⁻¹ B of B (n, count), to a residual of rtol ‖b‖; LinAlgError where that is not reached."""
+        solution = solvers.conjugate_gradients(self.A, B, self.W, rtol=rtol, maximum=MOST)
         self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
         logger.info("solve: %s iterations, residual %.2g", solution.iterations, solution.residuals.max(initial=0))
         return solution.checked()

@@ -1,0 +1,73 @@
+"""How long does kriging take with a given covariance, and how well does it do?
+
+Noisy values of a known smooth function at uniform random sites: fit, then means at 10,000 places, then means and
+standard deviations. On a GPU each size is done twice, the first time compiles kernels.
+
+    python -m h2gpu.apps.bench_kriging [--device cpu|cuda] [--sizes 90000,1000000] [--output benchmarks/…csv]
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from h2gpu.apps import tables
+from h2gpu.apps.compress_row import device_of
+from h2gpu.batched.arrays import to_host
+from h2gpu.covariance import Exponential
+from h2gpu.statistics import Kriging
+
+TARGETS = 10_000
+NOISE = 0.1
+COVARIANCE, NUGGET, RTOL = Exponential(length_scale=0.2), NOISE**2, 1e-6
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--sizes", default="90000", help="numbers of sites, separated by commas")
+    parser.add_argument("--output", help="CSV file to write")
+    options = parser.parse_args(arguments)
+    rows = []
+    for n in map(int, options.sizes.split(",")):
+        for run in ("first", "second") if options.device == "cuda" else ("first",):
+            rows.append({"n": n, "targets": TARGETS, "run": run} | measure(n, options.device))
+            print(tables.text(rows[-1:]), flush=True)
+    if options.output:
+        tables.write(options.output, rows, tables.device_name(options.device))
+
+
+def measure(n, device):
+    """Seconds of each step, iterations, error of the means and the share of truths within two standard deviations."""
+    (xp, synchronize, _), rng = device_of(device), np.random.default_rng(0)
+    sites, targets = rng.random((n, 2)), rng.random((TARGETS, 2))
+    values, truth = _function(sites) + NOISE * rng.standard_normal(n), _function(targets)
+    sites, targets, values = map(xp.asarray, (sites, targets, values))
+    seconds = []
+
+    def timed(work):
+        synchronize()
+        begin = time.perf_counter()
+        result = work()
+        synchronize()
+        seconds.append(time.perf_counter() - begin)
+        return result
+
+    model = timed(lambda: Kriging(COVARIANCE, NUGGET, rtol=RTOL).fit(sites, values))
+    timed(lambda: model.predict(targets))
+    mean, std = map(to_host, timed(lambda: model.predict(targets, return_std=True)))
+    row = dict(zip(("fit s", "predict s", "predict with std s"), seconds))
+    row |= {"fit and predict with std s": seconds[0] + seconds[2], "iterations": model.iterations_}
+    return row | {
+        "rmse": float(np.sqrt(np.mean((mean - truth) ** 2))),
+        "mean std": float(std.mean()),
+        "within 2 std": float(np.mean(abs(mean - truth) <= 2 * std)),
+    }
+
+
+def _function(x):
+    return np.sin(6 * x[:, 0]) + x[:, 1]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""One job from points to the compressed matrix: its seconds, bytes and errors, as the row of a table."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import h2gpu
+from h2gpu.h2matrix.assembly import assemble, plans
+from h2gpu.h2matrix.construction import deferred
+from h2gpu.progress import PhaseTimes, watched_by
+
+MEGABYTE = 1e6
+TIMED_PRODUCTS = 5
+MOST_ERRORS_OF = 1 << 22  # points up to which the compression's own error is computed
+SAMPLED_ENTRIES = 1 << 28  # of the exact covariance, for the error against it
+MOST_ROWS = 256
+
+
+def measure(points, cov, parameters, rtol, device, warm_up):
+    """Seconds a phase, megabytes by part, errors.
+
+    points       (n, dim) on the host
+    parameters   of leaf_size, eta and order those that are given; without order, rtol is that of the whole
+    warm_up      points that are compressed before: context, libraries and kernels are loaded once in a process
+    """
+    xp, synchronize, pool = device_of(device)
+    if warm_up is not None and device == "cuda":
+        _assembled(xp.asarray(warm_up), cov, parameters, rtol, None)
+        pool.free_all_blocks()
+    points, times = xp.asarray(points), PhaseTimes(synchronize)
+    synchronize()
+    begin = time.perf_counter()
+    A, B, chosen = _assembled(points, cov, parameters, rtol, times)
+    synchronize()
+    total = time.perf_counter() - begin
+    peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    row = {"n": len(points), **chosen, "total s": total}
+    row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
+    x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
+    row["A x ms"] = 1e3 * _median_seconds(lambda: B @ x, synchronize)
+    for when, matrix in (("before", A), ("after", B)):
+        row |= {f"{part} {when} MB": size / MEGABYTE for part, size in matrix.memory.items()}
+    row["peak MB"] = peak / MEGABYTE
+    if len(points) <= MOST_ERRORS_OF:
+        row["error of compression"] = A.relative_error(B)
+    rows = int(np.clip(SAMPLED_ENTRIES // len(points), 1, MOST_ROWS))
+    row["error against exact"] = h2gpu.sampled_error(B, points, cov, rows=rows, random_state=0)
+    return row
+
+
+def of_own_process(module, device, *words):
+    """The row that a benchmark's --row prints, in a process of its own: its peak memory is its own."""
+    command = [sys.executable, "-m", module, "--device", device, "--row", *map(str, words)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def _assembled(points, cov, parameters, rtol, times):
+    """A (couplings not stored), B and the parameters, under the eyes of `times`."""
+    with watched_by(times or (lambda *event: None)):
+        if "order" not in parameters:
+            chosen = next(plans(points, cov, rtol, **parameters))
+            return *assemble(points, cov, chosen), {key: getattr(chosen, key) for key in ("leaf_size", "eta", "order")}
+        A = deferred(points, cov, nearfield="computed", **parameters)
+        return A, h2gpu.compress(A, rtol, nearfield="stored"), parameters
+
+
+def device_of(device):
+    """Array module, its synchronization, and its memory pool, which keeps what it once has taken."""
+    if device == "cpu":
+        return np, lambda: None, None
+    import cupy
+
+    return cupy, cupy.cuda.Device().synchronize, cupy.get_default_memory_pool()
+
+
+def _median_seconds(work, synchronize):
+    work()
+    seconds = []
+    for _ in range(TIMED_PRODUCTS):
+        synchronize()
+        begin = time.perf_counter()
+        work()
+        synchronize()
+        seconds.append(time.perf_counter() - begin)
+    return float(np.median(seconds))

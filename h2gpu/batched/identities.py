@@ -1,0 +1,22 @@
+"""Ragged batches in which all identity matrices of one size are one."""
+
+import numpy as np
+
+from h2gpu.batched.ragged import MatrixBatch, offsets_of
+
+
+def with_identities(rows, columns, which, dtype, xp=np):
+    """Uninitialized matrices, packed behind identities that share their memory: those `which` says, square.
+
+    rows, columns   (batch,) on the host
+    which           (batch,) bool
+    """
+    sizes = np.unique(rows[which])
+    shared = [xp.eye(int(size), dtype=dtype).ravel() for size in sizes]
+    first = offsets_of(sizes**2)
+    offsets = first[-1] + offsets_of(np.where(which, 0, rows * columns))
+    buffer = xp.empty(int(offsets[-1]), dtype)
+    if shared:
+        buffer[: int(first[-1])] = xp.concatenate(shared)
+    offsets[:-1][which] = first[np.searchsorted(sizes, rows[which])]
+    return MatrixBatch(buffer, offsets[:-1], rows, columns)
