@@ -96,6 +96,13 @@ def test_float32_matrices_keep_the_promise_down_to_1e_6(rtol, svd):
     assert_promise(A, B, rtol)
 
 
+@pytest.mark.parametrize("svd", ["auto", "jacobi", "randomized"])
+def test_rounding_in_float32_is_part_of_the_promise(svd, xp):
+    """Many levels of dense points: there rounding is a third of rtol, and the error is measured in float64."""
+    A = matrix("clustered", 4000, xp=xp, dtype=np.float32, order=8, leaf_size=64, eta=1.0, split="mean")
+    assert 0.7e-6 <= A.relative_error(h2gpu.compress(A, 1e-6, svd=svd)) <= 1e-6
+
+
 def test_the_least_rtol_is_what_the_precision_can_hold():
     """8 ε: the promise to rounding."""
     A = matrix()

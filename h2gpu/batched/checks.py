@@ -42,14 +42,13 @@ def check_products(routine, factors, addend, out):
 
     Sizes on the device are the business of whoever brought them there.
     """
-    first = factors[0][0]
+    first, dtype = factors[0][0], factors[0][0].dtype
     results = [(name, M) for name, M in (("C", addend), ("out", out)) if M is not None]
-    for name, M in [(chr(ord("A") + i), M) for i, (M, _) in enumerate(factors)] + results:
-        if not isinstance(M, MatrixBatch) or len(M) != len(first) or M.dtype != first.dtype:
-            raise ValueError(
-                f"{routine}: expected {name} a MatrixBatch of {len(first)} matrices of {first.dtype}, got {M!r}"
-            )
-    if not all(isinstance(M.rows, np.ndarray) for M in [M for M, _ in factors] + [M for _, M in results]):
+    batches = [(chr(ord("A") + i), M) for i, (M, _) in enumerate(factors)] + results
+    for name, M in batches:
+        if not isinstance(M, MatrixBatch) or len(M) != len(first) or M.dtype != dtype:
+            raise ValueError(f"{routine}: expected {name} a MatrixBatch of {len(first)} matrices of {dtype}, got {M!r}")
+    if any(not isinstance(M.rows, np.ndarray) for _, M in batches):
         return
     shapes = [(M.columns, M.rows) if transposed else (M.rows, M.columns) for M, transposed in factors]
     for (_, left), (right, _) in pairwise(shapes):
@@ -72,6 +71,6 @@ def check_triangles(A, mode, out):
 
 def _check_equal(routine, what, found, expected):
     """ValueError naming the first matrix whose size is not as expected."""
-    if (found != expected).any():
+    if found is not expected and (found != expected).any():
         b = int(np.argmax(found != expected))
         raise ValueError(f"{routine}: matrices {b} do not match: {what} {found[b]} and {expected[b]}")

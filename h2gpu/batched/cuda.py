@@ -14,7 +14,7 @@ from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
 from h2gpu.batched.cuda_triple import triple_product
 from h2gpu.batched.cuda_truncated import pivoted_qr
-from h2gpu.batched.launch import WARP, launch, table, tiling, upload
+from h2gpu.batched.launch import NULL, WARP, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -73,9 +73,8 @@ def gather(A, index, transpose, out):
     if not len(out):
         return out
     tiles = tiling(out, (TILE, TILE))
-    if index is None:  # all, of sizes that only the device knows
-        there = (out.number(i) for i in range(3))
-        places = table(len(out), A.offsets, A.columns, 0, *there, lines=False)
+    if index is None:  # all, some of whose sizes only the device knows
+        places = A.number(0), A.number(2), NULL, out.number(0), out.number(1), out.number(2)
     else:
         index = np.asarray(index)
         sources = A.offsets[index], A.columns[index], np.asarray(transpose)

@@ -15,6 +15,7 @@ EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
+UNIFORM = (NULL,) * 7  # the lists of a batch of one shape
 COVERED = 0.9  # of the matrices fit the tile in one piece, where that is possible
 
 
@@ -56,7 +57,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
     each = -(-m // edges[0]) * -(-n // edges[1])
     C = NULL if C is None else cupy.ascontiguousarray(C)
     tiles = Tiling(each * len(A), each)
-    _run(edges, A.dtype, transa, transb, tiles, A, B, C, out, (NULL, np.int64(len(A)), m, n, k), alpha, beta)
+    _run(edges, A.dtype, transa, transb, tiles, A, B, C, out, (*UNIFORM, m, n, k), alpha, beta)
     return out
 
 
@@ -65,11 +66,10 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out):
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles = tiling(out, edges)
     if any(isinstance(M.rows, cupy.ndarray) for M in batches) or all(M.is_placed for M in batches):
-        inner = A.number(1 if transa else 2)
-        table = upload(*(M.number(0) for M in batches), out.number(1), out.number(2), inner)
+        lists = [*(M.number(0) for M in batches), out.number(1), out.number(2), A.number(1 if transa else 2)]
     else:
-        table = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
-    sizes = (table[0], np.int64(len(A)), 0, 0, 0)
+        lists = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
+    sizes = (*lists, 0, 0, 0)
     C = NULL if C is None else C.buffer
     _run(edges, A.dtype, transa, transb, tiles, A.buffer, B.buffer, C, out.buffer, sizes, alpha, beta)
     return out

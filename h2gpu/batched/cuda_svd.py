@@ -8,7 +8,7 @@ is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import cupy as cp
 import numpy as np
@@ -220,17 +220,21 @@ def _column_shape(group):
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
-def _run_triangle(group, info):
-    dots, pairs, dtype = -(-group.rank // WARP), -(-group.rank // PAIR_COLUMNS), group.dtype
+@lru_cache(maxsize=1024)
+def _triangle_plan(device, dtype, rank, both):
+    """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
+    dots, pairs = -(-rank // WARP), -(-rank // PAIR_COLUMNS)
     warps = next(warps for warps in (3 * dots, WARP // PAIR_COLUMNS * dots) if pairs <= warps)
-    shared = int(workspace_bytes(dtype, group.rank, group.rank, group.both)) + warps * SCRATCH_ENTRIES * dtype.itemsize
+    shared = int(workspace_bytes(dtype, rank, rank, both)) + warps * SCRATCH_ENTRIES * dtype.itemsize
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
-    resident = max(
-        1, min(words, MOST_WARPS // warps, _device_shared(cp.cuda.runtime.getDevice()) // (shared + RESERVED))
-    )
-    instance = dtype, dots, group.both, warps, resident
-    function = kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared)
-    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
+    resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
+    instance = dtype, dots, both, warps, resident
+    return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
+
+
+def _run_triangle(group, info):
+    function, threads, shared = _triangle_plan(cp.cuda.runtime.getDevice(), group.dtype, group.rank, group.both)
+    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank), shared)
 
 
 def _run_shared(group, info):

@@ -8,6 +8,7 @@ cuda_svd. Drmač & Veselić 2008; the stopping rule is the sum of the norms that
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import cupy as cp
@@ -169,6 +170,7 @@ def _slots(dtype, rows):
     return np.minimum(LARGEST_SLOTS, 1 << np.log2(SLOT_BYTES // (rows * dtype.itemsize)).astype(np.int64))
 
 
+@lru_cache
 def _instance(dtype, rows, warps):
     """Template arguments that hold columns in registers, and blocks that a multiprocessor has registers for."""
     slots = int(_slots(dtype, np.int64(rows)))

@@ -20,7 +20,7 @@ from h2gpu.batched.cuda_truncated import (
     reflect_in_registers,
     shape_keys,
 )
-from h2gpu.batched.launch import NULL, WARP, Steps, table
+from h2gpu.batched.launch import NULL, WARP, Steps, tables
 from h2gpu.batched.ragged import MatrixBatch
 
 RANKS = (32, 64)  # bounds of the ranges of ranks that reflectors are applied to
@@ -36,16 +36,16 @@ def truncated_svd(A, atol):
     """U, s, missed, info of a MatrixBatch that fits: see h2gpu.batched.truncated_svd with return_info."""
     (m, n), batch, dtype = A.bounds, len(A), A.dtype
     k, least = min(m, n), int(A.rows.min(initial=m)) if isinstance(A.rows, np.ndarray) else 0
-    A, outcome, allowed = A.resident, Outcome.of(batch), cp.asarray(atol)
+    outcome, allowed = Outcome.of(batch), cp.asarray(atol)
     U, s = cp.empty(batch * m * k, dtype), cp.zeros(batch * k, dtype)
     most = max(1, SCRATCH_BYTES // max(1, k * (m + n + 2 * k) * dtype.itemsize))
     for first in range(0, batch if k else 0, most):
         part = slice(first, first + most)
         numbers = outcome.ranks[part], outcome.missed[part], outcome.info[first:], outcome.info[-1:]
         _truncate(A[part], allowed[part], U[first * m * k :], s[first * k :], numbers, (m, n), least)
-    u_offsets, s_offsets, ones = table(batch, Steps(m * k), Steps(k), 1, lines=False)
-    U = MatrixBatch(U, u_offsets, A.rows, outcome.ranks, (m, k))
-    s = MatrixBatch(s, s_offsets, outcome.ranks, ones, (k, 1))
+    (places,) = tables(batch, [Steps(m * k), Steps(k), 1])
+    U = MatrixBatch(U, places[0], A.number(1), outcome.ranks, (m, k))
+    s = MatrixBatch(s, places[1], outcome.ranks, places[2], (k, 1))
     return U, s, outcome.missed, outcome.info[:-1]
 
 
@@ -55,18 +55,20 @@ def _truncate(A, allowed, U, s, outcome, bounds, least):
     k, ranks, few = min(m, n), outcome[0], batch <= FEW
     heights = _ranges(m, () if few else tuple(range(WARP, m, WARP)), least)
     V, R, tau, triangle, X = (cp.empty(batch * size, dtype) for size in (k * m, k * n, k, k * k, k * k))
-    rows = table(batch, A.offsets, Steps(k * m), Steps(k), Steps(k * n), 0, A.rows, A.columns, Steps(1))
+    first, rows, columns = (A.number(i) for i in range(3))
+    (lines,) = tables(batch, (first, Steps(k * m), Steps(k), Steps(k * n), 0, rows, columns, Steps(1)))
     for above, upto in heights:
-        arguments = A.buffer, V, tau, R, NULL, *outcome, allowed, rows
+        arguments = A.buffer, V, tau, R, NULL, *outcome, allowed, lines
         factor_in_registers(dtype, _keys(dtype, upto, n), (upto, n), False, arguments, above)
-    rows = table(batch, Steps(k * n), 0, Steps(k * k), A.columns, ranks, lines=False)
-    cuda_qr.run_bounded(R, triangle, rows, batch, n, k)
-    rows = table(batch, Steps(k * k), Steps(k * k), Steps(k), 0, ranks, ranks, Steps(1))
-    decompose_triangles((triangle, X, s, None), rows, batch, k, outcome[2:], few)
-    rows = table(batch, Steps(k * k), Steps(k * m), Steps(k), Steps(m * k), A.rows, ranks, ranks)
+    transposed = [Steps(k * n), 0, Steps(k * k), columns, ranks]
+    triangles = Steps(k * k), Steps(k * k), Steps(k), 0, ranks, ranks, Steps(1)
+    vectors = Steps(k * k), Steps(k * m), Steps(k), Steps(m * k), rows, ranks, ranks
+    transposed, triangles, vectors = tables(batch, transposed, triangles, vectors)
+    cuda_qr.run_bounded(R, triangle, transposed, batch, n, k)
+    decompose_triangles((triangle, X, s, None), triangles, batch, k, outcome[2:], few)
     for low, high in heights:
         for above, upto in _ranges(k, () if few else RANKS):
-            arguments = X, V, tau, U, rows
+            arguments = X, V, tau, U, vectors
             reflect_in_registers(dtype, _keys(dtype, high, upto), (high, upto), arguments, (low, above))
 
 

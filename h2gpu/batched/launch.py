@@ -12,9 +12,9 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import offsets_of
 
 OWNER_WARPS = 8
-TABLE_THREADS, TABLE_COLUMNS = 128, 8  # of a block of kernels/batched/table.cuh; numbers a matrix at most
-ARRAY = np.int64(-1)  # of the same file
-WORDS = (8,)  # strides of an array of whole numbers
+TABLE_THREADS, TABLE_COLUMNS, TABLE_WORDS = 128, 24, 4  # of kernels/batched/table.cuh; columns of a launch at most
+TABLE = np.dtype([("words", np.int64, TABLE_COLUMNS * TABLE_WORDS)])
+ARRAY, WORD = -1, 8  # step of an array without gaps; bytes
 WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
@@ -24,7 +24,7 @@ _record = None  # where launches are written down, if anywhere
 def upload(*arrays):
     """Integer arrays, all on the host or all on the device, as int64 arrays behind one another on the device."""
     if isinstance(arrays[0], cupy.ndarray):
-        return list(table(len(arrays[0]), *arrays, lines=False))
+        return list(tables(len(arrays[0]), list(arrays))[0])
     arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
     packed = cupy.asarray(np.concatenate(arrays))
     bounds = offsets_of([len(array) for array in arrays])
@@ -37,26 +37,31 @@ class Steps(NamedTuple):
     size: int
 
 
-def table(count, *columns, lines=True):
-    """(count, columns) int64 on the device, or (columns, count) without lines, by one launch.
+def tables(count, *columns):
+    """Tables of whole numbers for `count` matrices, int64 on the device, by one launch.
 
-    A column is `count` int64 numbers on the device, Steps, or one number for all.
+    columns   of each table: a tuple, for (count, columns); a list, for (columns, count). A column is `count` int64
+              numbers on the device, Steps, or one number for all
     """
-    shape, along = ((count, len(columns)), (len(columns), 1)) if lines else ((len(columns), count), (1, count))
-    out, words = cupy.empty(shape, np.int64), [np.int64(0)] * (2 * TABLE_COLUMNS)
-    for i, column in enumerate(columns):
-        if isinstance(column, cupy.ndarray):
-            if column.dtype != np.int64 or column.strides != WORDS:
-                column = cupy.ascontiguousarray(column, np.int64)
-            words[2 * i], words[2 * i + 1] = column, ARRAY
-        elif isinstance(column, Steps):
-            words[2 * i + 1] = np.int64(column.size)
-        else:
-            words[2 * i] = np.int64(column)
-    function = kernel("batched/table.cuh", "table")
-    sizes = (np.int64(number) for number in (count, *along))
-    launch(function, -(-count // TABLE_THREADS), TABLE_THREADS, (out, *sizes, len(columns), *words))
-    return out
+    out = cupy.empty((sum(map(len, columns)), count), np.int64)
+    words, first, found = [], 0, []
+    for these in columns:
+        size, lines = len(these), isinstance(these, tuple)
+        along, across = (size, 1) if lines else (1, count)
+        part = out[first : first + size]
+        found.append(part.reshape(count, size) if lines else part)
+        for i, column in enumerate(these):
+            if isinstance(column, cupy.ndarray):
+                column = column if column.dtype == np.int64 else column.astype(np.int64)
+                source = column.data.ptr, -column.strides[0] // WORD if count > 1 else ARRAY
+            else:
+                source = (0, column.size) if isinstance(column, Steps) else (column, 0)
+            words += (*source, first * count + i * across, along)
+        first += size
+    words += [0] * (TABLE_WORDS * TABLE_COLUMNS - len(words))
+    packed = np.array(words, np.int64).view(TABLE)[0]
+    launch(kernel("batched/table.cuh", "table"), -(-count // TABLE_THREADS), TABLE_THREADS, (out, count, first, packed))
+    return found
 
 
 def launch(function, blocks, threads, arguments, shared_bytes=0):

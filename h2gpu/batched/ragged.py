@@ -64,7 +64,9 @@ class MatrixBatch:
             room = limits[0] * limits[1]
             offsets = xp.arange(len(rows), dtype=np.int64) * room
             return cls(xp.empty(rounded_up(len(rows) * room), dtype), offsets, rows, columns, limits)
-        rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
+        rows, columns = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
+        if rows.shape != columns.shape:
+            rows, columns = np.broadcast_arrays(rows, columns)
         offsets = offsets_of(rows * columns)
         return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
 
@@ -157,9 +159,10 @@ class MatrixBatch:
         return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
 
     def number(self, i):
-        """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is."""
+        """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
         there = array_module(self.offsets) is self.xp
-        return (self.offsets, self.rows, self.columns)[i] if there else self.numbers[i]
+        found = (self.offsets, self.rows, self.columns)[i] if there else self.numbers[i]
+        return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
 
     @property
     def is_placed(self):
@@ -252,6 +255,7 @@ class MatrixBatch:
     @staticmethod
     def concatenated(batches):
         """One packed batch of all matrices of several batches of one precision."""
+        batches = [batch for batch in batches if len(batch)] or batches[:1]
         if len(batches) == 1:
             return batches[0].packed()
         buffer = batches[0].xp.concatenate([batch.entries for batch in batches])

@@ -9,7 +9,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 
 import numpy as np
 
-from h2gpu.h2matrix.decompositions import STRATEGIES
+from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
@@ -75,13 +75,27 @@ def check_rtol(rtol, dtype):
         )
 
 
+def _careful(rtol, decompose, basis):
+    """What may be discarded of ‖A‖_F² in all, rtol² less what rounding adds level by level, and how to decompose.
+
+    Rotations turn a large singular vector at every step, and each rounds it; where that would take more than a part of
+    rtol that a precision can spare, float32 matrices are decomposed in float64.
+    """
+    level = float(np.finfo(basis.dtype).eps) * np.sqrt(basis.tree.levels)
+    rounding = ROTATIONS * level
+    if basis.dtype == np.float32 and rounding > SPARED * rtol:
+        rounding, decompose = level, InDouble(decompose)
+    return max(rtol**2 - rounding**2, rtol**2 / 2) * (1 - MARGIN), decompose
+
+
 def _weighted(A, rtol, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
     near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
-    budget = rtol**2 * float(near + farfield_square(A.row_basis, Z)) / 2 * (1 - ROUNDING)
+    part, decompose = _careful(rtol, decompose, A.row_basis)
+    budget = part * float(near + farfield_square(A.row_basis, Z)) / 2
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:
@@ -110,6 +124,8 @@ def _projected(A, rows, cols, row_change, col_change):
     return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
 
 
-ROUNDING = 1e-3  # of the budget, left for rounding
+ROTATIONS = 4  # ε that singular vectors err by after the rotations of a level, as measured
+SPARED = 1 / 4  # of rtol, for them
+MARGIN = 1e-3  # of the budget, left for the rounding of sums
 TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol
 METHODS = {"weighted": _weighted, "basis": _basis}

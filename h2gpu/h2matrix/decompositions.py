@@ -5,7 +5,7 @@ sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any sin
 device where M is; then `info` of `batched.truncated_svd` follows, which says why where a residual or sigma is NaN.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,17 @@ class RandomizedSVD:
         share = max(0.0, allowed) / max(1, len(M))
         U, s, squares = randomized.left_within(M, share, self.samples, random_state=self.random_state)
         return U, padded(s), float(squares.sum())
+
+
+@dataclass(frozen=True)
+class InDouble:
+    """Another strategy in float64, the left vectors in the matrices' precision again."""
+
+    decompose: object
+
+    def __call__(self, M, allowed):
+        U, *rest = self.decompose(M.astype(np.float64), allowed)
+        return replace(U, buffer=U.buffer.astype(M.dtype)), *rest
 
 
 STRATEGIES = {"auto": TruncatedSVD(), "jacobi": FullSVD(), "randomized": RandomizedSVD()}

@@ -3,10 +3,11 @@
     ‖A‖_F² = Σ_near ‖D_ts‖² + Σ_far ‖R_t S_ts R_sᵀ‖²          U_t = Q_t R_t
 
 A difference A − B is written in the joint basis [U Ũ] = Q [R R̃], where its blocks are R_t S_ts R_sᵀ − R̃_t S̃_ts R̃_sᵀ:
-no cancellation beyond that of the entries themselves.
+no cancellation beyond that of the entries themselves. It is computed in float64 whatever the precision of A and B.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -87,8 +88,8 @@ def relative_error(A, B):
     with phase("compare", len(t)) as advance:
         for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
             index = np.arange(part.start, part.stop)
-            block_A = _rotated(rows.first[t[part]], A.couplings.select(index), cols.first[s[part]])
-            block_B = _rotated(rows.second[t[part]], B.couplings.select(index), cols.second[s[part]])
+            block_A = _rotated(rows.first[t[part]], _wide(A.couplings.select(index)), cols.first[s[part]])
+            block_B = _rotated(rows.second[t[part]], _wide(B.couplings.select(index)), cols.second[s[part]])
             norm += pairs[part] @ to_host(batched.frobenius_norms(block_A)) ** 2
             error += pairs[part] @ to_host(batched.frobenius_norms(subtracted(block_A, block_B))) ** 2
             advance(len(index))
@@ -103,7 +104,8 @@ class JointFactors:
 
     @classmethod
     def of(cls, U, V):
-        """By QR up the tree, as in `orthogonalization`."""
+        """By QR up the tree, as in `orthogonalization`, in float64."""
+        U, V = (replace(basis, leaf=_wide(basis.leaf), transfer=_wide(basis.transfer)) for basis in (U, V))
         tree = U.tree
         levels, below = [], None
         for l in reversed(range(tree.levels)):
@@ -134,6 +136,11 @@ def _side_by_side(U, V, t, below):
             RE = batched.gemm(below[i], basis.transfer[children], transa=True).stacked(np.full(len(children) // 2, 2))
             batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
     return batched.transpose(joint)
+
+
+def _wide(M):
+    """The same matrices in float64."""
+    return M.astype(np.float64)
 
 
 def _rotated(row_factor, S, col_factor):

@@ -43,23 +43,22 @@ def triangular_factors(basis):
 
 def _upsweep(basis, mode):
     """R of all clusters; with mode "reduced" also Q of the leaves and the new transfers of levels 1, 2, …"""
-    tree, ranks = basis.tree, basis.ranks
-    rows = _new_ranks(basis)
+    tree, xp = basis.tree, basis.leaf.xp
+    rows, parents = _new_ranks(basis), np.flatnonzero(tree.first_child >= 0)
     known = np.zeros(len(tree), bool)  # to be identities
     if mode == "r" and basis.identical is not None:
         known[tree.leaves] = basis.identical
-    R, transfer = with_identities(rows, ranks, known, basis.dtype, basis.leaf.xp), basis.transfer[:]
-    MatrixBatch.place(R, transfer)
+    R, leaf = MatrixBatch.place(with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[:])
     others = _consecutive(np.flatnonzero(~known[tree.leaves]))
-    Q_leaf = _factor(basis.leaf[others], R[_consecutive(tree.leaves[others])], mode)
+    Q_leaf = _factor(leaf[others], R[_consecutive(tree.leaves[others])], mode)
+    RE = MatrixBatch.empty(rows, basis.transfer.columns, basis.dtype, xp)  # of all levels: sizes go up once
+    stacks = RE[1:].stacked(np.full(len(parents), 2))  # siblings follow each other, in the order of their parents
+    transfer, RE, stacks = MatrixBatch.place(basis.transfer[:], RE, stacks)
     F = []
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
-        RE = MatrixBatch.empty(rows[children], transfer.columns[children], basis.dtype, basis.leaf.xp)
-        stacks = RE.stacked(np.full(len(t), 2))
-        MatrixBatch.place(RE, stacks)
-        batched.gemm(R[children], transfer[children], out=RE)
-        Q = _factor(stacks, R[_consecutive(t)], mode)
+        batched.gemm(R[children], transfer[children], out=RE[children])
+        Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[_consecutive(t)], mode)
         if Q is not None:
             F.append(Q.halves(rows[children][::2]))
     return R, Q_leaf, F[::-1]

@@ -58,18 +58,23 @@ def truncate(basis, weights, budget, decompose, rule):
     MatrixBatch.place(basis.leaf, basis.transfer, *([] if Z is None else [Z]))
     leaves, transfers, changes, below = [], [], [], None
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
+    room = _room(basis, tree.levels - 1, None, Z) if top < tree.levels else ()
+    MatrixBatch.place(*room)
     with phase("truncate", len(tree)) as advance:
         for l in reversed(range(top, tree.levels)):
             t = tree.span(l)
-            B, M = _basis_matrices(basis, l, below, Z)
+            B, M = _basis_matrices(basis, l, below, Z, *room)
             share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop]))
             U, ranks, spent = _cut(*decompose(M, share / 100), rule=rule, share=share)
             budget -= spent
-            U, T = _kept(U, B, ranks)
+            kept, T = (MatrixBatch.empty(*size, B.dtype, B.xp) for size in ((B.rows, ranks), (ranks, B.columns)))
+            room = _room(basis, l - 1, ranks, Z) if l > top else ()
+            MatrixBatch.place(kept, T, *room)
+            batched.gemm(batched.leading(U, out=kept), B, transa=True, out=T)
             is_leaf = tree.first_child[t] < 0
-            leaves.append(_some(U, is_leaf))
+            leaves.append(_some(kept, is_leaf))
             if below is not None:
-                transfers.append(_some(U, ~is_leaf).halves(below.rows[::2]))
+                transfers.append(_some(kept, ~is_leaf).halves(below.rows[::2]))
             changes.append(T)
             below = T
             advance(len(T))
@@ -94,19 +99,11 @@ def _assembled(basis, top, leaves, transfers, changes):
 def _cut(U, sigma, residual, *info, rule, share):
     """U, ranks on the host, and what is spent of the share."""
     ranks = rule(sigma, share - residual)
-    spent = residual + batched.discarded(sigma, ranks)
-    ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
+    discarded = batched.discarded(sigma, ranks)
+    ranks, spent = to_host(ranks), float(residual) + float(discarded)  # the only wait of a level
     if info and not np.isfinite(spent):
         check(*info, "truncated_svd")
     return U, ranks, spent
-
-
-def _kept(U, B, ranks):
-    """The columns of U_t that are kept, and T_t = U_tᵀ B_t."""
-    sizes = (B.rows, ranks), (ranks, B.columns)
-    out, T = MatrixBatch.place(*(MatrixBatch.empty(*size, B.dtype, B.xp) for size in sizes))
-    U = batched.leading(U, out=out)
-    return U, batched.gemm(U, B, transa=True, out=T)
 
 
 def _some(A, chosen):
@@ -114,23 +111,41 @@ def _some(A, chosen):
     return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
 
 
-def _basis_matrices(basis, l, below, Z):
-    """B_t and B_t Z_tᵀ (or B_t) of level l, given T of the level below.
+def _room(basis, l, ranks, Z):
+    """Room for B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ; ranks: of the level below.
+
+    Leaf matrices stay where they are on a level of nothing else.
+    """
+    tree, t, xp = basis.tree, basis.tree.span(l), basis.leaf.xp
+    is_leaf = tree.first_child[t] < 0
+    if is_leaf.all():
+        B = _leaves(basis, t)
+        halves = B[:0]
+    else:
+        pairs = ranks[::2] + ranks[1::2]
+        rows = pairs
+        if is_leaf.any():
+            rows = np.where(is_leaf, tree.sizes[t], 0)
+            rows[~is_leaf] = pairs
+        B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
+        halves = _some(B, ~is_leaf).halves(ranks[::2])
+    return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, xp)
+
+
+def _leaves(basis, t):
+    """The leaf matrices of the clusters of a slice."""
+    return basis.leaf[slice(*np.searchsorted(basis.tree.leaves, (t.start, t.stop)))]
+
+
+def _basis_matrices(basis, l, below, Z, B, halves, M):
+    """B_t and B_t Z_tᵀ (or B_t) of level l in their room, given T of the level below.
 
     B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others.
     """
     tree, t = basis.tree, basis.tree.span(l)
-    is_leaf = tree.first_child[t] < 0
-    B = U = basis.leaf[slice(*np.searchsorted(tree.leaves, (t.start, t.stop)))]
-    if not is_leaf.all():
-        rows = np.where(is_leaf, tree.sizes[t], 0)
-        rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
-        B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, U.xp)
-    inner = _some(B, ~is_leaf)
-    halves = inner[:0] if below is None else inner.halves(below.rows[::2])
-    M = B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, U.xp)
-    B, halves, M = MatrixBatch.place(B, halves, M)
-    if not is_leaf.all():
-        batched.gather(U, np.arange(len(U)), out=_some(B, is_leaf))
+    if len(halves):
+        U, is_leaf = _leaves(basis, t), tree.first_child[t] < 0
+        if len(U):
+            batched.gather(U, np.arange(len(U)), out=B[is_leaf])
         batched.gemm(below, basis.transfer[tree.span(l + 1)], out=halves)
     return B, B if Z is None else batched.gemm(B, Z[t], transb=True, out=M)

@@ -2,20 +2,35 @@
 // Squares are summed in double precision.
 #pragma once
 #include "block/reduce.cuh"
+#include "thread/wide.cuh"
+
+template <bool OfRounding, typename Real>
+__device__ double square(Real entry) {
+    const double x = OfRounding ? entry - static_cast<float>(entry) : entry;
+    return x * x;
+}
 
 // A: buffer of all matrices   offsets, sizes: batch (first entry, entries of each)   norms: batch
 template <typename Real, int Warps, bool OfRounding>
 __global__ __launch_bounds__(Warps * WARP)
 void frobenius_norms(const Real* A, const long long* offsets, const long long* sizes, double* norms) {
+    constexpr int BYTES = 16, EACH = BYTES / sizeof(Real);
     __shared__ double scratch[Warps];
     const Real* entries = A + offsets[blockIdx.x];
     const long long size = sizes[blockIdx.x];
+    const long long beyond = reinterpret_cast<unsigned long long>(entries) % BYTES;
+    const long long head = min(size, (BYTES - beyond) % BYTES / static_cast<long long>(sizeof(Real)));
+    const long long pieces = (size - head) / EACH, tail = head + pieces * EACH;
     double sum = 0;
-    for (long long i = threadIdx.x; i < size; i += blockDim.x) {
-        const Real entry = entries[i];
-        const double x = OfRounding ? entry - static_cast<float>(entry) : entry;
-        sum += x * x;
+#pragma unroll 4  // loads under way
+    for (long long i = threadIdx.x; i < pieces; i += blockDim.x) {
+        Real piece[EACH];
+        read_wide(piece, entries + head + i * EACH);
+#pragma unroll
+        for (int e = 0; e < EACH; e++) sum += square<OfRounding>(piece[e]);
     }
+    if (threadIdx.x < head) sum += square<OfRounding>(entries[threadIdx.x]);
+    if (threadIdx.x < size - tail) sum += square<OfRounding>(entries[tail + threadIdx.x]);
     sum = block_sum<Warps>(sum, scratch);
     if (threadIdx.x == 0) norms[blockIdx.x] = sqrt(sum);
 }

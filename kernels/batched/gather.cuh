@@ -20,7 +20,7 @@ void gather(const Real* A, Real* out, const long long* first, const int* owner, 
     const int lane = threadIdx.x % Edge, line = threadIdx.x / Edge;
     A += sources[b];
     out += targets[b];
-    if (flips[b]) {
+    if (flips && flips[b]) {
         for (int l = line; l < Edge; l += Lines)
             if (j0 + l < n && i0 + lane < m) tile[l][lane] = A[(j0 + l) * pitch + i0 + lane];
         __syncthreads();

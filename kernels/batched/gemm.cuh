@@ -28,20 +28,22 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 }
 
 // A, B, C, out: buffers of all matrices (C may be null)   first, owner, each: thread/tiling.cuh
-// table: 7 × batch (ragged; else null): first entries of A_b, B_b, C_b, out_b, then m, n, k
-// m, n, k: the shape of every product of a uniform batch
+// Ragged batches: first entries of A_b, B_b, C_b, out_b, then rows and columns of out_b and the inner size, each (batch,)
+// m, n, k: the shape of every product of a uniform batch, whose lists are null
 template <typename Real, int TileRows, int TileColumns, bool TransA, bool TransB>
 __global__ __launch_bounds__(GEMM_THREADS, TileRows * TileColumns > LARGE_TILE ? 2 : 4)
-void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* table, long long batch, int m, int n, int k,
+void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
+          const long long* c_first, const long long* out_first, const long long* rows, const long long* columns,
+          const long long* inner, int m, int n, int k,
           const long long* first, const int* owner, int each, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     Real* slabs = reinterpret_cast<Real*>(memory);          // STAGES × (TileRows + TileColumns) × PITCH
     constexpr int STAGE = (TileRows + TileColumns) * PITCH;
     const Tile tile = tile_of_block(first, owner, each);
     const long long b = tile.matrix;
-    if (table) {
-        A += table[b], B += table[batch + b], C += table[2 * batch + b], out += table[3 * batch + b];
-        m = table[4 * batch + b], n = table[5 * batch + b], k = table[6 * batch + b];
+    if (rows) {
+        A += a_first[b], B += b_first[b], C += c_first[b], out += out_first[b];
+        m = rows[b], n = columns[b], k = inner[b];
     } else {
         A += b * m * k, B += b * k * n, C += b * m * n, out += b * m * n;
     }
