@@ -9,7 +9,8 @@ import time
 import numpy as np
 
 import h2gpu
-from h2gpu.h2matrix.assembly import assemble, plans
+from h2gpu.h2matrix import compress
+from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
 from h2gpu.progress import PhaseTimes, watched_by
 
@@ -29,16 +30,17 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     """
     xp, synchronize, pool = device_of(device)
     if warm_up is not None and device == "cuda":
-        _assembled(xp.asarray(warm_up), cov, parameters, rtol, None)
+        _compressed(xp.asarray(warm_up), cov, parameters, rtol, None)
         pool.free_all_blocks()
     points, times = xp.asarray(points), PhaseTimes(synchronize)
     synchronize()
     begin = time.perf_counter()
-    A, B, chosen = _assembled(points, cov, parameters, rtol, times)
+    B, chosen = _compressed(points, cov, parameters, rtol, times)
     synchronize()
     total = time.perf_counter() - begin
     peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     row = {"n": len(points), **chosen, "total s": total}
+    A = deferred(points, cov, nearfield="computed", **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
     row["A x ms"] = 1e3 * _median_seconds(lambda: B @ x, synchronize)
@@ -58,14 +60,16 @@ def of_own_process(module, device, *words):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def _assembled(points, cov, parameters, rtol, times):
-    """A (couplings not stored), B and the parameters, under the eyes of `times`."""
+def _compressed(points, cov, parameters, rtol, times):
+    """The matrix and its parameters, under the eyes of `times`."""
+    names = "leaf_size", "eta", "order"
     with watched_by(times or (lambda *event: None)):
         if "order" not in parameters:
             chosen = next(plans(points, cov, rtol, **parameters))
-            return *assemble(points, cov, chosen), {key: getattr(chosen, key) for key in ("leaf_size", "eta", "order")}
-        A = deferred(points, cov, nearfield="computed", **parameters)
-        return A, h2gpu.compress(A, rtol, nearfield="stored"), parameters
+            return compress(uncompressed(points, cov, chosen), chosen.rtol), {
+                key: getattr(chosen, key) for key in names
+            }
+        return compress(deferred(points, cov, nearfield="computed", **parameters), rtol, nearfield="stored"), parameters
 
 
 def device_of(device):

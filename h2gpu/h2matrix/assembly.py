@@ -43,7 +43,7 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"
     for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points, **kept)):
         logger.info("covariance_matrix: %s", chosen)
         require(chosen.bytes_peak, array_module(points), "covariance_matrix", LESS_MEMORY)
-        _, B = assemble(points, cov, chosen, col_points=col_points, **kept)
+        B = compress(uncompressed(points, cov, chosen, col_points=col_points, **kept), chosen.rtol, **kept)
         error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
@@ -70,19 +70,21 @@ def plans(points, cov, rtol, *, order=None, **fixed):
 
 
 def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored", col_points=None):
-    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B.
-
-    A plan with trees must be one of these points. The nearfield of A is evaluated too where B does not share it.
-    """
-    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split", "trees")}
-    A = deferred(points, cov, col_points=col_points, nearfield=_of_built(storage, nearfield), **parameters)
+    """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B."""
+    A = uncompressed(points, cov, plan, storage=storage, nearfield=nearfield, col_points=col_points)
     return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage, nearfield=nearfield)
 
 
-def _of_built(storage, nearfield):
-    """The nearfield before compression: evaluated where it will be rounded, so that it never exists in float64."""
+def uncompressed(points, cov, plan, *, storage="auto", nearfield="stored", col_points=None):
+    """The matrix of a plan for `compress` to consume, what it can do without evaluated where used.
+
+    A plan with trees must be one of these points. The nearfield is evaluated too where it will be rounded, so that it
+    never exists in float64.
+    """
     check_nearfield(nearfield)
-    return "stored" if storage == "full" and nearfield == "stored" else "computed"
+    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split", "trees")}
+    built = "stored" if storage == "full" and nearfield == "stored" else "computed"
+    return deferred(points, cov, col_points=col_points, nearfield=built, **parameters)
 
 
 def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):

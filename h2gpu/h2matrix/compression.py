@@ -44,9 +44,11 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     check_storage(storage)
     computed = _stays_computed(A, nearfield)
     shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
-    B = METHODS[method](A.widened(), LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd])
+    share, decompose = LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd]
+    wide = [METHODS[method](A.widened(), share, decompose)]
+    del A  # where nobody else holds it, its memory serves for what is stored, and that of `wide`
     with phase("store"):
-        B = rounded(B, rtol, but=("nearfield",) if computed else ()) if shared else B
+        B = rounded(wide.pop(), rtol, but=("nearfield",) if computed else ()) if shared else wide.pop()
         evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
 

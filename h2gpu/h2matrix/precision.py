@@ -18,6 +18,7 @@ from h2gpu.batched.arrays import to_host
 from h2gpu.h2matrix.norms import block_measures, multiplicities
 
 STORAGES = ("auto", "full")
+PARTS = "couplings", "nearfield"  # in this order: the first are there in float64, and make room for the second
 SHARE = 0.1  # of the squared accuracy, for rounding
 LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
 ROUNDING = np.finfo(np.float32).eps / np.sqrt(12)  # relative error of a block, expected at most
@@ -42,19 +43,19 @@ def rounded(B, rtol, but=()):
     B     H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
     but   names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
-    parts = {"couplings": B.couplings, "nearfield": B.nearfield}
-    squares = {name: _squares(part, batched.frobenius_norms) for name, part in parts.items()}
+    squares = {name: _squares(getattr(B, name), batched.frobenius_norms) for name in PARTS}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
-    parts = {name: part for name, part in parts.items() if name not in but}
+    parts = {name: getattr(B, name) for name in PARTS if name not in but}
     errors = {name: _squares(part, batched.rounding_errors) for name, part in parts.items()}
-    spent, changed = 0.0, {}
-    for name, chosen in _cheapest(parts, errors, SHARE * (rtol * norm) ** 2).items():
-        sizes = parts[name].sizes
+    spent, choices = 0.0, _cheapest(parts, errors, SHARE * (rtol * norm) ** 2)
+    del parts
+    for name, chosen in choices.items():
+        sizes = getattr(B, name).sizes
         if chosen @ sizes > WORTHWHILE * sizes.sum():
-            changed[name] = MixedBlocks.of(parts[name], chosen)
+            B = B.replace(**{name: MixedBlocks.of(getattr(B, name), chosen)})
             spent += errors[name][chosen].sum()
     rest = rtol * norm - np.sqrt((LEFT * rtol * norm) ** 2 + spent)
-    return _with_rounded_leaves(B.replace(**changed), np.sqrt(squares["couplings"].sum()), rest)
+    return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
 
 
 def _squares(A, measure):
