@@ -30,7 +30,7 @@ WARPS = (1, 2, 4, 6, 8, 12, 16)  # of a block: instances are compiled for these
 LANE_WORDS, OTHER_WORDS = 128, 48  # registers a lane has at most, and those besides its columns
 BLOCK_WORDS = 1 << 16  # registers of a multiprocessor
 LARGE_THREADS = 512  # a block for larger matrices
-SCRATCH_BYTES = 1 << 30  # of reflectors and triangles at a time
+SCRATCH_BYTES = 1 << 28  # of reflectors and triangles at a time
 
 
 @dataclass(frozen=True)
