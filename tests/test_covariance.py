@@ -26,7 +26,7 @@ from h2gpu.covariance import (
     matern_table,
     on_sphere,
 )
-from h2gpu.covariance.algebra import CHUNK
+from h2gpu.covariance.base import CHUNK
 
 EPS = np.finfo(float).eps
 SMOOTHNESSES = [0.1, 0.3, 0.5, 0.75, 0.9, 1.0, 1.5, 1.7, 2.0, 2.5, 3.5, 4.5, 5.5, 7.3, 12.0, 19.9, 20.0, 30.0]

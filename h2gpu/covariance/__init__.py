@@ -6,7 +6,8 @@
 Reference: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), chapter 4.
 """
 
-from h2gpu.covariance.algebra import Covariance, Nugget, Product, Sum
+from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.converters import from_gstools, from_sklearn
 from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian

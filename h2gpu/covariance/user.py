@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.covariance.algebra import Covariance, Product
+from h2gpu.covariance.algebra import Product
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import in_units
 from h2gpu.covariance.functions import Constant, squared_distances

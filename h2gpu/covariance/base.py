@@ -1,0 +1,165 @@
+"""What every covariance can do: be evaluated, scaled, added and multiplied, on the CPU and within kernels.
+
+    C_ij = c(x_i, y_j) + nugget δ_ij
+
+Reference: Rasmussen and Williams (2006), chapter 4.
+"""
+
+from dataclasses import fields
+from numbers import Real
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.covariance.checks import as_points, float_type
+from h2gpu.covariance.device import PairFunction
+
+PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
+CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, malloc reuses them, and a thread that waits
+# for the interpreter waits rarely (two threads: 3.1 ns an entry, 4.1 with chunks of 24,000)
+
+
+class Covariance:
+    """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`."""
+
+    __array_ufunc__ = None  # so that numpy.float64(2) * cov calls __rmul__ here
+
+    @property
+    def variance_at_zero(self):
+        """f(0): the value at distance zero, nugget not counted."""
+        raise NotImplementedError
+
+    @property
+    def nugget(self):
+        """What an observation's covariance with itself has in addition to f(0)."""
+        return 0.0
+
+    @property
+    def dimension(self):
+        """Number of coordinates a point must have, or None when any number will do."""
+        return None
+
+    @property
+    def embedding(self):
+        """Where the points live: PLANE, a `Sphere`, or None when that makes no difference (a nugget)."""
+        return PLANE
+
+    @property
+    def isotropic(self):
+        """Whether f is a function of the distance alone, so that `at_distance` works."""
+        return False
+
+    @property
+    def units(self):
+        """Units of the coordinates in which the field varies about equally fast along each, or None: as they are.
+
+        Powers of two, so that a change of units rounds nothing.
+        """
+        return None
+
+    def in_units(self, units):
+        """The same covariance for coordinates divided by `units`, one positive number a coordinate."""
+        return self
+
+    def values(self, x, y, out=None):
+        """f(x − y) for embedded points, without nugget.
+
+        x (..., d) and y (..., d) broadcast against each other; the answer, written to `out` if given, has the
+        shape of their leading dimensions and their float type. Raises ValueError when d does not fit.
+
+        On the CPU it is computed in chunks of the first dimension: a third of the time of whole arrays, whose
+        temporaries the system hands out page by page (exponential, 2D, 10^5 entries: 3 against 8 ns an entry).
+        """
+        xp = array_module(x, y)
+        if out is None:
+            out = xp.empty(xp.broadcast(x[..., 0], y[..., 0]).shape, xp.result_type(x, y))
+        if out.ndim == 0:
+            self.evaluate(x[None], y[None], out[None])
+            return out
+        if out.size <= CHUNK or xp is not np:
+            self.evaluate(x, y, out)
+            return out
+        x, y = (p.reshape((1,) * (out.ndim + 1 - p.ndim) + p.shape) for p in (x, y))
+        rows = max(1, CHUNK * len(out) // out.size)
+        for i in range(0, len(out), rows):
+            x_i, y_i = (p[i : i + rows] if len(p) > 1 else p for p in (x, y))
+            self.evaluate(x_i, y_i, out[i : i + rows])
+        return out
+
+    def evaluate(self, x, y, out):
+        """Write f(x − y) into `out`."""
+        raise NotImplementedError
+
+    @property
+    def pair_function(self):
+        """`values` in a form that `batched.pairwise` evaluates by one kernel on the GPU, where there is one."""
+        return PairFunction(self)
+
+    @property
+    def coordinates(self):
+        """Number of coordinates an embedded point must have, or None when any number will do."""
+        return self.dimension if self.embedding in (None, PLANE) else self.embedding.coordinates
+
+    def on_device(self, space, dtype):
+        """f of the distance `space` as a DeviceFunction (see `device`), or None where no kernel knows it."""
+        return None
+
+    def at_distance(self, r):
+        """f at distances r ≥ 0 (any shape), without nugget. Raises ValueError when f depends on the direction."""
+        if not self.isotropic:
+            raise ValueError(f"{self!r}: expected a covariance of the distance alone, with one length scale")
+        values = array_module(r).array(r, dtype=float_type(r), order="C")
+        self.of_distances(values.reshape(-1))  # a view
+        return values
+
+    def of_distances(self, r):
+        """Overwrite an array of distances with f, for isotropic f."""
+        raise NotImplementedError
+
+    def embed(self, points):
+        """Coordinates in which clustering and `values` work: points (n, dim) → (n, d). Raises ValueError."""
+        points = as_points(points)
+        if self.dimension not in (None, points.shape[1]):
+            raise ValueError(
+                f"points: expected {self.dimension} coordinates a point for {self!r}, got {points.shape[1]}; "
+                "give one length scale for all coordinates or one for each"
+            )
+        return points if self.embedding in (None, PLANE) else self.embedding.embed(points)
+
+    def __call__(self, X, Y=None):
+        """Covariance matrix (n, m) of points X (n, dim) and Y (m, dim); without Y of X with itself plus nugget."""
+        x = self.embed(X)
+        if Y is not None:
+            return self.values(x[:, None], self.embed(Y)[None, :])
+        C = self.values(x[:, None], x[None, :])
+        C.reshape(-1)[:: len(x) + 1] += self.nugget
+        return C
+
+    def scaled(self, factor):
+        """factor · C, the factor positive."""
+        raise NotImplementedError
+
+    def parameters(self):
+        """Name and numbers as a plain dictionary that JSON can hold; `from_parameters` reads it."""
+        return {"name": type(self).__name__} | {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    def __add__(self, other):
+        from h2gpu.covariance.algebra import Sum
+
+        return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
+
+    def __mul__(self, other):
+        from h2gpu.covariance.algebra import Product
+
+        if isinstance(other, Covariance):
+            return Product((self, other))
+        return self.scaled(other) if isinstance(other, Real) else NotImplemented
+
+    def __rmul__(self, other):
+        return self.scaled(other) if isinstance(other, Real) else NotImplemented
+
+
+def _plain(value):
+    if isinstance(value, Covariance):
+        return value.parameters()
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
