@@ -1,7 +1,10 @@
 """Compression keeps its promise ‖A − Ã‖_F ≤ rtol ‖A‖_F, spends it, and leaves A alone."""
 
 import gc
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -357,3 +360,12 @@ def test_what_compression_no_longer_needs_is_freed_at_once(xp):
 
 def _batches():
     return sum(isinstance(thing, MatrixBatch) for thing in gc.get_objects())
+
+
+def test_ranks_that_stay_on_a_gpu_give_the_truncation_of_the_cpu():
+    """The host's part of it, by the program tests/resident.py."""
+    program = Path(__file__).with_name("resident.py")
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    waits = [line.partition("wait:")[2].split() for line in run.stdout.splitlines()]
+    assert len(waits) == 3 and all(int(line[-1]) < int(line[0]) for line in waits)

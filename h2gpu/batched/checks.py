@@ -7,6 +7,8 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
+RESIDENT = 128  # rows and columns of matrices whose truncated SVD needs no size on the host
+
 
 def checked(A, name):
     """A as an array of at least two dimensions in float32 or float64; integers become float64."""
@@ -28,7 +30,12 @@ def stack(A):
 
 
 def tolerances(atol, shape):
-    """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix."""
+    """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix.
+
+    One number on the device stays there, and is the business of whoever computed it.
+    """
+    if array_module(atol) is not np and atol.ndim == 0:
+        return (array_module(atol).zeros(shape) + atol).ravel()
     values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
     if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
         raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")

@@ -15,6 +15,7 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched import cuda_svd
+from h2gpu.batched.checks import RESIDENT
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_triangle import svd_of_transposed
@@ -23,7 +24,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.verdict import check
 
-LARGEST = 128  # rows and columns that are held in registers
+LARGEST = RESIDENT  # rows and columns that are held in registers
 SLOT_BYTES = 256  # of a lane's registers, for the columns it holds a part of
 LARGEST_SLOTS = 16  # such columns
 WARPS = (1, 2, 4, 6, 8, 12, 16)  # of a block: instances are compiled for these

@@ -248,9 +248,10 @@ class MatrixBatch:
 
     def halves(self, upper_rows):
         """Each matrix cut after upper_rows[b] rows: 2·batch matrices, upper and lower alternating, sharing memory."""
-        rows = np.stack([upper_rows, self.rows - upper_rows], axis=1).ravel()
-        offsets = np.stack([self.offsets, self.offsets + upper_rows * self.columns], axis=1).ravel()
-        return MatrixBatch(self.buffer, offsets, rows, np.repeat(self.columns, 2))
+        xp = array_module(self.rows)
+        rows = xp.stack([upper_rows, self.rows - upper_rows], axis=1).ravel()
+        offsets = xp.stack([self.offsets, self.offsets + upper_rows * self.columns], axis=1).ravel()
+        return MatrixBatch(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.limits)
 
     @staticmethod
     def concatenated(batches):

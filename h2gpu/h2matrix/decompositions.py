@@ -1,5 +1,7 @@
 """Left singular vectors of the weighted basis matrices of a level: by a full, a truncated or a randomized SVD.
 
+`resident`: the sides of matrices up to which nothing is waited for; 0 for those that wait.
+
 All answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values), descending and padded with zeros, and the
 sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any singular value is discarded. They may be on the
 device where M is; then `info` of `batched.truncated_svd` follows, which says why where a residual or sigma is NaN.
@@ -12,6 +14,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import randomized
 from h2gpu.batched.arrays import array_module
+from h2gpu.batched.checks import RESIDENT
 from h2gpu.batched.randomized import padded
 
 
@@ -20,6 +23,7 @@ class FullSVD:
     """Every singular value, by `batched.svd` of the given method."""
 
     method: str = "auto"
+    resident = 0
 
     def __call__(self, M, allowed):
         U, s = batched.svd(M, vectors="left", method=self.method)
@@ -28,10 +32,15 @@ class FullSVD:
 
 @dataclass(frozen=True)
 class TruncatedSVD:
-    """Singular values down to where each matrix misses its share of the residual: a pivoted QR that stops there."""
+    """Singular values down to where each matrix misses its share of the residual: a pivoted QR that stops there.
+
+    Nothing is waited for on a GPU, where no side exceeds `resident`; what is allowed may be there too.
+    """
+
+    resident = RESIDENT
 
     def __call__(self, M, allowed):
-        share = max(0.0, allowed) / max(1, len(M))  # an allowance that is NaN, as its matrices are, becomes 0
+        share = array_module(allowed).fmax(allowed, 0.0) / max(1, len(M))  # of NaN, as its matrices are: 0
         U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True)
         sigma, residual = padded(s), (missed**2).sum()
         return U, sigma, residual if array_module(sigma) is M.xp else float(residual), info
@@ -47,6 +56,7 @@ class RandomizedSVD:
 
     samples: int = 32
     random_state: int = 0
+    resident = 0
 
     def __call__(self, M, allowed):
         share = max(0.0, allowed) / max(1, len(M))
@@ -59,6 +69,7 @@ class InDouble:
     """Another strategy in float64, the left vectors in the matrices' precision again."""
 
     decompose: object
+    resident = 0
 
     def __call__(self, M, allowed):
         U, *rest = self.decompose(M.astype(np.float64), allowed)

@@ -20,6 +20,8 @@ from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.orthogonalization import BasisChange
 from h2gpu.progress import phase
 
+FEW = {"numpy": 0, "cupy": 2048}  # clusters of a level whose ranks stay where they are: a wait costs more than room
+
 
 @dataclass(frozen=True)
 class SharedBudget:
@@ -56,36 +58,84 @@ def truncate(basis, weights, budget, decompose, rule):
     tree, used = basis.tree, basis.ranks > 0
     basis, Z = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:]), None if weights is None else weights[:]
     MatrixBatch.place(basis.leaf, basis.transfer, *([] if Z is None else [Z]))
-    leaves, transfers, changes, below = [], [], [], None
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
+    waits = _first_to_wait(basis, top, decompose, Z)
+    done, verdicts, below = [], [], None
     room = _room(basis, tree.levels - 1, None, Z) if top < tree.levels else ()
     MatrixBatch.place(*room)
     with phase("truncate", len(tree)) as advance:
         for l in reversed(range(top, tree.levels)):
             t = tree.span(l)
             B, M = _basis_matrices(basis, l, below, Z, *room)
-            share = budget * np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop]))
-            U, ranks, spent = _cut(*decompose(M, share / 100), rule=rule, share=share)
-            budget -= spent
-            kept, T = (MatrixBatch.empty(*size, B.dtype, B.xp) for size in ((B.rows, ranks), (ranks, B.columns)))
-            room = _room(basis, l - 1, ranks, Z) if l > top else ()
-            MatrixBatch.place(kept, T, *room)
-            batched.gemm(batched.leading(U, out=kept), B, transa=True, out=T)
-            is_leaf = tree.first_child[t] < 0
-            leaves.append(_some(kept, is_leaf))
-            if below is not None:
-                transfers.append(_some(kept, ~is_leaf).halves(below.rows[::2]))
-            changes.append(T)
-            below = T
-            advance(len(T))
+            share = budget * (np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop])))
+            U, sigma, residual, *info = decompose(M, share / 100)
+            ranks = rule(sigma, share - residual)
+            spent = residual + batched.discarded(sigma, ranks)
+            verdicts.append((spent, info))
+            if l >= waits:
+                ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
+                _check(verdicts.pop())
+            budget = budget - spent
+            kept, below = _cut_matrices(B, ranks, min(M.bounds))
+            room = _room(basis, l - 1, ranks, Z, kept.bounds[1]) if l > top else ()
+            MatrixBatch.place(kept, below, *room)
+            batched.gemm(batched.leading(U, out=kept), B, transa=True, out=below)
+            done.append((l, kept, below))
+            advance(len(below))
         advance(int(tree.level_offsets[top]))
-    return _assembled(basis, top, leaves, transfers, changes)
+    return _assembled(basis, top, [(l, *map(_on_host, cut)) for l, *cut in done], verdicts)
 
 
-def _assembled(basis, top, leaves, transfers, changes):
+def _first_to_wait(basis, top, decompose, Z):
+    """The level from which on ranks are waited for: above are few clusters, no leaves, and bounds of sizes that do."""
+    tree, level, most = basis.tree, top, FEW[basis.leaf.xp.__name__]
+    resident = getattr(decompose, "resident", 0)
+    while (
+        level < tree.levels
+        and Z is not None
+        and tree.level_offsets[level + 1] - tree.level_offsets[level] <= most
+        and 2 * basis.ranks[: tree.level_offsets[level + 1]].max(initial=0) <= resident
+        and (tree.first_child[: tree.level_offsets[level]] >= 0).all()
+    ):
+        level += 1
+    return level
+
+
+def _check(verdict):
+    """LinAlgError for a level's matrices without a result."""
+    spent, info = verdict
+    if info and not np.isfinite(float(spent)):
+        check(*info, "truncated_svd")
+
+
+def _cut_matrices(B, ranks, most):
+    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t; most: a bound on the ranks."""
+    if array_module(ranks) is np:
+        return MatrixBatch.empty(B.rows, ranks, B.dtype, B.xp), MatrixBatch.empty(ranks, B.columns, B.dtype, B.xp)
+    (_, rows, columns), (m, n) = map(B.number, range(3)), B.bounds
+    kept = MatrixBatch.empty(rows, ranks, B.dtype, B.xp, (m, most))
+    return kept, MatrixBatch.empty(ranks, columns, B.dtype, B.xp, (most, n))
+
+
+def _on_host(A):
+    """The same matrices, packed, their sizes on the host."""
+    return A if array_module(A.rows) is np else batched.gather(A.on_host(), np.arange(len(A)))
+
+
+def _assembled(basis, top, done, verdicts):
     """(ClusterBasis, BasisChange) from the matrices of each level, the last first; none above `top` has a rank."""
+    for verdict in verdicts:
+        _check(verdict)
     tree, xp = basis.tree, basis.leaf.xp
     count = int(tree.level_offsets[top])
+    leaves, transfers, changes, below = [], [], [], None
+    for l, U, T in done:
+        is_leaf = tree.first_child[tree.span(l)] < 0
+        leaves.append(_some(U, is_leaf))
+        if below is not None:
+            transfers.append(_some(U, ~is_leaf).halves(below.rows[::2]))
+        changes.append(T)
+        below = T
     none = np.zeros(count, np.int64)
     changes.append(MatrixBatch.empty(none, none, basis.dtype, xp))
     leaves.append(MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < count]], 0, basis.dtype, xp))
@@ -96,39 +146,32 @@ def _assembled(basis, top, leaves, transfers, changes):
     return ClusterBasis(tree, T.rows, leaf, transfer), BasisChange(T)
 
 
-def _cut(U, sigma, residual, *info, rule, share):
-    """U, ranks on the host, and what is spent of the share."""
-    ranks = rule(sigma, share - residual)
-    discarded = batched.discarded(sigma, ranks)
-    ranks, spent = to_host(ranks), float(residual) + float(discarded)  # the only wait of a level
-    if info and not np.isfinite(spent):
-        check(*info, "truncated_svd")
-    return U, ranks, spent
-
-
 def _some(A, chosen):
     """The chosen matrices, without an index where all or none are."""
     return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
 
 
-def _room(basis, l, ranks, Z):
-    """Room for B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ; ranks: of the level below.
+def _room(basis, l, ranks, Z, most=0):
+    """Room for B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ.
 
+    ranks   of the level below, where its matrices have their sizes; most: a bound on them
     Leaf matrices stay where they are on a level of nothing else.
     """
     tree, t, xp = basis.tree, basis.tree.span(l), basis.leaf.xp
     is_leaf = tree.first_child[t] < 0
     if is_leaf.all():
         B = _leaves(basis, t)
-        halves = B[:0]
-    else:
-        pairs = ranks[::2] + ranks[1::2]
-        rows = pairs
-        if is_leaf.any():
-            rows = np.where(is_leaf, tree.sizes[t], 0)
-            rows[~is_leaf] = pairs
-        B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
-        halves = _some(B, ~is_leaf).halves(ranks[::2])
+        return B, B[:0], B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, xp)
+    rows = ranks[::2] + ranks[1::2]
+    if array_module(ranks) is not np:
+        (_, weights, columns), (k, n) = map(Z[t].number, range(3)), Z[t].bounds
+        B = MatrixBatch.empty(rows, columns, basis.dtype, xp, (2 * most, n))
+        return B, B.halves(ranks[::2]), MatrixBatch.empty(rows, weights, basis.dtype, xp, (2 * most, k))
+    if is_leaf.any():
+        pairs, rows = rows, np.where(is_leaf, tree.sizes[t], 0)
+        rows[~is_leaf] = pairs
+    B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
+    halves = _some(B, ~is_leaf).halves(ranks[::2])
     return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, xp)
 
 
