@@ -1,66 +1,59 @@
 // batched/product_triangles.cuh — W_bᵀ W_b = Σ_l P_lᵀ P_l, P_l = F_l S_l or F_l S_lᵀ, over the links l of segment b; as
 // accurate as a QR of the stack of all P_l, which is never formed. One thread block a segment.
 //
-//     G₁ = Σ PᵀP of a sample of the links,     Π G₁ Πᵀ = R₁ᵀR₁  by pivots above s = δ² max G₁,  √s beyond
+//     G₁ = Σ PᵀP of a sample of the rows,      Π G₁ Πᵀ = R₁ᵀR₁  by pivots above s = δ² max G₁,  √s beyond
 //     G₂ = Σ QᵀQ,  Q = F S Π R₁⁻¹,             G₂ = R₂ᵀR₂,       W = R₂ R₁ Πᵀ
 //
 // A Gram matrix loses √ε; preconditioned by R₁, that is √ε δ. Pivots make R₁ a diagonal times a well-conditioned matrix,
 // so that its explicit inverse is as good as a substitution. Rounding errors of G₂ are relative to its diagonal D², and
 // those of column k of W to ‖W‖ are ε D_k² (R₁)_kk / (R₂)_kk: where the sample has missed so much that this matters, all
-// links are taken. In float32, G₁ of all links in double precision is accurate enough by itself.
+// rows are taken. In float32, G₁ of all rows in double precision is accurate enough by itself.
 // Cholesky QR with a shifted preconditioner: Fukaya et al., SIAM J. Sci. Comput. 42 (2020).
 #pragma once
 #include "block/cholesky.cuh"
 #include "block/product_passes.cuh"
+#include "thread/power_of_two.cuh"
 #include "thread/range.cuh"
 
-constexpr int SAMPLE = 4;                       // links of a segment's sample, beside those that are full
+constexpr int SAMPLED = 8;                      // links from which on a sample is taken
 constexpr double GRAM_LEAST = 1e-14;            // δ²
 constexpr double ROUNDING_LEAST = 4 * 2.220446049250313e-16;
 constexpr double SECOND_SHIFT = 32 * 2.220446049250313e-16;  // of G₂'s diagonal: more than its rounding errors
-constexpr double MISSED = 32;                   // ε-fold error that tells of missed directions; about 1 if there are none
+constexpr double CLAMP = 256;                   // ε of a pivot of G₂: more than what rounding errors leave of parallel columns
+constexpr double MISSED = 2;                    // of that error of a column: tells of missed directions; 1 if there are none
 constexpr double TINY = 0x1p-600;               // of G₁'s diagonal: smaller squares may have underflown
 constexpr int RESCALING = 540;                  // binary digits by which F is scaled where squares over- or underflow
 
-// The largest of all lanes' numbers ≥ 0, infinite or NaN, to 20 bits: they are ordered as their bits.
-__device__ inline double most_of_warp(double x) {
-    const unsigned bits = static_cast<unsigned>(__double2hiint(x)) & ~(1u << 31);
-    return __hiloint2double(__reduce_max_sync(EVERY_LANE, bits), 0);
-}
+// Numbers ≥ 0, infinity and NaN are ordered as their bits; the leading ones are 20 of the fraction.
+__device__ inline unsigned leading_bits(double x) { return static_cast<unsigned>(__double2hiint(x)) & ~(1u << 31); }
+__device__ inline double most_of_warp(unsigned bits) { return __hiloint2double(__reduce_max_sync(EVERY_LANE, bits), 0); }
 
-// The largest diagonal entry of G in shared memory.
+// The largest diagonal entry of G in shared memory, rounded down.
 template <int N>
 __device__ double largest_diagonal(const double* G) {
-    double most = 0;
-    for (int j = threadIdx.x % WARP; j < N; j += WARP) {
-        const double g = G[square_entry<N>(j, j)];
-        if (!(g <= most)) most = most == most ? g : most;
-    }
+    unsigned most = 0;
+    for (int j = threadIdx.x % WARP; j < N; j += WARP) most = max(most, leading_bits(G[square_entry<N>(j, j)]));
     return most_of_warp(most);
 }
 
-// One link in how many makes a sample.
-__device__ inline int sample_period(const LinkList* lists, int count) {
+// Whether a sample of the rows is enough to begin with.
+__device__ inline bool many_links(const LinkList* lists, int count) {
     int links = 0;
-    for (int i = 0; i < count; i++)
-        if (!(lists[i].flags & FULL)) links += lists[i].links(blockIdx.x);
-    return max(1, links / SAMPLE);
+    for (int i = 0; i < count; i++) links += lists[i].links(blockIdx.x);
+    return links >= SAMPLED;
 }
 
 // e with x 4^−e in (¼, 1]
 __device__ inline int half_exponent(double x) { return (exponent_of(x) + 1) >> 1; }
 
-// W = R₁ Πᵀ of memory.gram() into its place, Π R₁⁻¹ and the order of its columns into shared memory; the rank.
-// Rows and columns of G are lines of those of W. The sweep is of 4^−e G; F has been scaled by 2^shift.
+// W = R₁ Πᵀ of memory.gram() into its place, Π R₁⁻¹ and the order of its columns into shared memory.
+// The sweep is of 4^−e G; F has been scaled by 2^shift.
 template <int N, bool Inverse, typename Real>
-__device__ int factor_gram(ProductMemory<N, Real>& memory, Real* W, int columns, int e, int shift, double least) {
+__device__ void factor_gram(ProductMemory<N, Real>& memory, Real* W, int columns, int e, int shift, double least) {
     constexpr int THREADS = ProductMemory<N, Real>::THREADS;
     PivotedSweep<N, THREADS> sweep(memory.sweep);
     const PowerOfTwo down(-2 * e), up(e - shift), back(-e);
-    sweep.load([&](int i, int j) {
-        const int a = line_of_row(i), b = line_of_row(j);
-        return down(memory.gram()[square_entry<N>(min(a, b), max(a, b))]);
-    });
+    sweep.load([&](int i, int j) { return down(memory.gram()[square_entry<N>(i, j)]); });
     const auto store = [&](int row, int column, double x) {
         if (row < columns && column < columns) narrow(up(x), W[row * columns + column]);
     };
@@ -86,7 +79,7 @@ __device__ int factor_gram(ProductMemory<N, Real>& memory, Real* W, int columns,
     }
     if constexpr (Inverse) {
         if (sweep.part == 0) {
-            memory.order[row_of_line(sweep.place)] = sweep.own;
+            memory.order[sweep.place] = sweep.own;
             if (sweep.place >= rank) {
                 inverse[Triangle::entry(sweep.place, sweep.place)] = back(1 / root);
                 memory.first_diagonal[sweep.place] = root;
@@ -100,7 +93,6 @@ __device__ int factor_gram(ProductMemory<N, Real>& memory, Real* W, int columns,
             }
     }
     __syncthreads();
-    return rank;
 }
 
 // R₂ of memory.gram(), column by column, over the inverse, whose time is over, and more.
@@ -117,14 +109,14 @@ struct SecondFactor {
             const int row = i % N, column = i / N;
             const double g = row <= column ? memory.gram()[square_entry<N>(row, column)] : 0;
             R[column * LD + row] = row == column ? g * (1 + SECOND_SHIFT) : g;
-            if (row == column) memory.diagonal[row] = g;
+            if (row == column) memory.diagonal[row] = CLAMP / N * g, memory.root[row] = sqrt(g);
         }
         __syncthreads();
         cholesky<N, LD, THREADS / WARP>(R, memory.diagonal);
-        double error = 0, norm = 0;             // numbers ≥ 0 are compared by their leading bits
+        unsigned error = 0, norm = 0;
         for (int k = threadIdx.x % WARP; k < N; k += WARP) {
-            const double g = memory.diagonal[k], r = memory.first_diagonal[k];
-            if (g > 0) error = fmax(error, g / R[k * LD + k] * r), norm = fmax(norm, sqrt(g) * r);
+            const double d = memory.root[k], r = memory.first_diagonal[k];
+            error = max(error, leading_bits(d > 0 ? d / R[k * LD + k] * d * r : 0)), norm = max(norm, leading_bits(d * r));
         }
         return most_of_warp(error) <= MISSED * most_of_warp(norm);
     }
@@ -171,15 +163,15 @@ void product_triangles(const LinkList* lists, int count, Real* buffer, const lon
     if (rows[b] == 0 || columns == 0) return;
     Real* W = buffer + offsets[b];
     GramShare<N> G;
-    int period = sizeof(Real) == sizeof(float) ? 1 : sample_period(lists, count);
+    bool every = sizeof(Real) == sizeof(float) || !many_links(lists, count);
     for (int shift = 0;;) {
         const double scale = power_of_two<double>(shift);
-        gram_of_links<N, false>(G, queue, memory, lists, count, columns, period, 0, scale);
+        gram_of_links<N, false>(G, queue, memory, lists, count, columns, every, scale);
         const double most = largest_diagonal<N>(memory.gram());
-        const bool sound = most <= Floating<double>::largest, every = period == 1;
+        const bool sound = most <= Floating<double>::largest;
         if ((!sound || most <= TINY) && (!every || (shift == 0 && sizeof(Real) == sizeof(double)))) {
             shift = every ? sound ? RESCALING : -RESCALING : 0;
-            period = 1;
+            every = true;
             continue;
         }
         if (!sound || most == 0) {              // 0 · most is NaN where the input is, or Inf
@@ -191,11 +183,11 @@ void product_triangles(const LinkList* lists, int count, Real* buffer, const lon
             factor_gram<N, false>(memory, W, columns, e, 0, ROUNDING_LEAST);
             return;
         } else {
-            const int strips = (factor_gram<N, true>(memory, W, columns, e, shift, GRAM_LEAST) + STEP - 1) / STEP;
-            gram_of_links<N, true>(G, queue, memory, lists, count, columns, 1, strips, scale);
+            factor_gram<N, true>(memory, W, columns, e, shift, GRAM_LEAST);
+            gram_of_links<N, true>(G, queue, memory, lists, count, columns, true, scale);
             const bool accurate = SecondFactor<N>::make(memory);
             if (!accurate && !every) {
-                period = 1;
+                every = true;
                 continue;
             }
             SecondFactor<N>::multiply(memory, W, columns);

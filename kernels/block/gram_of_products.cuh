@@ -42,29 +42,33 @@ struct GramShare {
     }
 
     template <int Warp>
-    static __device__ void read(double (&q)[BANDS][4], const FactorTiles<N>& Q, int step) {
+    static __device__ void read(double2 (&q)[BANDS][2], const FactorTiles<N>& Q, int step) {
         each_number<0, BANDS>([&](auto i) {
-            if constexpr (uses(Warp, i.value)) Q.read(q[i.value], BAND * i.value, STEP * step);
+            if constexpr (uses(Warp, i.value))
+                for (int half = 0; half < 2; half++) q[i.value][half] = Q.read(BAND * i.value, STEP * step, half);
         });
     }
     template <int Warp>
-    __device__ void multiply(const double (&q)[BANDS][4]) {
-        each_number<0, TILES>([&](auto t) {
-            constexpr int i = band_of(Warp * TILES + t.value), j = strip_of(Warp * TILES + t.value);
-            multiply_tile(sum[t.value], q[i], q[j / 2][j % 2 * 2], q[j / 2][j % 2 * 2 + 1]);
-        });
+    __device__ void multiply(const double2 (&q)[BANDS][2]) {
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            each_number<0, TILES>([&](auto t) {
+                constexpr int i = band_of(Warp * TILES + t.value), j = strip_of(Warp * TILES + t.value);
+                const double2 a = q[i][half], b = q[j / 2][half];
+                multiply_half_tile(sum[t.value], a.x, a.y, j % 2 ? b.y : b.x);
+            });
     }
-    // The warp's tiles of QᵀQ, of rows 0 … 16 bands − 1 of Q.
-    __device__ void add(const FactorTiles<N>& Q, int bands) {
+    // The warp's tiles of QᵀQ, of bands first, first + stride … of Q before `end`.
+    __device__ void add(const FactorTiles<N>& Q, int first, int end, int stride) {
         each_number<0, BANDS>([&](auto warp) {
             if (threadIdx.x / WARP != warp.value) return;
-            double q[2][BANDS][4];
-            read<warp.value>(q[0], Q, 0);
+            double2 q[2][BANDS][2];
+            read<warp.value>(q[0], Q, 2 * first);
 #pragma unroll 1
-            for (int band = 0; band < bands; band++) {
+            for (int band = first; band < end; band += stride) {
                 read<warp.value>(q[1], Q, 2 * band + 1);
                 multiply<warp.value>(q[0]);
-                read<warp.value>(q[0], Q, min(2 * band + 2, STRIPS - 1));
+                read<warp.value>(q[0], Q, min(2 * (band + stride), STRIPS - 1));
                 multiply<warp.value>(q[1]);
             }
         });
@@ -89,9 +93,8 @@ struct GramShare {
 // time, AHEAD of their use.
 template <typename Real>
 struct BandStream {
-    static constexpr int AHEAD = 4;
-    const Real* entry;                          // the lane's next to be read
-    long long below;                            // from line g to line g + 8
+    static constexpr int AHEAD = 2;
+    const Real *upper, *lower;                  // the lane's next to be read, of lines g and g + 8
     int next, upper_end, lower_end;             // its index; beyond the ends: zeros
     Real x[AHEAD][4];
 
@@ -100,52 +103,47 @@ struct BandStream {
 
     __device__ void open(const Link<Real>& link, int band) {
         const int row = BAND * band + threadIdx.x % WARP / 4;
-        next = first(link, band) + 2 * (threadIdx.x % 4), below = 8ll * link.inner;
+        next = first(link, band) + 2 * (threadIdx.x % 4);
         upper_end = row < link.rows ? link.inner : 0, lower_end = row + 8 < link.rows ? link.inner : 0;
-        entry = link.F + static_cast<long long>(row) * link.inner + next;
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) read(x[i]);
+        upper = link.F + row * link.inner + next, lower = upper + 8 * link.inner;
+        read();
     }
-    // Entries of step i of AHEAD / 2, in the place of which come those of AHEAD / 2 later, and there those of AHEAD later.
-    __device__ void take(double (&a)[4], int i) {
-        Real(&now)[4] = x[i], (&later)[4] = x[i + AHEAD / 2];
+    __device__ void read() {
 #pragma unroll
-        for (int e = 0; e < 4; e++) a[e] = widened(now[e]), now[e] = later[e];
-        read(later);
-    }
-    __device__ void read(Real (&a)[4]) {
-        a[0] = next < upper_end ? __ldg(entry) : 0;
-        a[1] = next + 1 < upper_end ? __ldg(entry + 1) : 0;
-        a[2] = next < lower_end ? __ldg(entry + below) : 0;
-        a[3] = next + 1 < lower_end ? __ldg(entry + below + 1) : 0;
-        next += STEP, entry += STEP;
+        for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                x[i][e] = next + STEP * i + e < upper_end ? __ldg(upper + STEP * i + e) : 0;
+                x[i][2 + e] = next + STEP * i + e < lower_end ? __ldg(lower + STEP * i + e) : 0;
+            }
+        next += AHEAD * STEP, upper += AHEAD * STEP, lower += AHEAD * STEP;
     }
 };
 
 // p ← rows 16 band … of F S, or F Sᵀ if Along.   rows: as opened for this band
 template <int N, bool Along, typename Real>
-__device__ void multiply_band(double (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link, int band) {
-    const FactorReader<N, Along, Real> reader(S);
-    const auto step = [&](int i, int k) {
-        double a[4];
-        rows.take(a, i);
-#pragma unroll
-        for (int i = 0; i < N / BAND; i++) {
-            double s[4];
-            reader.read(s, BAND * i, k);
-            multiply_tile(p[2 * i], a, s[0], s[1]);
-            multiply_tile(p[2 * i + 1], a, s[2], s[3]);
-        }
-    };
+__device__ void multiply_band(Real (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link, int band) {
+    constexpr int AHEAD = BandStream<Real>::AHEAD;
+    const RightReader<N, Along, Real> reader(S);
 #pragma unroll
     for (int j = 0; j < N / STEP; j++)
 #pragma unroll
         for (int e = 0; e < 4; e++) p[j][e] = 0;
-    constexpr int TOGETHER = BandStream<Real>::AHEAD / 2;
 #pragma unroll 1
-    for (int k = BandStream<Real>::first(link, band); k < link.inner; k += TOGETHER * STEP)
+    for (int k = BandStream<Real>::first(link, band); k < link.inner; k += AHEAD * STEP) {
+        Real a[AHEAD][4];
 #pragma unroll
-        for (int i = 0; i < TOGETHER; i++) step(i, k + i * STEP);
+        for (int e = 0; e < AHEAD * 4; e++) a[e / 4][e % 4] = rows.x[e / 4][e % 4];
+        rows.read();
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+            for (int j = 0; j < N / STEP; j++) {
+                Real s[2];
+                reader.read(s, k + STEP * i, STEP * j);
+                multiply_tile(p[j], a[i], s[0], s[1]);
+            }
+    }
 }
 
 // Upper triangular X in tiles 8 × 8 as they are read: (2t, g), (2t + 1, g).
@@ -158,22 +156,22 @@ struct RightTriangle {
         const int above = row / 8, strip = column / 8, lane = column % 8 * 4 + row % 8 / 2;
         return (strip * (strip + 1) / 2 + above) * TILE + 2 * lane + row % 2;
     }
-    // p ← p X; of strips from `strips` on of X's rows only the tiles on the diagonal are not zero.
-    __device__ void apply(double (&p)[STRIPS][4], int strips) const {
+    // p ← p X, two strips at a time from the last on.
+    __device__ void apply(double (&p)[STRIPS][4]) const {
         const double2* lane = reinterpret_cast<const double2*>(entries) + threadIdx.x % WARP;
-        double q[STRIPS][4] = {};
 #pragma unroll
-        for (int k = 0; k < STRIPS; k++) {
+        for (int last = STRIPS - 1; last > 0; last -= 2) {
+            double q[2][4] = {};
 #pragma unroll
-            for (int j = k; j < STRIPS; j++) {
-                if (j > k && k >= strips) break;
-                const double2 x = lane[(j * (j + 1) / 2 + k) * WARP];
-                multiply_tile(q[j], p[k], x.x, x.y);
-            }
+            for (int k = 0; k <= last; k++)
+#pragma unroll
+                for (int j = last - 1; j <= last; j++) {
+                    if (k > j) continue;
+                    const double2 x = lane[(j * (j + 1) / 2 + k) * WARP];
+                    multiply_tile(q[j - last + 1], p[k], x.x, x.y);
+                }
+#pragma unroll
+            for (int e = 0; e < 8; e++) p[last - 1 + e / 4][e % 4] = q[e / 4][e % 4];
         }
-#pragma unroll
-        for (int j = 0; j < STRIPS; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) p[j][e] = q[j][e];
     }
 };

@@ -10,7 +10,7 @@
 template <int N, bool Wide>
 struct Preconditioner {
     int order[N];                               // which column of S comes where, so that strips of P have it in place
-    double diagonal[N], first_diagonal[N];      // of G₂ and R₁
+    double diagonal[N], root[N], first_diagonal[N];   // of G₂, their roots, of R₁
     RightTriangle<N> inverse;                   // Π R₁⁻¹
 };
 template <int N>
@@ -29,31 +29,46 @@ struct ProductMemory : Preconditioner<N, sizeof(Real) == sizeof(double)> {   // 
     __device__ FactorTiles<N> tiles(int i) { return {reinterpret_cast<double2*>(square[0] + (WIDE ? i * SQUARE : 0))}; }
 };
 
-// G ← Σ QᵀQ of one link in `period`, Q = scale F S.   Preconditioned: Q = scale F S Π R₁⁻¹, of whose rows `strips` eights
-// are more than a diagonal. Otherwise column c of Q is row_of_line(c) of S.
+// The bands of a link that a pass takes: all of full ones and of the others, or one of them, another one each time.
+struct BandChoice {
+    int first, stride;
+    template <int Bands, typename Real>
+    static __device__ BandChoice of(const Link<Real>& link, int l, bool every) {
+        return every || link.full() ? BandChoice{0, 1} : BandChoice{(l + l / Bands) % Bands, Bands};
+    }
+    __device__ bool has(int band) const { return stride == 1 || band == first; }
+};
+
+// G ← Σ QᵀQ of every row of Q, or of a sample.   Preconditioned: Q = scale F S Π R₁⁻¹; else Q = scale F S.
 template <int N, bool Preconditioned, typename Real, typename Queue>
 __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Real>& memory, const LinkList* lists,
-                              int count, int columns, int period, int strips, double scale) {
+                              int count, int columns, bool every, double scale) {
     constexpr int THREADS = ProductMemory<N, Real>::THREADS, BANDS = N / BAND;
     const int warp = threadIdx.x / WARP;
     const int* order = nullptr;
     if constexpr (Preconditioned) order = memory.order;
+    const auto copy = [&](int l) {
+        const Link<Real>& link = queue.link[l];
+        const int first = BandStream<Real>::first(link, BandChoice::of<BANDS>(link, l, every).first);
+        copy_square<N, THREADS>(memory.stage(l % 2), link, columns, order, first);
+    };
     G.clear();
     for (int start = 0;; start += THREADS) {
-        const int links = queue.fill(lists, count, blockIdx.x, start, period);
+        const int links = queue.fill(lists, count, blockIdx.x, start);
         if (links <= 0) break;
         BandStream<Real> rows;
-        copy_square<N, THREADS>(memory.stage(0), queue.link[0], columns, order);
+        copy(0);
         rows.open(queue.link[0], warp);
         for (int l = 0; l < links; l++) {
             copies_issued();
             copies_arrived<0>();
             __syncthreads();                    // S is there, and nobody reads the last Q
-            if (l + 1 < links) copy_square<N, THREADS>(memory.stage((l + 1) % 2), queue.link[l + 1], columns, order);
+            if (l + 1 < links) copy(l + 1);
             const Link<Real> link = queue.link[l];
+            const BandChoice chosen = BandChoice::of<BANDS>(link, l, every);
             const int band = (warp + l) % BANDS;
-            const bool busy = BAND * band < link.rows;
-            double p[N / STEP][4];
+            const bool busy = chosen.has(band) && BAND * band < link.rows;
+            Real p[N / STEP][4];
             if (busy) {
                 if (link.turned()) multiply_band<N, true>(p, rows, memory.stage(l % 2), link, band);
                 else multiply_band<N, false>(p, rows, memory.stage(l % 2), link, band);
@@ -62,7 +77,7 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
                     for (int j = 0; j < N / STEP; j++)
 #pragma unroll
                         for (int e = 0; e < 4; e++) p[j][e] *= scale;
-                if constexpr (Preconditioned) memory.inverse.apply(p, strips);
+                if constexpr (Preconditioned) memory.inverse.apply(p);
             }
             if (l + 1 < links) rows.open(queue.link[l + 1], (warp + l + 1) % BANDS);
             if (memory.WIDE) __syncthreads();   // nobody reads S
@@ -71,7 +86,7 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
 #pragma unroll
                 for (int j = 0; j < N / STEP; j++) Q.write(p[j], BAND * band, STEP * j);
             __syncthreads();
-            G.add(Q, min((link.rows + BAND - 1) / BAND, BANDS));
+            G.add(Q, chosen.first, min((link.rows + BAND - 1) / BAND, BANDS), chosen.stride);
         }
     }
     __syncthreads();
