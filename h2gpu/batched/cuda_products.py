@@ -38,6 +38,6 @@ def _fields(kind):
 def shared_bytes(edge, dtype):
     """Shared memory of a block: ProductMemory and LinkQueue of the kernel."""
     squares, sweep = 2 * edge**2 * DOUBLE, 3 * edge * DOUBLE + (edge + edge // BAND_THREADS) * INT
-    preconditioner = (edge * (edge + 8) // 2 + 3 * edge) * DOUBLE + edge * INT if dtype == np.float64 else 0
+    preconditioner = (edge * (edge + 8) // 2 + 2 * edge) * DOUBLE + edge * INT if dtype == np.float64 else 0
     memory = squares + -(-sweep // ALIGN) * ALIGN + preconditioner
     return memory + edge // BAND * BAND_THREADS * LINK_BYTES

@@ -2,15 +2,14 @@
 // accurate as a QR of the stack of all P_l, which is never formed. One thread block a segment.
 //
 //     G₁ = Σ PᵀP of a sample of the rows,      Π G₁ Πᵀ = R₁ᵀR₁  by pivots above s = δ² max G₁,  √s beyond
-//     G₂ = Σ QᵀQ,  Q = F S Π R₁⁻¹,             G₂ = R₂ᵀR₂,       W = R₂ R₁ Πᵀ
+//     G₂ = Σ QᵀQ,  Q = F S Π R₁⁻¹,             G₂ = R₂ᵀR₂  by pivots,       W = R₂ R₁ Πᵀ
 //
 // A Gram matrix loses √ε; preconditioned by R₁, that is √ε δ. Pivots make R₁ a diagonal times a well-conditioned matrix,
 // so that its explicit inverse is as good as a substitution. Rounding errors of G₂ are relative to its diagonal D², and
-// those of column k of W to ‖W‖ are ε D_k² (R₁)_kk / (R₂)_kk: where the sample has missed so much that this matters, all
+// those of column k of W are ε D_k (R₁)_kk / ρ_k, ρ_k² the pivots of D⁻¹ G₂ D⁻¹: where the sample has missed so much that this matters, all
 // rows are taken. In float32, G₁ of all rows in double precision is accurate enough by itself.
 // Cholesky QR with a shifted preconditioner: Fukaya et al., SIAM J. Sci. Comput. 42 (2020).
 #pragma once
-#include "block/cholesky.cuh"
 #include "block/product_passes.cuh"
 #include "thread/power_of_two.cuh"
 #include "thread/range.cuh"
@@ -18,9 +17,9 @@
 constexpr int SAMPLED = 8;                      // links from which on a sample is taken
 constexpr double GRAM_LEAST = 1e-14;            // δ²
 constexpr double ROUNDING_LEAST = 4 * 2.220446049250313e-16;
-constexpr double SECOND_SHIFT = 32 * 2.220446049250313e-16;  // of G₂'s diagonal: more than its rounding errors
-constexpr double CLAMP = 256;                   // ε of a pivot of G₂: more than what rounding errors leave of parallel columns
-constexpr double MISSED = 2;                    // of that error of a column: tells of missed directions; 1 if there are none
+constexpr double SECOND_LEAST = 256 * 2.220446049250313e-16; // of G₂'s diagonal: more than rounding errors leave of it
+constexpr double MISSED = 8;                    // of a column's error: tells of missed directions; 1 if there are none
+constexpr double LOST = MISSED / 1.9e-9;        // error of a column that was no pivot: 128 ε / √SECOND_LEAST of ‖W‖ is allowed
 constexpr double TINY = 0x1p-600;               // of G₁'s diagonal: smaller squares may have underflown
 constexpr int RESCALING = 540;                  // binary digits by which F is scaled where squares over- or underflow
 
@@ -95,30 +94,38 @@ __device__ void factor_gram(ProductMemory<N, Real>& memory, Real* W, int columns
     __syncthreads();
 }
 
-// R₂ of memory.gram(), column by column, over the inverse, whose time is over, and more.
+// R₂ of memory.gram() by rows, over the inverse, whose time is over, and more.
 template <int N>
 struct SecondFactor {
     using Memory = ProductMemory<N, double>;
     static constexpr int LD = N + 4, THREADS = Memory::THREADS;
     static_assert(N * LD <= RightTriangle<N>::ENTRIES + Memory::SQUARE, "it lies over both");
 
-    // Returns whether W will be as accurate as it should.
+    // Returns whether W will be as accurate as it should. Pivots are of G₂ with a unit diagonal.
     static __device__ bool make(Memory& memory) {
         double* const R = memory.inverse.entries;
-        for (int i = threadIdx.x; i < N * N; i += THREADS) {
-            const int row = i % N, column = i / N;
-            const double g = row <= column ? memory.gram()[square_entry<N>(row, column)] : 0;
-            R[column * LD + row] = row == column ? g * (1 + SECOND_SHIFT) : g;
-            if (row == column) memory.diagonal[row] = CLAMP / N * g, memory.root[row] = sqrt(g);
+        PivotedSweep<N, THREADS> sweep(memory.sweep);
+        const int j = sweep.own;
+        const double d = sqrt(memory.gram()[square_entry<N>(j, j)]), size = d * memory.first_diagonal[j];
+        if (sweep.part == 0) memory.column[j] = d > 0 ? 1 / d : 0;
+        __syncthreads();
+        sweep.load([&](int i, int k) { return memory.gram()[square_entry<N>(i, k)] * memory.column[i] * memory.column[k]; });
+        double error = LOST * size;
+        const int rank = sweep.run(SECOND_LEAST, [&](int k, int, double z, bool before, bool pivot) {
+            R[k * LD + j] = before ? 0 : z * d;
+            if (pivot) error = size / z;
+        });
+        if (sweep.part == 0) {
+            for (int k = rank; k < N; k++) R[k * LD + j] = 0;
+            memory.column[j] = error, memory.first_diagonal[j] = size;
         }
         __syncthreads();
-        cholesky<N, LD, THREADS / WARP>(R, memory.diagonal);
-        unsigned error = 0, norm = 0;
-        for (int k = threadIdx.x % WARP; k < N; k += WARP) {
-            const double d = memory.root[k], r = memory.first_diagonal[k];
-            error = max(error, leading_bits(d > 0 ? d / R[k * LD + k] * d * r : 0)), norm = max(norm, leading_bits(d * r));
-        }
-        return most_of_warp(error) <= MISSED * most_of_warp(norm);
+        return most_of(memory.column) <= MISSED * most_of(memory.first_diagonal);
+    }
+    static __device__ double most_of(const double* x) {
+        unsigned most = 0;
+        for (int k = threadIdx.x % WARP; k < N; k += WARP) most = max(most, leading_bits(x[k]));
+        return most_of_warp(most);
     }
 
     // W ← R₂ W, columns × columns.
@@ -131,21 +138,26 @@ struct SecondFactor {
         __syncthreads();
         const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4, row0 = threadIdx.x / WARP * BAND;
         if (row0 >= columns) return;
-        for (int j = 0; j < N / 8; j++) {
-            double w[4] = {};
-            for (int k = row0; k < N; k += 8) {
-                double r[4];
+        const RightReader<N, false, double> reader(first);
+        double w[N / STEP][4] = {};
+        for (int k = 0; k < columns; k += STEP) {
+            double r[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) r[e] = R[(k + 2 * quad + e % 2) * LD + row0 + line + e / 2 * 8];
-                multiply_tile(w, r, first[square_entry<N>(k + 2 * quad, 8 * j + line)],
-                              first[square_entry<N>(k + 2 * quad + 1, 8 * j + line)]);
-            }
+            for (int e = 0; e < 4; e++) r[e] = R[(row0 + line + e / 2 * 8) * LD + k + 2 * quad + e % 2];
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int row = row0 + line + e / 2 * 8, column = 8 * j + 2 * quad + e % 2;
-                if (row < columns && column < columns) W[row * columns + column] = w[e];
+            for (int j = 0; j < N / STEP; j++) {
+                double x[2];
+                reader.read(x, k, STEP * j);
+                multiply_tile(w[j], r, x[0], x[1]);
             }
         }
+#pragma unroll
+        for (int j = 0; j < N / STEP; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int row = row0 + line + e / 2 * 8, column = STEP * j + 2 * quad + e % 2;
+                if (row < columns && column < columns) W[row * columns + column] = w[j][e];
+            }
     }
 };
 
@@ -168,7 +180,7 @@ void product_triangles(const LinkList* lists, int count, Real* buffer, const lon
         const double scale = power_of_two<double>(shift);
         gram_of_links<N, false>(G, queue, memory, lists, count, columns, every, scale);
         const double most = largest_diagonal<N>(memory.gram());
-        const bool sound = most <= Floating<double>::largest;
+        const bool sound = isfinite(most);
         if ((!sound || most <= TINY) && (!every || (shift == 0 && sizeof(Real) == sizeof(double)))) {
             shift = every ? sound ? RESCALING : -RESCALING : 0;
             every = true;

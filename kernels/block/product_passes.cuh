@@ -10,7 +10,7 @@
 template <int N, bool Wide>
 struct Preconditioner {
     int order[N];                               // which column of S comes where, so that strips of P have it in place
-    double diagonal[N], root[N], first_diagonal[N];   // of G₂, their roots, of R₁
+    double first_diagonal[N], column[N];        // of R₁;   scales or errors of columns of G₂
     RightTriangle<N> inverse;                   // Π R₁⁻¹
 };
 template <int N>
