@@ -93,7 +93,7 @@ struct GramShare {
 // time, AHEAD of their use.
 template <typename Real>
 struct BandStream {
-    static constexpr int AHEAD = 2;
+    static constexpr int TOGETHER = 2, AHEAD = 2 * TOGETHER;
     const Real *upper, *lower;                  // the lane's next to be read, of lines g and g + 8
     int next, upper_end, lower_end;             // its index; beyond the ends: zeros
     Real x[AHEAD][4];
@@ -106,37 +106,44 @@ struct BandStream {
         next = first(link, band) + 2 * (threadIdx.x % 4);
         upper_end = row < link.rows ? link.inner : 0, lower_end = row + 8 < link.rows ? link.inner : 0;
         upper = link.F + row * link.inner + next, lower = upper + 8 * link.inner;
-        read();
+        read(0), read(TOGETHER);
     }
-    __device__ void read() {
+    // Those of TOGETHER times 8 inner indices, into x[to] …
+    __device__ void read(int to) {
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++)
+        for (int i = 0; i < TOGETHER; i++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                x[i][e] = next + STEP * i + e < upper_end ? __ldg(upper + STEP * i + e) : 0;
-                x[i][2 + e] = next + STEP * i + e < lower_end ? __ldg(lower + STEP * i + e) : 0;
+                x[to + i][e] = next + STEP * i + e < upper_end ? __ldg(upper + STEP * i + e) : 0;
+                x[to + i][2 + e] = next + STEP * i + e < lower_end ? __ldg(lower + STEP * i + e) : 0;
             }
-        next += AHEAD * STEP, upper += AHEAD * STEP, lower += AHEAD * STEP;
+        next += TOGETHER * STEP, upper += TOGETHER * STEP, lower += TOGETHER * STEP;
+    }
+    // The next; those after them move up, and later ones are on their way.
+    __device__ void take(Real (&a)[TOGETHER][4]) {
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) a[i][e] = x[i][e], x[i][e] = x[TOGETHER + i][e];
+        read(TOGETHER);
     }
 };
 
 // p ← rows 16 band … of F S, or F Sᵀ if Along.   rows: as opened for this band
 template <int N, bool Along, typename Real>
 __device__ void multiply_band(Real (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link, int band) {
-    constexpr int AHEAD = BandStream<Real>::AHEAD;
+    constexpr int TOGETHER = BandStream<Real>::TOGETHER;
     const RightReader<N, Along, Real> reader(S);
 #pragma unroll
     for (int j = 0; j < N / STEP; j++)
 #pragma unroll
         for (int e = 0; e < 4; e++) p[j][e] = 0;
 #pragma unroll 1
-    for (int k = BandStream<Real>::first(link, band); k < link.inner; k += AHEAD * STEP) {
-        Real a[AHEAD][4];
+    for (int k = BandStream<Real>::first(link, band); k < link.inner; k += TOGETHER * STEP) {
+        Real a[TOGETHER][4];
+        rows.take(a);
 #pragma unroll
-        for (int e = 0; e < AHEAD * 4; e++) a[e / 4][e % 4] = rows.x[e / 4][e % 4];
-        rows.read();
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++)
+        for (int i = 0; i < TOGETHER; i++)
 #pragma unroll
             for (int j = 0; j < N / STEP; j++) {
                 Real s[2];

@@ -47,25 +47,29 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
     const int warp = threadIdx.x / WARP;
     const int* order = nullptr;
     if constexpr (Preconditioned) order = memory.order;
+    const auto chosen_of = [&](int l) { return BandChoice::of<BANDS>(queue.link[l], l, every); };
     const auto copy = [&](int l) {
         const Link<Real>& link = queue.link[l];
-        const int first = BandStream<Real>::first(link, BandChoice::of<BANDS>(link, l, every).first);
-        copy_square<N, THREADS>(memory.stage(l % 2), link, columns, order, first);
+        copy_square<N, THREADS>(memory.stage(l % 2), link, columns, order, BandStream<Real>::first(link, chosen_of(l).first));
+    };
+    BandStream<Real> rows;
+    const auto open = [&](int l) {
+        const int band = (warp + l) % BANDS;
+        if (chosen_of(l).has(band)) rows.open(queue.link[l], band);
     };
     G.clear();
     for (int start = 0;; start += THREADS) {
         const int links = queue.fill(lists, count, blockIdx.x, start);
         if (links <= 0) break;
-        BandStream<Real> rows;
         copy(0);
-        rows.open(queue.link[0], warp);
+        open(0);
         for (int l = 0; l < links; l++) {
             copies_issued();
             copies_arrived<0>();
             __syncthreads();                    // S is there, and nobody reads the last Q
             if (l + 1 < links) copy(l + 1);
             const Link<Real> link = queue.link[l];
-            const BandChoice chosen = BandChoice::of<BANDS>(link, l, every);
+            const BandChoice chosen = chosen_of(l);
             const int band = (warp + l) % BANDS;
             const bool busy = chosen.has(band) && BAND * band < link.rows;
             Real p[N / STEP][4];
@@ -77,9 +81,10 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
                     for (int j = 0; j < N / STEP; j++)
 #pragma unroll
                         for (int e = 0; e < 4; e++) p[j][e] *= scale;
-                if constexpr (Preconditioned) memory.inverse.apply(p);
             }
-            if (l + 1 < links) rows.open(queue.link[l + 1], (warp + l + 1) % BANDS);
+            if (l + 1 < links) open(l + 1);
+            if constexpr (Preconditioned)
+                if (busy) memory.inverse.apply(p);
             if (memory.WIDE) __syncthreads();   // nobody reads S
             const FactorTiles<N> Q = memory.tiles(l % 2);
             if (busy)
