@@ -101,10 +101,11 @@ struct BandStream {
     // Where a band of F begins.
     static __device__ int first(const Link<Real>& link, int band) { return link.full() ? 0 : BAND * band; }
 
-    __device__ void open(const Link<Real>& link, int band) {
-        const int row = BAND * band + threadIdx.x % WARP / 4;
+    // wanted: else zeros
+    __device__ void open(const Link<Real>& link, int band, bool wanted) {
+        const int rows = wanted ? link.rows : 0, row = BAND * band + threadIdx.x % WARP / 4;
         next = first(link, band) + 2 * (threadIdx.x % 4);
-        upper_end = row < link.rows ? link.inner : 0, lower_end = row + 8 < link.rows ? link.inner : 0;
+        upper_end = row < rows ? link.inner : 0, lower_end = row + 8 < rows ? link.inner : 0;
         upper = link.F + row * link.inner + next, lower = upper + 8 * link.inner;
         read(0), read(TOGETHER);
     }

@@ -55,7 +55,7 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
     BandStream<Real> rows;
     const auto open = [&](int l) {
         const int band = (warp + l) % BANDS;
-        if (chosen_of(l).has(band)) rows.open(queue.link[l], band);
+        rows.open(queue.link[l], band, chosen_of(l).has(band));
     };
     G.clear();
     for (int start = 0;; start += THREADS) {
