@@ -11,7 +11,7 @@ BAND_THREADS, BAND = 32, 16  # a warp for each so many columns of W
 EDGE = 64  # bound of the sides of F, S and W
 TURNED, FULL = 1, 2  # of the kernel
 LINK_BYTES, DOUBLE, INT, ALIGN = 32, 8, 4, 16
-SPILL_BYTES = 1200  # that the compiler may spill, outside the products
+SPILL_BYTES = 600  # that the compiler may spill, nearly all outside the products
 
 
 def triangles_of_products(products, out):

@@ -132,7 +132,8 @@ struct BandStream {
 
 // p ← rows 16 band … of F S, or F Sᵀ if Along.   rows: as opened for this band
 template <int N, bool Along, typename Real>
-__device__ void multiply_band(Real (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link, int band) {
+__device__ void multiply_band(Real (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link,
+                              int band) {
     constexpr int TOGETHER = BandStream<Real>::TOGETHER;
     const RightReader<N, Along, Real> reader(S);
 #pragma unroll

@@ -65,7 +65,8 @@ __device__ void copy_pieces(Real* square, const Real* S, int height, int width, 
 #pragma unroll
         for (int i = 0; i < TURNS; i++) {
             const int a = a0 + first + i * STEP, row = order ? order[a] : a;
-            copy_piece(entry[i] + a0 * N * sizeof(Real), source + row * (Whole ? N : width), Whole || (row < height && b < width));
+            const bool valid = Whole || (row < height && b < width);
+            copy_piece(entry[i] + a0 * N * sizeof(Real), source + row * (Whole ? N : width), valid);
         }
 }
 
