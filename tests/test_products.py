@@ -31,9 +31,16 @@ def decaying(rng, rows, columns):
     return U * np.exp(-0.7 * np.arange(k)) @ V.T
 
 
+def smooth(rng, rows, columns):
+    """A few singular values, then none: preconditioned columns are parallel to rounding."""
+    x, y = np.linspace(0, 1, rows)[:, None] + 1.5 + 3 * rng.random(), np.linspace(0, 1, columns)
+    return np.exp(-((x - y) ** 2) / 2)
+
+
 KINDS = {
     "random": lambda rng, *shape: rng.standard_normal(shape),
     "decaying": decaying,
+    "smooth": smooth,
     "graded": lambda rng, m, n: rng.standard_normal((m, n)) * 10.0 ** -np.linspace(0, 14, n),
     "equal columns": lambda rng, m, n: np.repeat(rng.standard_normal((m, 1)), n, axis=1),
     "zero": lambda rng, *shape: np.zeros(shape),

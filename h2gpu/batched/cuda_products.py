@@ -7,11 +7,11 @@ from h2gpu.batched.launch import launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.products import factor_stacks
 
-THREADS = 128  # LINK_THREADS of the kernel
+BAND_THREADS, BAND = 32, 16  # a warp for each so many columns of W
 EDGE = 64  # bound of the sides of F, S and W
 TURNED, FULL = 1, 2  # of the kernel
 LINK_BYTES, DOUBLE, INT, ALIGN = 32, 8, 4, 16
-SPILL_BYTES = 1200  # that the compiler may spill, outside the products
+SPILL_BYTES = 600  # that the compiler may spill, nearly all outside the products
 
 
 def triangles_of_products(products, out):
@@ -22,10 +22,10 @@ def triangles_of_products(products, out):
     arrays, flags = zip(*(_fields(kind) for kind in products))
     lists = cupy.asarray(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64))
     out = out.resident
-    shared = shared_bytes(EDGE)
+    shared = shared_bytes(EDGE, out.dtype)
     function = kernel("batched/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
     arguments = lists, len(products), out.buffer, out.offsets, out.rows, out.columns
-    launch(function, len(out), THREADS, arguments, shared)
+    launch(function, len(out), EDGE // BAND * BAND_THREADS, arguments, shared)
 
 
 def _fields(kind):
@@ -35,8 +35,9 @@ def _fields(kind):
     return (F.buffer, S.buffer, F.offsets, F.rows, F.columns, S.offsets, cupy.asarray(kind.first)), flags
 
 
-def shared_bytes(edge):
+def shared_bytes(edge, dtype):
     """Shared memory of a block: ProductMemory and LinkQueue of the kernel."""
-    squares, inverse, vectors = 2 * edge**2, edge * (edge + 8) // 2, 4 * edge
-    memory = (squares + inverse + vectors) * DOUBLE + (edge + 2 + ALIGN) * INT
-    return -(-memory // ALIGN) * ALIGN + THREADS * LINK_BYTES
+    squares, sweep = 2 * edge**2 * DOUBLE, 3 * edge * DOUBLE + (edge + edge // BAND_THREADS) * INT
+    preconditioner = (edge * (edge + 8) // 2 + 2 * edge) * DOUBLE + edge * INT if dtype == np.float64 else 0
+    memory = squares + -(-sweep // ALIGN) * ALIGN + preconditioner
+    return memory + edge // BAND * BAND_THREADS * LINK_BYTES

@@ -1,24 +1,38 @@
-// block/gram_of_products.cuh — G = Σ_l Q_lᵀ Q_l of products Q_l = F_l Y_l, eight rows of Q at a time in a warp's registers.
+// block/gram_of_products.cuh — G += QᵀQ, Q = F S X with rows of Q in the registers of warps, sixteen each.
 //
-//     Qᵀ = Yᵀ Fᵀ,   G += Qᵀ (Qᵀ)ᵀ
+//     P = F S  (F from device memory, S in shared memory),   Q = P X  (X upper triangular, in shared memory)
 //
-// Sums of the tensor cores are factors of the next product as they are (warp/tile_chain.cuh), so that Q never leaves the
-// registers: of F every entry is read once, from device memory, of Y in shared memory once a warp and eight rows.
-// Zeros of an upper triangular F are skipped. Every warp has a G of its own. Called by whole warps.
+// Sums of the tensor cores are left factors of the next product as they are (warp/tile_chain.cuh), so that P stays where it
+// is; Q goes through shared memory, because every warp has its own tiles of G. Zeros of an upper triangular F are skipped.
+// Called by whole warps.
 #pragma once
 #include "block/link_queue.cuh"
+#include "thread/each_number.cuh"
+#include "warp/factor_tiles.cuh"
 
-constexpr int OCTET = 8;                        // rows of Q in hand
+constexpr int BAND = 16, STEP = 8;              // rows of Q that a warp has in hand; inner indices of a product of tiles
 
-// The upper triangle of G in tiles of 16 × 8: of rows 16 i … those from column 16 i on, in pairs of halves.
+// A warp's tiles of the upper triangle of G, 16 × 8 each: of all of them, band by band, the next BANDS + 1.
 template <int N>
-struct GramTiles {
-    static constexpr int BANDS = N / 16, STRIPS = N / 8, TILES = BANDS * (BANDS + 1);
-    __host__ __device__ static constexpr int index(int band, int strip) { return band * (STRIPS - band + 1) + strip - 2 * band; }
-    // Lines g and g + 8 of q's tiles are the columns 2g and 2g + 1 of a band (warp/crossed_square.cuh).
-    static __device__ int row_of(int band, int line, int half) { return 16 * band + 2 * line + half; }
-    static __device__ int column_of(int strip, int number) { return 16 * (strip / 2) + 2 * number + strip % 2; }
+struct GramShare {
+    static constexpr int BANDS = N / BAND, STRIPS = N / STEP, TILES = BANDS + 1;
     double sum[TILES][4];
+
+    __host__ __device__ static constexpr int band_of(int tile) {
+        int band = 0;
+        for (int left = tile; left >= STRIPS - 2 * band; band++) left -= STRIPS - 2 * band;
+        return band;
+    }
+    __host__ __device__ static constexpr int strip_of(int tile) {
+        int left = tile;
+        for (int band = 0; band < band_of(tile); band++) left -= STRIPS - 2 * band;
+        return 2 * band_of(tile) + left;
+    }
+    __host__ __device__ static constexpr bool uses(int warp, int band) {
+        for (int tile = warp * TILES; tile < (warp + 1) * TILES; tile++)
+            if (band_of(tile) == band || strip_of(tile) / 2 == band) return true;
+        return false;
+    }
 
     __device__ void clear() {
 #pragma unroll
@@ -27,98 +41,146 @@ struct GramTiles {
             for (int e = 0; e < 4; e++) sum[t][e] = 0;
     }
 
-    __device__ void add(const double (&q)[BANDS][4]) {
-#pragma unroll
-        for (int i = 0; i < BANDS; i++)
-#pragma unroll
-            for (int j = 2 * i; j < STRIPS; j++)
-                multiply_tile(sum[index(i, j)], q[i], q[j / 2][j % 2 * 2], q[j / 2][j % 2 * 2 + 1]);
+    template <int Warp>
+    static __device__ void read(double2 (&q)[BANDS][2], const FactorTiles<N>& Q, int step) {
+        each_number<0, BANDS>([&](auto i) {
+            if constexpr (uses(Warp, i.value))
+                for (int half = 0; half < 2; half++) q[i.value][half] = Q.read(BAND * i.value, STEP * step, half);
+        });
     }
-
-    // square(i, j) ← the sum of all warps; the caller synchronizes.
-    __device__ void total(double* square) const {
-        const int warp = threadIdx.x / WARP, line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
-        for (int turn = 0; turn < LINK_THREADS / WARP; turn++) {
-            __syncthreads();
-            if (warp != turn) continue;
+    template <int Warp>
+    __device__ void multiply(const double2 (&q)[BANDS][2]) {
 #pragma unroll
-            for (int i = 0; i < BANDS; i++)
-#pragma unroll
-                for (int j = 2 * i; j < STRIPS; j++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        double* target = square + square_entry<N>(row_of(i, line, e / 2), column_of(j, 2 * quad + e % 2));
-                        *target = turn == 0 ? sum[index(i, j)][e] : *target + sum[index(i, j)][e];
-                    }
-        }
+        for (int half = 0; half < 2; half++)
+            each_number<0, TILES>([&](auto t) {
+                constexpr int i = band_of(Warp * TILES + t.value), j = strip_of(Warp * TILES + t.value);
+                const double2 a = q[i][half], b = q[j / 2][half];
+                multiply_half_tile(sum[t.value], a.x, a.y, j % 2 ? b.y : b.x);
+            });
     }
-};
-
-// Where rows 8 octet … of F begin.
-template <typename Real>
-__device__ int first_inner(const Link<Real>& link, int octet) { return link.full() ? 0 : octet * OCTET; }
-
-// Rows 8 octet … of F as right factors Fᵀ: entries (2t, g), (2t + 1, g) for 8 inner indices at a time, AHEAD of their use.
-template <typename Real>
-struct RowStream {
-    static constexpr int AHEAD = 4;             // products of 8 inner indices take less time than a read
-    const Real* entry;                          // the lane's next to be read
-    int next, inner;                            // its index, relative to which `inner` is the end; beyond: zeros
-    double x[AHEAD][2];
-
-    __device__ void open(const Link<Real>& link, int octet) {
-        const int row = octet * OCTET + threadIdx.x % WARP / 4;
-        next = first_inner(link, octet) + 2 * (threadIdx.x % 4), inner = row < link.rows ? link.inner : 0;
-        entry = link.F + static_cast<long long>(row) * link.inner + next;
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) read(x[i]);
-    }
-    __device__ void read(double (&pair)[2]) {
-        pair[0] = next < inner ? widened(__ldg(entry)) : 0;
-        pair[1] = next + 1 < inner ? widened(__ldg(entry + 1)) : 0;
-        next += OCTET, entry += OCTET;
-    }
-};
-
-// G += Qᵀ Q for rows 8 octet … of Q = scale F Y, Yᵀ as `reader` reads it.   rows: as opened for this octet; `then` is
-// called when they have been read, before the second product
-template <int N, typename Reader, typename Real, typename Then>
-__device__ void add_octet(GramTiles<N>& G, const Reader& reader, const Link<Real>& link, int octet, RowStream<Real>& rows,
-                          double scale, Then then) {
-    constexpr int BANDS = GramTiles<N>::BANDS;
-    static_assert(BANDS % 2 == 0, "two tiles by turns");
-    double q[BANDS][4] = {}, y[2][4];
-    const int first = first_inner(link, octet);
-    if (octet * OCTET >= link.rows) return then();
-    reader.read(y[0], 0, first);
-    const auto step = [&](double (&pair)[2], int k) {
-        const double b0 = pair[0], b1 = pair[1];
-        rows.read(pair);
-#pragma unroll
-        for (int i = 0; i < BANDS; i++) {
-            if (i + 1 < BANDS) reader.read(y[(i + 1) % 2], 16 * (i + 1), k);
-            else reader.read(y[0], 0, min(k + OCTET, N - OCTET));
-            multiply_tile(q[i], y[i % 2], b0, b1);
-        }
-    };
-    constexpr int AHEAD = RowStream<Real>::AHEAD;
+    // The warp's tiles of QᵀQ, of bands first, first + stride … of Q before `end`.
+    __device__ void add(const FactorTiles<N>& Q, int first, int end, int stride) {
+        each_number<0, BANDS>([&](auto warp) {
+            if (threadIdx.x / WARP != warp.value) return;
+            double2 q[2][BANDS][2];
+            read<warp.value>(q[0], Q, 2 * first);
 #pragma unroll 1
-    for (int k = first; k < link.inner; k += AHEAD * OCTET) // pairs by turns: none is moved before it is there
+            for (int band = first; band < end; band += stride) {
+                read<warp.value>(q[1], Q, 2 * band + 1);
+                multiply<warp.value>(q[0]);
+                read<warp.value>(q[0], Q, min(2 * (band + stride), STRIPS - 1));
+                multiply<warp.value>(q[1]);
+            }
+        });
+    }
+
+    // square(i, j) ← G where the tiles are.  Lines g and g + 8 of q's tiles are the columns 2g and 2g + 1 of a band.
+    __device__ void store(double* square) const {
+        const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++)
-            if (k + i * OCTET < link.inner) step(rows.x[i], k + i * OCTET);
-    then();
-    if (scale != 1)
+        for (int t = 0; t < TILES; t++) {
+            const int tile = threadIdx.x / WARP * TILES + t, i = band_of(tile), j = strip_of(tile);
 #pragma unroll
-        for (int i = 0; i < BANDS; i++)
+            for (int e = 0; e < 4; e++) {
+                const int row = BAND * i + 2 * line + e / 2, column = BAND * (j / 2) + 2 * (2 * quad + e % 2) + j % 2;
+                square[square_entry<N>(row, column)] = sum[t][e];
+            }
+        }
+    }
+};
+
+// Sixteen rows of F as left factors: entries (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) for 8 inner indices at a
+// time, AHEAD of their use.
+template <typename Real>
+struct BandStream {
+    static constexpr int TOGETHER = 2, AHEAD = 2 * TOGETHER;
+    const Real *upper, *lower;                  // the lane's next to be read, of lines g and g + 8
+    int next, upper_end, lower_end;             // its index; beyond the ends: zeros
+    Real x[AHEAD][4];
+
+    // Where a band of F begins.
+    static __device__ int first(const Link<Real>& link, int band) { return link.full() ? 0 : BAND * band; }
+
+    // wanted: else zeros
+    __device__ void open(const Link<Real>& link, int band, bool wanted) {
+        const int rows = wanted ? link.rows : 0, row = BAND * band + threadIdx.x % WARP / 4;
+        next = first(link, band) + 2 * (threadIdx.x % 4);
+        upper_end = row < rows ? link.inner : 0, lower_end = row + 8 < rows ? link.inner : 0;
+        upper = link.F + row * link.inner + next, lower = upper + 8 * link.inner;
+        read(0), read(TOGETHER);
+    }
+    // Those of TOGETHER times 8 inner indices, into x[to] …
+    __device__ void read(int to) {
 #pragma unroll
-            for (int e = 0; e < 4; e++) q[i][e] *= scale;
-    G.add(q);
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                x[to + i][e] = next + STEP * i + e < upper_end ? __ldg(upper + STEP * i + e) : 0;
+                x[to + i][2 + e] = next + STEP * i + e < lower_end ? __ldg(lower + STEP * i + e) : 0;
+            }
+        next += TOGETHER * STEP, upper += TOGETHER * STEP, lower += TOGETHER * STEP;
+    }
+    // The next; those after them move up, and later ones are on their way.
+    __device__ void take(Real (&a)[TOGETHER][4]) {
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) a[i][e] = x[i][e], x[i][e] = x[TOGETHER + i][e];
+        read(TOGETHER);
+    }
+};
+
+// p ← rows 16 band … of F S, or F Sᵀ if Along.   rows: as opened for this band
+template <int N, bool Along, typename Real>
+__device__ void multiply_band(Real (&p)[N / STEP][4], BandStream<Real>& rows, const Real* S, const Link<Real>& link,
+                              int band) {
+    constexpr int TOGETHER = BandStream<Real>::TOGETHER;
+    const RightReader<N, Along, Real> reader(S);
+#pragma unroll
+    for (int j = 0; j < N / STEP; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) p[j][e] = 0;
+#pragma unroll 1
+    for (int k = BandStream<Real>::first(link, band); k < link.inner; k += TOGETHER * STEP) {
+        Real a[TOGETHER][4];
+        rows.take(a);
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int j = 0; j < N / STEP; j++) {
+                Real s[2];
+                reader.read(s, k + STEP * i, STEP * j);
+                multiply_tile(p[j], a[i], s[0], s[1]);
+            }
+    }
 }
 
-// The octet that a warp takes after its first: short rows of a triangle after long ones.
+// Upper triangular X in tiles 8 × 8 as they are read: (2t, g), (2t + 1, g).
 template <int N>
-__device__ int second_octet(int warp) {
-    static_assert(N / OCTET == 2 * LINK_THREADS / WARP, "two octets a warp");
-    return N / OCTET - 1 - warp;
-}
+struct RightTriangle {
+    static constexpr int STRIPS = N / STEP, TILE = 2 * WARP, ENTRIES = STRIPS * (STRIPS + 1) / 2 * TILE;
+    double entries[ENTRIES];
+
+    static __device__ int entry(int row, int column) {
+        const int above = row / 8, strip = column / 8, lane = column % 8 * 4 + row % 8 / 2;
+        return (strip * (strip + 1) / 2 + above) * TILE + 2 * lane + row % 2;
+    }
+    // p ← p X, two strips at a time from the last on.
+    __device__ void apply(double (&p)[STRIPS][4]) const {
+        const double2* lane = reinterpret_cast<const double2*>(entries) + threadIdx.x % WARP;
+#pragma unroll
+        for (int last = STRIPS - 1; last > 0; last -= 2) {
+            double q[2][4] = {};
+#pragma unroll
+            for (int k = 0; k <= last; k++)
+#pragma unroll
+                for (int j = last - 1; j <= last; j++) {
+                    if (k > j) continue;
+                    const double2 x = lane[(j * (j + 1) / 2 + k) * WARP];
+                    multiply_tile(q[j - last + 1], p[k], x.x, x.y);
+                }
+#pragma unroll
+            for (int e = 0; e < 8; e++) p[last - 1 + e / 4][e % 4] = q[e / 4][e % 4];
+        }
+    }
+};

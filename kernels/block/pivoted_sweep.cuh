@@ -5,18 +5,15 @@
 //
 // z holds row k of the triangle R (RᵀR = A) in columns not yet eliminated and row k of its inverse's transpose in the
 // others. Ends where no pivot exceeds `least`. Entries are to be at most 1, or those of row p cancel.
-// A column is shared by PARTS threads, its entries in their registers. Called by the whole block of SWEEP_THREADS.
+// A column is shared by PARTS threads, its entries in their registers. Called by the whole block of Threads threads.
 #pragma once
 #include "thread/constants.cuh"
 #include "thread/householder.cuh"
 
-constexpr int SWEEP_THREADS = 128;
-
-template <int N>
+template <int N, int Threads>
 struct PivotedSweep {
-    static constexpr int PARTS = SWEEP_THREADS / N, ROWS = N / PARTS, INDEX_BITS = 6;
-    static_assert(N <= 1 << INDEX_BITS && SWEEP_THREADS % N == 0, "an index beside the leading bits of a pivot");
-
+    static constexpr int PARTS = Threads / N, ROWS = N / PARTS, INDEX_BITS = 6;
+    static_assert(N <= 1 << INDEX_BITS && Threads % N == 0, "an index beside the leading bits of a pivot");
     static_assert(N % WARP == 0, "whole warps hold the diagonal");
 
     struct Memory {                           // shared

@@ -1,10 +1,11 @@
 // warp/factor_tiles.cuh — tiles of a left factor in shared memory as the tensor cores read them, turned from tiles of sums.
 //
 // Tile (band, step) of 16 × 8 holds in the two halves of a lane its entries of inner indices 2t and 2t + 1, lines g and
-// g + 8, which are the rows 2g and 2g + 1 of the band (warp/crossed_square.cuh). Neither reads of a tile nor writes of the
-// transposed of a tile of sums meet a bank twice. Called by all lanes of a warp together.
+// g + 8, which are the rows 2g and 2g + 1 of the band: such pairs are what the instruction wants side by side in registers.
+// Neither reads of a tile nor writes of the transposed of a tile of sums meet a bank twice. Called by all lanes of a warp
+// together.
 #pragma once
-#include "warp/crossed_square.cuh"
+#include "thread/constants.cuh"
 
 constexpr int FACTOR_TILE = 2 * WARP;                      // double2 of a tile
 
@@ -13,16 +14,14 @@ struct FactorTiles {
     double2* tiles;                                        // N / 16 bands of N / 8 steps
     static __device__ int slot(int half, int lane) { return half * WARP + (lane ^ (lane >> 3 & 1) << 1); }
 
-    __device__ void read(double (&x)[4], int row0, int inner0) const {
-        const double2* tile = tiles + (row0 / 16 * (N / 8) + inner0 / 8) * FACTOR_TILE;
-        const int lane = threadIdx.x % WARP;
-        const double2 even = tile[slot(0, lane)], odd = tile[slot(1, lane)];
-        x[0] = even.x, x[2] = even.y, x[1] = odd.x, x[3] = odd.y;
+    __device__ double2 read(int row0, int inner0, int half) const {
+        return tiles[(row0 / 16 * (N / 8) + inner0 / 8) * FACTOR_TILE + slot(half, threadIdx.x % WARP)];
     }
 
     // y: sums of rows row0 … row0 + 15 (as the lines of the left factor were) and columns column0 … column0 + 7; they become
     // inner indices and rows.
-    __device__ void write(const double (&y)[4], int row0, int column0) const {
+    template <typename Real>
+    __device__ void write(const Real (&y)[4], int row0, int column0) const {
         const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
         double2* tile = tiles + (column0 / 16 * (N / 8) + row0 / 8 + line / 4) * FACTOR_TILE;
         const int lane = 4 * (column0 / 8 % 2 * 4 + quad) + line % 4;
