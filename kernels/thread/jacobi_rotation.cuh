@@ -113,3 +113,14 @@ __device__ Angle<Real> jacobi_angle(Real alpha, Real beta, Real gamma) {
     const Real square = fma(Real(0.5), fabs(difference) * inverse, Real(0.5)), root = exact_rsqrt(square);
     return {square * root, copysign(Real(1), difference) * product * inverse * root};
 }
+
+// The same with the tangent to float32's precision, which costs no convergence; c² + s² = 1 to rounding.
+template <typename Real>
+__device__ Rotation<Real> quick_rotation(Real alpha, Real beta, Real gamma) {
+    const Real scale = reciprocal_power(fmax(fabs(beta - alpha), fabs(gamma)));
+    const float difference = scale * (beta - alpha), product = 2 * scale * gamma;
+    const float square = fmaf(difference, difference, product * product);
+    const Real t = copysignf(1.0f, difference) * __fdividef(product, fabsf(difference) + square * rsqrtf(square));
+    const Real c = exact_rsqrt(fma(t, t, Real(1)));
+    return {c, t * c, t};
+}
