@@ -4,8 +4,8 @@
 
 Boukaram et al., algorithm 4, with the power iterations of Halko, Martinsson & Tropp (2011), algorithm 4.4. One Gaussian
 Ω serves the whole batch, so that a matrix's result does not depend on its neighbours. The columns of Rᵀ are graded, and
-nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the same
-reason AᵀQ, unlike Y, is well conditioned up to the size of its columns: its QR goes by Cholesky factors, in two passes.
+nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the
+same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors.
 """
 
 import numpy as np

@@ -80,7 +80,7 @@ __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real
     for (int h = 0; h < 2; h++) G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums[h];
 }
 
-// G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False where all are orthogonal.
+// G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
 template <typename Real>
 __device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& scratch, const Real* left, const Real* right, Real tolerance) {
     bool oblique = false;
@@ -89,7 +89,7 @@ __device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& sc
         const int a = state.a, b = state.b + ALONG * s;
         state.G[s][0][0] = left[a * SIDE + b], state.G[s][1][1] = right[a * SIDE + b];
         state.G[s][0][1] = scratch.entry[a * PAIR_PITCH + SIDE + b], state.G[s][1][0] = scratch.entry[b * PAIR_PITCH + SIDE + a];
-        oblique |= cosine(left[a * (SIDE + 1)], right[b * (SIDE + 1)], state.G[s][0][1]) > tolerance;
+        oblique |= quick_cosine(left[a * (SIDE + 1)], right[b * (SIDE + 1)], state.G[s][0][1]) > tolerance;
     }
     return __any_sync(EVERY_LANE, oblique);
 }
@@ -165,7 +165,7 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
     const Turned turned = rotations_of_pair<DotRows>(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
     if (!turned.any) return turned;
     const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
-    const int to = g % 2 * ROWS + g / 2;                     // the column of a block of J whose entries, of rows t and 4 + t, this lane holds
+    const int to = g % 2 * ROWS + g / 2;                     // column of a block of J: this lane holds its rows t and 4 + t
     Real E[2][2][2], *columns[2][2];
     bool here[2][2];
 #pragma unroll

@@ -100,10 +100,10 @@ struct PairState {
         const bool upper = a >= ALONG;
         const Real alpha = upper ? G[1][0][0] : G[0][0][0], beta = upper ? G[1][1][1] : G[0][1][1];
         const Real gamma = upper ? G[1][0][1] : G[0][0][1];
-        const Real found = cosine(alpha, beta, gamma);
-        const bool turns = a % ALONG == b && found > tolerance;
+        const Real found = quick_cosine(alpha, beta, gamma);
+        const bool turns = (a % ALONG == b) & (found > tolerance);
         Rotation<Real> angle = quick_rotation(alpha, beta, gamma);
-        const bool rough = turns && (found > smooth || fabs(angle.t) > smooth);
+        const bool rough = turns & ((found > smooth) | (fabs(angle.t) > smooth));
         angle.c = turns ? angle.c : Real(1), angle.s = turns ? angle.s : Real(0);
         const int own = a * ALONG + a % ALONG;               // the lane where pair a meets itself
         const Real rc = __shfl_sync(EVERY_LANE, angle.c, own), rs = __shfl_sync(EVERY_LANE, angle.s, own);
