@@ -6,7 +6,7 @@
 // (block/cholesky.cuh), so that only columns that depend on one another to the last bit fail. All arithmetic is in float64: a float32
 // matrix has no condition that its Gram matrix could not resolve, and is done after one pass as a rule.
 // Slabs of rows stream by: a warp divides 16 rows by T in its registers, since sums of the tensor cores are factors of the next
-// product, and adds its ninth of G from the slab in shared memory.
+// product, and adds its share of G from the slab in shared memory.
 #pragma once
 #include "block/cholesky.cuh"
 #include "warp/tile_chain.cuh"

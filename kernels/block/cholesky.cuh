@@ -26,7 +26,8 @@ __device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
 #pragma unroll
     for (int k = 0; k < PANEL_ROWS; k++) {
         if (k >= pivots) break;
-        const Real found = __shfl_sync(EVERY_LANE, ahead, k), pivot = fabs(found), root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
+        const Real found = __shfl_sync(EVERY_LANE, ahead, k), pivot = PassOver ? fabs(found) : found;
+        const Real root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
         x[k] *= PassOver && !(found > 0) ? Real(0) : root;
         if (lane == k) x[k] = pivot * root;
         if (k + 1 == PANEL_ROWS) break;
@@ -54,7 +55,7 @@ __device__ void cholesky(Real* G, const Real* diagonal, int columns = N) {
     static_assert(N <= PANEL_ROWS * Warps, "a panel of columns a warp");
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int first = 0; first < N; first += PANEL_ROWS) {
-        const bool mine = first <= warp * PANEL_ROWS && warp * PANEL_ROWS < N;  // else the warp's columns are finished
+        const bool has = N == PANEL_ROWS * Warps || warp * PANEL_ROWS < N, mine = has && first <= warp * PANEL_ROWS;  // else finished
         if (mine && first > 0) subtract_above<Ld>(G, first, warp * PANEL_ROWS);
         __syncthreads();
         const int column = lane < PANEL_ROWS ? first + lane : warp * PANEL_ROWS + lane - PANEL_ROWS;

@@ -110,12 +110,12 @@ __device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int righ
     turned |= state.template steps<SIDE>(tolerance, smooth);
     turned.any = __any_sync(EVERY_LANE, turned.any);
     constexpr int LAST = SIDE - 1;                           // XOR of the last step
+    __syncwarp();                                            // all have read both
 #pragma unroll
     for (int s = 0; s < SLOTS; s++) {
         const int a = state.a, b = state.b + ALONG * s;
         of_left[a * SIDE + b] = state.G[s][0][0], of_right[(a ^ LAST) * SIDE + (b ^ LAST)] = state.G[s][1][1];
     }
-    __syncwarp();
     state.template each<0, true>(LAST, [&](int place, const Real& x) { scratch.entry[place] = x; });
     __syncwarp();
     return turned;
