@@ -58,6 +58,8 @@ def instances():
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
         yield from panel_instances(dtype, panels)
+        for strips in constants("cuda_qr_cholesky")["STRIPS"]:
+            yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 120
         for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
             yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0
         sums = constants("cuda_products")

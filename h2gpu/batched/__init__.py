@@ -19,6 +19,7 @@ __all__ = [
     "MixedBlocks",
     "Products",
     "block_multiply",
+    "cholesky_qr",
     "discarded",
     "frobenius_norms",
     "gather",
@@ -113,6 +114,18 @@ def qr(A, mode="reduced", *, out=None):
         check_triangles(A, mode, out)
         return _twin(A).qr(A, mode, out)
     return _over_leading(lambda A: _twin(A).qr(A, mode), A)
+
+
+def cholesky_qr(A):
+    """Q_b R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
+
+    A   (batch, m, n) array, m ≥ n
+
+    Where this fails R_b is NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and squares that
+    leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
+    Source: Fukaya et al. 2020, Shifted Cholesky QR.
+    """
+    return _twin(A).cholesky_qr(A)
 
 
 def pivoted_qr(A, atol=0.0):

@@ -15,6 +15,7 @@ from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
     "block_multiply",
+    "cholesky_qr",
     "discarded",
     "frobenius_norms",
     "gather",
@@ -64,6 +65,11 @@ def qr(A, mode, out=None):
         )
     Q = like(A, m, np.minimum(m, n))
     return tuple(each(np.linalg.qr, [Q, R], A))
+
+
+def cholesky_qr(A):
+    """By reflections, which never fail."""
+    return qr(A, "reduced")
 
 
 def triangles(A, R):

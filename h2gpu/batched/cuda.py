@@ -9,6 +9,7 @@ from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
 from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
+from h2gpu.batched.cuda_qr_cholesky import cholesky_qr
 from h2gpu.batched.cuda_ranks import discarded, shared_ranks
 from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
@@ -20,6 +21,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "block_multiply",
+    "cholesky_qr",
     "discarded",
     "frobenius_norms",
     "gather",

@@ -34,9 +34,9 @@ WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
-PAIR_COLUMNS = 8  # that a warp of svd_triangle turns against each other
-SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G, J and what is known of two blocks
-TRIANGLE_WORDS = {"float64": 96, "float32": 80}  # registers of a lane there
+PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
+SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
+TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
 
 def svd(A, vectors, method, return_info=False):
@@ -177,8 +177,14 @@ def _keys(dtype, m, n, vectors, method):
 
 def is_shared(dtype, rank, both):
     """Whether square matrices fit in shared memory, with the right vectors where wanted."""
-    scratch = SCRATCH_ENTRIES * np.ceil(rank / PAIR_COLUMNS).astype(np.int64) * dtype.itemsize
-    return workspace_bytes(dtype, rank, rank, both) + scratch <= _shared_limit()
+    return _triangle_bytes(dtype, rank, both) <= _shared_limit()
+
+
+def _triangle_bytes(dtype, rank, both):
+    """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
+    rows = 2 * rank if both else rank
+    pitch = (rows + 3) // 8 * 8 + 4  # pair_pitch of kernels/block/pair_sweep.cuh
+    return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize
 
 
 def _shared_limit():
@@ -223,9 +229,8 @@ def _column_shape(group):
 @lru_cache(maxsize=1024)
 def _triangle_plan(device, dtype, rank, both):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
-    dots, pairs = -(-rank // WARP), -(-rank // PAIR_COLUMNS)
-    warps = next(warps for warps in (3 * dots, WARP // PAIR_COLUMNS * dots) if pairs <= warps)
-    shared = int(workspace_bytes(dtype, rank, rank, both)) + warps * SCRATCH_ENTRIES * dtype.itemsize
+    dots, warps = -(-rank // WARP), -(-rank // PAIR_COLUMNS)
+    shared = int(_triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
     instance = dtype, dots, both, warps, resident

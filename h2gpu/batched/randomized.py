@@ -4,7 +4,8 @@
 
 Boukaram et al., algorithm 4, with the power iterations of Halko, Martinsson & Tropp (2011), algorithm 4.4. One Gaussian
 Ω serves the whole batch, so that a matrix's result does not depend on its neighbours. The columns of Rᵀ are graded, and
-nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven).
+nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the
+same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors.
 """
 
 import numpy as np
@@ -91,14 +92,23 @@ def triplets(A, Q, rank=np.inf):
     return U, s, Vt
 
 
-def write_triplets(A, Q, out):
+def write_triplets(A, Q, out, qr):
     """The same for arrays, written to out: U, s, Vt. Returns a function of the verdict, see on_its_way."""
-    P, R = batched.qr(batched.gemm(A, Q, transa=True))
+    P, R = qr(batched.gemm(A, Q, transa=True))
     U, s, Vt, info = batched.svd_of_transposed(R, "both")
     info, k = on_its_way(info), out[1].shape[1]
     out[1][...] = s[:, :k]
     batched.gemm(Q, U[..., :k], out=out[0])
     batched.gemm(Vt[:, :k], P, transb=True, out=out[2])
+    return info
+
+
+def write_again(A, Q, out, which):
+    """The triplets of some matrices by Householder reflections, which fail for NaN and Inf alone; their info."""
+    parts = [M[which] for M in out]
+    info = write_triplets(A[which], Q[which], parts, batched.qr)()
+    for M, part in zip(out, parts):
+        M[which] = part
     return info
 
 
@@ -110,8 +120,11 @@ def svd(A, rank, oversample, power, random_state):
     (batch, m, n), xp = A.shape, array_module(A)
     k, Q = min(rank, m, n), project(A, min(count, m, n), power, random_state)
     out = [xp.empty(shape, A.dtype) for shape in ((batch, m, k), (batch, k), (batch, k, n))]
-    info = write_triplets(A, Q, out)
-    check(info())
+    info = write_triplets(A, Q, out, batched.cholesky_qr)().copy()
+    which = np.flatnonzero(info < 0)
+    if len(which):
+        info[which] = write_again(A, Q, out, which)
+    check(info)
     return tuple(out)
 
 

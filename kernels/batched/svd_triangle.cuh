@@ -12,7 +12,7 @@
 #include "block/pair_sweep.cuh"
 #include "block/svd_finish.cuh"
 
-// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks' entries of each warp
+// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp
 template <typename Real, int DotRows, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
@@ -21,8 +21,11 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
     const int k = p.rank();
     if (k <= above || k > upto) return;
-    Workspace<Real> w = workspace<Real>(memory, k, k, Both);
-    auto* scratch = reinterpret_cast<PairScratch<Real>*>(reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), k, k, Both));
+    const int pitch = pair_pitch(Both ? 2 * k : k);
+    Workspace<Real> w = workspace<Real>(memory, pitch, k, Both);
+    w.ld = pitch;
+    char* behind = reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), pitch, k, Both);
+    auto* scratch = reinterpret_cast<PairScratch<Real>*>(behind);
     Real* inner = reinterpret_cast<Real*>(scratch + Warps);
     const Vectors failing = Both ? BOTH_VECTORS : LEFT_VECTORS;
     if (!prepare_triangle<Both>(p, w)) return fail(p, failing, NOT_FINITE, info, worst);

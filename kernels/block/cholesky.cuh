@@ -6,7 +6,8 @@
 // Warp w owns columns 16 w … A column is a lane's, its 16 entries in registers: lanes 0 … 15 of every warp hold the panel's
 // own columns, lanes 16 … 31 those of the warp, so that R_ki comes by a shuffle and warps meet three times a panel.
 // A pivot that rounding has eaten up is replaced by N ε g_kk, g the diagonal of the given matrix: R then still shows which
-// columns are parallel. Called by batched/svd_gram.cuh, by the whole block of Warps warps.
+// columns are parallel. Or, if its row is passed over, R has nothing but that pivot there, and no such rows amplify one another.
+// Called by batched/svd_gram.cuh and batched/cholesky_qr.cuh, by the whole block of Warps warps.
 #pragma once
 
 #include "thread/jacobi_rotation.cuh"
@@ -16,18 +17,21 @@
 constexpr int PANEL_ROWS = WARP / 2;
 
 // x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards
-// least: what the pivot of those is at least
-template <typename Real>
-__device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least) {
+// least: what the pivot of those is at least   pivots: of the panel; PassOver: rows of pivots that are less stay empty
+template <bool PassOver, typename Real>
+__device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
     const int lane = threadIdx.x % WARP;
-    Real ahead = fmax(x[0], least);
+    const auto next = [&](Real pivot) { return PassOver && pivot <= least ? -least : fmax(pivot, least); };  // negative: empty
+    Real ahead = next(x[0]);
 #pragma unroll
     for (int k = 0; k < PANEL_ROWS; k++) {
-        const Real pivot = __shfl_sync(EVERY_LANE, ahead, k), root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
-        x[k] *= root;
+        if (k >= pivots) break;
+        const Real found = __shfl_sync(EVERY_LANE, ahead, k), pivot = PassOver ? fabs(found) : found;
+        const Real root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
+        x[k] *= PassOver && !(found > 0) ? Real(0) : root;
         if (lane == k) x[k] = pivot * root;
         if (k + 1 == PANEL_ROWS) break;
-        ahead = fmax(fma(-x[k], x[k], x[k + 1 < PANEL_ROWS ? k + 1 : k]), least);
+        ahead = next(fma(-x[k], x[k], x[k + 1 < PANEL_ROWS ? k + 1 : k]));
 #pragma unroll
         for (int i = k + 1; i < PANEL_ROWS; i++) x[i] = fma(-__shfl_sync(EVERY_LANE, x[k], i), x[k], x[i]);
     }
@@ -45,13 +49,13 @@ __device__ void subtract_above(Real* G, int first, int columns) {
 }
 
 // G         N × N, column-major of leading dimension Ld, zero below its diagonal; R afterwards
-// diagonal  N, the given diagonal
-template <int N, int Ld, int Warps, typename Real>
-__device__ void cholesky(Real* G, const Real* diagonal) {
-    static_assert(N == PANEL_ROWS * Warps, "a panel of columns a warp");
+// diagonal  N, the given diagonal   columns: of G that are not all zeros, the leading ones
+template <int N, int Ld, int Warps, bool PassOver = false, typename Real>
+__device__ void cholesky(Real* G, const Real* diagonal, int columns = N) {
+    static_assert(N <= PANEL_ROWS * Warps, "a panel of columns a warp");
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int first = 0; first < N; first += PANEL_ROWS) {
-        const bool mine = first <= warp * PANEL_ROWS;           // else the warp's columns are finished
+        const bool has = N == PANEL_ROWS * Warps || warp * PANEL_ROWS < N, mine = has && first <= warp * PANEL_ROWS;  // else finished
         if (mine && first > 0) subtract_above<Ld>(G, first, warp * PANEL_ROWS);
         __syncthreads();
         const int column = lane < PANEL_ROWS ? first + lane : warp * PANEL_ROWS + lane - PANEL_ROWS;
@@ -59,7 +63,8 @@ __device__ void cholesky(Real* G, const Real* diagonal) {
         if (mine) read_wide(x, G + column * Ld + first);
         __syncthreads();                                   // all have read the panel's own columns
         if (mine) {
-            eliminate_panel(x, lane < PANEL_ROWS ? N * Floating<Real>::epsilon * diagonal[column] : Real(0));
+            eliminate_panel<PassOver>(x, lane < PANEL_ROWS ? N * Floating<Real>::epsilon * diagonal[column] : Real(0),
+                                      columns < N ? columns - first : PANEL_ROWS);
             if (lane < PANEL_ROWS == (first == warp * PANEL_ROWS))   // the warp's own columns
 #pragma unroll
                 for (int i = 0; i < PANEL_ROWS; i++)

@@ -3,8 +3,8 @@
 //     round r:  warp w takes pair w of column blocks, X = [X_I X_J]:   G = Xᵀ X,   J by Jacobi on G,   X ← X + X (J − I)
 //
 // Round robin: block 0 stays and the others move on. Columns that follow along (right vectors) lie below X and meet J alone: a
-// visit reads X twice and the rest once for 16 rotations, and only J's 8 × 8 entries wait for angles (warp/pair_jacobi.cuh).
-// The leading dimension is odd: rows are given to lanes so that no bank is asked for twice.
+// visit reads X twice and the rest once for 64 rotations, and only J's 16 × 16 entries wait for angles (warp/pair_jacobi.cuh).
+// The leading dimension is pair_pitch(rows): no bank is asked for twice.
 // Called by batched/svd_triangle.cuh, by the whole block.
 #pragma once
 
@@ -15,21 +15,19 @@
 
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
 constexpr int TILES_AHEAD = 3;                               // tiles of a warp under way
+constexpr int PARTS = 4;                                     // independent sums of a product
+constexpr int ROWS = 4;                                      // that an instruction multiplies at once
 
-// Calls visit(place in `inner`, place in G) for this lane's entry of one block or the other.
-template <typename Visit>
-__device__ void each_inner(int left, int right, Visit visit) {
-    const int lane = threadIdx.x % WARP, entry = lane % (SIDE * SIDE), side = lane / (SIDE * SIDE);
-    visit((side ? right : left) * SIDE + entry, (SIDE * side + entry / SIDE) * PAIR_PITCH + SIDE * side + entry % SIDE);
-}
+// An odd multiple of ROWS, so that ROWS rows of SIDE columns lie in different banks.
+__host__ __device__ constexpr int pair_pitch(int rows) { return (rows + ROWS - 1) / SIDE * SIDE + ROWS; }
 
 // Sums over products of the rows in a lane's registers: of entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4.
 template <int Count>
 __device__ void row_products(double (&sums)[2], const double (&x)[Count], const double (&y)[Count], int count) {
-    double part[SIDE][2] = {};
+    double part[PARTS][2] = {};
 #pragma unroll
     for (int q = 0; q < Count; q++)
-        if (q < count) multiply_strip(part[q % SIDE], x[q], y[q]);
+        if (q < count) multiply_strip(part[q % PARTS], x[q], y[q]);
 #pragma unroll
     for (int h = 0; h < 2; h++) sums[h] = (part[0][h] + part[1][h]) + (part[2][h] + part[3][h]);
 }
@@ -44,124 +42,167 @@ __device__ void row_products(float (&sums)[2], const float (&x)[Count], const fl
     for (int h = 0; h < 2; h++) sums[h] = part[0][h] + part[1][h];
 }
 
-// Entries of a column, `step` apart of four neighbouring rows in every tile from the row `first` on; zeros outside.
-template <int Step, int Count, typename Real>
-__device__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int first) {
-    constexpr int EACH = SIDE / Step;
-    const int row0 = SIDE * (threadIdx.x % SIDE) + first;
-    const bool here = column < panel.columns;
-    const Real* X = panel.X + column * panel.ld + row0;
+// Every fourth row of a column from row t on; zeros outside.   inside(q): whether row t + 4 q is there
+template <int Count, typename Real, typename Inside>
+__device__ __forceinline__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int count, Inside inside) {
+    const Real* X = panel.X + column * panel.ld + threadIdx.x % ROWS;
 #pragma unroll
-    for (int q = 0; q < Count; q += EACH) {
-        const int tile = q / EACH * TILE_LINES;
-        const bool whole = tile + TILE_LINES <= panel.rows;  // of all threads: only the last tile asks for every row
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            x[q + e] = 0;
-            if (whole) { if (here) x[q + e] = X[tile + e * Step]; }
-            else if (here && row0 + tile + e * Step < panel.rows) x[q + e] = X[tile + e * Step];
-        }
+    for (int q = 0; q < Count; q++) {
+        x[q] = 0;
+        if (q < count && inside(q)) x[q] = X[q * ROWS];
     }
 }
 
-// G of both blocks from the columns.
+// Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
 template <int DotRows, typename Real>
-__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G) {
-    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
-    Real x[WARP / SIDE * DotRows], sums[2];
-    load_rows<1>(x, panel, g < SIDE ? left + g : right + g - SIDE, 0);
-    row_products(sums, x, x, (panel.rows + TILE_LINES - 1) / TILE_LINES * SIDE);
-    G[g * PAIR_PITCH + 2 * t] = sums[0], G[g * PAIR_PITCH + 2 * t + 1] = sums[1];
-}
-
-// G from what is known within the blocks, inner: 4 × 4 entries each, and their products with one another from the columns: rows
-// in two sets, of which a product of tiles takes one for the first, one for the other half of its rows and columns.
-template <int DotRows, typename Real>
-__device__ void gram_between(const Panel<Real>& panel, int left, int right, const Real* inner, Real* G) {
-    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE, set = g / SIDE;
-    const int both = lane ^ (WARP / 2 + SIDE / 2);           // where the other set's sum of the same entries is
-    Real x[WARP / SIDE / 2 * DotRows], y[WARP / SIDE / 2 * DotRows], sums[2];
-    load_rows<2>(x, panel, left + g % SIDE, set);
-    load_rows<2>(y, panel, right + g % SIDE, set);
-    row_products(sums, x, y, (panel.rows + TILE_LINES - 1) / TILE_LINES * 2);
+__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
+    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS, count = (panel.rows + ROWS - 1) / ROWS;
+    Real x[WARP / ROWS * DotRows], y[WARP / ROWS * DotRows], sums[2];
+    if (panel.rows % ROWS == 0 && max(left, right) + SIDE <= panel.columns) {
+        load_rows(x, panel, left + g, count, [](int) { return true; });
+        load_rows(y, panel, right + g, count, [](int) { return true; });
+    } else {
+        load_rows(x, panel, left + g, count, [&](int q) { return left + g < panel.columns && q * ROWS + t < panel.rows; });
+        load_rows(y, panel, right + g, count, [&](int q) { return right + g < panel.columns && q * ROWS + t < panel.rows; });
+    }
+    row_products(sums, x, y, count);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        sums[h] += __shfl_sync(EVERY_LANE, sums[h], both);
-        const int column = SIDE + 2 * t + h;
-        if (set == 0 && t < SIDE / 2) G[g * PAIR_PITCH + column] = G[column * PAIR_PITCH + g] = sums[h];
+        G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums[h];
+        if (all) G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums[h];
     }
-    each_inner(left, right, [&](int known, int place) { G[place] = inner[known]; });
+    if (!all) return;
+    row_products(sums, x, x, count);
+#pragma unroll
+    for (int h = 0; h < 2; h++) G[g * PAIR_PITCH + 2 * t + h] = sums[h];
+    row_products(sums, y, y, count);
+#pragma unroll
+    for (int h = 0; h < 2; h++) G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums[h];
 }
 
-// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first row   e0, e1: E's entries, rows t, 4 + t
-// inside(row, side): whether there is such an entry
+// G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
+template <typename Real>
+__device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& scratch, const Real* left, const Real* right, Real tolerance) {
+    bool oblique = false;
+#pragma unroll
+    for (int s = 0; s < SLOTS; s++) {
+        const int a = state.a, b = state.b + ALONG * s;
+        state.G[s][0][0] = left[a * SIDE + b], state.G[s][1][1] = right[a * SIDE + b];
+        state.G[s][0][1] = scratch.entry[a * PAIR_PITCH + SIDE + b], state.G[s][1][0] = scratch.entry[b * PAIR_PITCH + SIDE + a];
+        oblique |= quick_cosine(left[a * (SIDE + 1)], right[b * (SIDE + 1)], state.G[s][0][1]) > tolerance;
+    }
+    return __any_sync(EVERY_LANE, oblique);
+}
+
+// Rotations of columns left … and right … as J in scratch, if any; G within the blocks into `inner`.
+template <int DotRows, typename Real>
+__device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int right, Real* inner, PairScratch<Real>& scratch, Real tolerance,
+                                    Real smooth, bool first_visit) {
+    Real *of_left = inner + left * SIDE, *of_right = inner + right * SIDE;
+    Turned turned = {};
+    if (!first_visit && max(left, right) >= panel.columns) return turned;
+    __syncwarp();                                            // all have read the scratch of the visit before
+    gram_of_pair<DotRows>(panel, left, right, scratch.entry, first_visit);
+    __syncwarp();
+    PairState<Real> state;
+    if (first_visit) turned = turn_within(state, scratch, tolerance, smooth);
+    else if (!load_between(state, scratch, of_left, of_right, tolerance)) return turned;
+    turned |= state.template steps<SIDE>(tolerance, smooth);
+    turned.any = __any_sync(EVERY_LANE, turned.any);
+    constexpr int LAST = SIDE - 1;                           // XOR of the last step
+    __syncwarp();                                            // all have read both
+#pragma unroll
+    for (int s = 0; s < SLOTS; s++) {
+        const int a = state.a, b = state.b + ALONG * s;
+        of_left[a * SIDE + b] = state.G[s][0][0], of_right[(a ^ LAST) * SIDE + (b ^ LAST)] = state.G[s][1][1];
+    }
+    state.template each<0, true>(LAST, [&](int place, const Real& x) { scratch.entry[place] = x; });
+    __syncwarp();
+    return turned;
+}
+
+// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first row   E: [rows of a block][columns of a block]
+// inside(row, side, h): whether there is such an entry
 template <typename Real, typename Inside>
-__device__ __forceinline__ void turn_tiles(Real* const (&columns)[2], Real e0, Real e1, Inside inside) {
+__device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const Real (&E)[2][2][2], Inside inside) {
     constexpr bool APART = sizeof(Real) == sizeof(float);    // float64 goes on from X itself
-    Real x[TILES_AHEAD][4];
+    Real x[TILES_AHEAD][2][4];
+    const auto each = [&](auto visit) {
 #pragma unroll
-    for (int i = 0; i < TILES_AHEAD; i++)
+        for (int i = 0; i < TILES_AHEAD; i++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int row = i * TILE_LINES + e / 2 * 2;
-            x[i][e] = inside(row, e % 2) ? columns[e % 2][row] : Real(0);
-        }
+            for (int side = 0; side < 2; side++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int row = i * TILE_LINES + e / 2 * SIDE;
+                    visit(x[i][side][e], columns[side][e % 2] + row, inside(row, side, e % 2));
+                }
+    };
+    each([](Real& value, const Real* place, bool here) { value = here ? *place : Real(0); });
 #pragma unroll
     for (int i = 0; i < TILES_AHEAD; i++) {
-        Real sum[4];
+        Real sum[2][4];
 #pragma unroll
-        for (int e = 0; e < 4; e++) sum[e] = APART ? Real(0) : x[i][e];
-        multiply_tile(sum, x[i], e0, e1);
+        for (int side = 0; side < 2; side++) {
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int row = i * TILE_LINES + e / 2 * 2;
-            if (inside(row, e % 2)) columns[e % 2][row] = APART ? x[i][e] + sum[e] : sum[e];
+            for (int e = 0; e < 4; e++) sum[side][e] = APART ? Real(0) : x[i][side][e];
+            multiply_tile(sum[side], x[i][0], E[0][side][0], E[0][side][1]);
+            multiply_tile(sum[side], x[i][1], E[1][side][0], E[1][side][1]);
         }
+#pragma unroll
+        for (int side = 0; side < 2; side++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) x[i][side][e] = APART ? x[i][side][e] + sum[side][e] : sum[side][e];
     }
+    each([](Real& value, Real* place, bool here) { if (here) *place = value; });
 }
 
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
-// inner: 4 × 4 entries of XᵀX within each block   end: rows of the panel and of what follows
+// inner: 8 × 8 entries of XᵀX within each block   end: rows of the panel and of what follows
 template <int DotRows, typename Real>
-__device__ bool turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
-                          Real tolerance, bool first_visit) {
-    const int lane = threadIdx.x % WARP, g = lane / SIDE, t = lane % SIDE;
-    __syncwarp();                                            // all have read the scratch of the visit before
-    if (first_visit) gram_of_pair<DotRows>(panel, left, right, scratch.gram);
-    else gram_between<DotRows>(panel, left, right, inner, scratch.gram);
-    __syncwarp();
-    const bool turned = pair_jacobi(scratch, tolerance, first_visit);
-    if (turned || first_visit) each_inner(left, right, [&](int known, int place) { inner[known] = scratch.gram[place]; });
-    if (!turned) return false;
-    const int to = g % 2 * SIDE + g / 2;                     // the column of J whose entries, those of rows t and 4 + t, this lane holds
-    const Real e0 = scratch.turn[t * PAIR_PITCH + to] - Real(t == to);
-    const Real e1 = scratch.turn[(SIDE + t) * PAIR_PITCH + to] - Real(SIDE + t == to);
-    const bool here[2] = {left + t < panel.columns, right + t < panel.columns};
-    const int first = SIDE * (g % SIDE) + g / SIDE;          // of the two rows of a tile that this lane holds; the other: 2 below
-    Real* const column[2] = {panel.X + (left + t) * panel.ld + first, panel.X + (right + t) * panel.ld + first};
+__device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
+                            Real tolerance, Real smooth, bool first_visit) {
+    const Turned turned = rotations_of_pair<DotRows>(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
+    if (!turned.any) return turned;
+    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
+    const int to = g % 2 * ROWS + g / 2;                     // column of a block of J: this lane holds its rows t and 4 + t
+    Real E[2][2][2], *columns[2][2];
+    bool here[2][2];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int row = i * SIDE + h * ROWS + t, column = (i ? right : left) + h * ROWS + t;
+#pragma unroll
+            for (int j = 0; j < 2; j++) E[i][j][h] = scratch.entry[row * PAIR_PITCH + j * SIDE + to] - Real(row == j * SIDE + to);
+            columns[i][h] = panel.X + column * panel.ld + g, here[i][h] = column < panel.columns;
+        }
     const bool whole = max(left, right) + SIDE <= panel.columns;
     constexpr int STEP = TILES_AHEAD * TILE_LINES;
     for (int row0 = 0; row0 < end; row0 += STEP) {
-        Real* const at[2] = {column[0] + row0, column[1] + row0};
-        if (whole && row0 + STEP <= end) turn_tiles(at, e0, e1, [](int, int) { return true; });
-        else turn_tiles(at, e0, e1, [&](int row, int side) { return here[side] && row0 + first + row < end; });
+        Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
+        if (whole && row0 + STEP <= end) turn_tiles(at, E, [](int, int, int) { return true; });
+        else turn_tiles(at, E, [&](int row, int side, int h) { return here[side][h] && row0 + g + row < end; });
     }
-    return true;
+    return turned;
 }
 
 // All pairs of `blocks` column blocks, an even number.   end: rows of the panel and of what follows
-// scratch: one a warp   inner: 16 entries a block
-// Returns whether anything was turned, the same in every thread.
+// scratch: one a warp   inner: 64 entries a block
+// Returns, the same in every thread, whether columns may still be oblique: not where all cosines and angles were so small that
+// what rotations leave of each other's work, products of both, is below tolerance.
 template <int DotRows, typename Real>
 __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
-    bool turned = false;
+    const Real smooth = sqrt(tolerance) / 4;                 // of a column's rotations a sixteenth of it each, of random signs
+    Turned turned = {};
     for (int round = 0; round < ring; round++) {
         for (int i = warp; i < blocks / 2; i += warps) {
-            const int left = (round + i) % ring, right = i == 0 ? ring : (round + ring - i) % ring;
-            turned |= turn_pair<DotRows>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, round == 0);
+            const int left = round + i < ring ? round + i : round + i - ring;
+            const int right = i == 0 ? ring : round >= i ? round - i : round - i + ring;
+            turned |= turn_pair<DotRows>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
         }
         __syncthreads();
     }
-    return __syncthreads_or(turned);
+    return __syncthreads_or(turned.rough);
 }

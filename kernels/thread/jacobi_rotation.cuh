@@ -113,3 +113,41 @@ __device__ Angle<Real> jacobi_angle(Real alpha, Real beta, Real gamma) {
     const Real square = fma(Real(0.5), fabs(difference) * inverse, Real(0.5)), root = exact_rsqrt(square);
     return {square * root, copysign(Real(1), difference) * product * inverse * root};
 }
+
+// 1/√x and 1/x as the hardware has them, without a look at denormals
+__device__ inline double plain_rsqrt(double x) { return approximate_rsqrt(x); }
+__device__ inline float plain_rsqrt(float x) {
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline float plain_reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// cosine() and jacobi_angle() for chains of many, as short as they can be: no branches, the tangent to float32's precision, which
+// costs no convergence; c² + s² = 1 to rounding.
+template <typename Real>
+__device__ Real quick_cosine(Real alpha, Real beta, Real gamma) {
+    constexpr Real LEAST = Floating<Real>::vanishing;
+    const Real found = fabs(gamma) * plain_rsqrt(alpha) * plain_rsqrt(beta);
+    return (alpha > LEAST) & (beta > LEAST) ? found : Real(0);
+}
+
+__device__ inline double quick_secant(double x) { return exact_rsqrt(x); }
+__device__ inline float quick_secant(float x) {
+    const float y = plain_rsqrt(x), error = fmaf(-x * y, y, 1.0f);
+    return fmaf(0.5f * y, error, y);
+}
+
+template <typename Real>
+__device__ Rotation<Real> quick_rotation(Real alpha, Real beta, Real gamma) {
+    const Real scale = reciprocal_power(fmax(fabs(beta - alpha), fabs(gamma)));
+    const float difference = scale * (beta - alpha), product = 2 * scale * gamma;
+    const float square = fmaf(difference, difference, product * product);
+    const Real t = copysignf(1.0f, difference) * product * plain_reciprocal(fmaf(square, plain_rsqrt(square), fabsf(difference)));
+    const Real c = quick_secant(fma(t, t, Real(1)));
+    return {c, t * c, t};
+}

@@ -1,9 +1,9 @@
-// warp/pair_jacobi.cuh — Jacobi on the Gram matrix G of two blocks of four columns: the rotations of one visit, as one matrix J.
+// warp/pair_jacobi.cuh — Jacobi on the Gram matrix G of two blocks of eight columns: the rotations of one visit, as one matrix J.
 //
-//     for m = 0 … 3, for all a at once:   G ← Rᵀ G R,  J ← J R,   R turns columns (a, 4 + (a XOR m)) orthogonal
+//     for m = 0 … 7, for all a at once:   G ← Rᵀ G R,  J ← J R,   R turns columns (a, 8 + (a XOR m)) orthogonal
 //
 // Pairs within the blocks are met the same way, with the bits of a column's number in another order (`Label`). A lane holds
-// the 2 × 2 entries of G where two pairs meet, so that nothing but angles travels in a step; half of the lanes hold J likewise.
+// the 2 × 2 entries of G where two pairs meet, twice, and as many of J, so that nothing but angles travels in a step.
 // Two-sided Jacobi is as accurate as one-sided where columns are nearly orthogonal up to scaling (Demmel & Veselić 1992).
 // Called by all lanes of a warp together.
 #pragma once
@@ -11,110 +11,148 @@
 #include "thread/constants.cuh"
 #include "thread/jacobi_rotation.cuh"
 
-constexpr int SIDE = 4, PAIR_COLUMNS = 2 * SIDE;             // columns of a block, and of two
-constexpr int PAIR_PITCH = PAIR_COLUMNS + SIDE;              // between rows of G and J: no bank is asked for twice
+constexpr int SIDE = 8, PAIR_COLUMNS = 2 * SIDE;             // columns of a block, and of two
+constexpr int ALONG = WARP / SIDE, SLOTS = SIDE / ALONG;     // lanes that share a row of pairs, pairs of it a lane
+constexpr int PAIR_PITCH = PAIR_COLUMNS + ALONG;             // between rows of G and J: no bank is asked for twice
 
-// Shared memory of a warp: G, row-major, and then J.
+// Shared memory of a warp: G, then J, row-major.
 template <typename Real>
 struct PairScratch {
-    Real gram[PAIR_COLUMNS * PAIR_PITCH], turn[PAIR_COLUMNS * PAIR_PITCH];
+    Real entry[PAIR_COLUMNS * PAIR_PITCH];
 };
 
-// Column a of either side where the sides differ in bit 2 − Label of the number.
+// Column a of either side where the sides differ in bit 3 − Label of the number.
 template <int Label>
 __device__ int labelled(int side, int a) {
-    return Label == 0 ? SIDE * side + a : Label == 1 ? a / 2 * SIDE + 2 * side + a % 2 : 2 * a + side;
+    constexpr int LOW = SIDE >> Label;
+    return a / LOW * 2 * LOW + side * LOW + a % LOW;
 }
+
+// What the rotations were: whether there was one, and one that leaves more than rounding behind when others follow.
+struct Turned {
+    bool any, rough;
+    __device__ Turned& operator|=(const Turned& other) {
+        any |= other.any, rough |= other.rough;
+        return *this;
+    }
+};
 
 template <typename Real>
 struct PairState {
-    bool turns;                                              // whether this lane holds a part of J
-    int a, b;
-    Real v[2][2];
+    int a, b;                                                // slot s: pairs a and b + ALONG s
+    Real G[SLOTS][2][2], J[SLOTS][2][2];
 
-    __device__ PairState() : turns(threadIdx.x % WARP >= WARP / 2), a(threadIdx.x % (WARP / 2) / SIDE), b(threadIdx.x % SIDE) {}
-
-    // Calls visit(G's or J's entry, v's) with pairs (b, b XOR m).
-    template <int Label, typename Visit>
-    __device__ void each(PairScratch<Real>& scratch, int m, Visit visit) {
+    __device__ PairState() : a(threadIdx.x % WARP / ALONG), b(threadIdx.x % ALONG) {
 #pragma unroll
-        for (int p = 0; p < 2; p++)
+        for (int s = 0; s < SLOTS; s++)
 #pragma unroll
-            for (int q = 0; q < 2; q++) {
-                const int row = turns ? SIDE * p + a : labelled<Label>(p, p ? a ^ m : a);
-                const int column = labelled<Label>(q, q ? b ^ m : b);
-                visit((turns ? scratch.turn : scratch.gram)[row * PAIR_PITCH + column], v[p][q]);
-            }
+            for (int p = 0; p < 2; p++)
+#pragma unroll
+                for (int q = 0; q < 2; q++) J[s][p][q] = SIDE * p + a == SIDE * q + b + ALONG * s;
     }
 
-    // Steps m = 0 … Steps − 1; returns whether this lane turned something.
+    // Calls visit(place in scratch, G's or J's entry) with pairs (b, b XOR m).
+    template <int Label, bool OfJ, typename Visit>
+    __device__ void each(int m, Visit visit) {
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+            for (int p = 0; p < 2; p++)
+#pragma unroll
+                for (int q = 0; q < 2; q++) {
+                    const int other = b + ALONG * s, column = labelled<Label>(q, q ? other ^ m : other);
+                    const int row = OfJ ? SIDE * p + a : labelled<Label>(p, p ? a ^ m : a);
+                    visit(row * PAIR_PITCH + column, OfJ ? J[s][p][q] : G[s][p][q]);
+                }
+    }
+
+    // G and J from the pairs of one label, m = Steps − 1, to those of another, m = 0.
+    template <int From, int Steps, int To>
+    __device__ void relabel(PairScratch<Real>& scratch) {
+        relabel_one<From, Steps, To, false>(scratch);
+        relabel_one<From, Steps, To, true>(scratch);
+    }
+
+    // Steps m = 0 … Steps − 1.
     template <int Steps>
-    __device__ bool steps(Real tolerance) {
-        const int lane = threadIdx.x % WARP, diagonal = SIDE + 1;
-        bool turned = false;
+    __device__ Turned steps(Real tolerance, Real smooth) {
+        Turned turned = {};
 #pragma unroll
         for (int m = 0; m < Steps; m++) {
-            const bool turn = !turns && a == b && cosine(v[0][0], v[1][1], v[0][1]) > tolerance;
-            Angle<Real> rotation = jacobi_angle(v[0][0], v[1][1], v[0][1]);
-            rotation.c = turn ? rotation.c : Real(1), rotation.s = turn ? rotation.s : Real(0);
-            turned |= turn;
-            const Real c = __shfl_sync(EVERY_LANE, rotation.c, diagonal * b), s = __shfl_sync(EVERY_LANE, rotation.s, diagonal * b);
-            Real rc = __shfl_sync(EVERY_LANE, rotation.c, diagonal * a), rs = __shfl_sync(EVERY_LANE, rotation.s, diagonal * a);
-            rc = turns ? Real(1) : rc, rs = turns ? Real(0) : rs;
-            Real w[2][2];
-#pragma unroll
-            for (int p = 0; p < 2; p++) w[p][0] = fma(c, v[p][0], -s * v[p][1]), w[p][1] = fma(s, v[p][0], c * v[p][1]);
-#pragma unroll
-            for (int q = 0; q < 2; q++) v[0][q] = fma(rc, w[0][q], -rs * w[1][q]), v[1][q] = fma(rs, w[0][q], rc * w[1][q]);
-            if (m + 1 < Steps) {
-                const int x = m ^ (m + 1), up = turns ? 0 : SIDE * x;
-                v[0][1] = __shfl_sync(EVERY_LANE, v[0][1], lane ^ x);
-                v[1][0] = __shfl_sync(EVERY_LANE, v[1][0], lane ^ up);
-                v[1][1] = __shfl_sync(EVERY_LANE, v[1][1], lane ^ up ^ x);
-            }
+            turned |= turn(tolerance, smooth);
+            if (m + 1 < Steps) exchange(m ^ (m + 1));
         }
         return turned;
     }
 
-    // The same, from shared memory and back; J = I before, whatever is there, if `fresh` (Label 0).
-    template <int Label = 0, int Steps = SIDE>
-    __device__ bool turn(PairScratch<Real>& scratch, Real tolerance, bool fresh = false) {
-        each<Label>(scratch, 0, [](const Real& entry, Real& x) { x = entry; });
-        if (fresh && turns) {
-            v[0][0] = v[1][1] = a == b, v[0][1] = v[1][0] = 0;
+  private:
+    template <int From, int Steps, int To, bool OfJ>
+    __device__ void relabel_one(PairScratch<Real>& scratch) {
+        __syncwarp();
+        each<From, OfJ>(Steps - 1, [&](int place, const Real& x) { scratch.entry[place] = x; });
+        __syncwarp();
+        each<To, OfJ>(0, [&](int place, Real& x) { x = scratch.entry[place]; });
+    }
+
+    // All pairs that are there now.
+    __device__ __forceinline__ Turned turn(Real tolerance, Real smooth) {
+        static_assert(SLOTS == 2, "pair a meets itself in one slot or the other");
+        const bool upper = a >= ALONG;
+        const Real alpha = upper ? G[1][0][0] : G[0][0][0], beta = upper ? G[1][1][1] : G[0][1][1];
+        const Real gamma = upper ? G[1][0][1] : G[0][0][1];
+        const Real found = quick_cosine(alpha, beta, gamma);
+        const bool turns = (a % ALONG == b) & (found > tolerance);
+        Rotation<Real> angle = quick_rotation(alpha, beta, gamma);
+        const bool rough = turns & ((found > smooth) | (fabs(angle.t) > smooth));
+        angle.c = turns ? angle.c : Real(1), angle.s = turns ? angle.s : Real(0);
+        const int own = a * ALONG + a % ALONG;               // the lane where pair a meets itself
+        const Real rc = __shfl_sync(EVERY_LANE, angle.c, own), rs = __shfl_sync(EVERY_LANE, angle.s, own);
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++) {
+            const int from = (b + ALONG * s) * ALONG + b;
+            const Real c = __shfl_sync(EVERY_LANE, angle.c, from), sine = __shfl_sync(EVERY_LANE, angle.s, from);
+            Real w[2][2];
+#pragma unroll
+            for (int p = 0; p < 2; p++) {
+                w[p][0] = fma(c, G[s][p][0], -sine * G[s][p][1]), w[p][1] = fma(sine, G[s][p][0], c * G[s][p][1]);
+                const Real x = J[s][p][0];
+                J[s][p][0] = fma(c, x, -sine * J[s][p][1]), J[s][p][1] = fma(sine, x, c * J[s][p][1]);
+            }
+#pragma unroll
+            for (int q = 0; q < 2; q++) G[s][0][q] = fma(rc, w[0][q], -rs * w[1][q]), G[s][1][q] = fma(rs, w[0][q], rc * w[1][q]);
         }
-        __syncwarp();
-        const bool turned = steps<Steps>(tolerance);
-        each<Label>(scratch, Steps - 1, [](Real& entry, const Real& x) { entry = x; });
-        __syncwarp();
-        return turned;
+        return {turns, rough};
+    }
+
+    // From pairs (b, b XOR m) to (b, b XOR m XOR x).
+    __device__ __forceinline__ void exchange(int x) {
+        const int lane = threadIdx.x % WARP, beside = lane ^ x % ALONG, below = lane ^ x * ALONG, across = beside ^ x * ALONG;
+        Real next[SLOTS][5];
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++) {
+            const int from = s ^ x / ALONG;
+            next[s][0] = __shfl_sync(EVERY_LANE, G[from][0][1], beside);
+            next[s][1] = __shfl_sync(EVERY_LANE, G[s][1][0], below);
+            next[s][2] = __shfl_sync(EVERY_LANE, G[from][1][1], across);
+            next[s][3] = __shfl_sync(EVERY_LANE, J[from][0][1], beside);
+            next[s][4] = __shfl_sync(EVERY_LANE, J[from][1][1], beside);
+        }
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+            G[s][0][1] = next[s][0], G[s][1][0] = next[s][1], G[s][1][1] = next[s][2], J[s][0][1] = next[s][3], J[s][1][1] = next[s][4];
     }
 };
 
-// Whether any pair that would be met is less orthogonal than tolerance.
+// Pairs within the blocks, from G in scratch; then G and J as for the pairs between them.
 template <typename Real>
-__device__ bool any_oblique(const PairScratch<Real>& scratch, Real tolerance, bool within) {
-    const int lane = threadIdx.x % WARP, a = lane % (WARP / 2) / SIDE, b = lane % SIDE;
-    const bool inside = lane >= WARP / 2;
-    const int i = inside && a > b ? SIDE + a : a, j = inside && a < b ? b : SIDE + b;
-    const Real* G = scratch.gram;
-    const Real found = cosine(G[i * (PAIR_PITCH + 1)], G[j * (PAIR_PITCH + 1)], G[i * PAIR_PITCH + j]);
-    return __any_sync(EVERY_LANE, (!inside || (within && a != b)) && found > tolerance);
-}
-
-// J from G, both in scratch; pairs of the two blocks, and within them if `within`. False where all are orthogonal.
-template <typename Real>
-__device__ bool pair_jacobi(PairScratch<Real>& scratch, Real tolerance, bool within) {
-    if (!any_oblique(scratch, tolerance, within)) return false;
-    PairState<Real> state;
-    bool turned = false;
-    if (within) {
-        for (int e = threadIdx.x % WARP; e < PAIR_COLUMNS * PAIR_COLUMNS; e += WARP)
-            scratch.turn[e / PAIR_COLUMNS * PAIR_PITCH + e % PAIR_COLUMNS] = e % (PAIR_COLUMNS + 1) == 0;
-        __syncwarp();
-        turned |= state.template turn<1, SIDE / 2>(scratch, tolerance);
-        turned |= state.template turn<2, 1>(scratch, tolerance);
-    }
-    turned |= state.turn(scratch, tolerance, !within);
-    return __any_sync(EVERY_LANE, turned);
+__device__ Turned turn_within(PairState<Real>& state, PairScratch<Real>& scratch, Real tolerance, Real smooth) {
+    state.template each<1, false>(0, [&](int place, Real& x) { x = scratch.entry[place]; });
+    state.template each<1, true>(0, [&](int place, Real& x) { x = place / PAIR_PITCH == place % PAIR_PITCH; });
+    Turned turned = state.template steps<SIDE / 2>(tolerance, smooth);
+    state.template relabel<1, SIDE / 2, 2>(scratch);
+    turned |= state.template steps<SIDE / 4>(tolerance, smooth);
+    state.template relabel<2, SIDE / 4, 3>(scratch);
+    turned |= state.template steps<1>(tolerance, smooth);
+    state.template relabel<3, 1, 0>(scratch);
+    return turned;
 }
