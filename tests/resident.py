@@ -49,7 +49,7 @@ def gather(A, index, transpose, out):
     return out
 
 
-def truncated_svd(A, atol, padded=False, return_info=False):
+def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     (m, n), count = A.bounds, len(A)
     k, (U, s, missed) = min(m, n), cpu.truncated_svd(sized(A), host(atol))[:3]
     ranks, sigma = there(U.columns), np.zeros((count, k), A.dtype)

@@ -147,7 +147,7 @@ def pivoted_qr(A, atol=0.0):
     return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
 
 
-def truncated_svd(A, atol, *, return_info=False):
+def truncated_svd(A, atol, *, return_info=False, consume=False):
     """Left singular vectors and values of the part of A_b that a pivoted QR stopped at atol_b leaves: U, s, missed.
 
     A             (batch, m, n) array or MatrixBatch
@@ -155,12 +155,13 @@ def truncated_svd(A, atol, *, return_info=False):
     missed        (batch,) float64 where A lives: ‖A_b − U_b U_bᵀ A_b‖_F ≤ atol_b
     return_info   of a MatrixBatch: nothing is waited for where the GPU can do without; sizes of U and s stay where A
                   lives then, s has zeros up to its bounds, and info is added, as by `svd`; the CPU raises
+    consume       with return_info: U may lie where A was
 
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
     """
     if isinstance(A, MatrixBatch):
-        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)), return_info=return_info)
+        return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)), return_info=return_info, consume=consume)
     A = checked(A, "A")
     (*lead, m, _), k = A.shape, min(A.shape[-2:])
     U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)

@@ -110,7 +110,7 @@ def discarded(sigma, ranks):
     return np.sum(np.where(np.arange(sigma.shape[1]) < ranks[:, None], 0, sigma.astype(np.float64)) ** 2)
 
 
-def truncated_svd(A, atol, padded=False, return_info=False):
+def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     """See h2gpu.batched.truncated_svd: a full SVD without what of its tail is small enough."""
     U, s = svd(A, "left", "auto")
     cuts = np.array([cut(x[:, 0].astype(np.float64), a) for x, a in zip(s.matrices(), atol)]).reshape(-1, 2)

@@ -42,10 +42,10 @@ NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
 
 
-def truncated_svd(A, atol, padded=False, return_info=False):
+def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     """See h2gpu.batched.truncated_svd; padded: with zeros, as arrays."""
     if return_info and cuda_truncated_resident.fits(A):
-        return cuda_truncated_resident.truncated_svd(A, atol)
+        return cuda_truncated_resident.truncated_svd(A, atol, consume)
     results = cuda_truncated.truncated_svd(A, atol, padded)
     return (*results, cupy.zeros(len(A), np.int32)) if return_info else results
 

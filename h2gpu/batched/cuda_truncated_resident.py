@@ -11,6 +11,7 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched import cuda_qr
+from h2gpu.batched.arrays import array_module
 from h2gpu.batched.cuda_svd import decompose_triangles
 from h2gpu.batched.cuda_truncated import (
     LARGEST,
@@ -32,12 +33,13 @@ def fits(A):
     return max(A.bounds) <= LARGEST
 
 
-def truncated_svd(A, atol):
+def truncated_svd(A, atol, consume=False):
     """U, s, missed, info of a MatrixBatch that fits: see h2gpu.batched.truncated_svd with return_info."""
     (m, n), batch, dtype = A.bounds, len(A), A.dtype
     k, least = min(m, n), int(A.rows.min(initial=m)) if isinstance(A.rows, np.ndarray) else 0
     outcome, allowed = Outcome.of(batch), cp.asarray(atol)
-    U, s = cp.empty(batch * m * k, dtype), cp.zeros(batch * k, dtype)
+    U = A.buffer if consume and _is_filled(A) else cp.empty(batch * m * k, dtype)  # a matrix's U after its factors
+    s = cp.zeros(batch * k, dtype)
     most = max(1, SCRATCH_BYTES // max(1, k * (m + n + 2 * k) * dtype.itemsize))
     for first in range(0, batch if k else 0, most):
         part = slice(first, first + most)
@@ -70,6 +72,14 @@ def _truncate(A, allowed, U, s, outcome, bounds, least):
         for above, upto in _ranges(k, () if few else RANKS):
             arguments = X, V, tau, U, vectors
             reflect_in_registers(dtype, _keys(dtype, high, upto), (high, upto), arguments, (low, above))
+
+
+def _is_filled(A):
+    """Whether all matrices of the buffer are of one shape, with columns for all left vectors."""
+    m, n = A.bounds
+    if array_module(A.rows) is not np or n > m or A.buffer.size != len(A) * m * n:
+        return False
+    return A.is_packed and int(A.offsets[0]) == 0 and bool((A.rows == m).all() and (A.columns == n).all())
 
 
 @lru_cache

@@ -9,7 +9,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 
 import numpy as np
 
-from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble
+from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble, TruncatedSVD
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
@@ -96,6 +96,8 @@ def _weighted(A, rtol, decompose):
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
+    if isinstance(decompose, TruncatedSVD):
+        decompose = TruncatedSVD(consume=True)  # of products with the weights, that nobody else holds
     part, decompose = _careful(rtol, decompose, A.row_basis)
     budget = part * float(near + farfield_square(A.row_basis, Z)) / 2
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())

@@ -35,13 +35,16 @@ class TruncatedSVD:
     """Singular values down to where each matrix misses its share of the residual: a pivoted QR that stops there.
 
     Nothing is waited for on a GPU, where no side exceeds `resident`; what is allowed may be there too.
+
+    consume   whether U may lie where M was
     """
 
+    consume: bool = False
     resident = RESIDENT
 
     def __call__(self, M, allowed):
         share = array_module(allowed).fmax(allowed, 0.0) / max(1, len(M))  # of NaN, as its matrices are: 0
-        U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True)
+        U, s, missed, info = batched.truncated_svd(M, np.sqrt(share), return_info=True, consume=self.consume)
         sigma, residual = padded(s), (missed**2).sum()
         return U, sigma, residual if array_module(sigma) is M.xp else float(residual), info
 

@@ -51,8 +51,8 @@ def truncate(basis, weights, budget, decompose, rule):
     basis       ClusterBasis of the uncompressed matrix
     weights     Z_t of all clusters (MatrixBatch), or None for weights of identity: the basis itself is truncated
     budget      bound on the sum of discarded squares over all clusters
-    decompose   (matrices M, squared residual allowed) → left vectors, sigma (clusters, values), squared residual made
-                and maybe info: see `decompositions`
+    decompose   (matrices M, which it may overwrite, squared residual allowed) → left vectors, sigma (clusters, values),
+                squared residual made and maybe info: see `decompositions`
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
@@ -67,6 +67,7 @@ def truncate(basis, weights, budget, decompose, rule):
         for l in reversed(range(top, tree.levels)):
             t = tree.span(l)
             B, M = _basis_matrices(basis, l, below, Z, *room)
+            del room
             share = budget * (np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop])))
             U, sigma, residual, *info = decompose(M, share / 100)
             ranks = rule(sigma, share - residual)
@@ -77,6 +78,7 @@ def truncate(basis, weights, budget, decompose, rule):
                 _check(verdicts.pop())
             budget = budget - spent
             kept, below = _cut_matrices(B, ranks, min(M.bounds))
+            del M
             room = _room(basis, l - 1, ranks, Z, kept.bounds[1]) if l > top else ()
             MatrixBatch.place(kept, below, *room)
             batched.gemm(batched.leading(U, out=kept), B, transa=True, out=below)
