@@ -7,6 +7,8 @@ from functools import cache
 import pytest
 from hypothesis import settings
 
+collect_ignore = ["resident.py"]  # a program that replaces CuPy: see test_compression.py
+
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
