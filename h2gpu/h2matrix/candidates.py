@@ -14,7 +14,7 @@ import numpy as np
 from h2gpu.clustering.sampled_blocks import is_leaf
 from h2gpu.h2matrix.compression import least_rtol
 
-INTERPOLATION, COMPRESSION = 0.25, 0.7  # shares of rtol
+INTERPOLATION, COMPRESSION = 0.5, 0.8  # parts of rtol
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
 GUESSED_FROM = 3, 5  # orders from whose errors the sufficient one is extrapolated
 EXACT = 1e-16  # relative error of what is as good as exact

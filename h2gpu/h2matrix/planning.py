@@ -1,7 +1,8 @@
 """One accuracy, all parameters: leaf size, admissibility and order of a small compressed matrix that is soon there.
 
-    interpolation error + compression error ≤ (INTERPOLATION + COMPRESSION) · rtol ‖A‖_F < rtol ‖A‖_F
+    interpolation error² + compression error² ≤ (INTERPOLATION² + COMPRESSION²) (rtol ‖A‖_F)² < (rtol ‖A‖_F)²
 
+Squares add because the two errors have nothing to do with each other; `covariance_matrix` checks their sum.
 One cluster tree is grown, those of all leaf sizes are cuts of it; of their block trees some rows are traversed, so that
 the work beyond the tree hardly grows with the points. Of the candidates within NEARLY_SMALLEST of the smallest, the one
 that takes least work is chosen.
