@@ -142,6 +142,7 @@ def plot(rows, path, device):
         axes.grid(True, color="0.9")
     sizes = np.array(sorted({row["n"] for row in rows}), float)
     panels[1].loglog(sizes, 8e-6 * sizes**2, ":", color="0.3", label="dense matrix")
+    panels[1].set_xscale("log", base=2)
     panels[1].set_ylim(top=10 * max(row["total after MB"] for row in rows))
     panels[1].legend(frameon=False, fontsize=8)
     figure.suptitle(device)

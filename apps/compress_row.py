@@ -35,12 +35,12 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     points, times = xp.asarray(points), PhaseTimes(synchronize)
     synchronize()
     begin = time.perf_counter()
-    B, chosen = _compressed(points, cov, parameters, rtol, times)
+    B, chosen, trees = _compressed(points, cov, parameters, rtol, times)
     synchronize()
     total = time.perf_counter() - begin
     peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     row = {"n": len(points), **chosen, "total s": total}
-    A = deferred(points, cov, nearfield="computed", **chosen)
+    A = deferred(points, cov, nearfield="computed", trees=trees, **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
     row["A x ms"] = 1e3 * _median_seconds(lambda: B @ x, synchronize)
@@ -61,14 +61,15 @@ def of_own_process(module, device, *words):
 
 
 def _compressed(points, cov, parameters, rtol, times):
-    """The matrix and its parameters, under the eyes of `times`."""
+    """The matrix, its parameters, and its trees where a plan has grown them, under the eyes of `times`."""
     names = "leaf_size", "eta", "order"
     with watched_by(times or (lambda *event: None)):
         if "order" not in parameters:
             chosen = next(plans(points, cov, rtol, **parameters))
             B = compress(uncompressed(points, cov, chosen), chosen.rtol, nearfield="stored")
-            return B, {key: getattr(chosen, key) for key in names}
-        return compress(deferred(points, cov, nearfield="computed", **parameters), rtol, nearfield="stored"), parameters
+            return B, {key: getattr(chosen, key) for key in names}, chosen.trees
+        B = compress(deferred(points, cov, nearfield="computed", **parameters), rtol, nearfield="stored")
+        return B, parameters, ()
 
 
 def device_of(device):
