@@ -7,12 +7,11 @@ standard deviations. On a GPU each size is done twice, the first time compiles k
 """
 
 import argparse
-import time
 
 import numpy as np
 
 from h2gpu.apps import tables
-from h2gpu.apps.compress_row import device_of
+from h2gpu.apps.compress_row import device_of, timed
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging
@@ -43,21 +42,12 @@ def measure(n, device):
     sites, targets = rng.random((n, 2)), rng.random((TARGETS, 2))
     values, truth = _function(sites) + NOISE * rng.standard_normal(n), _function(targets)
     sites, targets, values = map(xp.asarray, (sites, targets, values))
-    seconds = []
-
-    def timed(work):
-        synchronize()
-        begin = time.perf_counter()
-        result = work()
-        synchronize()
-        seconds.append(time.perf_counter() - begin)
-        return result
-
-    model = timed(lambda: Kriging(COVARIANCE, NUGGET, rtol=RTOL).fit(sites, values))
-    timed(lambda: model.predict(targets))
-    mean, std = map(to_host, timed(lambda: model.predict(targets, return_std=True)))
-    row = dict(zip(("fit s", "predict s", "predict with std s"), seconds))
-    row |= {"fit and predict with std s": seconds[0] + seconds[2], "iterations": model.iterations_}
+    model, fit = timed(lambda: Kriging(COVARIANCE, NUGGET, rtol=RTOL).fit(sites, values), synchronize)
+    _, predict = timed(lambda: model.predict(targets), synchronize)
+    (mean, std), both = timed(lambda: model.predict(targets, return_std=True), synchronize)
+    mean, std = to_host(mean), to_host(std)
+    row = {"fit s": fit, "predict s": predict, "predict with std s": both, "fit and predict with std s": fit + both}
+    row["iterations"] = model.iterations_
     return row | {
         "rmse": float(np.sqrt(np.mean((mean - truth) ** 2))),
         "mean std": float(std.mean()),

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps import problems, published, tables
-from h2gpu.apps.compress_row import device_of, measure, of_own_process
+from h2gpu.apps.compress_row import device_of, measure, of_own_process, timed
 from h2gpu.covariance import Covariance, Exponential, Matern
 
 SMALLEST, WARM = 14, 17  # log2 of the first n, and of that which loads the kernels
@@ -104,14 +104,7 @@ def _copy_rate(device, size=1 << 30):
     """Megabytes a second, read and written, of a copy larger than the caches."""
     xp, synchronize, _ = device_of(device)
     a, b = xp.ones(size // 16), xp.empty(size // 16)
-    seconds = []
-    for _ in range(5):
-        synchronize()
-        begin = time.perf_counter()
-        b[...] = a
-        synchronize()
-        seconds.append(time.perf_counter() - begin)
-    return size / 1e6 / min(seconds)
+    return size / 1e6 / min(timed(lambda: xp.copyto(b, a), synchronize)[1] for _ in range(5))
 
 
 def slopes(rows):

@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 import h2gpu
+from h2gpu.batched.arrays import module_of_device
 from h2gpu.h2matrix import compress
 from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
@@ -33,17 +34,14 @@ def measure(points, cov, parameters, rtol, device, warm_up):
         _compressed(xp.asarray(warm_up), cov, parameters, rtol, None)
         pool.free_all_blocks()
     points, times = xp.asarray(points), PhaseTimes(synchronize)
-    synchronize()
-    begin = time.perf_counter()
-    B, chosen, trees = _compressed(points, cov, parameters, rtol, times)
-    synchronize()
-    total = time.perf_counter() - begin
+    (B, chosen, trees), total = timed(lambda: _compressed(points, cov, parameters, rtol, times), synchronize)
     peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     row = {"n": len(points), **chosen, "total s": total}
     A = deferred(points, cov, nearfield="computed", trees=trees, **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
-    row["A x ms"] = 1e3 * _median_seconds(lambda: B @ x, synchronize)
+    B @ x  # plans are made
+    row["A x ms"] = 1e3 * float(np.median([timed(lambda: B @ x, synchronize)[1] for _ in range(TIMED_PRODUCTS)]))
     for when, matrix in (("before", A), ("after", B)):
         row |= {f"{part} {when} MB": size / MEGABYTE for part, size in matrix.memory.items()}
     row["peak MB"] = peak / MEGABYTE
@@ -74,20 +72,16 @@ def _compressed(points, cov, parameters, rtol, times):
 
 def device_of(device):
     """Array module, its synchronization, and its memory pool, which keeps what it once has taken."""
-    if device == "cpu":
+    xp = module_of_device(device)
+    if xp is np:
         return np, lambda: None, None
-    import cupy
-
-    return cupy, cupy.cuda.Device().synchronize, cupy.get_default_memory_pool()
+    return xp, xp.cuda.Device().synchronize, xp.get_default_memory_pool()
 
 
-def _median_seconds(work, synchronize):
-    work()
-    seconds = []
-    for _ in range(TIMED_PRODUCTS):
-        synchronize()
-        begin = time.perf_counter()
-        work()
-        synchronize()
-        seconds.append(time.perf_counter() - begin)
-    return float(np.median(seconds))
+def timed(work, synchronize):
+    """work() and the seconds that it took, the device's among them."""
+    synchronize()
+    begin = time.perf_counter()
+    result = work()
+    synchronize()
+    return result, time.perf_counter() - begin

@@ -76,7 +76,7 @@ def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto"
 
 
 def uncompressed(points, cov, plan, *, storage="auto", nearfield="stored", col_points=None):
-    """The matrix of a plan for `compress` to consume, what it can do without evaluated where used.
+    """The matrix of a plan, its couplings evaluated where they are used: for `compress` to consume.
 
     A plan with trees must be one of these points. The nearfield is evaluated too where it will be rounded, so that it
     never exists in float64.
