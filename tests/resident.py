@@ -82,16 +82,16 @@ def compare(split, order, leaf_size):
     A = deferred(points, Exponential(1.0, 0.2), leaf_size=leaf_size, order=order, split=split)
     Z = total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis))
     task = 1e-4, TruncatedSVD(), truncation.SharedBudget()
-    expected, change = truncation.truncate(A.row_basis, Z, *task)
+    expected, change = truncation.truncate(A.row_basis, list(Z), *task)
     basis = truncation.replace(A.row_basis, leaf=moved(A.row_basis.leaf), transfer=moved(A.row_basis.transfer))
     for few in (0, 4, 16, 1 << 20):
         truncation.FEW["cupy"] = few
-        found, changed = truncation.truncate(basis, moved(Z), *task)
+        found, changed = truncation.truncate(basis, [moved(level) for level in Z], *task)
         assert (host(found.ranks) == expected.ranks).all()
         for one, other in ((found.leaf, expected.leaf), (found.transfer, expected.transfer)):
             assert (host(one.entries) == host(other.entries)).all()
         assert (host(changed.matrices.entries) == host(change.matrices.entries)).all()
-        yield len(A.row_basis.tree.level_offsets) - 1 - truncation._first_to_wait(basis, 0, task[1], moved(Z))
+        yield len(A.row_basis.tree.level_offsets) - 1 - truncation._first_to_wait(basis, 0, task[1], Z)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def _weighted(A, rtol, decompose):
     if isinstance(decompose, TruncatedSVD):
         decompose = TruncatedSVD(consume=True)  # of products with the weights, that nobody else holds
     part, decompose = _careful(rtol, decompose, A.row_basis)
-    budget = part * float(near + farfield_square(A.row_basis, Z)) / 2
+    budget = (near + farfield_square(A.row_basis, Z)) * (part / 2)  # not waited for
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:

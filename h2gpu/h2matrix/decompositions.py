@@ -62,7 +62,7 @@ class RandomizedSVD:
     resident = 0
 
     def __call__(self, M, allowed):
-        share = max(0.0, allowed) / max(1, len(M))
+        share = max(0.0, float(allowed)) / max(1, len(M))
         U, s, squares = randomized.left_within(M, share, self.samples, random_state=self.random_state)
         return U, padded(s), float(squares.sum())
 

@@ -73,8 +73,18 @@ def farfield_norm(basis, weights):
 
 
 def farfield_square(basis, weights):
-    """Its square, Σ over leaves of ‖U_t Z_tᵀ‖², where the weights are: nothing is waited for."""
-    return _sum_of_squares(batched.gemm(basis.leaf, weights[basis.tree.leaves], transb=True))
+    """Its square, Σ over leaves of ‖U_t Z_tᵀ‖², where the weights are: nothing is waited for.
+
+    weights   Z_t of the clusters of each level: see `total_weights`
+    """
+    tree, square = basis.tree, 0.0
+    own = np.zeros(len(tree.leaves), bool) if basis.identical is None else basis.identical
+    for l, Z in enumerate(weights):
+        first, stop = np.searchsorted(tree.leaves, tree.level_offsets[l : l + 2])
+        here, own_here = tree.leaves[first:stop] - tree.level_offsets[l], own[first:stop]
+        square += _sum_of_squares(batched.gemm(basis.leaf[first:stop][~own_here], Z[here[~own_here]], transb=True))
+        square += _square(Z.entries) if own_here.sum() == len(Z) else _sum_of_squares(Z[here[own_here]])
+    return square
 
 
 def relative_error(A, B):

@@ -20,7 +20,7 @@ from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.orthogonalization import BasisChange
 from h2gpu.progress import phase
 
-FEW = {"numpy": 0, "cupy": 2048}  # clusters of a level whose ranks stay where they are: a wait costs more than room
+FEW = {"numpy": 0, "cupy": 8192}  # clusters of a level whose ranks stay where they are: a wait costs more than room
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,32 @@ def truncate(basis, weights, budget, decompose, rule):
     """The basis cut down to what the weights leave above the budget: (ClusterBasis, BasisChange).
 
     basis       ClusterBasis of the uncompressed matrix
-    weights     Z_t of all clusters (MatrixBatch), or None for weights of identity: the basis itself is truncated
-    budget      bound on the sum of discarded squares over all clusters
+    weights     Z_t of the clusters of each level, a list that is emptied, so that their memory serves for what follows;
+                or None for weights of identity: the basis itself is truncated
+    budget      bound on the sum of discarded squares over all clusters, a number or where the basis is
     decompose   (matrices M, which it may overwrite, squared residual allowed) → left vectors, sigma (clusters, values),
                 squared residual made and maybe info: see `decompositions`
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
-    basis, Z = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:]), None if weights is None else weights[:]
-    MatrixBatch.place(basis.leaf, basis.transfer, *([] if Z is None else [Z]))
+    basis = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:])
+    MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
-    waits = _first_to_wait(basis, top, decompose, Z)
+    waits = _first_to_wait(basis, top, decompose, weights)
     done, verdicts, below = [], [], None
-    room = _room(basis, tree.levels - 1, None, Z) if top < tree.levels else ()
+    room = _room(basis, tree.levels - 1, None, weights) if top < tree.levels else ()
     MatrixBatch.place(*room)
     with phase("truncate", len(tree)) as advance:
         for l in reversed(range(top, tree.levels)):
             t = tree.span(l)
-            B, M = _basis_matrices(basis, l, below, Z, *room)
+            B, M = _basis_matrices(basis, l, below, weights, *room)
             del room
+            if weights is not None:
+                weights.pop()
             share = budget * (np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop])))
             U, sigma, residual, *info = decompose(M, share / 100)
+            if array_module(sigma) is np:
+                share = float(share)
             ranks = rule(sigma, share - residual)
             spent = residual + batched.discarded(sigma, ranks)
             verdicts.append((spent, info))
@@ -79,7 +84,7 @@ def truncate(basis, weights, budget, decompose, rule):
             budget = budget - spent
             kept, below = _cut_matrices(B, ranks, min(M.bounds))
             del M
-            room = _room(basis, l - 1, ranks, Z, kept.bounds[1]) if l > top else ()
+            room = _room(basis, l - 1, ranks, weights, kept.bounds[1]) if l > top else ()
             MatrixBatch.place(kept, below, *room)
             batched.gemm(batched.leading(U, out=kept), B, transa=True, out=below)
             done.append((l, kept, below))
@@ -88,13 +93,13 @@ def truncate(basis, weights, budget, decompose, rule):
     return _assembled(basis, top, [(l, *map(_on_host, cut)) for l, *cut in done], verdicts)
 
 
-def _first_to_wait(basis, top, decompose, Z):
+def _first_to_wait(basis, top, decompose, weights):
     """The level from which on ranks are waited for: above are few clusters, no leaves, and bounds of sizes that do."""
     tree, level, most = basis.tree, top, FEW[basis.leaf.xp.__name__]
     resident = getattr(decompose, "resident", 0)
     while (
         level < tree.levels
-        and Z is not None
+        and weights is not None
         and tree.level_offsets[level + 1] - tree.level_offsets[level] <= most
         and 2 * basis.ranks[: tree.level_offsets[level + 1]].max(initial=0) <= resident
         and (tree.first_child[: tree.level_offsets[level]] >= 0).all()
@@ -153,28 +158,29 @@ def _some(A, chosen):
     return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
 
 
-def _room(basis, l, ranks, Z, most=0):
+def _room(basis, l, ranks, weights, most=0):
     """Room for B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ.
 
-    ranks   of the level below, where its matrices have their sizes; most: a bound on them
+    ranks     of the level below, where its matrices have their sizes; most: a bound on them
+    weights   of the levels down to l
     Leaf matrices stay where they are on a level of nothing else.
     """
     tree, t, xp = basis.tree, basis.tree.span(l), basis.leaf.xp
-    is_leaf = tree.first_child[t] < 0
+    is_leaf, Z = tree.first_child[t] < 0, None if weights is None else weights[l]
     if is_leaf.all():
         B = _leaves(basis, t)
-        return B, B[:0], B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, xp)
+        return B, B[:0], B if Z is None else MatrixBatch.empty(B.rows, Z.rows, basis.dtype, xp)
     rows = ranks[::2] + ranks[1::2]
     if array_module(ranks) is not np:
-        (_, weights, columns), (k, n) = map(Z[t].number, range(3)), Z[t].bounds
+        (_, heights, columns), (k, n) = map(Z.number, range(3)), Z.bounds
         B = MatrixBatch.empty(rows, columns, basis.dtype, xp, (2 * most, n))
-        return B, B.halves(ranks[::2]), MatrixBatch.empty(rows, weights, basis.dtype, xp, (2 * most, k))
+        return B, B.halves(ranks[::2]), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
     if is_leaf.any():
         pairs, rows = rows, np.where(is_leaf, tree.sizes[t], 0)
         rows[~is_leaf] = pairs
     B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
     halves = _some(B, ~is_leaf).halves(ranks[::2])
-    return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z[t].rows, basis.dtype, xp)
+    return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z.rows, basis.dtype, xp)
 
 
 def _leaves(basis, t):
@@ -182,7 +188,7 @@ def _leaves(basis, t):
     return basis.leaf[slice(*np.searchsorted(basis.tree.leaves, (t.start, t.stop)))]
 
 
-def _basis_matrices(basis, l, below, Z, B, halves, M):
+def _basis_matrices(basis, l, below, weights, B, halves, M):
     """B_t and B_t Z_tᵀ (or B_t) of level l in their room, given T of the level below.
 
     B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others.
@@ -193,4 +199,4 @@ def _basis_matrices(basis, l, below, Z, B, halves, M):
         if len(U):
             batched.gather(U, np.arange(len(U)), out=B[is_leaf])
         batched.gemm(below, basis.transfer[tree.span(l + 1)], out=halves)
-    return B, B if Z is None else batched.gemm(B, Z[t], transb=True, out=M)
+    return B, B if weights is None else batched.gemm(B, weights[l], transb=True, out=M)

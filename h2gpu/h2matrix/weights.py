@@ -20,7 +20,7 @@ STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at
 
 
 def total_weights(basis, couplings, R, column_side=False):
-    """Z_t of every cluster of one side, rank × rank, or without rows where there is no farfield, in cluster order.
+    """Z_t of the clusters of each level, rank × rank, or without rows where there is no farfield: MatrixBatches, a list.
 
     basis         the side's ClusterBasis (rows, unless column_side)
     couplings     BlockSparse or EvaluatedCouplings
@@ -28,16 +28,20 @@ def total_weights(basis, couplings, R, column_side=False):
     """
     tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
     heights = sum(kind.heights for kind in links)
-    weights = MatrixBatch.empty(np.where(_reached(tree, heights), basis.ranks, 0), basis.ranks, R.dtype, R.xp)
-    Z, transfer, parent = weights.resident, basis.transfer.resident, R.xp.asarray(tree.parent)
-    heights[1:] += weights.rows[tree.parent[1:]]
+    rows, spans = np.where(_reached(tree, heights), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
+    weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans]
+    MatrixBatch.place(*weights)
+    transfer, parent = basis.transfer.resident, R.xp.asarray(tree.parent)
+    heights[1:] += rows[tree.parent[1:]]
+    limit = STACK_ENTRIES[R.xp.__name__] if couplings.evaluated else np.inf
     with phase("weights", len(tree)) as advance:
-        limit = STACK_ENTRIES[R.xp.__name__] if couplings.evaluated else np.inf
-        for t in _groups(tree, heights * basis.ranks, limit):
+        for l, t in _groups(tree, heights * basis.ranks, limit):
             products = [kind.products(t) for kind in links]
-            if t.start > 0:
-                products.append(Products(Z[parent[t]], transfer[t], R.xp.arange(t.stop - t.start + 1), turned=True))
-            batched.triangles_of_products(products, Z[t])
+            if l > 0:
+                above = weights[l - 1].resident[parent[t] - spans[l - 1].start]
+                products.append(Products(above, transfer[t], R.xp.arange(t.stop - t.start + 1), turned=True))
+            here = slice(t.start - spans[l].start, t.stop - spans[l].start)
+            batched.triangles_of_products(products, weights[l].resident[here])
             del products  # before the next are evaluated
             advance(t.stop - t.start)
     return weights
@@ -53,11 +57,11 @@ def _reached(tree, heights):
 
 
 def _groups(tree, entries, limit):
-    """Consecutive clusters of a level, of about `limit` entries of products in all."""
+    """(level, consecutive clusters of it) of about `limit` entries of products in all."""
     for l in range(tree.levels):
-        t = tree.level(l)
+        t = tree.span(l)
         for part in pieces(entries[t], limit):
-            yield slice(int(t[0]) + part.start, int(t[0]) + part.stop)
+            yield l, slice(t.start + part.start, t.start + part.stop)
 
 
 class Links:
