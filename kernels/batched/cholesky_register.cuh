@@ -18,7 +18,8 @@ __device__ int cholesky_rows(Real (&x)[Slots][N], int steps, int most) {
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (k >= most) break;
-        const Real pivot = of_lane<Lanes>(x[k / Lanes][k], k % Lanes), root = sqrt(pivot), inverse = Real(1) / root;
+        const Real pivot = of_lane<Lanes>(x[k / Lanes][k], k % Lanes), inverse = rsqrt(pivot), near = pivot * inverse;
+        const Real root = fma(Real(0.5) * inverse, fma(-near, near, pivot), near);
         if (!(pivot > 0) && failed == 0 && k < steps) failed = k + 1;
 #pragma unroll
         for (int s = k / Lanes; s < Slots; s++)
