@@ -9,9 +9,12 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.linear import cholesky, cholesky_solve, det, inv, lu_factor, lu_solve, slogdet, solve
 from h2gpu.batched.mixed import MixedBlocks
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.twins import over_leading as _over_leading
+from h2gpu.batched.twins import twin as _twin
 
 __all__ = [
     "BlockSparse",
@@ -19,17 +22,25 @@ __all__ = [
     "MixedBlocks",
     "Products",
     "block_multiply",
+    "cholesky",
+    "cholesky_solve",
+    "det",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "inv",
     "leading",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
     "qr",
     "rounding_errors",
     "rsvd",
     "shared_ranks",
+    "slogdet",
+    "solve",
     "svd",
     "svd_of_transposed",
     "to_host",
@@ -293,26 +304,3 @@ def pairwise(function, X, Y, out=None):
 def block_multiply(A, x, size, transpose=False):
     """y = A x (or Aᵀ x) for a BlockSparse A; x (·, right-hand sides) C-contiguous, y has `size` rows."""
     return _twin(A.blocks).block_multiply(A, x, size, transpose)
-
-
-def _twin(A):
-    """The back end of an array: h2gpu.batched.cpu or, imported on first need, h2gpu.batched.cuda."""
-    xp = A.xp if isinstance(A, MatrixBatch) else array_module(A)
-    if xp is np:
-        from h2gpu.batched import cpu
-
-        return cpu
-    from h2gpu.batched import cuda
-
-    return cuda
-
-
-def _over_leading(work, A):
-    """work on the (batch, m, n) form of A, results given A's leading dimensions again."""
-    if isinstance(A, MatrixBatch):
-        return work(A)
-    A = checked(A, "A")
-    results = work(stack(A))
-    if isinstance(results, tuple):
-        return tuple(M.reshape(*A.shape[:-2], *M.shape[1:]) for M in results)
-    return results.reshape(*A.shape[:-2], *results.shape[1:])

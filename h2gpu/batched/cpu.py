@@ -7,6 +7,7 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 import numpy as np
 
 from h2gpu.batched.cpu_blocksparse import block_multiply
+from h2gpu.batched.cpu_linear import cholesky, cholesky_solve, lu_factor, lu_solve, slogdet
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
 from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
 from h2gpu.batched.products import factor_stacks as triangles_of_products
@@ -15,15 +16,20 @@ from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
     "block_multiply",
+    "cholesky",
+    "cholesky_solve",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
     "qr",
     "rounding_errors",
     "shared_ranks",
+    "slogdet",
     "svd",
     "svd_of_transposed",
     "triangles_of_products",

@@ -6,6 +6,8 @@ import numpy as np
 from h2gpu.batched import cuda_truncated, cuda_truncated_resident
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
+from h2gpu.batched.cuda_linear import cholesky, cholesky_solve, lu_solve, slogdet
+from h2gpu.batched.cuda_lu import lu_factor
 from h2gpu.batched.cuda_pairwise import pairwise
 from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
@@ -20,15 +22,20 @@ from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "block_multiply",
+    "cholesky",
+    "cholesky_solve",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
     "qr",
     "rounding_errors",
     "shared_ranks",
+    "slogdet",
     "svd",
     "svd_of_transposed",
     "triangles_of_products",
