@@ -11,11 +11,33 @@ import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched import fixed_plans, modules
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
+COMPLEX = (np.complex64, np.complex128)
+FIXED_SIZES = (
+    1,
+    5,
+    8,
+    9,
+    16,
+    32,
+    33,
+    48,
+    64,
+    65,
+    72,
+    73,
+    97,
+    103,
+    128,
+    129,
+    157,
+    160,
+)  # of the products compiled for one size
+TURNED_SIZES = (7, 33, 64, 129)  # of those also with transposes
 TUNED = "sm_90"
 EVERY = 8
 
@@ -66,6 +88,8 @@ def instances():
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
+    yield from fixed_instances()
+    yield from blas_instances()
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -76,6 +100,36 @@ def instances():
                 yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
+
+
+def fixed_instances():
+    """Products of one size, of every method."""
+    for dtype, transa, transb in product(DTYPES + COMPLEX, (False, True), (False, True)):
+        for n in TURNED_SIZES if transa or transb else FIXED_SIZES:
+            plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
+            name = modules.expression("fixed_gemm", dtype, n, n, n, transa, transb, *plan.arguments)
+            yield "batched/fixed_gemm.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+
+
+def blas_instances():
+    """gemv, symv, syrk, trsm and axpy."""
+    knobs = constants("cuda_blas")
+    for dtype in DTYPES + COMPLEX:
+        each = knobs["PIECE"] // np.dtype(dtype).itemsize
+        for lanes, aligned in product(knobs["GEMV_LANES"], (False, True)):
+            name = modules.expression("gemv_rows", dtype, knobs["GEMV_THREADS"], lanes, knobs["GEMV_ROWS"], aligned)
+            yield "batched/gemv.cuh", name, 0
+        for lanes, threads, count in product(knobs["GEMV_LANES"], knobs["COLUMN_THREADS"], {1, each}):
+            yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, threads, lanes, count), 0
+    for dtype, lower in product(DTYPES, (False, True)):
+        yield "batched/symv.cuh", modules.expression("symv", dtype, knobs["SYMV_WARPS"], lower), 0
+        for edge, trans in product(constants("cuda_gemm")["EDGES"], (False, True)):
+            yield "batched/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
+        for columns, *flags in product(knobs["TRSM_COLUMNS"], *[(False, True)] * 3):
+            name = modules.expression("trsm", dtype, columns, knobs["TRSM_WARPS"], flags[0], lower, *flags[1:])
+            yield "batched/trsm.cuh", name, 0
+    for dtype in DTYPES:
+        yield "batched/axpy.cuh", modules.expression("axpy", dtype), 0
 
 
 def panel_instances(dtype, knobs):

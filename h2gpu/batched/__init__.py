@@ -7,8 +7,9 @@ work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.blocksparse import BlockSparse
-from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.checks import COMPLEX, REAL, check_products, check_triangles, checked, stack, tolerances
 from h2gpu.batched.linear import cholesky, cholesky_solve, det, inv, lu_factor, lu_solve, slogdet, solve
 from h2gpu.batched.mixed import MixedBlocks
 from h2gpu.batched.products import Products
@@ -21,6 +22,7 @@ __all__ = [
     "MatrixBatch",
     "MixedBlocks",
     "Products",
+    "axpy",
     "block_multiply",
     "cholesky",
     "cholesky_solve",
@@ -29,6 +31,7 @@ __all__ = [
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
     "inv",
     "leading",
     "lu_factor",
@@ -43,28 +46,36 @@ __all__ = [
     "solve",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "to_host",
     "transpose",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 
+GEMM_METHODS = ("auto", "fixed", "tiles", "vendor")
 SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
 
 
-def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None):
+def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None):
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
-    A, B, C   arrays (batch, ·, ·) of matching inner dimensions, or MatrixBatch all three
+    A, B, C   arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
+    method    a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160), "tiles",
+              "vendor" for cuBLAS; where it is not for a batch, another is taken
     out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
 
-    Raises ValueError where shapes, batch lengths or precisions do not match.
+    Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
     """
+    if method not in GEMM_METHODS:
+        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
     if isinstance(A, MatrixBatch):
         check_products("gemm", [(A, transa), (B, transb)], C, out)
         return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
-    A, B = checked(A, "A"), checked(B, "B")
+    A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
     xp = array_module(A, B)
     lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
@@ -79,7 +90,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
         raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
     out = None if out is None else stack(out)
-    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out).reshape(shape)
+    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):

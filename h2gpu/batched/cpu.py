@@ -6,6 +6,7 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 
 import numpy as np
 
+from h2gpu.batched.cpu_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_linear import cholesky, cholesky_solve, lu_factor, lu_solve, slogdet
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
@@ -15,6 +16,7 @@ from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
+    "axpy",
     "block_multiply",
     "cholesky",
     "cholesky_solve",
@@ -22,6 +24,7 @@ __all__ = [
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
     "lu_factor",
     "lu_solve",
     "pairwise",
@@ -32,8 +35,11 @@ __all__ = [
     "slogdet",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 
@@ -41,7 +47,9 @@ PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
+    """Whatever the method asked for: methods are kernels of the GPU."""
+
     def product(A, B, *C):
         P = transposed(A, transa) @ transposed(B, transb)
         if alpha != 1:

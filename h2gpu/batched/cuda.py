@@ -4,6 +4,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import cuda_truncated, cuda_truncated_resident
+from h2gpu.batched.cuda_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_linear import cholesky, cholesky_solve, lu_solve, slogdet
@@ -21,6 +22,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
+    "axpy",
     "block_multiply",
     "cholesky",
     "cholesky_solve",
@@ -28,6 +30,7 @@ __all__ = [
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
     "lu_factor",
     "lu_solve",
     "pairwise",
@@ -38,8 +41,11 @@ __all__ = [
     "slogdet",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 

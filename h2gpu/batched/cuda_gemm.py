@@ -1,9 +1,13 @@
-"""out_b = α op(A_b) op(B_b) + β C_b on the GPU: our kernel, or cuBLAS for one shape where a tuning row says so."""
+"""out_b = α op(A_b) op(B_b) + β C_b on the GPU: one of our kernels, or cuBLAS for one shape where a tuning row says so.
+
+"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": sizes known at run time, and ragged batches; "vendor": cuBLAS.
+Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
+"""
 
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_thin, tuning
+from h2gpu.batched import cuda_fixed, cuda_thin, tuning
 from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -35,7 +39,7 @@ def shared_bytes(dtype, edges):
     return STAGES * sum(edges) * PITCH * np.dtype(dtype).itemsize
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None
     if isinstance(A, MatrixBatch):
@@ -46,12 +50,14 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
         return _ragged(A, B, C, alpha, beta, transa, transb, out)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
-    if C is None and alpha == 1 and not transb and cuda_thin.suits(A, B, transa):
+    thin = method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1 and not transb
+    if thin and cuda_thin.suits(A, B, transa):
         return cuda_thin.thin_product(A, B, transa, out)
-    size = max(m, n, k)
-    straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
-    if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
-        return _vendor(A, B, C, alpha, beta, out)
+    method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
+    if method == "fixed" and cuda_fixed.suits(A, B, C, out, transa, transb):
+        return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
+    if method == "vendor" or A.dtype.kind == "c":
+        return _vendor(A, B, C, alpha, beta, transa, transb, out)
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
@@ -61,7 +67,17 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
     return out
 
 
+def _chosen(dtype, size, transposed):
+    """The method for products of one shape. Of transposed matrices CuPy makes copies first: not the vendor's."""
+    if dtype.kind == "c":
+        return "fixed"
+    method = tuning.row("gemm", dtype, size=size, excess=(size - 1) % EXCESS + 1)["method"]
+    return "tiles" if method == "vendor" and transposed else method
+
+
 def _ragged(A, B, C, alpha, beta, transa, transb, out):
+    if A.dtype.kind == "c":
+        raise ValueError("gemm: complex matrices of differing sizes are multiplied on the CPU alone; use .to(numpy)")
     batches = [A, B, A if C is None else C, out]
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles = tiling(out, edges)
@@ -82,10 +98,11 @@ def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 
-def _vendor(A, B, C, alpha, beta, out):
+def _vendor(A, B, C, alpha, beta, transa, transb, out):
+    A, B = (M.swapaxes(1, 2) if turned else M for M, turned in ((A, transa), (B, transb)))
     out = cupy.matmul(A, B, out=out)
     if alpha != 1:
-        out *= alpha
+        out *= A.dtype.type(alpha)
     if C is not None:
-        out += beta * C
+        out += A.dtype.type(beta) * C
     return out

@@ -25,6 +25,19 @@ __device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], doubl
 #endif
 }
 
+// C += A B for the four inner indices that lane (g, t) holds as (g, t), (g + 8, t) of A and (t, g) of B.
+__device__ inline void multiply_half_tile(double (&c)[4], double a0, double a1, double b) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a0), "d"(a1), "d"(b));
+#else
+#pragma unroll
+    for (int half = 0; half < 4; half += 2)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(c[half]), "+d"(c[half + 1]) : "d"(half ? a1 : a0), "d"(b));
+#endif
+}
+
 // x = high + low to 22 bits, each with the 11 bits of TF32; the hardware drops what low has beyond.
 struct Tf32Parts {
     unsigned high, low;
