@@ -1,4 +1,4 @@
-"""Products of every size, compiled for it or not: |ΔC| < 3 ε (√(k + 2) |α| |A| |B| + 2 |β| |C|), and nothing leaks in or out."""
+"""Products of every size: |ΔC| < 3 ε (√(k + 2) |α| |A| |B| + 2 |β| |C|), and nothing leaks in or out."""
 
 import numpy as np
 import pytest

@@ -3,8 +3,8 @@
     gemv  α op(A) x + β y      symv  α A x + β y, A = Aᵀ      syrk  α op(A) op(A)ᵀ + β C
     trsm  X with op(A) X = α B or X op(A) = α B, A triangular      axpy  α X + Y
 
-Names are those of the Basic Linear Algebra Subprograms. Symmetric and triangular matrices have one triangle read, `lower`
-or upper; vectors of a MatrixBatch are a MatrixBatch of columns. gemv takes complex64 and complex128 arrays too.
+Names are those of the Basic Linear Algebra Subprograms. Symmetric and triangular matrices have one triangle read,
+`lower` or upper; vectors of a MatrixBatch are a MatrixBatch of columns. gemv takes complex64 and complex128 arrays too.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """out_b = α op(A_b) op(B_b) + β C_b on the GPU: one of our kernels, or cuBLAS for one shape where a tuning row says so.
 
-"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": sizes known at run time, and ragged batches; "vendor": cuBLAS.
+"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches; "vendor": cuBLAS.
 Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
 """
 

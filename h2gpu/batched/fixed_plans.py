@@ -1,8 +1,8 @@
-"""Which blocks and tiles kernels/batched/fixed_gemm.cuh takes for products of one shape: chosen by counting, not by trial.
+"""Blocks and tiles of kernels/batched/fixed_gemm.cuh for products of one shape: chosen by counting, not by trial.
 
-A block's clocks are the most of what its slowest warp multiplies, what all its warps read from shared memory, and what it
-moves; plans whose block leaves room for others on a multiprocessor are preferred, so that copies of one go on under
-the products of another.
+A block's clocks are the most of what its warps multiply, what they read from shared memory, and what it moves; plans
+whose block leaves room for others on a multiprocessor are preferred, so that copies of one go on under the products of
+another.
 """
 
 from dataclasses import dataclass
@@ -14,37 +14,26 @@ import numpy as np
 BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernel
 WARP, STRIP, TENSOR_TILE, STAGES, WIDEST = 32, 8, 16, 3, 16  # of the kernel; bytes of a copy
 LARGEST = 160  # of rows, columns and inner indices
-SPILL_BYTES = {
-    np.float64: 176,
-    np.float32: 16,
-    np.complex64: 512,
-    np.complex128: 80,
-}  # of the widest instances, by ptxas
+SPILL_BYTES = {np.float64: 176, np.float32: 16, np.complex64: 512, np.complex128: 80}  # at most, by ptxas
 ROW_EDGE, ROW_ENTRY = 8, 8  # matrices up to that edge, of entries of so many bytes, take a thread a row
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 75 << 10  # shared memory of a group of matrices, of one whole matrix
 BLOCK_BYTES = 100 << 10  # of a block that lets another one in
 SLAB = 16  # inner indices at a time, where not all fit
-ACCUMULATORS, BESIDES, REGISTERS = (
-    160,
-    56,
-    1 << 16,
-)  # of a thread: sums at most, besides sums and factors; of a multiprocessor
+ACCUMULATORS, BESIDES = 160, 56  # registers of a thread: of sums at most, besides sums and factors
+REGISTERS = 1 << 16  # of a multiprocessor
 SHARED_BYTES = 226 << 10  # of a multiprocessor, less what each block takes besides
 QUARTERS, MOVED_PER_CLOCK = 4, 20  # parts of a multiprocessor; bytes that it moves a clock
 LATENCY, READS = 0.03, 0.3  # weights of a block's own time, of reads from shared memory
-ALONE, ENOUGH_WARPS, LATE = (
-    {1: 1.6, 2: 1.1},
-    12,
-    0.05,
-)  # how much longer so few blocks take; weight of each warp missing
+ALONE = {1: 1.6, 2: 1.1}  # how much longer so few blocks a multiprocessor take
+ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes for each warp missing
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
 TENSOR_CLOCKS = 32  # of a quarter: a 16 × 8 × 8 product
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Template arguments: matrices and rows a block, inner indices a slab, warps by rows and columns; bytes it needs."""
+    """Template arguments: matrices and rows a block, inner indices a slab, warps along rows and columns, bytes."""
 
     method: int
     group: int
@@ -80,7 +69,7 @@ def plan(dtype, m, n, k, transa, transb):
 def candidates(dtype, m, n, k, transa, transb):
     """Every Plan of a product, that of the fewest clocks first."""
     size, sizes, trans = np.dtype(dtype).itemsize, (m, n, k), (transa, transb)
-    if not (1 <= min(sizes) and max(sizes) <= LARGEST):
+    if min(sizes) < 1 or max(sizes) > LARGEST:
         return []
     if max(sizes) <= ROW_EDGE and size <= ROW_ENTRY:
         group = max(1, ROW_THREADS // m)
@@ -101,7 +90,7 @@ def _cuts(dtype, method, m, n, k, trans):
     if whole <= WHOLE_BYTES:
         return [(m, k)]
     unit = TENSOR_TILE if method == BY_TENSOR else STRIP
-    bands = {-(-(-(-m // pieces)) // unit) * unit for pieces in range(1, 6)}
+    bands = {-(-m // (pieces * unit)) * unit for pieces in range(1, 6)}
     fits = [band for band in bands if shared_bytes(dtype, (m, n, k), trans, method, 1, band, SLAB) <= BLOCK_BYTES]
     return [(band, SLAB) for band in fits or [min(bands)]]
 
@@ -117,12 +106,8 @@ def _planned(dtype, method, sizes, trans, band, slab, grid):
 
 def _cost(dtype, plan, m, n, k):
     """Clocks of a multiprocessor a matrix, or None where a thread's sums exceed its registers."""
-    tensor, size, by_rows, by_columns = (
-        plan.method == BY_TENSOR,
-        np.dtype(dtype).itemsize,
-        plan.warp_rows,
-        plan.warp_columns,
-    )
+    tensor, size = plan.method == BY_TENSOR, np.dtype(dtype).itemsize
+    by_rows, by_columns = plan.warp_rows, plan.warp_columns
     rows, columns = -(-plan.band // (TENSOR_TILE if tensor else STRIP)), -(-n // STRIP)
     own_rows, own = -(-rows // by_rows), -(-rows // by_rows) * -(-columns // by_columns)
     sums = own * (4 if tensor else 2) * size // 4

@@ -42,7 +42,7 @@ struct FixedProduct {
     }
 
     // Blocks a multiprocessor that the compiler shall leave registers for.
-    static constexpr int resident(int shared) { return most_of(1, least_of(BY_REGISTERS, SHARED_BYTES / (shared + SYSTEM_BYTES))); }
+    static __host__ __device__ constexpr int resident(int shared) { return most_of(1, least_of(BY_REGISTERS, SHARED_BYTES / (shared + SYSTEM_BYTES))); }
 
     // The matrix of the group that this thread works on.
     static __device__ int matrix() { return Method == BY_ROWS ? threadIdx.x / M : warp() / EACH; }
