@@ -122,12 +122,12 @@ def blas_instances():
         for lanes, threads, count in product(knobs["GEMV_LANES"], knobs["COLUMN_THREADS"], {1, each}):
             yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, threads, lanes, count), 0
     for dtype, lower in product(DTYPES, (False, True)):
-        yield "batched/symv.cuh", modules.expression("symv", dtype, knobs["SYMV_WARPS"], lower), 0
+        yield "batched/symv.cuh", modules.expression("symv", dtype, knobs["SYMV_WARPS"], lower), knobs["SPILL_BYTES"]
         for edge, trans in product(constants("cuda_gemm")["EDGES"], (False, True)):
             yield "batched/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
         for columns, *flags in product(knobs["TRSM_COLUMNS"], *[(False, True)] * 3):
             name = modules.expression("trsm", dtype, columns, knobs["TRSM_WARPS"], flags[0], lower, *flags[1:])
-            yield "batched/trsm.cuh", name, 0
+            yield "batched/trsm.cuh", name, knobs["SPILL_BYTES"]
     for dtype in DTYPES:
         yield "batched/axpy.cuh", modules.expression("axpy", dtype), 0
 

@@ -20,6 +20,7 @@ COLUMN_THREADS = (32, 128, 256)  # of a block of the transposed product
 COLUMN_ROWS = 16  # that a team of lanes takes, from which a larger block has work
 SYMV_WARPS = 4
 TRSM_WARPS, TRSM_EDGE, TRSM_COLUMNS = 4, 32, (4, 16)  # of a block; of a tile; right-hand sides of a block
+SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
 
 
