@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.batched import fixed_plans, to_host
+from h2gpu.batched import MatrixBatch, fixed_plans, to_host
 
 DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
@@ -74,6 +74,30 @@ def test_shapes(xp, dtype, trans):
 def test_other_methods(xp, dtype, method):
     for n in (3, 33, 65):
         check(xp, 4, n, n + 1, n + 2, dtype, beta=2, method=method)
+
+
+@pytest.mark.parametrize("method", ["tiles", "redirected"])
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_ragged_batches(xp, dtype, trans, method):
+    """Matrices of all sizes up to the kernel's edges, one of them NaN."""
+    (transa, transb), rng = trans, np.random.default_rng(5)
+    for largest in (1, 15, 16, 33, 64, 65, 80, 81):
+        m, n, k = rng.integers(0, largest + 1, (3, 20))
+        m[0] = n[0] = k[0] = k[1] = largest
+        A = MatrixBatch.empty(*((k, m) if transa else (m, k)), dtype)
+        B = MatrixBatch.empty(*((n, k) if transb else (k, n)), dtype)
+        C = MatrixBatch.empty(m, n, dtype)
+        for i, M in enumerate((A, B, C)):
+            M.buffer[:] = random(M.buffer.size, dtype, i)
+        A[1][...] = np.nan
+        given = [M.to(xp) for M in (A, B, C)]
+        out = batched.gemm(*given, 1.5, -0.5, transa, transb, method=method).to(np)
+        for b in range(len(A)):
+            X, Y = (M.T if turned else M for M, turned in ((A[b], transa), (B[b], transb)))
+            exact = 1.5 * (X.astype(float) @ Y) - 0.5 * C[b]
+            allowed = 3 * np.finfo(dtype).eps * (np.sqrt(k[b] + 2) * 1.5 * (np.abs(X) @ np.abs(Y)) + 2 * np.abs(C[b]))
+            assert np.isnan(out[b]).all() if b == 1 else (np.abs(out[b] - exact) <= allowed).all()
 
 
 def test_batches(xp):

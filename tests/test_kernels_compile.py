@@ -79,6 +79,7 @@ def instances():
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b), 0
         yield from panel_instances(dtype, panels)
         for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
             yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0

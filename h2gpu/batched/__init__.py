@@ -56,7 +56,7 @@ __all__ = [
     "truncated_svd",
 ]
 
-GEMM_METHODS = ("auto", "fixed", "tiles", "vendor")
+GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
 SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
 
 
@@ -65,7 +65,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
 
     A, B, C   arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
     method    a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160), "tiles",
-              "vendor" for cuBLAS; where it is not for a batch, another is taken
+              "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another is taken
     out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
 
     Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
@@ -74,7 +74,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
         raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
     if isinstance(A, MatrixBatch):
         check_products("gemm", [(A, transa), (B, transb)], C, out)
-        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
+        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method)
     A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
     xp = array_module(A, B)
     lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])

@@ -1,6 +1,7 @@
 """out_b = α op(A_b) op(B_b) + β C_b on the GPU: one of our kernels, or cuBLAS for one shape where a tuning row says so.
 
-"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches; "vendor": cuBLAS.
+"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches;
+"redirected": ragged batches of matrices up to 80, a block each; "vendor": cuBLAS.
 Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
 """
 
@@ -17,6 +18,7 @@ SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitc
 EDGES = (16, 32, 48, 64, 80)  # tile edges
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
+REDIRECTED_PAD = 4  # of redirected_gemm: entries between rows in shared memory
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
 UNIFORM = (NULL,) * 7  # the lists of a batch of one shape
@@ -47,7 +49,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
             rows, columns = (A.columns if transa else A.rows), (B.rows if transb else B.columns)
             limits = A.bounds[1 if transa else 0], B.bounds[0 if transb else 1]
             out = MatrixBatch.empty(rows, columns, A.dtype, cupy, limits)
-        return _ragged(A, B, C, alpha, beta, transa, transb, out)
+        return _ragged(A, B, C, alpha, beta, transa, transb, out, method)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
     thin = method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1 and not transb
@@ -75,20 +77,32 @@ def _chosen(dtype, size, transposed):
     return "tiles" if method == "vendor" and transposed else method
 
 
-def _ragged(A, B, C, alpha, beta, transa, transb, out):
+def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
     if A.dtype.kind == "c":
         raise ValueError("gemm: complex matrices of differing sizes are multiplied on the CPU alone; use .to(numpy)")
     batches = [A, B, A if C is None else C, out]
-    edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
-    tiles = tiling(out, edges)
     if any(isinstance(M.rows, cupy.ndarray) for M in batches) or all(M.is_placed for M in batches):
         lists = [*(M.number(0) for M in batches), out.number(1), out.number(2), A.number(1 if transa else 2)]
     else:
         lists = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
-    sizes = (*lists, 0, 0, 0)
-    C = NULL if C is None else C.buffer
-    _run(edges, A.dtype, transa, transb, tiles, A.buffer, B.buffer, C, out.buffer, sizes, alpha, beta)
+    buffers = A.buffer, B.buffer, NULL if C is None else C.buffer, out.buffer
+    largest = max(*out.bounds, A.bounds[0 if transa else 1])
+    if method == "redirected" and largest <= EDGES[-1]:
+        _run_redirected(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
+        return out
+    edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
+    tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
+    _run(edges, A.dtype, transa, transb, tiles, *buffers, sizes, alpha, beta)
     return out
+
+
+def _run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta):
+    edge = next(edge for edge in EDGES if largest <= edge)
+    shared = (2 * edge * (edge + REDIRECTED_PAD) + REDIRECTED_PAD) * dtype.itemsize
+    instance = dtype, edge, bool(transa), bool(transb)
+    function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
+    arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
+    launch(function, len(lists[0]), THREADS, arguments, shared)
 
 
 def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):

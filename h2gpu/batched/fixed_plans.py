@@ -15,7 +15,10 @@ BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernel
 WARP, STRIP, TENSOR_TILE, STAGES, WIDEST = 32, 8, 16, 3, 16  # of the kernel; bytes of a copy
 LARGEST = 160  # of rows, columns and inner indices
 SPILL_BYTES = {np.float64: 176, np.float32: 16, np.complex64: 512, np.complex128: 80}  # at most, by ptxas
-ROW_EDGE, ROW_ENTRY = 8, 8  # matrices up to that edge, of entries of so many bytes, take a thread a row
+ROW_EDGES, ROW_ENTRY = (
+    (12, 16),
+    8,
+)  # matrices take a thread a row up to the first, may up to the second; bytes of an entry
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 75 << 10  # shared memory of a group of matrices, of one whole matrix
 BLOCK_BYTES = 100 << 10  # of a block that lets another one in
@@ -71,9 +74,12 @@ def candidates(dtype, m, n, k, transa, transb):
     size, sizes, trans = np.dtype(dtype).itemsize, (m, n, k), (transa, transb)
     if min(sizes) < 1 or max(sizes) > LARGEST:
         return []
-    if max(sizes) <= ROW_EDGE and size <= ROW_ENTRY:
-        group = max(1, ROW_THREADS // m)
-        return [Plan(BY_ROWS, group, m, k, 1, 1, shared_bytes(dtype, sizes, trans, BY_ROWS, group, m, k))]
+    if max(sizes) <= ROW_EDGES[1] and size <= ROW_ENTRY:
+        bytes_of = [shared_bytes(dtype, sizes, trans, BY_ROWS, group, m, k) for group in range(1, 1 + ROW_THREADS // m)]
+        group = max([1, *(group for group, count in enumerate(bytes_of, 1) if count <= GROUP_BYTES)])
+        by_rows = [Plan(BY_ROWS, group, m, k, 1, 1, bytes_of[group - 1])]
+    else:
+        by_rows = []
     method = BY_TENSOR if np.dtype(dtype) == np.float64 else BY_LANES
     found = []
     for (band, slab), grid in product(_cuts(dtype, method, *sizes, trans), GRIDS):
@@ -81,7 +87,8 @@ def candidates(dtype, m, n, k, transa, transb):
         cost = _cost(dtype, candidate, *sizes)
         if cost is not None:
             found.append((cost, candidate))
-    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
+    others = [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
+    return by_rows + others if max(sizes) <= ROW_EDGES[0] else others[:1] + by_rows + others[1:]
 
 
 def _cuts(dtype, method, m, n, k, trans):

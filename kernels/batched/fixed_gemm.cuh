@@ -6,6 +6,7 @@
 // computes is one run of memory, which leaves through shared memory in pieces of 16 bytes whatever the size.
 #pragma once
 #include "block/fixed_layout.cuh"
+#include "block/store_run.cuh"
 #include "thread/copy.cuh"
 #include "warp/staged_product.cuh"
 
@@ -47,26 +48,6 @@ struct FixedProduct {
     // The matrix of the group that this thread works on.
     static __device__ int matrix() { return Method == BY_ROWS ? threadIdx.x / M : warp() / EACH; }
 };
-
-// out[0 … count − 1] = α sums + β C, in pieces of 16 bytes but for the ends
-template <int Threads, typename Entry>
-__device__ void store_run(const Entry* sums, const Entry* C, Entry* out, int count, int skew, Entry alpha, Entry beta) {
-    constexpr int CHUNK = WIDEST_COPY / sizeof(Entry);
-    struct alignas(WIDEST_COPY) Piece { Entry entry[CHUNK]; };
-    for (int first = threadIdx.x * CHUNK - skew; first < count; first += Threads * CHUNK) {
-        if (first >= 0 && first + CHUNK <= count) {
-            Piece piece = *reinterpret_cast<const Piece*>(sums + first), c;
-            if (!is_zero(beta)) c = *reinterpret_cast<const Piece*>(C + first);
-#pragma unroll
-            for (int e = 0; e < CHUNK; e++) piece.entry[e] = scaled_sum(alpha, piece.entry[e], beta, &c.entry[e]);
-            *reinterpret_cast<Piece*>(out + first) = piece;
-        } else {
-#pragma unroll
-            for (int e = 0; e < CHUNK; e++)
-                if (first + e >= 0 && first + e < count) out[first + e] = scaled_sum(alpha, sums[first + e], beta, C + first + e);
-        }
-    }
-}
 
 // A, B, C, out: (batch, rows, columns) each, from multiples of 16 bytes on; C may be null if β is 0
 // Shared: bytes of shared memory that the launch asks for

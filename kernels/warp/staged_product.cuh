@@ -7,6 +7,9 @@
 #include "thread/multiply_add.cuh"
 #include "warp/tile_chain.cuh"
 
+// How many of count indices are this warp's, that takes every step-th.
+__device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
+
 template <int Value> struct Number { static constexpr int value = Value; };
 
 // Which tiles of a block's part of C are this warp's: first, first + step, …
@@ -54,6 +57,18 @@ struct TensorProduct {
             tiles, [&](auto rows, auto strips) { add_share<Depth, rows.value, strips.value>(A, B); });
     }
 
+    // The same over as many as there are, known at run time; columns: of C that count
+    __device__ void add_up_to(const double* A, const double* B, int depth, int columns) {
+        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (first.column * STRIP + g) * ColumnStep + t * InnerB;
+        const int own_tiles = per_warp(tiles - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
+        int k = 0;
+#pragma unroll 1
+        for (; k + STRIP <= depth; k += STRIP)
+            step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, true, true, own_tiles, own_strips);
+        if (k < depth)
+            step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, k + HALF + t < depth, k + t < depth, own_tiles, own_strips);
+    }
+
     // Calls store(row, column, value) for every entry this lane holds, some beyond the edges.
     template <typename Store>
     __device__ void each(Store store) const {
@@ -82,21 +97,25 @@ struct TensorProduct {
         else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
     }
 
-    // Two inner indices a lane, Apart from each other; `second`: whether the second is inside
+    // Two inner indices a lane, Apart from each other; inside, second: whether the first and the second are inside
+    // tiles, strips: of OwnTiles × OwnStrips that there are
     template <int Apart, int OwnTiles, int OwnStrips>
-    __device__ __forceinline__ void step(const double* A, const double* B, bool second) {
+    __device__ __forceinline__ void step(const double* A, const double* B, bool second, bool inside = true, int tiles = OwnTiles,
+                                         int strips = OwnStrips) {
         double a[OwnTiles][4];
 #pragma unroll
         for (int i = 0; i < OwnTiles; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                a[i][e] = e % 2 == 0 || second ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
+                a[i][e] = i < tiles && (e % 2 ? second : inside) ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
+            if (j >= strips) break;
             const double* b = B + j * WarpColumns * STRIP * ColumnStep;
-            const double b0 = b[0], b1 = second ? b[Apart * InnerB] : 0;
+            const double b0 = inside ? b[0] : 0, b1 = second ? b[Apart * InnerB] : 0;
 #pragma unroll
-            for (int i = 0; i < OwnTiles; i++) multiply_tile(sum[i][j], a[i], b0, b1);
+            for (int i = 0; i < OwnTiles; i++)
+                if (i < tiles) multiply_tile(sum[i][j], a[i], b0, b1);
         }
     }
 
@@ -140,6 +159,16 @@ struct LaneProduct {
             });
     }
 
+    // The same over as many as there are, known at run time; columns: of C that count
+    __device__ void add_up_to(const Entry* A, const Entry* B, int depth, int columns) {
+        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
+        const int own_rows = per_warp(strips - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
+        int k = 0;
+#pragma unroll 1
+        for (; k + CHUNK <= depth; k += CHUNK) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, CHUNK, own_rows, own_strips);
+        if (k < depth) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, depth - k, own_rows, own_strips);
+    }
+
     template <typename Store>
     __device__ void each(Store store) const {
 #pragma unroll
@@ -155,19 +184,22 @@ struct LaneProduct {
     struct alignas(16) Chunk { Entry entry[CHUNK]; };
     struct alignas(sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
 
-    // `Count` of the inner indices that one read of A brings
+    // `count` of the inner indices that one read of A brings; own_rows, own_strips: of OwnRows × OwnStrips that there are
     template <int Count, int OwnRows, int OwnStrips>
-    __device__ __forceinline__ void step(const Entry* A, const Entry* B) {
+    __device__ __forceinline__ void step(const Entry* A, const Entry* B, int count = Count, int own_rows = OwnRows, int own_strips = OwnStrips) {
         Chunk a[OwnRows];
 #pragma unroll
-        for (int i = 0; i < OwnRows; i++) a[i] = *reinterpret_cast<const Chunk*>(A + i * WarpRows * STRIP * PitchA);
+        for (int i = 0; i < OwnRows; i++)
+            if (i < own_rows) a[i] = *reinterpret_cast<const Chunk*>(A + i * WarpRows * STRIP * PitchA);
 #pragma unroll
         for (int e = 0; e < Count; e++)
 #pragma unroll
             for (int j = 0; j < OwnStrips; j++) {
+                if (e >= count || j >= own_strips) break;
                 const Pair b = *reinterpret_cast<const Pair*>(B + e * PitchB + j * WarpColumns * STRIP);
 #pragma unroll
                 for (int i = 0; i < OwnRows; i++) {
+                    if (i >= own_rows) break;
                     sum[i][j][0] = multiply_add(sum[i][j][0], a[i].entry[e], b.x);
                     sum[i][j][1] = multiply_add(sum[i][j][1], a[i].entry[e], b.y);
                 }
