@@ -38,6 +38,7 @@ FIXED_SIZES = (
     160,
 )  # of the products compiled for one size
 TURNED_SIZES = (7, 33, 64, 129)  # of those also with transposes
+BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
 EVERY = 8
 
@@ -79,7 +80,10 @@ def instances():
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
-                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b), 0
+                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+            for beyond in BEYOND:
+                name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
+                yield "batched/redirected_gemm.cuh", name, 0
         yield from panel_instances(dtype, panels)
         for strips, transa in product(constants("cuda_thin")["STRIPS"], (False, True)):
             yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, transa), 0

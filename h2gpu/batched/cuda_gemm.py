@@ -88,7 +88,7 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
     buffers = A.buffer, B.buffer, NULL if C is None else C.buffer, out.buffer
     largest = max(*out.bounds, A.bounds[0 if transa else 1])
     if method == "redirected" and largest <= EDGES[-1]:
-        _run_redirected(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
+        run_redirected(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
         return out
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
@@ -96,10 +96,11 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
     return out
 
 
-def _run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta):
+def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, beyond=0):
+    """Matrices of no more than `largest` rows, columns and inner indices; beyond: of kernels/block/edge_copies.cuh."""
     edge = next(edge for edge in EDGES if largest <= edge)
     shared = (2 * edge * (edge + REDIRECTED_PAD) + REDIRECTED_PAD) * dtype.itemsize
-    instance = dtype, edge, bool(transa), bool(transb)
+    instance = dtype, edge, bool(transa), bool(transb), beyond
     function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
     arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
     launch(function, len(lists[0]), THREADS, arguments, shared)

@@ -4,35 +4,16 @@
 // Threads beyond the last row or column read it once more, and never write (Nath, Tomov & Dongarra 2010, pointer
 // redirecting): shared memory holds more rows and columns than there are, none of which reaches what is stored.
 #pragma once
+#include "block/edge_copies.cuh"
 #include "block/store_run.cuh"
 #include "thread/copy.cuh"
 #include "warp/staged_product.cuh"
 
 constexpr int REDIRECTED_ROWS = 2, REDIRECTED_COLUMNS = 2, REDIRECTED_WARPS = REDIRECTED_ROWS * REDIRECTED_COLUMNS;
 constexpr int REDIRECTED_THREADS = REDIRECTED_WARPS * WARP;
-constexpr int AT_ONCE = 4;  // rows of a warp's copies behind one another
 
-// target[i · Pitch + j] (Turned: [j · Pitch + i]) = source[i · columns + j] for i < rows, j < columns, all ≤ Edge
-template <int Edge, int Pitch, bool Turned, typename Real>
-__device__ __forceinline__ void stage_redirected(Real* target, const Real* source, int rows, int columns) {
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-#pragma unroll 1
-    for (int j0 = 0; j0 < columns; j0 += WARP) {
-        const int j = j0 + lane;
-        if (j >= Edge) break;
-        const Real* from = source + min(j, columns - 1);
-#pragma unroll 1
-        for (int i0 = 0; i0 < rows; i0 += AT_ONCE * REDIRECTED_WARPS)
-#pragma unroll
-            for (int u = 0; u < AT_ONCE; u++) {
-                const int i = i0 + u * REDIRECTED_WARPS + warp;
-                copy_async(target + (Turned ? j * Pitch + i : i * Pitch + j), from + min(i, rows - 1) * columns, true);
-            }
-    }
-}
-
-// lists: as batched/gemm.cuh   shared memory: 2 · Edge · (Edge + 4) entries and 4 more
-template <typename Real, int Edge, bool TransA, bool TransB>
+// lists: as batched/gemm.cuh   shared memory: 2 · Edge · (Edge + 4) entries and 4 more   Beyond: see block/edge_copies.cuh
+template <typename Real, int Edge, bool TransA, bool TransB, int Beyond = REDIRECTED>
 __global__ __launch_bounds__(REDIRECTED_THREADS)
 void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
                      const long long* c_first, const long long* out_first, const long long* rows, const long long* columns,
@@ -47,8 +28,8 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     A += a_first[b], B += b_first[b], C += c_first[b], out += out_first[b];
     Real *left = reinterpret_cast<Real*>(memory), *right = left + Edge * PITCH;
     if (k > 0) {
-        stage_redirected<Edge, PITCH, TransA && !TENSOR>(left, A, TransA ? k : m, TransA ? m : k);
-        stage_redirected<Edge, PITCH, TransB && !TENSOR>(right, B, TransB ? n : k, TransB ? k : n);
+        copy_to_edges<Edge, PITCH, REDIRECTED_WARPS, TransA && !TENSOR, Beyond>(left, A, TransA ? k : m, TransA ? m : k);
+        copy_to_edges<Edge, PITCH, REDIRECTED_WARPS, TransB && !TENSOR, Beyond>(right, B, TransB ? n : k, TransB ? k : n);
     }
     copies_issued();
     constexpr int INNER_A = TransA ? PITCH : 1, INNER_B = TransB ? 1 : PITCH;
