@@ -1,8 +1,8 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
 "matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
-Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh (interchanges
-and rows of U), lu_update.cuh (what remains). Nothing is read back.
+Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
+(interchanges and rows of U), lu_update.cuh (what remains). Nothing is read back.
 """
 
 from functools import cache
@@ -132,7 +132,7 @@ def _run_panels(dtype, buffers, batch, m, n, method):
     method, width = _panel(dtype, method, m)
     for first in range(0, min(m, n), width):
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
-        if n > width:
+        if table is not NULL or n > min(width, m):
             strips = -(-n // ROW_THREADS)
             rows = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_THREADS)
             launch(rows, batch * strips, ROW_THREADS, (LU, piv, info, *place, first, strips))
