@@ -18,9 +18,10 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
 LEAST_LANES = 4
-SHARED_PANEL = {8: 16, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
+SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
-FEW_SLOTS, FEW_WARPS, SHARED_WARPS = 2, 4, 8  # with up to so many slots fewer warps, else so many
+SHARED_WARPS = {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)}  # by slots; blocks resident
+SHARED_WARPS_FLOAT = {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)}
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
@@ -28,7 +29,8 @@ ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 1 << 10
-COPY_THREADS, COPY_ENTRIES = 256, 1 << 14  # of finite_copy, and entries a block takes
+COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
+SPILL_BYTES = 64  # that the compiler may spill, around a division at most
 MATRIX, SHARED, PANEL = range(3)
 
 
@@ -117,8 +119,8 @@ def shared_limit(device):
 def _run_shared(dtype, buffers, batch, m, n):
     shared, pitch = _shared_bytes(dtype, m, n)
     slots = -(-m // WARP)
-    warps = FEW_WARPS if slots <= FEW_SLOTS else SHARED_WARPS
-    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps
+    warps, resident = (SHARED_WARPS_FLOAT if dtype == np.float32 else SHARED_WARPS)[slots]
+    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 

@@ -57,17 +57,19 @@ __device__ Complex<Real> reciprocal(Complex<Real> x) {
     return {ratio * inverse, -inverse};
 }
 
-// Division of many numbers by one: by its reciprocal where that is a number, step by step where the divisor is tiny, and to
-// zero by zero.
+// Division of many numbers by one, by its reciprocal, which neither over- nor underflows; to zero by zero.
 template <typename Scalar>
 struct Divisor {
     using Real = typename Field<Scalar>::Real;
     Scalar inverse;
     Real scale;  // the divisor is multiplied by it first
 
+    __device__ Divisor() {}
     __device__ explicit Divisor(Scalar pivot) {
         constexpr Real FAR = sizeof(Real) == sizeof(double) ? Real(0x1p100) : Real(0x1p60);
-        scale = magnitude(pivot) < 4 * SMALLEST_NORMAL<Real> ? FAR : Real(1);
+        constexpr Real TINY = 4 * SMALLEST_NORMAL<Real>, VAST = 1 / TINY;
+        const Real size = magnitude(pivot);
+        scale = size < TINY ? FAR : size > VAST ? 1 / FAR : Real(1);
         if constexpr (Field<Scalar>::COMPLEX) pivot = {pivot.re * scale, pivot.im * scale};
         else pivot *= scale;
         inverse = magnitude(pivot) > 0 ? reciprocal(pivot) : Scalar();
@@ -106,6 +108,13 @@ __device__ Real of_lane(Real x, int from) { return __shfl_sync(EVERY_LANE, x, fr
 template <int Width, typename Real>
 __device__ Complex<Real> of_lane(Complex<Real> x, int from) {
     return {of_lane<Width>(x.re, from), of_lane<Width>(x.im, from)};
+}
+
+template <int Width, typename Scalar>
+__device__ Divisor<Scalar> of_lane(const Divisor<Scalar>& divided, int from) {
+    Divisor<Scalar> there;
+    there.inverse = of_lane<Width>(divided.inverse, from), there.scale = of_lane<Width>(divided.scale, from);
+    return there;
 }
 
 // Σ x over a warp, in every lane.
