@@ -126,8 +126,8 @@ def linear_instances(dtype):
 
 def cholesky_instances(dtype, knobs, spills):
     """Of matrices in registers and by panels."""
-    lanes, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
-    for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, lanes, 4), (30, lanes, 4), (12, lanes, 2)):
+    few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
+    for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
         name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
         yield "batched/cholesky_register.cuh", name, 0
     yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
