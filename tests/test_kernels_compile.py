@@ -101,8 +101,7 @@ def linear_instances(dtype):
     halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
     for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
         yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
-    for slots in range(1, lu["SHARED_SLOTS"][size] + 1):
-        shape = lu["SHARED_WARPS_FLOAT" if np.dtype(dtype) == np.float32 else "SHARED_WARPS"][slots]
+    for slots, shape in lu["SHARED_WARPS"][size].items():
         name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
         yield "batched/lu_shared.cuh", name, spills
     for width, most in lu["PANELS"][size]:
@@ -122,6 +121,9 @@ def linear_instances(dtype):
         yield "batched/solve_triangles.cuh", name, spills
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
+        for slots, shape in lu["SHARED_WARPS"][size].items():
+            name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+            yield "batched/cholesky_shared.cuh", name, spills
 
 
 def cholesky_instances(dtype, knobs, spills):

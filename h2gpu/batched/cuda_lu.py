@@ -20,8 +20,11 @@ MANY = 4096  # matrices from which on two share a warp: what a warp delivers cou
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
-SHARED_WARPS = {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)}  # by slots; blocks resident
-SHARED_WARPS_FLOAT = {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)}
+SHARED_WARPS = {  # bytes of a number: by slots, warps of a block, and blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+    16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
+}
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
@@ -57,7 +60,7 @@ def lu_factor(A, method):
 
 def _keys(dtype, method, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
-    small, fitting = (m <= WARP) & (n <= WARP), _fits_shared(dtype, m, n)
+    small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
     if method == "auto":
         kind = np.where(small, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
@@ -99,15 +102,16 @@ def _run_matrix(dtype, buffers, batch, m, n):
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
 
-def _shared_bytes(dtype, m, n):
+def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
     return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 4 * m, pitch
 
 
-def _fits_shared(dtype, m, n):
+def fits_shared(dtype, m, n):
+    """Whether a block can hold m × n matrices in shared memory, and one of its warps a panel."""
     slots = SHARED_SLOTS[dtype.itemsize]
-    return (m <= slots * WARP) & (_shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+    return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
 
 
 @cache
@@ -117,9 +121,9 @@ def shared_limit(device):
 
 
 def _run_shared(dtype, buffers, batch, m, n):
-    shared, pitch = _shared_bytes(dtype, m, n)
+    shared, pitch = shared_bytes(dtype, m, n)
     slots = -(-m // WARP)
-    warps, resident = (SHARED_WARPS_FLOAT if dtype == np.float32 else SHARED_WARPS)[slots]
+    warps, resident = SHARED_WARPS[dtype.itemsize][slots]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)

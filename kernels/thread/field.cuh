@@ -3,6 +3,7 @@
 // magnitude(x) is what LAPACK compares in the search for a pivot: |x|, or |Re x| + |Im x|.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/jacobi_rotation.cuh"
 
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Complex { Real re, im; };
@@ -44,16 +45,19 @@ __device__ Complex<Real> less_product(Complex<Real> x, Complex<Real> a, Complex<
     return {fma(a.im, b.im, fma(-a.re, b.re, x.re)), fma(-a.im, b.re, fma(-a.re, b.im, x.im))};
 }
 
-// 1 / x for x ≠ 0, without intermediate over- or underflow
+// 1 / x to rounding where x and 1 / x are normal numbers: no branch that would keep the compiler from overlapping it with others.
 template <typename Real>
-__device__ Real reciprocal(Real x) { return Real(1) / x; }
+__device__ Real reciprocal(Real x) {
+    const Real near = refined_reciprocal(x);
+    return fma(near, fma(-x, near, Real(1)), near);
+}
 template <typename Real>
 __device__ Complex<Real> reciprocal(Complex<Real> x) {
     if (fabs(x.re) >= fabs(x.im)) {
-        const Real ratio = x.im / x.re, inverse = Real(1) / fma(x.im, ratio, x.re);
+        const Real ratio = x.im * reciprocal(x.re), inverse = reciprocal(fma(x.im, ratio, x.re));
         return {inverse, -ratio * inverse};
     }
-    const Real ratio = x.re / x.im, inverse = Real(1) / fma(x.re, ratio, x.im);
+    const Real ratio = x.re * reciprocal(x.im), inverse = reciprocal(fma(x.re, ratio, x.im));
     return {ratio * inverse, -inverse};
 }
 
