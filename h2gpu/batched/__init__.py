@@ -1,7 +1,8 @@
 """Batched dense linear algebra: many small matrices at once, on the CPU or the GPU.
 
 Every function takes a (batch, m, n) array (NumPy: the CPU; CuPy: the GPU; more leading dimensions and single matrices
-work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64.
+work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64;
+systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and complex128 as well.
 """
 
 import numpy as np

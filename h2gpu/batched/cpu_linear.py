@@ -1,6 +1,8 @@
 """The reference for LU and Cholesky: LAPACK, matrix by matrix, threaded over the batch.
 
-P A = L U (GETRF),   x = U⁻¹ L⁻¹ P b (GETRS)         A = L Lᵀ (POTRF),   x = L⁻ᵀ L⁻¹ b (POTRS)
+    P A = L U (GETRF),   x = U⁻¹ L⁻¹ P b (GETRS)         A = L Lᵀ (POTRF),   x = L⁻ᵀ L⁻¹ b (POTRS)
+
+Matrices that hold NaN or Inf are found first.
 """
 
 import numpy as np
@@ -17,7 +19,6 @@ def lu_factor(A, method):
     (m, n), info = shapes(A), np.zeros(len(A), np.int32)
     LU, piv = like(A, m, n), _pivots(A, np.minimum(m, n))
     (getrf,) = get_lapack_funcs(("getrf",), dtype=A.dtype)
-
     finite = _finite(A)
 
     def factor(b):

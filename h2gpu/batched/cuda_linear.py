@@ -63,7 +63,7 @@ def _vendor(A, L):
     try:
         with cupyx.errstate(linalg="raise"):
             for matrix, factor in zip(A, L):
-                factor[...] = cupy.linalg.cholesky(cupy.tril(matrix))
+                factor[...] = cupy.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
     return bool(cupy.isfinite(L).all())
