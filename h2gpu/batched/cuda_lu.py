@@ -33,7 +33,7 @@ ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 1 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
-SPILL_BYTES = 64  # that the compiler may spill, around a division at most
+SPILL_BYTES = 32  # that the compiler may spill, around a division at most
 MATRIX, SHARED, PANEL = range(3)
 
 
