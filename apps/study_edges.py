@@ -1,8 +1,8 @@
-"""What shall threads do that lie beyond the edge of a matrix, and does a size known to the compiler need them to ask?
+"""What shall threads do that lie beyond the edge of a matrix?
 
-Figures 3 to 9 of Nath, Tomov & Dongarra (2010): products of n × n matrices, n known at run time, whose last tiles hang
-over. Threads beyond read the last row once more (redirected), rows before it (mirrored), zeros (padded) or nothing at all
-(conditional); beside them the kernel of present ragged batches (tiles), that compiled for n (fixed), and cuBLAS.
+Figures 3 to 9 of Nath, Tomov & Dongarra (2010): products of n × n matrices, n known at run time, whose tiles hang over.
+Threads beyond read the last row once more (redirected), rows before it (mirrored), zeros (padded) or nothing at all
+(conditional); beside them the kernel of ragged batches (tiles), that compiled for n (fixed), and cuBLAS.
 
     python -m h2gpu.apps.study_edges [--sizes 8,16,17,…] [--dtype float64] [--output FOLDER]
 """

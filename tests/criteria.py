@@ -167,6 +167,6 @@ def cholesky_error(A, L):
 def solution_error(A, x, b):
     """|b − A x| / (n |A| |x| ε) of one matrix."""
     epsilon, wide = np.finfo(A.dtype).eps, np.complex128
-    A, x, b = (M.astype(wide).reshape(len(A), -1) for M in (A, x, b))
+    A, x, b = (M.astype(wide) if M.ndim == 2 else M.astype(wide)[:, None] for M in (A, x, b))
     unit = max(len(A), 1) * (one_norm(A) or 1.0) * (one_norm(x) or 1.0) * epsilon
     return worst(one_norm(b - A @ x) / unit) / QR_THRESHOLD

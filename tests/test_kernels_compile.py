@@ -7,37 +7,17 @@ import ast
 import csv
 from itertools import product
 
+import blas_instances
 import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.batched import fixed_plans, modules
+from h2gpu.batched import modules
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
-COMPLEX = (np.complex64, np.complex128)
-FIXED_SIZES = (
-    1,
-    5,
-    8,
-    9,
-    16,
-    32,
-    33,
-    48,
-    64,
-    65,
-    72,
-    73,
-    97,
-    103,
-    128,
-    129,
-    157,
-    160,
-)  # of the products compiled for one size
-TURNED_SIZES = (7, 33, 64, 129)  # of those also with transposes
+COMPLEX = (np.complex128, np.complex64)
 BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
 EVERY = 8
@@ -90,11 +70,14 @@ def instances():
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
+        yield from linear_instances(dtype)
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
-    yield from fixed_instances()
-    yield from blas_instances()
+    yield from blas_instances.fixed()
+    yield from blas_instances.blas(constants)
+    for dtype in COMPLEX:
+        yield from linear_instances(dtype)
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -107,36 +90,6 @@ def instances():
         yield tall_instance(row)
 
 
-def fixed_instances():
-    """Products of one size, of every method."""
-    for dtype, transa, transb in product(DTYPES + COMPLEX, (False, True), (False, True)):
-        for n in TURNED_SIZES if transa or transb else FIXED_SIZES:
-            plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
-            name = modules.expression("fixed_gemm", dtype, n, n, n, transa, transb, *plan.arguments)
-            yield "batched/fixed_gemm.cuh", name, fixed_plans.SPILL_BYTES[dtype]
-
-
-def blas_instances():
-    """gemv, symv, syrk, trsm and axpy."""
-    knobs = constants("cuda_blas")
-    for dtype in DTYPES + COMPLEX:
-        each = knobs["PIECE"] // np.dtype(dtype).itemsize
-        for lanes, aligned in product(knobs["GEMV_LANES"], (False, True)):
-            name = modules.expression("gemv_rows", dtype, knobs["GEMV_THREADS"], lanes, knobs["GEMV_ROWS"], aligned)
-            yield "batched/gemv.cuh", name, 0
-        for lanes, threads, count in product(knobs["GEMV_LANES"], knobs["COLUMN_THREADS"], {1, each}):
-            yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, threads, lanes, count), 0
-    for dtype, lower in product(DTYPES, (False, True)):
-        yield "batched/symv.cuh", modules.expression("symv", dtype, knobs["SYMV_WARPS"], lower), knobs["SPILL_BYTES"]
-        for edge, trans in product(constants("cuda_gemm")["EDGES"], (False, True)):
-            yield "batched/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
-        for columns, *flags in product(knobs["TRSM_COLUMNS"], *[(False, True)] * 3):
-            name = modules.expression("trsm", dtype, columns, knobs["TRSM_WARPS"], flags[0], lower, *flags[1:])
-            yield "batched/trsm.cuh", name, knobs["SPILL_BYTES"]
-    for dtype in DTYPES:
-        yield "batched/axpy.cuh", modules.expression("axpy", dtype), 0
-
-
 def panel_instances(dtype, knobs):
     """Products of sparse matrices of blocks, which are made forward, backward or both ways, and of nested ones."""
     header = "batched/block_multiply.cuh"
@@ -146,6 +99,49 @@ def panel_instances(dtype, knobs):
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
             yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
+
+
+def linear_instances(dtype):
+    """LU, Cholesky and solutions: the largest of each kind, and one of odd shape."""
+    lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
+    spills = lu["SPILL_BYTES"]
+    warps = lu["REGISTER_WARPS"]
+    halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
+    for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
+        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
+    for slots, shape in lu["SHARED_WARPS"][size].items():
+        name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+        yield "batched/lu_shared.cuh", name, spills
+    for width, most in lu["PANELS"][size]:
+        for slots in (1, most):
+            name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
+            yield "batched/lu_panel.cuh", name, spills
+        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_THREADS"]), 0
+        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
+    for name in ("lu_column", "lu_unblocked"):
+        yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+    name = modules.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
+    yield "batched/lu_determinant.cuh", name, 0
+    for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
+        name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
+        yield "batched/solve_triangles.cuh", name, spills
+    if dtype not in COMPLEX:
+        yield from cholesky_instances(dtype, chol, spills)
+        for slots, shape in lu["SHARED_WARPS"][size].items():
+            name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+            yield "batched/cholesky_shared.cuh", name, spills
+
+
+def cholesky_instances(dtype, knobs, spills):
+    """Of matrices in registers and by panels."""
+    few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
+    for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
+        name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
+        yield "batched/cholesky_register.cuh", name, 0
+    yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
+    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
 
 
 def pairwise_instances(dtype, *knobs):

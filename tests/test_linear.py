@@ -1,8 +1,8 @@
-"""LU, Cholesky and what follows from them, on both back ends: LAPACK's criteria, its pivots, its info."""
+"""LU and what follows from it, on both back ends: LAPACK's criteria, its pivots, its info."""
 
 import numpy as np
 import pytest
-from criteria import cholesky_error, lu_error, solution_error
+from criteria import lu_error, solution_error
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, to_host
@@ -17,11 +17,6 @@ def random(*shape, dtype=F64, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal(shape)
     return (A + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else A.astype(dtype)
-
-
-def positive_definite(batch, n, dtype=F64, seed=0):
-    G = random(batch, n, n, seed=seed)
-    return (G @ G.swapaxes(1, 2) / n + 0.1 * np.eye(n)).astype(dtype)
 
 
 def factored(xp, A, method="auto"):
@@ -112,10 +107,10 @@ def test_nan_and_infinity_are_refused_and_neighbours_untouched(xp, method):
             batched.lu_factor(xp.asarray(A), method)
 
 
-@pytest.mark.parametrize("scale", [1e-306, 1e-290, 1e290])
-def test_near_under_and_overflow(xp, scale):
+@pytest.mark.parametrize(("dtype", "scale"), [(F64, 1e-306), (F64, 1e-290), (F64, 4e306), (F32, 4e36), (C128, 4e306)])
+def test_near_under_and_overflow(xp, dtype, scale):
     for n in (7, 50):
-        check(xp, scale * random(3, n, n))
+        check(xp, np.dtype(dtype).type(scale) * np.clip(random(3, n, n, dtype=dtype).real, -2, 2).astype(dtype))
 
 
 def test_hardly_regular_matrices(xp):
@@ -199,50 +194,6 @@ def test_singular_matrices_have_no_solution(xp):
     LU, piv, _ = batched.lu_factor(xp.asarray(A), return_info=True)
     x = to_host(batched.lu_solve((LU, piv), xp.ones((7, 4))))
     assert np.isnan(x[:6]).any(axis=1).all() and (x[6] == 1).all()
-
-
-@pytest.mark.parametrize("dtype", [F64, F32])
-def test_cholesky_of_every_size(xp, dtype):
-    for n in range(1, 131):
-        A = positive_definite(3, n, dtype)
-        upper = np.where(np.tri(n, dtype=bool), A, np.nan)  # is not read
-        L = to_host(batched.cholesky(xp.asarray(upper)))
-        assert max(map(cholesky_error, A, L)) < 1
-
-
-def test_cholesky_of_many(xp):
-    for n in (4, 30):
-        A = np.tile(positive_definite(50, n), (100, 1, 1))
-        assert max(map(cholesky_error, A[:50], to_host(batched.cholesky(xp.asarray(A))))) < 1
-
-
-@pytest.mark.parametrize("n", [6, 32, 70])
-def test_what_has_no_cholesky_factor_is_reported(xp, n):
-    A = positive_definite(6, n)
-    clean = to_host(batched.cholesky(xp.asarray(A)))
-    A[1, n // 2, n // 2], A[3, 0, 0], A[4, -1, 0] = -1, 0, np.nan
-    L, info = map(to_host, batched.cholesky(xp.asarray(A), return_info=True))
-    np.testing.assert_array_equal(info, [0, n // 2 + 1, 0, 1, -1, 0])
-    np.testing.assert_array_equal(np.isnan(L), np.isin(np.arange(6), (1, 3, 4))[:, None, None] & np.tri(n, dtype=bool))
-    np.testing.assert_allclose(L[[0, 2, 5]], clean[[0, 2, 5]], rtol=1e-12)
-    with pytest.raises(np.linalg.LinAlgError, match=r"cholesky: NaN or Inf in matrices 4$"):
-        batched.cholesky(xp.asarray(A))
-    with pytest.raises(np.linalg.LinAlgError, match=r"a pivot that is not positive in matrices 1, 3$"):
-        batched.cholesky(xp.asarray(A[:4]))
-
-
-@pytest.mark.parametrize("dtype", [F64, F32])
-def test_cholesky_solutions_uniform_and_ragged(xp, dtype):
-    sizes = [1, 5, 32, 33, 90]
-    matrices = [positive_definite(1, n, dtype)[0] for n in sizes]
-    sides = [random(n, k, dtype=dtype) for n, k in zip(sizes, (1, 4, 1, 9, 1))]
-    L = batched.cholesky(MatrixBatch.from_matrices([xp.asarray(A) for A in matrices]))
-    ragged = batched.cholesky_solve(L, MatrixBatch.from_matrices([xp.asarray(b) for b in sides]))
-    for i, (A, b) in enumerate(zip(matrices, sides)):
-        assert cholesky_error(A, to_host(L[i])) < 1
-        x = batched.cholesky_solve(batched.cholesky(xp.asarray(A)), xp.asarray(b))
-        assert solution_error(A, to_host(x), b) < 1
-        assert solution_error(A, to_host(ragged[i]), b) < 1
 
 
 def test_doors(xp):

@@ -1,6 +1,8 @@
 """The reference for LU and Cholesky: LAPACK, matrix by matrix, threaded over the batch.
 
-P A = L U (GETRF),   x = U⁻¹ L⁻¹ P b (GETRS)         A = L Lᵀ (POTRF),   x = L⁻ᵀ L⁻¹ b (POTRS)
+    P A = L U (GETRF),   x = U⁻¹ L⁻¹ P b (GETRS)         A = L Lᵀ (POTRF),   x = L⁻ᵀ L⁻¹ b (POTRS)
+
+Matrices that hold NaN or Inf are found first.
 """
 
 import numpy as np
@@ -17,16 +19,14 @@ def lu_factor(A, method):
     (m, n), info = shapes(A), np.zeros(len(A), np.int32)
     LU, piv = like(A, m, n), _pivots(A, np.minimum(m, n))
     (getrf,) = get_lapack_funcs(("getrf",), dtype=A.dtype)
+    finite = _finite(A)
 
     def factor(b):
-        matrix = A[b]
-        if not matrix.size:
-            return
-        if np.isfinite(matrix).all():
-            LU[b][...], pivots, info[b] = getrf(matrix)
+        if not finite[b]:
+            LU[b][...], piv[b].reshape(-1)[...], info[b] = np.nan, np.arange(min(A[b].shape)), NOT_FINITE
+        elif A[b].size:
+            LU[b][...], pivots, info[b] = getrf(A[b])
             piv[b].reshape(-1)[...] = pivots
-        else:
-            LU[b][...], piv[b].reshape(-1)[...], info[b] = np.nan, np.arange(min(matrix.shape)), NOT_FINITE
 
     _one_by_one(factor, A)
     return LU, piv, info
@@ -56,16 +56,16 @@ def slogdet(A):
 
 def cholesky(A):
     """L and info. NumPy factorizes whole stacks, and refuses a whole stack for one matrix: then one by one."""
-    info, L = np.zeros(len(A), np.int32), like(A, *shapes(A))
     if not isinstance(A, MatrixBatch):
         try:
-            each(lambda A: (np.linalg.cholesky(A),), [L], A)
+            L = _stack_of_factors(A)
         except np.linalg.LinAlgError:
             pass
         else:
-            info[np.isnan(L).any(axis=(1, 2))] = NOT_FINITE
-            L[info != 0] = np.tril(np.full(L.shape[1:], np.nan))
-            return L, info
+            finite = np.isfinite(np.einsum("bii->bi", L)).all(axis=1)
+            L[~finite] = np.tril(np.full(L.shape[1:], np.nan))
+            return L, np.where(finite, 0, NOT_FINITE).astype(np.int32)
+    L, info = like(A, *shapes(A)), np.zeros(len(A), np.int32)
     (potrf,) = get_lapack_funcs(("potrf",), dtype=A.dtype)
 
     def factor(b):
@@ -79,6 +79,13 @@ def cholesky(A):
     return L, info
 
 
+def _stack_of_factors(A):
+    """NumPy's own array where that is one task: a second one of the size costs more than the work."""
+    if len(stacks(A)) == 1:
+        return np.linalg.cholesky(A)
+    return each(lambda A: (np.linalg.cholesky(A),), [like(A, *shapes(A))], A)[0]
+
+
 def cholesky_solve(L, b):
     (potrs,) = get_lapack_funcs(("potrs",), dtype=L.dtype)
 
@@ -89,6 +96,13 @@ def cholesky_solve(L, b):
     x = like(b, *shapes(b))
     _one_by_one(solve, L)
     return x
+
+
+def _finite(A):
+    """Which matrices hold neither NaN nor Inf."""
+    if not isinstance(A, MatrixBatch):
+        return np.isfinite(A).all(axis=(1, 2))
+    return np.array([np.isfinite(M).all() for M in A.matrices()], bool)
 
 
 def _one_by_one(work, A):

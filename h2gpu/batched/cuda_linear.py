@@ -1,14 +1,25 @@
 """What follows from LU on the GPU, and Cholesky: the twin of h2gpu.batched.cpu_linear.
 
-Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, larger ones panel by panel in place
-(cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, determinants by lu_determinant.cuh.
+Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
+ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, determinants by
+lu_determinant.cuh.
 """
 
 import cupy
 import numpy as np
 
 from h2gpu.batched.classes import classes
-from h2gpu.batched.cuda_lu import LEAST_LANES, ROW_BUFFER, lu_factor, shared_limit, update_rest
+from h2gpu.batched.cuda_lu import (
+    LEAST_LANES,
+    ROW_BUFFER,
+    SHARED_PANEL,
+    SHARED_WARPS,
+    fits_shared,
+    lu_factor,
+    shared_bytes,
+    shared_limit,
+    update_rest,
+)
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -26,20 +37,20 @@ def cholesky(A):
     info = cupy.zeros(len(A), np.int32)
     if not isinstance(A, MatrixBatch):
         L, n = cupy.empty_like(A), A.shape[-1]
-        if A.size and n <= WARP:
-            _run_register(A.dtype, (A, L, info, NULL), len(A), n)
+        if A.size and fits_shared(A.dtype, n, n):
+            _run_whole(A.dtype, (A, L, info, NULL), len(A), n)
         elif A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
             L[...] = A
             _run_panels(A.dtype, L, info, NULL, len(A), n)
         return L, info
     A = A.on_host()
     L, every = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy), np.arange(len(A))
-    if (A.rows > WARP).any():
+    if not fits_shared(A.dtype, A.rows, A.rows).all():
         L.buffer[...] = A.entries
-    for group in classes(A.rows, A.columns, lambda m, n: np.where(n <= WARP, n + n % 2, 0)[None]):
+    for group in classes(A.rows, A.columns, lambda _, n: _keys(A.dtype, n)):
         table = group.table(A.offsets, L.offsets, 0, A.rows, A.columns, every)
         if group.keys[0]:
-            _run_register(A.dtype, (A.buffer, L.buffer, info, table), group.count, group.shape[1])
+            _run_whole(A.dtype, (A.buffer, L.buffer, info, table), group.count, group.shape[1])
         else:
             _run_panels(A.dtype, L.buffer, info, table, group.count, group.shape[1])
     return L, info
@@ -52,10 +63,27 @@ def _vendor(A, L):
     try:
         with cupyx.errstate(linalg="raise"):
             for matrix, factor in zip(A, L):
-                factor[...] = cupy.linalg.cholesky(cupy.tril(matrix))
+                factor[...] = cupy.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
     return bool(cupy.isfinite(L).all())
+
+
+def _keys(dtype, n):
+    """What matrices n × n have to agree in to be launched together: 0 by panels, else how they are held, and size."""
+    sizes = np.where(n <= WARP, n + n % 2, WARP + -(-n // WARP))
+    return np.where(fits_shared(dtype, n, n), sizes, 0)[None]
+
+
+def _run_whole(dtype, buffers, batch, n):
+    """One launch: matrices in registers or in shared memory."""
+    if n <= WARP:
+        return _run_register(dtype, buffers, batch, n)
+    shared, pitch = shared_bytes(dtype, n, n)
+    slots = -(-n // WARP)
+    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, *SHARED_WARPS[dtype.itemsize][slots]
+    function = kernel("batched/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
+    launch(function, batch, SHARED_WARPS[dtype.itemsize][slots][0] * WARP, (*buffers, n, pitch), shared)
 
 
 def _run_register(dtype, buffers, batch, n):

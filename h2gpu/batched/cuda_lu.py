@@ -1,8 +1,8 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
 "matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
-Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh (interchanges
-and rows of U), lu_update.cuh (what remains). Nothing is read back.
+Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
+(interchanges and rows of U), lu_update.cuh (what remains). Nothing is read back.
 """
 
 from functools import cache
@@ -18,9 +18,13 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
 LEAST_LANES = 4
-SHARED_PANEL = {8: 16, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
+SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
-FEW_SLOTS, FEW_WARPS, SHARED_WARPS = 2, 4, 8  # with up to so many slots fewer warps, else so many
+SHARED_WARPS = {  # bytes of a number: by slots, warps of a block, and blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+    16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
+}
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
@@ -28,7 +32,8 @@ ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 1 << 10
-COPY_THREADS, COPY_ENTRIES = 256, 1 << 14  # of finite_copy, and entries a block takes
+COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
+SPILL_BYTES = 32  # that the compiler may spill, around a division at most
 MATRIX, SHARED, PANEL = range(3)
 
 
@@ -55,7 +60,7 @@ def lu_factor(A, method):
 
 def _keys(dtype, method, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
-    small, fitting = (m <= WARP) & (n <= WARP), _fits_shared(dtype, m, n)
+    small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
     if method == "auto":
         kind = np.where(small, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
@@ -97,15 +102,16 @@ def _run_matrix(dtype, buffers, batch, m, n):
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
 
-def _shared_bytes(dtype, m, n):
+def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
     return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 4 * m, pitch
 
 
-def _fits_shared(dtype, m, n):
+def fits_shared(dtype, m, n):
+    """Whether a block can hold m × n matrices in shared memory, and one of its warps a panel."""
     slots = SHARED_SLOTS[dtype.itemsize]
-    return (m <= slots * WARP) & (_shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+    return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
 
 
 @cache
@@ -115,10 +121,10 @@ def shared_limit(device):
 
 
 def _run_shared(dtype, buffers, batch, m, n):
-    shared, pitch = _shared_bytes(dtype, m, n)
+    shared, pitch = shared_bytes(dtype, m, n)
     slots = -(-m // WARP)
-    warps = FEW_WARPS if slots <= FEW_SLOTS else SHARED_WARPS
-    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps
+    warps, resident = SHARED_WARPS[dtype.itemsize][slots]
+    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 
@@ -132,7 +138,7 @@ def _run_panels(dtype, buffers, batch, m, n, method):
     method, width = _panel(dtype, method, m)
     for first in range(0, min(m, n), width):
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
-        if n > width:
+        if table is not NULL or n > min(width, m):
             strips = -(-n // ROW_THREADS)
             rows = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_THREADS)
             launch(rows, batch * strips, ROW_THREADS, (LU, piv, info, *place, first, strips))

@@ -26,5 +26,5 @@ def over_leading(work, A, dtypes=REAL):
     A = checked(A, "A", dtypes)
     results = work(stack(A))
     if isinstance(results, tuple):
-        return tuple(M.reshape(*A.shape[:-2], *M.shape[1:]) for M in results)
-    return results.reshape(*A.shape[:-2], *results.shape[1:])
+        return tuple(M.reshape((*A.shape[:-2], *M.shape[1:])) for M in results)
+    return results.reshape((*A.shape[:-2], *results.shape[1:]))

@@ -5,7 +5,8 @@
 // batched/lu_update.cuh updates what remains. The first panel looks for NaN and Inf; what is above the diagonal is made zero.
 #pragma once
 
-#include "batched/cholesky_register.cuh"
+#include "thread/place.cuh"
+#include "warp/cholesky_rows.cuh"
 #include "warp/panel_rows.cuh"
 
 // Everything of a matrix that cannot be factorized becomes NaN; by all threads.

@@ -32,6 +32,7 @@ __device__ void factor_panel(Scalar* A, int* rows, Scalar* unit, int* pivots, in
         if (lane == 0) pivots[first + k] = pivot;
         if (zero && verdict == 0) verdict = first + k + 1;
     });
+    __syncwarp();
 #pragma unroll
     for (int s = 0; s < Slots; s++) {
         if (position[s] < 0) continue;
@@ -77,10 +78,11 @@ __device__ void update_rest(Scalar* A, const int* rows, int first, int m, int n)
 }
 
 // A, LU, pivots, info, table, m, n: as in batched/lu_register.cuh, m ≤ Slots · WARP
+// Resident: blocks that a multiprocessor shall hold, which decides on the registers of a thread
 // pitch   entries between rows in shared memory, even, at least n rounded up to a multiple of 16
 // Shared memory: m · pitch + Panel² entries, then m numbers.
-template <typename Scalar, int Panel, int Slots, int Warps>
-__global__ __launch_bounds__(Warps * WARP)
+template <typename Scalar, int Panel, int Slots, int Warps, int Resident>
+__global__ __launch_bounds__(Warps * WARP, Resident)
 void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, int pitch) {
     extern __shared__ __align__(16) unsigned char memory[];
     const Place p(table, m, n, blockIdx.x);

@@ -16,6 +16,7 @@ struct PanelExchange {
     typename Field<Scalar>::Real magnitudes[Warps];
     int positions[Warps];
     alignas(16) Scalar row[N];
+    Divisor<Scalar> divided;
 };
 
 // x, position, record: as in warp/eliminate.cuh; record is called by every thread
@@ -28,13 +29,15 @@ __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slot
     for (int k = 0; k < N; k++) {
         if (k >= steps) break;
         Real largest = 0;
+        Scalar candidate = Scalar();
         int at = NOWHERE;
 #pragma unroll
         for (int s = 0; s < Slots; s++) {
             const Real size = magnitude(x[s][k]);
             if (position[s] >= first + k && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
-                largest = size, at = position[s];
+                largest = size, at = position[s], candidate = x[s][k];
         }
+        const Divisor<Scalar> by_candidate(candidate);  // while warps are waited for
         const int best = pivot_position<WARP>(largest, at);
         if (at == best && (at != NOWHERE || lane == 0))
             exchange.magnitudes[warp] = largest, exchange.positions[warp] = at;
@@ -45,11 +48,11 @@ __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slot
         for (int s = 0; s < Slots; s++)
             if (position[s] == chosen)
 #pragma unroll
-                for (int j = k; j < N; j++) exchange.row[j] = x[s][j];
+                for (int j = k + 1; j < N; j++) exchange.row[j] = x[s][j];
+        if (at == chosen) exchange.divided = by_candidate;
         __syncthreads();
-        const Scalar diagonal = exchange.row[k];
-        const Divisor<Scalar> divided(diagonal);
-        record(k, chosen, !(magnitude(diagonal) > 0));
+        const Divisor<Scalar> divided = exchange.divided;
+        record(k, chosen, !(magnitude(divided.inverse) > 0));
         Scalar multiplier[Slots];
 #pragma unroll
         for (int s = 0; s < Slots; s++) {

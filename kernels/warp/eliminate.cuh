@@ -3,7 +3,8 @@
 //     P X = L U,   X: rows × N, a row in the registers of one lane, Slots rows a lane, Lanes lanes a matrix
 //
 // Pivoting is logical: a row keeps its place in the registers and knows its position in the matrix with all interchanges
-// done. The next pivot is looked for as soon as its column is up to date, while the other columns still are not.
+// done. The next pivot is looked for as soon as its column is up to date, while the other columns still are not; meanwhile
+// every lane divides by its own candidate, so that nobody waits for a division once the pivot is known.
 // Haidar, Abdelfattah, Zounon, Tomov & Dongarra (2018), "A guide for achieving high performance with very small matrices".
 // Called by whole warps, WARP / Lanes matrices at once.
 #pragma once
@@ -18,21 +19,24 @@
 template <int Lanes, int Slots, int N, typename Scalar, typename Record>
 __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int most, Record record) {
     using Real = typename Field<Scalar>::Real;
-    int at, pivot, owner;  // this lane's candidate; of the matrix, and the lane that has it
+    int at, pivot, owner;         // this lane's candidate; the pivot, and the lane that has it
+    Divisor<Scalar> by_candidate;
     const auto search = [&](int k) {
         Real largest = 0;
+        Scalar candidate = Scalar();
         at = NOWHERE;
 #pragma unroll
         for (int s = 0; s < Slots; s++) {
             const Real size = magnitude(x[s][k]);
-            const bool candidate = position[s] >= first + k && k < steps;
-            if (candidate && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
-                largest = size, at = position[s];
+            const bool open = position[s] >= first + k && k < steps;
+            if (open && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
+                largest = size, at = position[s], candidate = x[s][k];
         }
         pivot = pivot_position<Lanes>(largest, at);
         unsigned having = __ballot_sync(EVERY_LANE, at == pivot && pivot != NOWHERE);
         if constexpr (Lanes < WARP) having = having >> threadIdx.x % WARP / Lanes * Lanes & ((1u << Lanes) - 1);
         owner = __ffs(having) - 1;
+        by_candidate = Divisor<Scalar>(candidate);
     };
     search(0);
 #pragma unroll
@@ -50,9 +54,8 @@ __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int fir
                 if (is_pivot[s]) mine = x[s][j];
             return of_lane<Lanes>(mine, from);
         };
-        const Scalar diagonal = pivot_row(k);
-        const Divisor<Scalar> divided(diagonal);
-        if (live) record(k, chosen, !(magnitude(diagonal) > 0));
+        const Divisor<Scalar> divided = of_lane<Lanes>(by_candidate, from);
+        if (live) record(k, chosen, !(magnitude(divided.inverse) > 0));
         Scalar multiplier[Slots];
 #pragma unroll
         for (int s = 0; s < Slots; s++) {
