@@ -7,6 +7,7 @@ import ast
 import csv
 from itertools import product
 
+import blas_instances
 import numpy as np
 import nvrtc
 import pytest
@@ -16,6 +17,8 @@ from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
+COMPLEX = (np.complex128, np.complex64)
+BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
 EVERY = 8
 
@@ -57,6 +60,10 @@ def instances():
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+            for beyond in BEYOND:
+                name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
+                yield "batched/redirected_gemm.cuh", name, 0
         yield from panel_instances(dtype, panels)
         for strips in constants("cuda_qr_cholesky")["STRIPS"]:
             yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 120
@@ -65,9 +72,14 @@ def instances():
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
+        yield from linear_instances(dtype)
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
+    yield from blas_instances.fixed()
+    yield from blas_instances.blas(constants)
+    for dtype in COMPLEX:
+        yield from linear_instances(dtype)
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -89,6 +101,49 @@ def panel_instances(dtype, knobs):
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
             yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
+
+
+def linear_instances(dtype):
+    """LU, Cholesky and solutions: the largest of each kind, and one of odd shape."""
+    lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
+    spills = lu["SPILL_BYTES"]
+    warps = lu["REGISTER_WARPS"]
+    halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
+    for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
+        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
+    for slots, shape in lu["SHARED_WARPS"][size].items():
+        name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+        yield "batched/lu_shared.cuh", name, spills
+    for width, most in lu["PANELS"][size]:
+        for slots in (1, most):
+            name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
+            yield "batched/lu_panel.cuh", name, spills
+        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_THREADS"]), 0
+        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
+    for name in ("lu_column", "lu_unblocked"):
+        yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+    name = modules.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
+    yield "batched/lu_determinant.cuh", name, 0
+    for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
+        name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
+        yield "batched/solve_triangles.cuh", name, spills
+    if dtype not in COMPLEX:
+        yield from cholesky_instances(dtype, chol, spills)
+        for slots, shape in lu["SHARED_WARPS"][size].items():
+            name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+            yield "batched/cholesky_shared.cuh", name, spills
+
+
+def cholesky_instances(dtype, knobs, spills):
+    """Of matrices in registers and by panels."""
+    few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
+    for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
+        name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
+        yield "batched/cholesky_register.cuh", name, 0
+    yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
+    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
 
 
 def pairwise_instances(dtype, *knobs):
