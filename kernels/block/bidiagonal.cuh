@@ -1,0 +1,69 @@
+// One matrix of a batch that becomes bidiagonal, W = H_0 ⋯ H_{n−1} B (G_0 ⋯ G_{n−2})ᵀ, and a sum that lanes share.
+//
+// W is A where A has no more columns than rows, else Aᵀ. Reflectors H = I − τ u uᵀ are stored as batched/reflectors.cuh
+// applies them: u_j whole, zeros before its first entry, which is 1. G_{n−1} has τ = 0.
+// Called by batched/bidiagonalize.cuh and batched/bidiagonalize_large.cuh.
+#pragma once
+#include "thread/householder.cuh"
+#include "warp/reduce.cuh"
+
+// A(i, c) of W is A[i · down + c · right]   V: n × m   U: n × n   d, tau_v, tau_u: n   e: n − 1   V is null for B alone
+template <typename Real>
+struct Bidiagonal {
+    const Real* A;
+    Real *V, *U, *d, *e, *tau_v, *tau_u;
+    long long down, right;
+    int m, n;
+
+    // table: 7 numbers a matrix: where A, V, U, d (and both τ), e begin, and rows and columns of A
+    __device__ Bidiagonal(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* row)
+        : A(A + row[0]), V(V ? V + row[1] : nullptr), U(U + row[2]), d(d + row[3]), e(e + row[4]), tau_v(tau_v + row[3]),
+          tau_u(tau_u + row[3]) {
+        const int rows = int(row[5]), columns = int(row[6]);
+        const bool tall = rows >= columns;
+        m = tall ? rows : columns, n = tall ? columns : rows;
+        down = tall ? columns : 1, right = tall ? 1 : columns;
+    }
+
+    __device__ Real entry(int i, int c) const { return A[i * down + c * right]; }
+};
+
+// Each of Count sums over the lanes that differ in the bits below 2 · Distance of their number, in every lane: halves of the
+// lanes exchange what each half adds up, and give each other the totals on the way back.
+template <int Distance, int Count, typename Real>
+__device__ __forceinline__ void sum_all(Real (&values)[Count]) {
+    if constexpr (Distance > 0 && Count == 1) {
+#pragma unroll
+        for (int distance = Distance; distance > 0; distance /= 2)
+            values[0] += __shfl_xor_sync(EVERY_LANE, values[0], distance);
+    } else if constexpr (Distance > 0) {
+        constexpr int HALF = (Count + 1) / 2;
+        const bool upper = threadIdx.x & Distance;
+        Real part[HALF];
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
+            const Real other = i + HALF < Count ? values[i + HALF < Count ? i + HALF : 0] : Real(0);
+            const Real given = upper ? values[i] : other;
+            part[i] = (upper ? other : values[i]) + __shfl_xor_sync(EVERY_LANE, given, Distance);
+        }
+        sum_all<Distance / 2>(part);
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
+            const Real given = __shfl_xor_sync(EVERY_LANE, part[i], Distance);
+            values[i] = upper ? given : part[i];
+            if (i + HALF < Count) values[i + HALF < Count ? i + HALF : 0] = upper ? part[i] : given;
+        }
+    }
+}
+
+// The shift s such that 2^-s W is safe to compute with, the same in every thread.   field: the largest exponent field of
+// the thread's entries   scratch: Warps, shared
+template <typename Real, int Warps>
+__device__ int block_shift(int field, int* scratch) {
+    field = __reduce_max_sync(EVERY_LANE, field);
+    if (threadIdx.x % WARP == 0) scratch[threadIdx.x / WARP] = field;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < Warps; w++) field = max(field, scratch[w]);
+    return safe_shift<Real>(field - Range<Real>::BIAS);
+}
