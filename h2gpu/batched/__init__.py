@@ -7,17 +7,21 @@ work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.bidiagonal import bidiagonalize
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
 from h2gpu.batched.mixed import MixedBlocks
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.twins import over_leading as _over_leading
+from h2gpu.batched.twins import twin as _twin
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
     "MixedBlocks",
     "Products",
+    "bidiagonalize",
     "block_multiply",
     "discarded",
     "frobenius_norms",
@@ -39,7 +43,7 @@ __all__ = [
     "truncated_svd",
 ]
 
-SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
+SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct", "bidiagonal")
 
 
 def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None):
@@ -159,8 +163,8 @@ def svd(A, vectors="both", method="auto", *, return_info=False):
 
     A             (batch, m, n) array or MatrixBatch
     vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
-    method        a kernel of the GPU by name ("register", "shared", "block-gram", "block-direct") or "auto";
-                  the CPU always calls LAPACK
+    method        a kernel of the GPU by name: "register", "shared", "block-gram", "block-direct" turn columns (Jacobi),
+                  "bidiagonal" is LAPACK's way, small values right to ε ‖A‖ only; or "auto". The CPU calls LAPACK
     return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
                   holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
 
@@ -293,26 +297,3 @@ def pairwise(function, X, Y, out=None):
 def block_multiply(A, x, size, transpose=False):
     """y = A x (or Aᵀ x) for a BlockSparse A; x (·, right-hand sides) C-contiguous, y has `size` rows."""
     return _twin(A.blocks).block_multiply(A, x, size, transpose)
-
-
-def _twin(A):
-    """The back end of an array: h2gpu.batched.cpu or, imported on first need, h2gpu.batched.cuda."""
-    xp = A.xp if isinstance(A, MatrixBatch) else array_module(A)
-    if xp is np:
-        from h2gpu.batched import cpu
-
-        return cpu
-    from h2gpu.batched import cuda
-
-    return cuda
-
-
-def _over_leading(work, A):
-    """work on the (batch, m, n) form of A, results given A's leading dimensions again."""
-    if isinstance(A, MatrixBatch):
-        return work(A)
-    A = checked(A, "A")
-    results = work(stack(A))
-    if isinstance(results, tuple):
-        return tuple(M.reshape(*A.shape[:-2], *M.shape[1:]) for M in results)
-    return results.reshape(*A.shape[:-2], *results.shape[1:])

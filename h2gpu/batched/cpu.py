@@ -6,6 +6,7 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 
 import numpy as np
 
+from h2gpu.batched.cpu_bidiagonal import bidiagonalize
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
 from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
@@ -14,6 +15,7 @@ from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
+    "bidiagonalize",
     "block_multiply",
     "discarded",
     "frobenius_norms",

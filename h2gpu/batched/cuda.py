@@ -4,6 +4,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import cuda_truncated, cuda_truncated_resident
+from h2gpu.batched.cuda_bidiagonal import bidiagonalize
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_pairwise import pairwise
@@ -19,6 +20,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
+    "bidiagonalize",
     "block_multiply",
     "discarded",
     "frobenius_norms",
