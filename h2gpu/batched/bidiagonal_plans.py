@@ -90,4 +90,4 @@ def keys(itemsize, rows, columns, shared_limit):
     if max(wide, default=0) > LARGEST:
         raise ValueError(f"bidiagonalize: expected min(m, n) ≤ {LARGEST} on the GPU, got {max(wide)}")
     plans = [plan(itemsize, m, n, shared_limit) for m, n in zip(tall, wide)]
-    return np.array([[isinstance(p, Rows), *p] for p in plans], np.int64).reshape(len(plans), -1).T
+    return np.array([[isinstance(p, Rows), *p] for p in plans], np.int64).reshape(-1, 1 + len(Tile._fields)).T

@@ -56,7 +56,7 @@ def reduce(W):
 
 
 def reflection(x):
-    """v and τ with H x = [β; 0], of the vectors along the last axis; τ = 0 where all but the first entry are negligible.
+    """v and τ with H x = [β; 0], of the vectors along the last axis; τ = 0 where all but the first are negligible.
 
     The matrix has entries up to 1; entries whose squares underflow change nothing.
     """

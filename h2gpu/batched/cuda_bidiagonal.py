@@ -122,7 +122,7 @@ def factor(A, keep):
         if is_large:
             _reduce_large(A.dtype, plans.Rows(*knobs), these, (*buffers, table))
             continue
-        knobs = plans.Tile(*knobs[: len(plans.Tile._fields)])
+        knobs = plans.Tile(*knobs)
         function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", A.dtype, *knobs)
         launch(function, these.count, knobs.warps * WARP, (*buffers, table))
     return Reduced(A, d, e, V, U, taus)

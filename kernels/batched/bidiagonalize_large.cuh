@@ -7,7 +7,9 @@
 #pragma once
 #include "block/bidiagonal.cuh"
 
-// Strips × 32 columns at most.   memory: shared, pitch · (Warps + 2) entries and, with InShared, the matrix, m × pitch
+constexpr int PITCH_UNIT = 4;  // rows begin at multiples of so many entries: 16 bytes or 32
+
+// Strips × 32 columns at most; rows lie `pitch` apart.   shared: pitch · (Warps + 2) entries and, where W is null, the matrix
 template <typename Real, int Strips, int Together, int Warps>
 struct BidiagonalRows {
     static constexpr int THREADS = Warps * WARP;
@@ -16,8 +18,8 @@ struct BidiagonalRows {
     Real *const sums, *const y, *const r, *const W;  // Warps × pitch: aᵀ W of each; τ w; row j; the matrix, m × pitch
     int shift;
 
-    __device__ BidiagonalRows(const Bidiagonal<Real>& p, int pitch, Real* shared, Real* W)
-        : p(p), pitch(pitch), sums(shared), y(sums + Warps * pitch), r(y + pitch), W(W ? W : r + pitch) {}
+    __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W)
+        : p(p), pitch((p.n + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT), sums(shared), y(sums + Warps * pitch), r(y + pitch), W(W ? W : r + pitch) {}
 
     __device__ Real* row(int i) const { return W + static_cast<long long>(i) * pitch; }
 
@@ -154,11 +156,11 @@ struct BidiagonalRows {
 template <typename Real, int Strips, int Together, int Warps, int Resident, bool InShared>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void bidiagonalize_large(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table,
-                         Real* workspace, long long stride, int pitch) {
+                         Real* workspace, long long stride) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int scratch[Warps];
     const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x);
-    BidiagonalRows<Real, Strips, Together, Warps> rows(problem, pitch, reinterpret_cast<Real*>(memory),
+    BidiagonalRows<Real, Strips, Together, Warps> rows(problem, reinterpret_cast<Real*>(memory),
                                                        InShared ? nullptr : workspace + blockIdx.x * stride);
     rows.load(scratch);
     rows.factor();
