@@ -68,9 +68,9 @@ def bidiagonalize(A, vectors):
     batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A)
     F = factor(batch, vectors == "both")
     if vectors == "none":
-        return _shaped(A, (F.d, F.e))
+        return _shaped(A, d=F.d, e=F.e)
     U, V = applied(F, None, None)
-    return _shaped(A, (U, F.d, F.e, transposed(V)))
+    return _shaped(A, U=U, d=F.d, e=F.e, Vt=transposed(V))
 
 
 def svd(A, vectors, return_info):
@@ -81,27 +81,25 @@ def svd(A, vectors, return_info):
     s = MatrixBatch.empty(F.d.rows, 1, A.dtype, cp)
     if vectors == "none":
         values(F, s, info)
-        results = (s,)
+        results = {"d": s}
     else:
         U, V = applied(F, *turned(F, s, info), vectors == "both")
-        results = (U, s, transposed(V)) if vectors == "both" else (U, s)
-    results = _shaped(A, results)
+        results = {"U": U, "d": s} | ({"Vt": transposed(V)} if vectors == "both" else {})
+    results = _shaped(A, **results)
     if return_info:
         return *results, info[:-1]
     check(info[:-1])
     return results if len(results) > 1 else results[0]
 
 
-def _shaped(A, results):
-    """Results as those of A are: arrays for an array."""
+def _shaped(A, **results):
+    """Results as those of A are: arrays for an array. Their names are those of the shapes below."""
     if isinstance(A, MatrixBatch):
-        return results
-    return tuple(M.buffer.reshape(len(A), *_shape(M, *A.shape[1:])) for M in results)
-
-
-def _shape(M, m, n):
-    """Rows and columns of results of m × n matrices, of which there may be none."""
-    return M.bounds if len(M) else (min(m, n), n)
+        return tuple(results.values())
+    m, n = A.shape[1:]
+    k = min(m, n)
+    shapes = {"U": (m, k), "d": (k, 1), "e": (max(k - 1, 0), 1), "Vt": (k, n)}
+    return tuple(M.buffer.reshape(len(A), *shapes[name]) for name, M in results.items())
 
 
 def factor(A, keep):
