@@ -13,12 +13,13 @@ LARGEST = 1024  # columns
 TILES = (1, 2, 3, 4, 5, 6, 8)  # rows and columns of a lane
 NARROW, WIDE = (8, 64), (16, 128)  # lanes along the columns, and columns up to which
 BLOCKS = ((1, 32), (2, 32), (4, 32), (8, 64))  # warps of a block, and entries of a lane at most
-BLOCK_WORDS, LANE_WORDS, OTHER_WORDS = 1 << 16, 255, {4: 16, 8: 32}  # registers, and those besides entries and vectors
+BLOCK_WORDS, LANE_WORDS, OTHER_WORDS = 1 << 16, 255, {4: 16, 8: 18}  # registers, and those besides entries and vectors
+SCHEDULERS = 4  # of a multiprocessor, each with as many warps as the others
 VECTORS = 3  # of a lane's rows and columns, held besides its entries
 STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and rows that a warp takes together
 LARGE_WARPS, WIDEST_WARPS = 16, 8  # of a block; where lanes hold the most strips
 PITCH_UNIT = 4  # of bidiagonalize_large.cuh
-SPILL_BYTES = 400  # that instances may spill, at most
+SPILL_BYTES = 100  # that instances may spill, at most
 
 
 class Tile(NamedTuple):
@@ -58,7 +59,8 @@ def tile(itemsize, m, n):
         if rows and rows * columns <= entries:
             words = itemsize // 4 * (rows * columns + VECTORS * (rows + columns)) + OTHER_WORDS[itemsize]
             resident = max(1, BLOCK_WORDS // (warps * WARP * min(words, LANE_WORDS)))
-            return Tile(rows, columns, across, warps, min(resident, WARP))
+            even = max(1, SCHEDULERS // warps)
+            return Tile(rows, columns, across, warps, min(max(1, resident // even * even), WARP))
     return None
 
 

@@ -159,7 +159,7 @@ struct BidiagonalTile {
 #pragma unroll
         for (int q = Q; q < Rows; q++) {
             const Real z = row(q) > j ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
-            a[q] = row(q) > k ? fma(-v[q], y_k, a_k[q] - z) : Real(0);
+            a[q] = row(q) > k ? fma(-v[q], y_k, a_k[q]) - z : Real(0);  // to the last bit as x below
 #pragma unroll
             for (int c = C; c < Columns; c++) x[q][c] = fma(-z, u[c], fma(-v[q], y[c], x[q][c]));
         }
