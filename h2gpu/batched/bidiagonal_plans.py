@@ -17,7 +17,8 @@ BLOCK_WORDS, LANE_WORDS, OTHER_WORDS = 1 << 16, 255, {4: 16, 8: 18}  # registers
 SCHEDULERS = 4  # of a multiprocessor, each with as many warps as the others
 VECTORS = 3  # of a lane's rows and columns, held besides its entries
 STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and rows that a warp takes together
-LARGE_WARPS, WIDEST_WARPS = 16, 8  # of a block; where lanes hold the most strips
+SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
+MEMORY_BLOCKS = 2  # of a multiprocessor then, as far as it has registers for them
 PITCH_UNIT = 4  # of bidiagonalize_large.cuh
 SPILL_BYTES = 100  # that instances may spill, at most
 
@@ -67,9 +68,9 @@ def tile(itemsize, m, n):
 def large(itemsize, m, n, shared_limit):
     """In shared memory where it fits."""
     strips = _least(STRIPS, -(-n // WARP))
-    warps = WIDEST_WARPS if strips == max(STRIPS) else LARGE_WARPS
-    fits = shared_bytes(itemsize, m, n, warps, True) <= shared_limit
-    return Rows(strips, STRIPS[strips], warps, 1, int(fits))
+    if shared_bytes(itemsize, m, n, SHARED_WARPS, True) <= shared_limit:
+        return Rows(strips, STRIPS[strips], SHARED_WARPS, 1, 1)
+    return Rows(strips, STRIPS[strips], MEMORY_WARPS, 1 if strips == max(STRIPS) else MEMORY_BLOCKS, 0)
 
 
 def shared_bytes(itemsize, m, n, warps, in_shared):

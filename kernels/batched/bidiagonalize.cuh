@@ -43,11 +43,11 @@ struct BidiagonalTile {
             }
         shift = block_shift<Real, Warps>(field, exchange.scratch);
         if (!shift) return;
-        const Real scale = power_of_two<Real>(-shift);
+        const PowerOfTwo scale(-shift);
 #pragma unroll
         for (int q = 0; q < Rows; q++)
 #pragma unroll
-            for (int c = 0; c < Columns; c++) x[q][c] *= scale;
+            for (int c = 0; c < Columns; c++) x[q][c] = scale(x[q][c]);
     }
 
     __device__ int row(int q) const { return q * ROUND + down; }
@@ -111,7 +111,7 @@ struct BidiagonalTile {
     }
 
     __device__ __forceinline__ void save(int j, const Householder<Real>& h, const Real (&v)[Rows]) const {
-        if (threadIdx.x == 0) p.d[j] = scalbn(h.beta, shift);
+        if (threadIdx.x == 0) p.d[j] = PowerOfTwo(shift)(h.beta);
         if (!p.V) return;
         if (threadIdx.x == 0) p.tau_v[j] = h.tau;
 #pragma unroll
@@ -154,7 +154,7 @@ struct BidiagonalTile {
         const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k);
 #pragma unroll
         for (int c = C; c < Columns; c++) u[c] = column(c) == k ? Real(1) : g.scale * r[c];
-        if (threadIdx.x == 0) p.e[j] = scalbn(g.beta, shift);
+        if (threadIdx.x == 0) p.e[j] = PowerOfTwo(shift)(g.beta);
         save_row(j, g.tau, u);
 #pragma unroll
         for (int q = Q; q < Rows; q++) {

@@ -32,9 +32,9 @@ struct BidiagonalRows {
             }
         shift = block_shift<Real, Warps>(field, scratch);
         if (!shift) return;
-        const Real scale = power_of_two<Real>(-shift);
+        const PowerOfTwo scale(-shift);
         for (int i = warp; i < p.m; i += Warps)
-            for (int c = lane; c < p.n; c += WARP) row(i)[c] *= scale;
+            for (int c = lane; c < p.n; c += WARP) row(i)[c] = scale(row(i)[c]);
     }
 
     __device__ void publish(const Real (&sum)[Strips]) const {
@@ -86,8 +86,8 @@ struct BidiagonalRows {
     }
 
     __device__ void save(int j, const Householder<Real>& h, const Householder<Real>& g) const {
-        if (threadIdx.x == 0) p.d[j] = scalbn(h.beta, shift);
-        if (threadIdx.x == 0 && j + 1 < p.n) p.e[j] = scalbn(g.beta, shift);
+        if (threadIdx.x == 0) p.d[j] = PowerOfTwo(shift)(h.beta);
+        if (threadIdx.x == 0 && j + 1 < p.n) p.e[j] = PowerOfTwo(shift)(g.beta);
         if (!p.V) return;
         if (threadIdx.x == 0) p.tau_v[j] = h.tau, p.tau_u[j] = g.tau;
         for (int i = threadIdx.x; i <= j; i += THREADS) p.V[static_cast<long long>(j) * p.m + i] = i == j;

@@ -5,6 +5,7 @@
 // Called by batched/bidiagonalize.cuh and batched/bidiagonalize_large.cuh.
 #pragma once
 #include "thread/householder.cuh"
+#include "thread/power_of_two.cuh"
 #include "warp/reduce.cuh"
 
 // A(i, c) of W is A[i · down + c · right]   V: n × m   U: n × n   d, tau_v, tau_u: n   e: n − 1   V is null for B alone
