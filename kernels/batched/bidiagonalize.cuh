@@ -5,6 +5,8 @@
 // r = (1 − τ) W_j − τ s aᵀ W, need a and r alone, whose scales s and t are known later. So step j
 //     1. knows aᵀ W from the step before, gets r, and sums |r|², (τ w) · r and W r by one exchange of lanes;
 //     2. updates W ← W − v (τ w)ᵀ − x uᵀ and adds up a'ᵀ W for the next column a' at once.
+// The bits of a' are those of W's column: the sums pair the two, and cancellation would magnify a difference. A factor one that
+// the compiler does not know keeps it from contracting the operations of either.
 // A warp holds all columns of its rows: W r is its own business, and a step has one barrier, after the sums aᵀ W.
 // Nominal work 8/3 n³: four multiply-adds an entry and step. Lanes hold rows and columns cyclically; both ranges shrink at
 // compile time, each time that a round of either is done.
@@ -151,7 +153,7 @@ struct BidiagonalTile {
         take_column<Q, C>(k, a_k);
         sum_all<Across / 2>(sums);
         const Householder<Real> g = householder(r_k, sums[Rows - Q]);
-        const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k);
+        const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k), one = Real(g.tau > 0);
 #pragma unroll
         for (int c = C; c < Columns; c++) u[c] = column(c) == k ? Real(1) : g.scale * r[c];
         if (threadIdx.x == 0) p.e[j] = PowerOfTwo(shift)(g.beta);
@@ -159,7 +161,7 @@ struct BidiagonalTile {
 #pragma unroll
         for (int q = Q; q < Rows; q++) {
             const Real z = row(q) > j ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
-            a[q] = row(q) > k ? fma(-v[q], y_k, a_k[q]) - z : Real(0);  // to the last bit as x below
+            a[q] = row(q) > k ? fma(-z, one, fma(-v[q], y_k, a_k[q])) : Real(0);  // as x below, to the last bit
 #pragma unroll
             for (int c = C; c < Columns; c++) x[q][c] = fma(-z, u[c], fma(-v[q], y[c], x[q][c]));
         }

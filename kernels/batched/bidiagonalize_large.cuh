@@ -114,11 +114,12 @@ struct BidiagonalRows {
         }
         __syncwarp();  // all have read column k
         sum_all<WARP / 2>(product);
+        const Real one = Real(g.tau > 0);
 #pragma unroll
         for (int t = 0; t < Together; t++) {
             const bool live = i + t * Warps < p.m;
             const Real z = live ? g.tau * fma(-v[t], yu, fma(g.scale, product[t], a_k[t])) : Real(0);
-            const Real a = i + t * Warps > k ? fma(-v[t], y[k], a_k[t]) - z : Real(0);  // to the last bit as x below
+            const Real a = i + t * Warps > k ? fma(-z, one, fma(-v[t], y[k], a_k[t])) : Real(0);  // as x below, to the last bit
             Real* to = row(live ? i + t * Warps : i);
             if (p.V && live && lane == 0) p.V[static_cast<long long>(j) * p.m + i + t * Warps] = v[t];
 #pragma unroll

@@ -1,4 +1,4 @@
-// One matrix of a batch that becomes bidiagonal, W = H_0 ⋯ H_{n−1} B (G_0 ⋯ G_{n−2})ᵀ, and a sum that lanes share.
+// One matrix of a batch that becomes bidiagonal, W = H_0 ⋯ H_{n−1} B (G_0 ⋯ G_{n−2})ᵀ.
 //
 // W is A where A has no more columns than rows, else Aᵀ. Reflectors H = I − τ u uᵀ are stored as batched/reflectors.cuh
 // applies them: u_j whole, zeros before its first entry, which is 1. G_{n−1} has τ = 0.
@@ -6,7 +6,7 @@
 #pragma once
 #include "thread/householder.cuh"
 #include "thread/power_of_two.cuh"
-#include "warp/reduce.cuh"
+#include "warp/sum_all.cuh"
 
 // A(i, c) of W is A[i · down + c · right]   V: n × m   U: n × n   d, tau_v, tau_u: n   e: n − 1   V is null for B alone
 template <typename Real>
@@ -28,34 +28,6 @@ struct Bidiagonal {
 
     __device__ Real entry(int i, int c) const { return A[i * down + c * right]; }
 };
-
-// Each of Count sums over the lanes that differ in the bits below 2 · Distance of their number, in every lane: halves of the
-// lanes exchange what each half adds up, and give each other the totals on the way back.
-template <int Distance, int Count, typename Real>
-__device__ __forceinline__ void sum_all(Real (&values)[Count]) {
-    if constexpr (Distance > 0 && Count == 1) {
-#pragma unroll
-        for (int distance = Distance; distance > 0; distance /= 2)
-            values[0] += __shfl_xor_sync(EVERY_LANE, values[0], distance);
-    } else if constexpr (Distance > 0) {
-        constexpr int HALF = (Count + 1) / 2;
-        const bool upper = threadIdx.x & Distance;
-        Real part[HALF];
-#pragma unroll
-        for (int i = 0; i < HALF; i++) {
-            const Real other = i + HALF < Count ? values[i + HALF < Count ? i + HALF : 0] : Real(0);
-            const Real given = upper ? values[i] : other;
-            part[i] = (upper ? other : values[i]) + __shfl_xor_sync(EVERY_LANE, given, Distance);
-        }
-        sum_all<Distance / 2>(part);
-#pragma unroll
-        for (int i = 0; i < HALF; i++) {
-            const Real given = __shfl_xor_sync(EVERY_LANE, part[i], Distance);
-            values[i] = upper ? given : part[i];
-            if (i + HALF < Count) values[i + HALF < Count ? i + HALF : 0] = upper ? part[i] : given;
-        }
-    }
-}
 
 // The shift s such that 2^-s W is safe to compute with, the same in every thread.   field: the largest exponent field of
 // the thread's entries   scratch: Warps, shared
