@@ -66,7 +66,7 @@ def _compressed(points, cov, parameters, rtol, times):
     with watched_by(times or (lambda *event: None)):
         if "order" not in parameters:
             chosen = next(plans(points, cov, rtol, **parameters))
-            B = compress(uncompressed(points, cov, chosen), chosen.rtol)
+            B = compress(uncompressed(points, cov, chosen), chosen.rtol, nearfield="stored")
             return B, {key: getattr(chosen, key) for key in names}
         return compress(deferred(points, cov, nearfield="computed", **parameters), rtol, nearfield="stored"), parameters
 

@@ -14,12 +14,13 @@ import numpy as np
 from h2gpu.clustering.sampled_blocks import is_leaf
 from h2gpu.h2matrix.compression import least_rtol
 
-INTERPOLATION, COMPRESSION = 0.25, 0.7  # shares of rtol
+INTERPOLATION, COMPRESSION = 0.5, 0.8  # parts of rtol
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
 GUESSED_FROM = 3, 5  # orders from whose errors the sufficient one is extrapolated
 EXACT = 1e-16  # relative error of what is as good as exact
 FIRST_LEAF_SIZE = 64  # tried
 STACKS = 6  # of work that compression holds at a time, if there are couplings for so many
+BLOCK_WORK = 1e5  # multiplications that a block costs besides, as measured on two cores: 40 µs
 WORK_PER_COUPLING = 3  # bytes of them for each byte of couplings
 
 
@@ -127,7 +128,8 @@ class Family:
         stacks = min(STACKS * planner.stack_entries, WORK_PER_COUPLING * couplings)
         sizes = [int(size) for size in (before, smaller, 1.1 * smaller + (3 * transfers + stacks) * itemsize)]
         rtol = max(planner.rtol * COMPRESSION, least_rtol(planner.dtype))
-        work = 4.0 * float(share @ (initial[0](t) * initial[-1](s) ** 2.0))
+        number = share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1)
+        work = 4.0 * float(share @ (initial[0](t) * initial[-1](s) ** 2.0)) + BLOCK_WORK * float(number)
         return Plan(leaf_size, self.eta, order, planner.split, rtol, error, *sizes, planner.trees), work
 
     def _dense_entries(self, blocks, near):

@@ -1,7 +1,8 @@
-"""One accuracy, all parameters: the leaf size, admissibility and order of the smallest compressed matrix.
+"""One accuracy, all parameters: leaf size, admissibility and order of a small compressed matrix that is soon there.
 
-    interpolation error + compression error ≤ (INTERPOLATION + COMPRESSION) · rtol ‖A‖_F < rtol ‖A‖_F
+    interpolation error² + compression error² ≤ (INTERPOLATION² + COMPRESSION²) (rtol ‖A‖_F)² < (rtol ‖A‖_F)²
 
+Squares add because the two errors have nothing to do with each other; `covariance_matrix` checks their sum.
 One cluster tree is grown, those of all leaf sizes are cuts of it; of their block trees some rows are traversed, so that
 the work beyond the tree hardly grows with the points. Of the candidates within NEARLY_SMALLEST of the smallest, the one
 that takes least work is chosen.
@@ -26,13 +27,13 @@ from h2gpu.progress import phase
 
 LEAF_SIZES = (16, 32, 64, 128, 256)
 ETAS = (1.0, 1.5, 2.0)
-NEARLY_SMALLEST = 1.15
+NEARLY_SMALLEST = 1.4  # time matters too: a third more memory often takes half of it
 USUAL_LEAF_SIZE = 64  # counts the clusters among which the accuracy is shared
 ROWS = 64  # that are traversed
 
 
 def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="median", col_points=None, **kept):
-    """The parameters of the smallest compressed matrix that meets rtol against the exact covariance.
+    """The parameters that meet rtol against the exact covariance with least work, of nearly the smallest matrices.
 
     points, cov, col_points   as for `build`
     rtol                      accuracy of the whole, ‖A − exact‖_F ≤ rtol ‖exact‖_F

@@ -21,7 +21,7 @@ STORAGES = ("auto", "full")
 PARTS = "couplings", "nearfield"  # in this order: the first are there in float64, and make room for the second
 SHARE = 0.1  # of the squared accuracy, for rounding
 LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
-ROUNDING = np.finfo(np.float32).eps / np.sqrt(12)  # relative error of a block, expected at most
+ROUNDING = np.finfo(np.float32).eps / np.sqrt(24)  # relative error of a block: rounding of evenly spread mantissas
 WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in two: that costs time
 
 
@@ -32,9 +32,13 @@ def check_storage(storage):
 
 
 def bytes_expected(dtype, rtol, storage):
-    """Bytes of an entry of nearfield, couplings and leaves after compression, narrow where all of them will be."""
-    narrow = storage == "auto" and dtype == np.float64 and SHARE * rtol**2 >= ROUNDING**2
-    return np.dtype(np.float32 if narrow else dtype).itemsize
+    """Bytes of an entry of nearfield, couplings and leaves after compression, on average.
+
+    As large a part of their squares as may be rounded is narrow; of entries it is more, as the smallest come first.
+    """
+    part = min(1.0, SHARE * rtol**2 / ROUNDING**2) if storage == "auto" and dtype == np.float64 else 0.0
+    wide, narrow = (np.dtype(kind).itemsize for kind in (dtype, np.float32))
+    return wide - (part if part > WORTHWHILE else 0.0) * (wide - narrow)
 
 
 def rounded(B, rtol, but=()):

@@ -1,0 +1,41 @@
+"""The benchmarks of growth and of kriging: rows that hold what they say, slopes that are those of the rows."""
+
+import pytest
+
+from h2gpu.apps import bench_kriging, bench_scale, tables
+
+
+def test_a_row_keeps_the_accuracy_and_tells_the_peak():
+    row = bench_scale._row("clusters", 1500, "cpu")
+    assert (row["problem"], row["n"]) == ("clusters", 1500)
+    assert row["error of compression"] <= row["rtol"] and row["error against exact"] <= row["rtol"]
+    assert row["peak / result"] == pytest.approx(row["peak MB"] / row["total after MB"]) and row["A x ms"] > 0
+
+
+def test_slopes_are_exponents_of_the_larger_half():
+    rows = [{"problem": "p", "n": 2**k, "total s": 3.0 * 2**k, "total after MB": 4.0**k} for k in range(14, 20)]
+    rows = [row | {"A x ms": float(row["n"]) if row["n"] > 2**15 else 1.0} for row in rows]
+    (line,) = bench_scale.slopes(rows)
+    assert line == "p, from 131,072 points: total s n^1.00, total after MB n^2.00, A x ms n^1.00"
+    assert not list(bench_scale.slopes(rows[:1]))
+
+
+def test_the_table_and_the_picture_are_written(tmp_path, monkeypatch, capsys):
+    found = bench_scale._row("grid", 1024, "cpu")
+    monkeypatch.setattr(bench_scale, "_measured", lambda name, n, device: found | {"n": n})
+    monkeypatch.setattr(bench_scale, "_copy_rate", lambda device: 1e4)
+    bench_scale.main(["--problems", "grid", "--largest", "15", "--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "scale-cpu.csv")
+    assert [row["n"] for row in rows] == ["16384", "32768"] and float(rows[0]["A x / copy"]) > 0
+    assert (tmp_path / "scale-cpu.png").stat().st_size > 10_000 and "total s n^0.00" in capsys.readouterr().out
+
+
+def test_unknown_problems_are_named():
+    with pytest.raises(SystemExit, match=r"--problems: expected some of grid, .* got nonsense"):
+        bench_scale.main(["--problems", "grid,nonsense"])
+
+
+def test_kriging_is_timed_on_a_field_that_it_predicts():
+    row = bench_kriging.measure(400, "cpu")
+    assert row["rmse"] < 2 * row["mean std"] and row["within 2 std"] > 0.9
+    assert row["fit and predict with std s"] == row["fit s"] + row["predict with std s"]
