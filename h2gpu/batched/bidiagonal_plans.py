@@ -20,7 +20,7 @@ STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and ro
 SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
 MEMORY_BLOCKS = 2  # of a multiprocessor then, as far as it has registers for them
 PITCH_UNIT = 4  # of bidiagonalize_large.cuh
-SPILL_BYTES = 100  # that instances may spill, at most
+SPILL_BYTES = 250  # that instances may spill, at most
 
 
 class Tile(NamedTuple):

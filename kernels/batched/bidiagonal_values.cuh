@@ -52,7 +52,8 @@ void bidiagonal_values(const Real* d, const Real* e, Real* s, int* info, int* wo
             if (values_below(squares, n, middle) > n - 1 - k) high = middle;
             else low = middle;
         }
-        const Real value = static_cast<Real>(low > 0 ? 0.5 * (low + high) : 0.0), nan = Floating<Real>::largest * Real(0) / Real(0);
+        const Real value = static_cast<Real>(low > 0 ? 0.5 * (low + high) : 0.0);
+        const Real nan = Floating<Real>::largest * Real(0) / Real(0);
         s[row[2] + k] = found.finite ? unscaled(value) : nan;
     }
     if (threadIdx.x == 0) {

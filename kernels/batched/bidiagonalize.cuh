@@ -55,6 +55,13 @@ struct BidiagonalTile {
     __device__ int row(int q) const { return q * ROUND + down; }
     __device__ int column(int c) const { return c * Across + across; }
 
+    // Whether a lane's number q or c lies beyond index i of the step in hand or the next, where numbers before First are done
+    // with: most are known to.
+    template <int First>
+    __device__ __forceinline__ bool row_beyond(int q, int i) const { return q > First + 1 || row(q) > i; }
+    template <int First>
+    __device__ __forceinline__ bool column_beyond(int c, int i) const { return c > First + 1 || column(c) > i; }
+
     __device__ static void sync() {
         if constexpr (Warps == 1) __syncwarp();
         else __syncthreads();
@@ -84,9 +91,11 @@ struct BidiagonalTile {
             taken[q] = __shfl_sync(EVERY_LANE, k < NEXT * Across ? x[q][C] : x[q][NEXT], k % Across, Across);
     }
 
-    // Row j and the sums of all warps, to every thread: returns H_j; y = τ w, r = row j of H_j W, from column j + 1 on.
+    // Row j and the sums of all warps, to every thread: returns H_j; y = τ w and r = row j of H_j W from column j + 1 on, r is
+    // anything before.
     template <int Q, int C>
-    __device__ __forceinline__ Householder<Real> reflect(int j, int k, Real (&y)[Columns], Real (&r)[Columns], Real& y_k, Real& r_k) {
+    __device__ __forceinline__ Householder<Real> reflect(int j, int k, Real (&y)[Columns], Real (&r)[Columns], Real& y_k,
+                                                         Real& r_k) {
         Real* row_j = exchange.row[j % 2];
         const auto& sums = exchange.sums[j % 2];
 #pragma unroll
@@ -105,29 +114,32 @@ struct BidiagonalTile {
 #pragma unroll
             for (int w = 0; w < Warps; w++) total += sums[w][column(c)];
             const Real entry = row_j[column(c)];
-            y[c] = column(c) > j ? h.tau * fma(h.scale, total, entry) : Real(0);
-            r[c] = column(c) > j ? entry - y[c] : Real(0);
+            y[c] = column_beyond<C>(c, j) ? h.tau * fma(h.scale, total, entry) : Real(0);
+            r[c] = entry - y[c];
         }
         y_k = h.tau * fma(h.scale, sum_k, row_j[k]), r_k = row_j[k] - y_k;
         return h;
     }
 
+    template <int Q>
     __device__ __forceinline__ void save(int j, const Householder<Real>& h, const Real (&v)[Rows]) const {
-        if (threadIdx.x == 0) p.d[j] = PowerOfTwo(shift)(h.beta);
-        if (!p.V) return;
-        if (threadIdx.x == 0) p.tau_v[j] = h.tau;
+        if (threadIdx.x == 0) p.d[j] = h.beta;
+        if (!p.V || across) return;
+        if (down == 0) p.tau_v[j] = h.tau;
+        Real* to = p.V + static_cast<long long>(j) * p.m;
 #pragma unroll
         for (int q = 0; q < Rows; q++)
-            if (across == 0 && row(q) < p.m)
-                p.V[static_cast<long long>(j) * p.m + row(q)] = row(q) > j ? v[q] : Real(row(q) == j);
+            if (row(q) < p.m) to[row(q)] = q < Q ? Real(0) : row_beyond<Q>(q, j) ? v[q] : Real(row(q) == j);
     }
 
+    template <int C>
     __device__ __forceinline__ void save_row(int j, Real tau, const Real (&u)[Columns]) const {
         if (!p.V || down) return;
         if (across == 0) p.tau_u[j] = tau;
+        Real* to = p.U + static_cast<long long>(j) * p.n;
 #pragma unroll
         for (int c = 0; c < Columns; c++)
-            if (column(c) < p.n) p.U[static_cast<long long>(j) * p.n + column(c)] = column(c) > j ? u[c] : Real(0);
+            if (column(c) < p.n) to[column(c)] = c < C || !column_beyond<C>(c, j) ? Real(0) : u[c];
     }
 
     // Step j, of which rows before number Q and columns before number C of each lane are done with.
@@ -138,13 +150,13 @@ struct BidiagonalTile {
         const Householder<Real> h = reflect<Q, C>(j, k, y, r, y_k, r_k);
 #pragma unroll
         for (int q = Q; q < Rows; q++) v[q] = h.scale * a[q];
-        save(j, h, v);
-        if (k == j) return save_row(j, Real(0), u);
+        save<Q>(j, h, v);
+        if (k == j) return save_row<C>(j, Real(0), u);
 
         Real sums[Rows - Q + 2] = {};  // W r, then |r|² and y · r, of the columns beyond k
 #pragma unroll
         for (int c = C; c < Columns; c++) {
-            r[c] = column(c) > k ? r[c] : Real(0);
+            r[c] = column_beyond<C>(c, k) ? r[c] : Real(0);
             sums[Rows - Q] = fma(r[c], r[c], sums[Rows - Q]);
             sums[Rows - Q + 1] = fma(y[c], r[c], sums[Rows - Q + 1]);
 #pragma unroll
@@ -155,13 +167,13 @@ struct BidiagonalTile {
         const Householder<Real> g = householder(r_k, sums[Rows - Q]);
         const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k), one = Real(g.tau > 0);
 #pragma unroll
-        for (int c = C; c < Columns; c++) u[c] = column(c) == k ? Real(1) : g.scale * r[c];
-        if (threadIdx.x == 0) p.e[j] = PowerOfTwo(shift)(g.beta);
-        save_row(j, g.tau, u);
+        for (int c = C; c < Columns; c++) u[c] = c <= C + 1 && column(c) == k ? Real(1) : g.scale * r[c];
+        if (threadIdx.x == 0) p.e[j] = g.beta;
+        save_row<C>(j, g.tau, u);
 #pragma unroll
         for (int q = Q; q < Rows; q++) {
-            const Real z = row(q) > j ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
-            a[q] = row(q) > k ? fma(-z, one, fma(-v[q], y_k, a_k[q])) : Real(0);  // as x below, to the last bit
+            const Real z = row_beyond<Q>(q, j) ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
+            a[q] = row_beyond<Q>(q, k) ? fma(-z, one, fma(-v[q], y_k, a_k[q])) : Real(0);  // as x below, to the last bit
 #pragma unroll
             for (int c = C; c < Columns; c++) x[q][c] = fma(-z, u[c], fma(-v[q], y[c], x[q][c]));
         }
@@ -183,6 +195,7 @@ struct BidiagonalTile {
         for (int q = 0; q < Rows; q++) a[q] = row(q) > 0 ? a[q] : Real(0);
         multiply<0, 0>();
         steps();
+        p.unscale(shift);
     }
 };
 

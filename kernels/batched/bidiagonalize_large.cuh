@@ -19,7 +19,8 @@ struct BidiagonalRows {
     int shift;
 
     __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W)
-        : p(p), pitch((p.n + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT), sums(shared), y(sums + Warps * pitch), r(y + pitch), W(W ? W : r + pitch) {}
+        : p(p), pitch((p.n + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT), sums(shared), y(sums + Warps * pitch),
+          r(y + pitch), W(W ? W : r + pitch) {}
 
     __device__ Real* row(int i) const { return W + static_cast<long long>(i) * pitch; }
 
@@ -86,8 +87,8 @@ struct BidiagonalRows {
     }
 
     __device__ void save(int j, const Householder<Real>& h, const Householder<Real>& g) const {
-        if (threadIdx.x == 0) p.d[j] = PowerOfTwo(shift)(h.beta);
-        if (threadIdx.x == 0 && j + 1 < p.n) p.e[j] = PowerOfTwo(shift)(g.beta);
+        if (threadIdx.x == 0) p.d[j] = h.beta;
+        if (threadIdx.x == 0 && j + 1 < p.n) p.e[j] = g.beta;
         if (!p.V) return;
         if (threadIdx.x == 0) p.tau_v[j] = h.tau, p.tau_u[j] = g.tau;
         for (int i = threadIdx.x; i <= j; i += THREADS) p.V[static_cast<long long>(j) * p.m + i] = i == j;
@@ -165,4 +166,5 @@ void bidiagonalize_large(const Real* A, Real* V, Real* U, Real* d, Real* e, Real
                                                        InShared ? nullptr : workspace + blockIdx.x * stride);
     rows.load(scratch);
     rows.factor();
+    problem.unscale(rows.shift);
 }

@@ -27,6 +27,17 @@ struct Bidiagonal {
     }
 
     __device__ Real entry(int i, int c) const { return A[i * down + c * right]; }
+
+    // d and e as they are without the shift; by the whole block, once they are written
+    __device__ void unscale(int shift) const {
+        if (!shift) return;
+        __syncthreads();
+        const PowerOfTwo scale(shift);
+        for (int j = threadIdx.x; j < n; j += blockDim.x) {
+            d[j] = scale(d[j]);
+            if (j + 1 < n) e[j] = scale(e[j]);
+        }
+    }
 };
 
 // The shift s such that 2^-s W is safe to compute with, the same in every thread.   field: the largest exponent field of
