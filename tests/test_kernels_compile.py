@@ -12,7 +12,7 @@ import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched import bidiagonal_plans, modules
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -20,6 +20,7 @@ DTYPES = (np.float64, np.float32)
 COMPLEX = (np.complex128, np.complex64)
 BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
+SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
@@ -80,6 +81,8 @@ def instances():
     yield from blas_instances.blas(constants)
     for dtype in COMPLEX:
         yield from linear_instances(dtype)
+    for dtype in DTYPES:
+        yield from bidiagonal_instances(dtype)
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -144,6 +147,23 @@ def cholesky_instances(dtype, knobs, spills):
         yield "batched/cholesky_register.cuh", name, 0
     yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
     yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
+
+
+def bidiagonal_instances(dtype):
+    """Reductions of squares and of tall matrices up to every limit of columns, and what finds their singular values."""
+    limits = [8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512, bidiagonal_plans.LARGEST]
+    for n, times in product(limits, (1, 2, 6)):
+        plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
+        *knobs, last = plan
+        if isinstance(plan, bidiagonal_plans.Rows):
+            name, header = modules.expression("bidiagonalize_large", dtype, *knobs, bool(last)), "bidiagonalize_large"
+        else:
+            name, header = modules.expression("bidiagonalize", dtype, *plan), "bidiagonalize"
+        yield f"batched/{header}.cuh", name, bidiagonal_plans.SPILL_BYTES
+    launched = constants("cuda_bidiagonal")
+    for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
+        for number in launched[threads]:
+            yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0
 
 
 def pairwise_instances(dtype, *knobs):

@@ -8,6 +8,7 @@ systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and c
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.bidiagonal import bidiagonalize
 from h2gpu.batched.blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import COMPLEX, REAL, check_products, check_triangles, checked, stack, tolerances
@@ -25,6 +26,7 @@ __all__ = [
     "MixedBlocks",
     "Products",
     "axpy",
+    "bidiagonalize",
     "block_multiply",
     "cholesky",
     "cholesky_qr",

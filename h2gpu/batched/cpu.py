@@ -6,6 +6,7 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 
 import numpy as np
 
+from h2gpu.batched.cpu_bidiagonal import bidiagonalize
 from h2gpu.batched.cpu_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cpu_blocksparse import block_multiply
 from h2gpu.batched.cpu_linear import cholesky, cholesky_solve, lu_factor, lu_solve, slogdet
@@ -17,6 +18,7 @@ from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
     "axpy",
+    "bidiagonalize",
     "block_multiply",
     "cholesky",
     "cholesky_qr",

@@ -4,6 +4,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import cuda_truncated, cuda_truncated_resident
+from h2gpu.batched.cuda_bidiagonal import bidiagonalize
 from h2gpu.batched.cuda_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
@@ -24,6 +25,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
     "axpy",
+    "bidiagonalize",
     "block_multiply",
     "cholesky",
     "cholesky_qr",

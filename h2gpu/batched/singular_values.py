@@ -10,7 +10,7 @@ import numpy as np
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import over_leading, twin
 
-SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
+SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct", "bidiagonal")
 
 
 def svd(A, vectors="both", method="auto", *, return_info=False):
@@ -18,8 +18,8 @@ def svd(A, vectors="both", method="auto", *, return_info=False):
 
     A             (batch, m, n) array or MatrixBatch
     vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
-    method        a kernel of the GPU by name ("register", "shared", "block-gram", "block-direct") or "auto";
-                  the CPU always calls LAPACK
+    method        a kernel of the GPU by name: "register", "shared", "block-gram", "block-direct" turn columns (Jacobi),
+                  "bidiagonal" is LAPACK's way, small values right to ε ‖A‖ only; or "auto". The CPU calls LAPACK
     return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
                   holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
 
