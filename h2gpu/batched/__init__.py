@@ -9,7 +9,9 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.least_squares import lstsq
 from h2gpu.batched.mixed import MixedBlocks
+from h2gpu.batched.model import predict_time
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -24,8 +26,10 @@ __all__ = [
     "gather",
     "gemm",
     "leading",
+    "lstsq",
     "pairwise",
     "pivoted_qr",
+    "predict_time",
     "qr",
     "rounding_errors",
     "rsvd",

@@ -8,15 +8,17 @@ from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
 
-def checked(A, name):
-    """A as an array of at least two dimensions in float32 or float64; integers become float64."""
+REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
+
+
+def checked(A, name, dtypes=REAL):
+    """A as an array of at least two dimensions in one of the dtypes; integers become float64."""
     A = A if array_module(A) is not np else np.asarray(A)
     if A.dtype.kind in "iub":
         A = A.astype(np.float64)
-    if A.ndim < 2 or A.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            f"{name}: expected float32 or float64 matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}"
-        )
+    if A.ndim < 2 or A.dtype not in dtypes:
+        kinds = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        raise ValueError(f"{name}: expected {kinds} matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}")
     return A
 
 

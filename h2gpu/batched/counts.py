@@ -1,0 +1,266 @@
+"""What one problem asks of a GPU in each kernel: operations, words moved, exchanges, barriers, and what waits for what.
+
+Anderson, Sheffield & Keutzer (2012), table VI, for these kernels instead of theirs: counts follow their loops step by
+step, multiply-adds of complex numbers as four. A chain counts what happens one after another in one thread.
+"""
+
+from dataclasses import dataclass, fields
+from math import ceil, log2
+
+import numpy as np
+
+from h2gpu.batched.layouts import THREAD, WORD
+
+WARP, PIECE = 32, 32  # lanes; entries of a matrix that kernels/warp/small_exchange.cuh takes at a time
+WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step's numbers
+INT = 4  # bytes of info
+SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
+PANEL = 16  # columns of a panel of kernels/batched/blocked_qr.cuh
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one problem: throughput first, then the chain of one thread, then what it occupies."""
+
+    flops: float = 0  # of the vector pipe, a real multiply-add as two
+    tensor_flops: float = 0  # of mma instructions, float32 in parts of TF32
+    product_flops: float = 0  # of whole matrix products, as fast as large ones are measured
+    nbytes: float = 0  # read and written in device memory
+    shared_bytes: float = 0  # that lanes read and write in shared memory
+    shuffles: float = 0  # of one 32-bit word by a whole warp
+    fmas: float = 0  # chain: multiply-adds of one thread
+    barriers: float = 0
+    roots: float = 0  # reciprocal square roots
+    divisions: float = 0
+    shared_trips: float = 0  # a write that somebody else reads
+    shuffle_trips: float = 0
+    global_trips: float = 0  # reads that are waited for
+    threads: int = 1
+    words: int = 0  # registers of a thread
+
+
+@dataclass(frozen=True)
+class Field:
+    """A precision: bytes, 32-bit words, real multiply-adds of one product."""
+
+    size: int
+    products: int
+
+    @classmethod
+    def of(cls, dtype):
+        dtype = np.dtype(dtype)
+        return cls(dtype.itemsize, 4 if dtype.kind == "c" else 1)
+
+    @property
+    def words(self):
+        return self.size // WORD
+
+
+def added(*parts):
+    """Counts of parts of a kernel that follow one another: sums, and the widest occupation."""
+    names = [field.name for field in fields(Counts)]
+    widest = {name: max(getattr(part, name) for part in parts) for name in ("threads", "words")}
+    return Counts(**{name: sum(getattr(part, name) for part in parts) for name in names} | widest)
+
+
+# One problem a thread, one problem a block: h2gpu.batched.small
+
+
+def small(routine, dtype, m, n, k, grid):
+    """lu, cholesky, solve, gauss-jordan, qr (LAPACK's form) or lstsq of m × n with k right-hand sides, in a layout."""
+    field = Field.of(dtype)
+    out = {"lu": n * n, "cholesky": n * n, "qr": m * n + min(m, n)}.get(routine, n * k)
+    entries = m * n + (m * k if routine in ("solve", "gauss-jordan", "lstsq") else 0) + out
+    width = n + k
+    if grid == THREAD:
+        return _in_thread(routine, field, m, n, k, entries)
+    height, across = grid.tile(m, width)
+    moved = Counts(
+        nbytes=entries * field.size + INT,
+        global_trips=1,
+        threads=grid.threads,
+        words=height * across * field.words + (height + across) * field.words + WORKING_WORDS,
+    )
+    steps = [_block_step(routine, field, grid, s, m, width) for s in range(min(m, n))]
+    if routine in ("solve", "lstsq"):
+        steps += [_substitution_step(field, grid, s, m, n, k) for s in range(n)]
+    return added(moved, *steps)
+
+
+def thread_products(routine, m, n, k):
+    """Multiply-adds and divisions of a whole problem: of the elimination, and of the substitution where there is one."""
+    s = np.arange(min(m, n))
+    below, right = m - 1 - s, n + k - 1 - s
+    if routine == "cholesky":
+        products = below + below * (below + 1) / 2
+    elif routine == "gauss-jordan":
+        products = right + (n - 1) * right + below
+    elif routine in ("qr", "lstsq"):
+        products = 2 * below + right * (2 * below + 1)
+    else:
+        products = below + below * right
+    extra = k * n * (n + 1) / 2 if routine in ("solve", "lstsq") else 0
+    if routine == "lstsq":
+        extra += 2 * n * (n + 1) / 2  # the bound on the condition
+    return float(np.sum(products)) + extra
+
+
+def _in_thread(routine, field, m, n, k, entries):
+    steps, products = min(m, n), field.products * thread_products(routine, m, n, k)
+    solved = n if routine in ("solve", "lstsq") else 0
+    return Counts(
+        flops=2 * products,
+        nbytes=entries * field.size + INT,
+        shared_bytes=2 * entries * field.size,
+        fmas=products,
+        roots=steps if routine in ("cholesky", "qr", "lstsq") else 0,
+        divisions=steps + solved,
+        shared_trips=ceil(entries / PIECE),
+        global_trips=ceil(m * (n + k) / PIECE),
+        threads=1,
+        words=m * (n + k) * field.words + WORKING_WORDS,
+    )
+
+
+def _block_step(routine, field, grid, s, m, width):
+    """One step of LU, Gauss-Jordan or QR: publish a column and a row, then update."""
+    panel = s // grid.columns
+    height, across = grid.tile(m, width)
+    height -= 0 if routine == "gauss-jordan" else panel * grid.columns // grid.rows
+    across -= panel
+    reads = (height + across + 1) * field.size
+    mirrored = routine in ("qr", "lstsq")
+    products = field.products * (height * across * (2 if mirrored else 1) + 2 * height)
+    trips = log2(min(grid.rows, WARP)) if mirrored else 0
+    wide = mirrored and grid.rows > WARP
+    return Counts(
+        flops=2 * products * grid.threads,
+        shared_bytes=grid.threads * reads,
+        shuffles=trips * (across + 1) * field.words * grid.threads / WARP,
+        fmas=products,
+        barriers=2 if wide else 1,
+        roots=1 if mirrored else 0,
+        divisions=1,
+        shared_trips=2 if wide else 1,
+        shuffle_trips=trips,
+    )
+
+
+def _substitution_step(field, grid, s, m, n, k):
+    height, across = -(-m // grid.rows), -(-(n + k) // grid.columns) - n // grid.columns
+    products = field.products * height * (across + 2)
+    return Counts(
+        flops=2 * products * grid.threads,
+        shared_bytes=grid.threads * (height + across + 2) * field.size,
+        fmas=products,
+        barriers=1,
+        divisions=2,
+        shared_trips=1,
+    )
+
+
+# The kernels of h2gpu.batched
+
+
+def gemm(dtype, m, n, inner):
+    """A product m × inner × n."""
+    field = Field.of(dtype)
+    return Counts(product_flops=2 * m * n * inner, nbytes=(m * inner + inner * n + m * n) * field.size)
+
+
+def column_qr(dtype, m, n, row, want_q=True):
+    """kernels/batched/householder_qr.cuh: some columns a thread, rows in blocks; row: of the table qr."""
+    field = Field.of(dtype)
+    rows, columns = row["register_rows"], row["register_columns"]
+    threads = 1 << (ceil(n / columns) - 1).bit_length()
+    blocks, k = ceil(m / rows), min(m, n)
+    steps = sum(min(b * rows + rows, k) for b in range(blocks))
+    warps, ways = max(1.0, threads / WARP), 2 if want_q else 1
+    products = 2 * rows * columns
+    return Counts(
+        flops=2 * ways * steps * products * threads,
+        nbytes=(m * n + k * n + (m * k if want_q else 0)) * field.size,
+        shared_bytes=ways * steps * threads * columns * field.size,
+        shuffles=steps * rows * field.words * min(1.0, threads / WARP) * warps,
+        fmas=ways * steps * products + steps * 2 * rows,
+        barriers=steps if threads > WARP else 0,
+        roots=steps,
+        divisions=steps,
+        shared_trips=steps if threads > WARP else 0,
+        shuffle_trips=0 if threads > WARP else steps,
+        global_trips=blocks,
+        threads=threads,
+        words=rows * (columns + 1) * field.words + WORKING_WORDS,
+    )
+
+
+def blocked_qr(dtype, m, n, row, want_q=True):
+    """kernels/batched/blocked_qr.cuh: strips of PANEL columns in registers, panels stream by; row: of qr_blocked."""
+    field, ways = Field.of(dtype), 2 if want_q else 1
+    threads, k = row["warps"] * WARP, min(m, n)
+    strips, panels = ceil(n / PANEL), ceil(k / PANEL)
+    visits = sum(min(strip, panels) for strip in range(strips)) + (panels * (panels + 1) / 2 if want_q else 0)
+    terms = 3 if field.size == WORD else 1  # products of TF32 parts
+    held = ceil(m / (row["warps"] * 8 * row["tiles"])) * row["tiles"] * 8 * PANEL / WARP  # entries of a lane
+    return Counts(
+        flops=4 * k * m * PANEL,
+        tensor_flops=terms * visits * (4 * m * PANEL**2 + 2 * PANEL**3),
+        nbytes=(ways * m * n + k * n + 2 * visits * PANEL * m) * field.size,
+        shared_bytes=k * m * field.size * 2,
+        shuffles=k * 5 * field.words * row["warps"],
+        fmas=k * 2 * held + visits * 4 * held,
+        barriers=k + 2 * visits,
+        roots=k,
+        divisions=k,
+        shared_trips=k + 2 * visits,
+        shuffle_trips=5 * k,
+        global_trips=visits + strips,
+        threads=threads,
+        words=held * field.words + WORKING_WORDS,
+    )
+
+
+def register_svd(dtype, m, n):
+    """kernels/batched/svd_register.cuh: left vectors, a column a lane: pivoted QR, LQ, SWEEPS of Jacobi, reflectors back."""
+    field, long, k = Field.of(dtype), max(m, n), min(m, n)
+    lanes = max(8, 1 << (k - 1).bit_length())
+    rounds, steps = SWEEPS * (lanes - 1), 2 * k
+    products = rounds * 3 * lanes + steps * 2 * max(long, lanes) + steps * 2 * lanes
+    words = rounds * (lanes + 1) * field.words + steps * 2 * field.words
+    return Counts(
+        flops=2 * products * lanes,
+        nbytes=(m * n + m * k + k) * field.size,
+        shared_bytes=3 * steps * max(long, lanes) * lanes * field.size,
+        shuffles=words * lanes / WARP,
+        fmas=products,
+        roots=2 * rounds + steps,
+        divisions=rounds + steps,
+        shared_trips=2 * steps,
+        shuffle_trips=2 * rounds + steps * log2(lanes),
+        global_trips=1,
+        threads=lanes,
+        words=(lanes + max(long, lanes)) * field.words + WORKING_WORDS,
+    )
+
+
+def pivoted_qr(dtype, m, n, warps):
+    """kernels/block/pivoted_qr.cuh, all min(m, n) steps: columns in turns to warps, rows to lanes."""
+    field, k = Field.of(dtype), min(m, n)
+    rows, slots = ceil(m / WARP), ceil(n / warps)
+    products = 2 * rows * slots + 3 * rows
+    threads = warps * WARP
+    return Counts(
+        flops=2 * k * products * threads,
+        nbytes=(m * n + k * n + m * k) * field.size,
+        shared_bytes=k * threads * (rows + slots) * field.size,
+        shuffles=k * (5 + slots) * field.words * warps,
+        fmas=k * products,
+        barriers=2 * k,
+        roots=k,
+        divisions=k,
+        shared_trips=2 * k,
+        shuffle_trips=10 * k,
+        global_trips=1,
+        threads=threads,
+        words=rows * (slots + 2) * field.words + WORKING_WORDS,
+    )
