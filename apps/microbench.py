@@ -2,9 +2,9 @@
 
     python -m h2gpu.apps.microbench [-o FOLDER] [--repeats 5]
 
-Bandwidth and latency of device and shared memory, barriers against threads, multiply-adds, roots and divisions, shuffles,
-tensor cores, matrix products, an empty launch: kernels/batched/microbench.cuh. Latencies are cycles of a chain divided by
-its length and by the clock, rates medians of events. h2gpu/batched/model.py says what they are for.
+Bandwidth and latency of device and shared memory, barriers against threads, multiply-adds, roots and divisions,
+shuffles, tensor cores, matrix products, an empty launch: kernels/batched/microbench.cuh. Latencies are cycles of a
+chain divided by its length and by the clock, rates medians of events. h2gpu/batched/model.py says what they are for.
 """
 
 import csv
@@ -40,7 +40,7 @@ def main(argv=None):
 def parser():
     p = Parser(prog="microbench", description=__doc__.splitlines()[0], allow_abbrev=False)
     p.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of model.csv; default: the installed tables'")
-    p.add_argument("--repeats", type=int, default=timing.REPEATS, metavar="N", help="measurements of which the median counts")
+    p.add_argument("--repeats", type=int, default=timing.REPEATS, metavar="N", help="measurements for a median")
     return p
 
 
@@ -95,9 +95,7 @@ def of_precision(bench, dtype):
         yield constant, name, bench.latency("slow_latency", (dtype, root), WARP, (number,), sink), "s"
     seconds, blocks = bench.rate("tensor_products", (dtype, UNROLLED), THREADS, (number,), dtype, BLOCKS)
     yield "mma_rate", name, 2 * 16 * 8 * 8 * blocks * THREADS / WARP * LONG_STEPS * UNROLLED / seconds, "flop/s"
-    A = bench.arrays.random.default_rng(0).random((PRODUCT, PRODUCT), dtype)
-    product = timing.device_ms(lambda _: A @ A, [None], bench.repeats)
-    yield "product_rate", name, 2e3 * PRODUCT**3 / product, "flop/s"
+    yield "product_rate", name, bench.product_rate(dtype), "flop/s"
 
 
 class Bench:
@@ -162,6 +160,11 @@ class Bench:
             self.launch("global_latency", (), 1, 1, (chase, STEPS, self._cycles, self.sink(1, np.uint32)))
             found.append(int(self._cycles[0]))
         return found[0] / STEPS / self.clock  # the first: later ones find their lines in the cache
+
+    def product_rate(self, dtype):
+        """flop/s of a large matrix product by the vendor."""
+        A = self.arrays.random.default_rng(0).random((PRODUCT, PRODUCT), dtype)
+        return 2e3 * PRODUCT**3 / timing.device_ms(lambda _: A @ A, [None], self.repeats)
 
     def _clock(self):
         """Cycles a second."""

@@ -7,7 +7,6 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
-
 REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
 
 

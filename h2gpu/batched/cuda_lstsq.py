@@ -3,7 +3,8 @@
     κ_F(R) rcond < 1  ⇒  σ_min(A) > rcond σ_max(A)
 
 Three ways, each for what the one before leaves in doubt: QR in registers with a bound on the condition
-(kernels/batched/small_*.cuh); R of [A b], whose last columns are Qᵀb, with R⁻¹; the SVD. Golub & Van Loan (2013), 5.3–5.5.
+(kernels/batched/small_*.cuh); R of [A b], whose last columns are Qᵀb, with R⁻¹; the SVD.
+Golub & Van Loan (2013), sections 5.3 to 5.5.
 """
 
 import cupy
@@ -16,14 +17,18 @@ from h2gpu.batched.verdict import NOT_FINITE, check
 def lstsq(A, b, rcond):
     """See h2gpu.batched.lstsq."""
     (batch, m, n), k = A.shape, b.shape[-1]
-    X, rank = cupy.zeros((batch, n, k), A.dtype), cupy.full(batch, n, np.int32)
+    X, rank = cupy.empty((batch, n, k), A.dtype), cupy.full(batch, n, np.int32)
     if not X.size or not m:
-        return X, cupy.zeros(batch, np.int32) if not m * n else _ranks(A, rcond)
+        X.fill(0)
+        return X, _ranks(A, rcond) if batch * m * n else cupy.zeros(batch, np.int32)
     ways = [_in_registers] * (m >= n and cuda_small.fits(A, k)) + [_by_triangle] * (m >= n and A.dtype.kind == "f")
     doubtful = np.arange(batch)
     for way in ways:
-        chosen = slice(None) if len(doubtful) == batch else cupy.asarray(doubtful)
-        X[chosen], condition = way(A[chosen], b[chosen])
+        if len(doubtful) == batch:
+            X, condition = way(A, b)
+        else:
+            chosen = cupy.asarray(doubtful)
+            X[chosen], condition = way(A[chosen], b[chosen])
         doubtful = doubtful[~(condition.get() * rcond < 1)]
         if not len(doubtful):
             return X, rank

@@ -14,7 +14,7 @@ LAYOUTS = ("auto", "thread", "2d", "row", "column")
 THREAD_EDGE, THREAD_WORDS = 16, 200  # of a problem in one thread: rows and columns, 32-bit words without spilling
 GRIDS = ((8, 4), (8, 8), (16, 8), (16, 16), (32, 16), (32, 32))  # of threads, fewest first
 TILE_WORDS = {32: 64, 64: 64, 128: 64, 256: 64, 512: 80, 1024: 24}  # that a thread of so many holds without spilling
-LINE_WORDS = 160  # of a thread in the 1D layouts, which are for comparison
+LINE_WORDS = 128  # of a thread in the 1D layouts, which are for comparison
 WORD = 4  # bytes
 
 
@@ -46,15 +46,17 @@ def layout(dtype, m, width, name="auto"):
     if name not in LAYOUTS:
         raise ValueError(f"layout: expected one of {', '.join(LAYOUTS)}, got {name!r}")
     words = np.dtype(dtype).itemsize // WORD
-    if name in ("auto", "thread") and max(m, width - 1) <= THREAD_EDGE:
-        if name == "thread" or m * width * words <= THREAD_WORDS:
-            return THREAD
+    few = max(m, width - 1) <= THREAD_EDGE
     if name == "thread":
-        return None
+        return THREAD if few else None
+    if name == "auto" and few and m * width * words <= THREAD_WORDS:
+        return THREAD
     for P, Q in GRIDS:
         grid, most = Layout(P, Q), TILE_WORDS[P * Q]
         if name in ("row", "column"):
             grid, most = Layout(*((P * Q, 1) if name == "row" else (1, P * Q))), LINE_WORDS
+            if (m if name == "row" else width) > P * Q:  # a line a thread
+                continue
         height, across = grid.tile(m, width)
         if height * across * words <= most:
             return grid

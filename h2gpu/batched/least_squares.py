@@ -17,8 +17,8 @@ def lstsq(A, b, rcond=None):
     rcond   singular values up to rcond times the largest are zero; default max(m, n) ε, as numpy.linalg.lstsq
 
     x (batch, n[, k]) and rank (batch,) int32, where A lives. On the GPU by QR in registers where that surely has full
-    rank, by singular values elsewhere. Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN
-    or Inf. Source: Anderson, Sheffield & Keutzer (2012), section III.D; LAPACK's GELSD.
+    rank, by singular values elsewhere. Raises ValueError for bad arguments, LinAlgError naming the matrices that hold
+    NaN or Inf. Source: Anderson, Sheffield & Keutzer (2012), section III.D; LAPACK's GELSD.
     """
     if isinstance(A, MatrixBatch):
         raise ValueError("lstsq: expected an array (batch, m, n), got a MatrixBatch; group problems of one shape")

@@ -2,11 +2,12 @@
 
     t = launch + max( bytes / β,  flops / rate,  tensor flops / rate,  shared bytes / rate,  shuffles / rate,
                       α · max(1, problems / resident problems) )
-    α = Σ over a problem's chain: multiply-adds γ + barriers + roots + divisions + trips through shared memory, shuffles, DRAM
+    α = Σ over one problem's chain: multiply-adds γ + barriers + roots + divisions + exchanges by shared memory and
+        shuffles + reads of device memory
 
 Everything that is limited by throughput overlaps; what waits for something overlaps with other resident problems only.
 Constants are measured by `python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
-Source: Anderson, Sheffield & Keutzer (2012), sections II and V.D; Williams, Waterman & Patterson (2009) for the overlap.
+Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D; for the overlap Williams, Waterman & Patterson (2009).
 """
 
 import csv
@@ -14,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from h2gpu.batched import counts, tuning
+from h2gpu.batched import counts, small_counts, tuning
 from h2gpu.batched.layouts import layout
 from h2gpu.batched.modules import source_folder
 
@@ -46,7 +47,8 @@ class Constants:
 
     def barrier(self, threads):
         """Seconds of a __syncthreads of so many threads, between those that were measured."""
-        found = sorted((int(name.removeprefix("barrier_")), s) for (name, _), s in self._values.items() if "barrier_" in name)
+        barriers = [(name, s) for (name, _), s in self._values.items() if name.startswith("barrier_")]
+        found = sorted((int(name.removeprefix("barrier_")), s) for name, s in barriers)
         if not found:
             self("barrier_32")
         return float(np.interp(threads, *zip(*found)))
@@ -60,15 +62,15 @@ class Constants:
 def predict_time(routine, batch, m, n, dtype, device=tuning.FALLBACK, *, columns=1, inner=None, layout="auto"):
     """Seconds that `batch` problems m × n of a routine take on a device, from the model.
 
-    routine   "qr" (Q and R), "svd" (left vectors, min(m, n) ≤ 32), "pivoted_qr" (m, n ≤ 128, full rank), "gemm", "lstsq",
-              or "lu", "cholesky", "solve", "gauss-jordan" of h2gpu.batched.small, that fit into registers
+    routine   "qr" (Q and R), "svd" (left vectors, min(m, n) ≤ 32), "pivoted_qr" (m, n ≤ 128, full rank), "gemm";
+              of h2gpu.batched.small, that fit into registers: "lu", "cholesky", "solve", "gauss-jordan", "lstsq"
     columns   right-hand sides of solve, gauss-jordan and lstsq
     inner     inner dimension of gemm; default n
     layout    of h2gpu.batched.small
     device    a name whose constants have been measured, such as "nvidia-h200" or "NVIDIA H200"
 
-    Raises ValueError for bad arguments, sizes that no counted kernel takes, or a device without table; LookupError naming
-    what has not been measured yet.
+    Raises ValueError for bad arguments, sizes that no counted kernel takes, or a device without table; LookupError
+    naming what has not been measured yet.
     """
     if routine not in ROUTINES or np.dtype(dtype).name not in DTYPES:
         raise ValueError(
@@ -137,7 +139,7 @@ def _counted(routine, batch, m, n, dtype, device, k, name):
     if routine in SMALL:
         grid = layout(dtype, m, n + k, "thread" if routine == "cholesky" else name)
         if grid is not None and m >= n and (m == n or routine == "lstsq"):
-            return counts.small(routine, dtype, m, n, k, grid)
+            return small_counts.small(routine, dtype, m, n, k, grid)
     elif routine == "qr":
         return _qr(batch, m, n, dtype, device)
     elif routine == "svd" and min(m, n) <= REGISTER_SVD:

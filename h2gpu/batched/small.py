@@ -6,9 +6,9 @@ Without pivoting LU and Gauss-Jordan are safe for diagonally dominant and for po
 they may lose all digits. A breakdown is reported for each matrix: the first pivot that is zero, or whose multipliers
 exceed 1/√ε, which leaves less than half of the digits. Moderate growth below that goes unnoticed.
 
-Arrays (batch, m, n) of float32, float64 or complex64, NumPy's: the CPU; CuPy's: the GPU, where the size is fixed when the
-kernel is compiled, and `layout` says how it lies in registers: one problem a "thread", or in a thread block "2d", by "row"
-or by "column" ("auto" chooses; the CPU takes no notice). Source: Anderson, Sheffield & Keutzer (2012).
+Arrays (batch, m, n) of float32, float64 or complex64, NumPy's: the CPU; CuPy's: the GPU, where the size is fixed when
+the kernel is compiled, and `layout` says how it lies in registers: one problem a "thread", or in a thread block "2d",
+by "row" or by "column" ("auto" chooses; the CPU takes no notice). Source: Anderson, Sheffield & Keutzer (2012).
 """
 
 import numpy as np
@@ -24,8 +24,8 @@ METHODS = ("lu", "gauss-jordan")
 def lu(A, layout="auto", return_info=False):
     """L_b U_b = A_b, not pivoted: U and below its diagonal L without its ones, (batch, n, n).
 
-    return_info   add (batch,) integers where A lives: 0, or k where step k − 1 is the first that broke down, or −1 where
-                  the matrix holds NaN or Inf; nothing is raised then
+    return_info   add (batch,) integers where A lives: 0, or k where step k − 1 is the first that broke down, or −1
+                  where the matrix holds NaN or Inf; nothing is raised then
 
     Raises ValueError for bad arguments, LinAlgError naming the matrices that broke down.
     """
