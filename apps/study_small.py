@@ -2,7 +2,8 @@
 
 Figures 4, 7, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
 thread, layouts of one problem a block, sizes, complex problems of radar (STAP); and the kernels of h2gpu.batched that
-the model counts. Every row has its measured and its predicted time, if the device's constants are known (h2gpu.apps.microbench).
+the model counts. Every row has its measured time, and its predicted one where the device's constants are known
+(h2gpu.apps.microbench).
 
     python -m h2gpu.apps.study_small [--figures 4,7,9,12,VII,library] [--output FOLDER]
 """
