@@ -14,6 +14,7 @@ from h2gpu.batched.layouts import WORD
 WARP = 32
 WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step's numbers
 SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
+SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
 PANEL = 16  # columns of a panel of kernels/batched/blocked_qr.cuh
 
 
@@ -28,6 +29,7 @@ class Counts:
     shared_bytes: float = 0  # that lanes read and write in shared memory
     shuffles: float = 0  # of one 32-bit word by a whole warp
     fmas: float = 0  # chain: multiply-adds of one thread
+    dependent: float = 0  # those of them that wait for the one before
     barriers: float = 0
     roots: float = 0  # reciprocal square roots
     divisions: float = 0
@@ -83,6 +85,7 @@ def column_qr(dtype, m, n, row, want_q=True):
         shared_bytes=ways * steps * threads * columns * field.size,
         shuffles=steps * rows * field.words * min(1.0, threads / WARP) * warps,
         fmas=ways * steps * products + steps * 2 * rows,
+        dependent=steps * (rows + SCALARS) + (ways - 1) * steps * rows,
         barriers=steps if threads > WARP else 0,
         roots=steps,
         divisions=steps,
@@ -99,16 +102,19 @@ def blocked_qr(dtype, m, n, row, want_q=True):
     field, ways = Field.of(dtype), 2 if want_q else 1
     threads, k = row["warps"] * WARP, min(m, n)
     strips, panels = ceil(n / PANEL), ceil(k / PANEL)
-    visits = sum(min(strip, panels) for strip in range(strips)) + (panels * (panels + 1) / 2 if want_q else 0)
+    met = [j for strip in range(strips) for j in range(min(strip, panels))]
+    met += [j for strip in range(panels * (ways - 1)) for j in range(strip + 1)]
+    visits, heights = len(met), sum(m - PANEL * j for j in met)  # of panels by strips, and rows of those together
     terms = 3 if field.size == WORD else 1  # products of TF32 parts
     held = ceil(m / (row["warps"] * 8 * row["tiles"])) * row["tiles"] * 8 * PANEL / WARP  # entries of a lane
     return Counts(
         flops=4 * k * m * PANEL,
-        tensor_flops=terms * visits * (4 * m * PANEL**2 + 2 * PANEL**3),
-        nbytes=(ways * m * n + k * n + 2 * visits * PANEL * m) * field.size,
+        tensor_flops=terms * (4 * heights * PANEL**2 + 2 * visits * PANEL**3),
+        nbytes=(ways * m * n + k * n + heights * PANEL) * field.size,
         shared_bytes=k * m * field.size * 2,
         shuffles=k * 5 * field.words * row["warps"],
         fmas=k * 2 * held + visits * 4 * held,
+        dependent=k * (held + SCALARS),
         barriers=k + 2 * visits,
         roots=k,
         divisions=k,
@@ -133,6 +139,7 @@ def register_svd(dtype, m, n):
         shared_bytes=3 * steps * max(long, lanes) * lanes * field.size,
         shuffles=words * lanes / WARP,
         fmas=products,
+        dependent=(rounds + 2 * steps) * (lanes + SCALARS),
         roots=2 * rounds + steps,
         divisions=rounds + steps,
         shared_trips=2 * steps,
@@ -155,6 +162,7 @@ def pivoted_qr(dtype, m, n, warps):
         shared_bytes=k * threads * (rows + slots) * field.size,
         shuffles=k * (5 + slots) * field.words * warps,
         fmas=k * products,
+        dependent=k * (rows + SCALARS),
         barriers=2 * k,
         roots=k,
         divisions=k,

@@ -2,8 +2,8 @@
 
     t = launch + max( bytes / β,  flops / rate,  tensor flops / rate,  shared bytes / rate,  shuffles / rate,
                       α · max(1, problems / resident problems) )
-    α = Σ over one problem's chain: multiply-adds γ + barriers + roots + divisions + exchanges by shared memory and
-        shuffles + reads of device memory
+    α = Σ over one problem's chain: max(multiply-adds γ, those that wait · latency) + barriers + roots + divisions
+        + exchanges by shared memory and shuffles + reads of device memory
 
 Everything that is limited by throughput overlaps; what waits for something overlaps with other resident problems only.
 Constants are measured by `python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
@@ -115,7 +115,7 @@ def chain(work, real, constants):
     sm = constants("multiprocessors")
     gamma = 2 * WARP * SCHEDULERS * sm / constants("fma_rate", real)  # between two multiply-adds of a warp
     return (
-        work.fmas * gamma
+        max(work.fmas * gamma, work.dependent * constants("fma_latency", real))
         + (work.barriers * constants.barrier(work.threads) if work.barriers else 0)
         + work.roots * constants("root_latency", real)
         + work.divisions * constants("division_latency", real)

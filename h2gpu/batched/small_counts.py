@@ -8,7 +8,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from h2gpu.batched.counts import WARP, WORKING_WORDS, Counts, Field, added
+from h2gpu.batched.counts import SCALARS, WARP, WORKING_WORDS, Counts, Field, added
 from h2gpu.batched.layouts import THREAD
 
 PIECE = 32  # entries of a matrix that kernels/warp/small_exchange.cuh takes at a time
@@ -57,11 +57,14 @@ def thread_products(routine, m, n, k):
 def _in_thread(routine, field, m, n, k, entries):
     steps, products = min(m, n), field.products * thread_products(routine, m, n, k)
     solved = n if routine in ("solve", "lstsq") else 0
+    below = sum(m - 1 - s for s in range(steps))
+    dependent = 2 * below + SCALARS * steps if routine in ("qr", "lstsq") else 2 * steps
     return Counts(
         flops=2 * products,
         nbytes=entries * field.size + INT,
         shared_bytes=2 * entries * field.size,
         fmas=products,
+        dependent=dependent + 2 * solved,
         roots=steps if routine in ("cholesky", "qr", "lstsq") else 0,
         divisions=steps + solved,
         shared_trips=ceil(entries / PIECE),
@@ -87,6 +90,7 @@ def _block_step(routine, field, grid, s, m, width):
         shared_bytes=grid.threads * reads,
         shuffles=trips * (across + 1) * field.words * grid.threads / WARP,
         fmas=products,
+        dependent=height + SCALARS if mirrored else 2,
         barriers=2 if wide else 1,
         roots=1 if mirrored else 0,
         divisions=1,
@@ -102,6 +106,7 @@ def _substitution_step(field, grid, s, m, n, k):
         flops=2 * products * grid.threads,
         shared_bytes=grid.threads * (height + across + 2) * field.size,
         fmas=products,
+        dependent=2,
         barriers=1,
         divisions=2,
         shared_trips=1,
