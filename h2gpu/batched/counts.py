@@ -105,6 +105,7 @@ def blocked_qr(dtype, m, n, row, want_q=True):
     met = [j for strip in range(strips) for j in range(min(strip, panels))]
     met += [j for strip in range(panels * (ways - 1)) for j in range(strip + 1)]
     visits, heights = len(met), sum(m - PANEL * j for j in met)  # of panels by strips, and rows of those together
+    together = row["warps"] > 1  # sums over warps
     terms = 3 if field.size == WORD else 1  # products of TF32 parts
     held = ceil(m / (row["warps"] * 8 * row["tiles"])) * row["tiles"] * 8 * PANEL / WARP  # entries of a lane
     return Counts(
@@ -112,14 +113,14 @@ def blocked_qr(dtype, m, n, row, want_q=True):
         tensor_flops=terms * (4 * heights * PANEL**2 + 2 * visits * PANEL**3),
         nbytes=(ways * m * n + k * n + heights * PANEL) * field.size,
         shared_bytes=k * m * field.size * 2,
-        shuffles=k * 5 * field.words * row["warps"],
+        shuffles=4 * k * field.words * row["warps"],
         fmas=k * 2 * held + visits * 4 * held,
         dependent=k * (held + SCALARS),
-        barriers=k + 2 * visits,
+        barriers=k + 2 * visits if together else 0,
         roots=k,
         divisions=k,
-        shared_trips=k + 2 * visits,
-        shuffle_trips=5 * k,
+        shared_trips=(2 if together else 1) * k + 2 * visits,
+        shuffle_trips=(3 if together else 4) * k,
         global_trips=visits + strips,
         threads=threads,
         words=held * field.words + WORKING_WORDS,
