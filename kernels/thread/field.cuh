@@ -3,6 +3,7 @@
 // magnitude(x) is what LAPACK compares in the search for a pivot: |x|, or |Re x| + |Im x|.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/jacobi_rotation.cuh"
 
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Complex { Real re, im; };
@@ -44,30 +45,35 @@ __device__ Complex<Real> less_product(Complex<Real> x, Complex<Real> a, Complex<
     return {fma(a.im, b.im, fma(-a.re, b.re, x.re)), fma(-a.im, b.re, fma(-a.re, b.im, x.im))};
 }
 
-// 1 / x for x ≠ 0, without intermediate over- or underflow
+// 1 / x to rounding where x and 1 / x are normal numbers: no branch that would keep the compiler from overlapping it with others.
 template <typename Real>
-__device__ Real reciprocal(Real x) { return Real(1) / x; }
+__device__ Real reciprocal(Real x) {
+    const Real near = refined_reciprocal(x);
+    return fma(near, fma(-x, near, Real(1)), near);
+}
 template <typename Real>
 __device__ Complex<Real> reciprocal(Complex<Real> x) {
     if (fabs(x.re) >= fabs(x.im)) {
-        const Real ratio = x.im / x.re, inverse = Real(1) / fma(x.im, ratio, x.re);
+        const Real ratio = x.im * reciprocal(x.re), inverse = reciprocal(fma(x.im, ratio, x.re));
         return {inverse, -ratio * inverse};
     }
-    const Real ratio = x.re / x.im, inverse = Real(1) / fma(x.re, ratio, x.im);
+    const Real ratio = x.re * reciprocal(x.im), inverse = reciprocal(fma(x.re, ratio, x.im));
     return {ratio * inverse, -inverse};
 }
 
-// Division of many numbers by one: by its reciprocal where that is a number, step by step where the divisor is tiny, and to
-// zero by zero.
+// Division of many numbers by one, by its reciprocal, which neither over- nor underflows; to zero by zero.
 template <typename Scalar>
 struct Divisor {
     using Real = typename Field<Scalar>::Real;
     Scalar inverse;
     Real scale;  // the divisor is multiplied by it first
 
+    __device__ Divisor() {}
     __device__ explicit Divisor(Scalar pivot) {
         constexpr Real FAR = sizeof(Real) == sizeof(double) ? Real(0x1p100) : Real(0x1p60);
-        scale = magnitude(pivot) < 4 * SMALLEST_NORMAL<Real> ? FAR : Real(1);
+        constexpr Real TINY = 4 * SMALLEST_NORMAL<Real>, VAST = 1 / TINY;
+        const Real size = magnitude(pivot);
+        scale = size < TINY ? FAR : size > VAST ? 1 / FAR : Real(1);
         if constexpr (Field<Scalar>::COMPLEX) pivot = {pivot.re * scale, pivot.im * scale};
         else pivot *= scale;
         inverse = magnitude(pivot) > 0 ? reciprocal(pivot) : Scalar();
@@ -106,6 +112,13 @@ __device__ Real of_lane(Real x, int from) { return __shfl_sync(EVERY_LANE, x, fr
 template <int Width, typename Real>
 __device__ Complex<Real> of_lane(Complex<Real> x, int from) {
     return {of_lane<Width>(x.re, from), of_lane<Width>(x.im, from)};
+}
+
+template <int Width, typename Scalar>
+__device__ Divisor<Scalar> of_lane(const Divisor<Scalar>& divided, int from) {
+    Divisor<Scalar> there;
+    there.inverse = of_lane<Width>(divided.inverse, from), there.scale = of_lane<Width>(divided.scale, from);
+    return there;
 }
 
 // Σ x over a warp, in every lane.
