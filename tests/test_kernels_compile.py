@@ -12,7 +12,9 @@ import numpy as np
 import nvrtc
 import pytest
 
+from h2gpu.apps import microbench
 from h2gpu.batched import bidiagonal_plans, modules
+from h2gpu.batched.layouts import THREAD, THREAD_EDGE, layout
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -22,6 +24,18 @@ BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
 SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
+SMALL_SPILLS = {
+    np.float32: (8, 1200),
+    np.float64: (8, 15400),
+    np.complex64: (8, 15400),
+}  # at the edge of "auto"; at 16 × 16
+BLOCK_SPILLS = 40
+SMALL_BLOCKS = (
+    *((dtype, n, n, "2d") for dtype in (np.float32, np.float64, np.complex64) for n in (5, 17, 32, 56, 64)),
+    *((np.float32, n, n, kind) for n, kind in ((32, "row"), (32, "column"), (48, "column"))),
+    *((np.float32, n, n, "2d") for n in (96, 112, 128)),
+    *((np.complex64, m, n, "2d") for m, n in ((80, 16), (240, 66), (192, 96))),
+)
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 
@@ -93,6 +107,56 @@ def instances():
                 yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
+    yield from small_instances()
+    yield from microbench_instances()
+
+
+def small_instances():
+    """Problems in registers: the largest that a layout takes by itself, those of the studies, 16 × 16."""
+    warps = constants("cuda_small")["WARPS"]
+    for dtype, (edge_spills, spills) in SMALL_SPILLS.items():
+        edges = [max(n for n in range(1, THREAD_EDGE + 1) if layout(dtype, n, n + k) == THREAD) for k in (0, 1)]
+        tall = max(m for m in range(1, THREAD_EDGE + 1) if layout(dtype, m, 5) == THREAD)
+        for n, k, claim in ((1, 1, 0), *((edges[k], k, edge_spills) for k in (0, 1)), (THREAD_EDGE, 1, spills)):
+            systems = ("least_squares", (n, n, 1)), ("solve", (n, 1, False)), ("solve", (n, 1, True))
+            for routine, sizes in (("lu", (n,)), ("cholesky", (n,)), ("qr", (n, n)), *systems[: 3 * k]):
+                name = modules.expression(f"thread_{routine}", dtype, *sizes, warps)
+                yield "batched/small_thread.cuh", name, claim
+        for routine, sizes in (("least_squares", (tall, 4, 1)), ("qr", (4, tall))):
+            yield "batched/small_thread.cuh", modules.expression(f"thread_{routine}", dtype, *sizes, warps), edge_spills
+    for dtype, m, n, kind in SMALL_BLOCKS:
+        for routine, sizes, width in block_routines(m, n):
+            grid = layout(dtype, m, width, kind)
+            if grid is not None:
+                name = modules.expression(f"block_{routine}", dtype, *sizes, *grid)
+                yield "batched/small_block.cuh", name, BLOCK_SPILLS
+
+
+def block_routines(m, n):
+    """Routine, sizes and columns in all of the kernels for a problem a block."""
+    yield "qr", (m, n), n
+    yield "least_squares", (m, n, 1), n + 1
+    if m == n:
+        yield "lu", (n,), n
+        yield "solve", (n, 1, False), n + 1
+        yield "solve", (n, 1, True), n + 1
+
+
+def microbench_instances():
+    """The kernels of h2gpu.apps.microbench."""
+    header = "batched/microbench.cuh"
+    for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
+        yield header, name, 0
+    unrolled = microbench.UNROLLED
+    yield header, modules.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
+    for chains in (1, unrolled):
+        yield header, modules.expression("shuffles", chains), 0
+        for dtype in DTYPES:
+            yield header, modules.expression("multiply_adds", dtype, chains), 0
+    for dtype in DTYPES:
+        yield header, modules.expression("tensor_products", dtype, unrolled), 0
+        for root in (False, True):
+            yield header, modules.expression("slow_latency", dtype, root), 0
 
 
 def panel_instances(dtype, knobs):

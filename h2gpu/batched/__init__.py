@@ -12,8 +12,10 @@ from h2gpu.batched.bidiagonal import bidiagonalize
 from h2gpu.batched.blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.blocksparse import BlockSparse
 from h2gpu.batched.checks import COMPLEX, REAL, check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.least_squares import lstsq
 from h2gpu.batched.linear import cholesky, cholesky_solve, det, inv, lu_factor, lu_solve, slogdet, solve
 from h2gpu.batched.mixed import MixedBlocks
+from h2gpu.batched.model import predict_time
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.singular_values import rsvd, svd, svd_of_transposed
@@ -39,10 +41,12 @@ __all__ = [
     "gemv",
     "inv",
     "leading",
+    "lstsq",
     "lu_factor",
     "lu_solve",
     "pairwise",
     "pivoted_qr",
+    "predict_time",
     "qr",
     "rounding_errors",
     "rsvd",
