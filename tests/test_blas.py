@@ -202,7 +202,7 @@ def test_doors():
         (lambda: batched.gemv(batch, batch), "gemv: expected x of the sizes"),
         (lambda: batched.symv(A, x), "symv: expected square"),
         (lambda: batched.symv(batch, batch), "symv: expected square"),
-        (lambda: batched.symv(A[:, :, :3] + 0j, x[:, :3]), "A: expected float32 or float64"),
+        (lambda: batched.symv(A[:, :, :3] + 0j, x[:, :3]), "symv: expected float32 or float64"),
         (lambda: batched.syrk(A, np.ones((2, 4, 4))), "syrk: expected C of shape"),
         (lambda: batched.trsm(A[:, :, :3], A, side="up"), 'expected side "left" or "right"'),
         (lambda: batched.trsm(A[:, :, :3], np.ones((2, 4, 3))), "expected B with 3 rows"),

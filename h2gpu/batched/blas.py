@@ -10,7 +10,7 @@ Names are those of the Basic Linear Algebra Subprograms. Symmetric and triangula
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.batched.checks import COMPLEX, REAL, checked, stack
+from h2gpu.batched.checks import COMPLEX, REAL, checked, square, square_batch, stack
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import twin
 
@@ -33,7 +33,7 @@ def symv(A, x, y=None, alpha=1, beta=0, lower=True):
 
     x, y   as in `gemv`.   Raises as that, and for matrices that are not square.
     """
-    A = _square(A, "symv")
+    A = square_batch(A, "symv") if isinstance(A, MatrixBatch) else square(A, "symv")
     return _with_vectors("symv", lambda *all: twin(all[0]).symv(*all, alpha, beta, lower), A, x, y, False, REAL)
 
 
@@ -67,7 +67,7 @@ def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
     """
     if side not in ("left", "right"):
         raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')
-    A = _square(A, "trsm")
+    A = square_batch(A, "trsm") if isinstance(A, MatrixBatch) else square(A, "trsm")
     if isinstance(A, MatrixBatch):
         if not isinstance(B, MatrixBatch):
             raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {B!r}")
@@ -142,14 +142,3 @@ def _check_batch(name, label, M, A, rows, columns):
         raise ValueError(f"{name}: expected {label} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
     if (M.rows != rows).any() or (M.columns != columns).any():
         raise ValueError(f"{name}: expected {label} of the sizes that A asks for, got {M!r} for {A!r}")
-
-
-def _square(A, name):
-    if isinstance(A, MatrixBatch):
-        if (A.rows != A.columns).any():
-            raise ValueError(f"{name}: expected square matrices, got {A!r}")
-        return A
-    A = checked(A, "A")
-    if A.shape[-1] != A.shape[-2]:
-        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
-    return A

@@ -22,6 +22,33 @@ def checked(A, name, dtypes=REAL):
     return A
 
 
+def square(A, name, dtypes=REAL):
+    """An array of square matrices, checked."""
+    A = checked(A, name, dtypes)
+    if A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
+    return A
+
+
+def square_batch(A, name):
+    """A MatrixBatch of square matrices."""
+    if (A.rows != A.columns).any():
+        raise ValueError(f"{name}: expected square matrices, got {A!r}")
+    return A
+
+
+def columns_of(A, b, name):
+    """Right-hand sides as (batch, m, k), in the precision of A; ValueError where they do not belong to A."""
+    xp = array_module(A)
+    b = b if array_module(b) is not np else np.asarray(b)
+    if array_module(b) is not xp or b.shape[: A.ndim - 1] != A.shape[:-1] or b.ndim not in (A.ndim - 1, A.ndim):
+        raise ValueError(f"{name}: expected b {A.shape[:-1]} or {(*A.shape[:-1], 'k')} where A is, got {b.shape}")
+    if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:
+        raise ValueError(f"{name}: expected b of the precision of A, {A.dtype}, got {b.dtype}")
+    b = xp.ascontiguousarray(b, A.dtype)
+    return stack(b if b.ndim == A.ndim else b[..., None])
+
+
 def stack(A):
     """All leading dimensions as one, C-contiguous."""
     xp = array_module(A)

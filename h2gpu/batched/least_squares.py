@@ -3,9 +3,9 @@
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.batched.checks import checked, stack
+from h2gpu.batched.checks import checked, columns_of, stack
 from h2gpu.batched.ragged import MatrixBatch
-from h2gpu.batched.small import DTYPES, columns_of
+from h2gpu.batched.small import DTYPES
 from h2gpu.batched.verdict import NOT_FINITE, check
 
 

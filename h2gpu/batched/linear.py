@@ -8,12 +8,12 @@ LU and what follows from it take complex64 and complex128 arrays too. Source: Ab
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.checks import COMPLEX, REAL, checked, stack
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.checks import COMPLEX, REAL, columns_of, square, square_batch, stack
 from h2gpu.batched.identities import with_identities
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import over_leading, twin
-from h2gpu.batched.verdict import NAMED, check
+from h2gpu.batched.verdict import check, refuse
 
 LU_METHODS = ("auto", "matrix", "shared", "panel", "column", "unblocked")
 
@@ -51,7 +51,7 @@ def lu_solve(lu_and_piv, b):
     LU, piv = lu_and_piv
     if isinstance(LU, MatrixBatch):
         return twin(LU).lu_solve(LU, piv, _columns_of(LU, b, "lu_solve"))
-    LU = _square(LU, "lu_solve", REAL + COMPLEX)
+    LU = square(LU, "lu_solve", REAL + COMPLEX)
     if piv.shape != LU.shape[:-1] or piv.dtype.kind != "i":
         raise ValueError(f"lu_solve: expected piv integers {LU.shape[:-1]}, got {piv.dtype} {piv.shape}")
     piv = array_module(LU).ascontiguousarray(piv, np.int32).reshape(-1, LU.shape[-1])
@@ -65,9 +65,9 @@ def solve(A, b):
 
     Raises ValueError as `lu_solve`, LinAlgError naming the matrices that are singular or hold NaN or Inf.
     """
-    A = A if isinstance(A, MatrixBatch) else _square(A, "solve", REAL + COMPLEX)
+    A = square_batch(A, "solve") if isinstance(A, MatrixBatch) else square(A, "solve", REAL + COMPLEX)
     LU, piv, info = lu_factor(A, return_info=True)
-    _refuse(info, "solve", "a zero pivot")
+    refuse(info, "solve", "a zero pivot")
     return lu_solve((LU, piv), b)
 
 
@@ -76,7 +76,7 @@ def inv(A):
     if isinstance(A, MatrixBatch):
         identity = with_identities(A.rows, A.columns, np.ones(len(A), bool), A.dtype, A.xp)
         return solve(A, twin(A).gather(identity, np.arange(len(A)), np.zeros(len(A), bool), _empty_like(A)))
-    A = _square(A, "inv", REAL + COMPLEX)
+    A = square(A, "inv", REAL + COMPLEX)
     xp = array_module(A)
     return solve(A, xp.ascontiguousarray(xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)))
 
@@ -87,8 +87,8 @@ def slogdet(A):
     (batch,) arrays where A lives, NaN where a matrix holds NaN or Inf. Raises ValueError unless A is square.
     """
     if isinstance(A, MatrixBatch):
-        return twin(A).slogdet(_square_batch(A, "slogdet"))
-    A = _square(A, "slogdet", REAL + COMPLEX)
+        return twin(A).slogdet(square_batch(A, "slogdet"))
+    A = square(A, "slogdet", REAL + COMPLEX)
     return tuple(M.reshape(A.shape[:-2]) for M in twin(A).slogdet(stack(A)))
 
 
@@ -108,11 +108,11 @@ def cholesky(A, return_info=False):
 
     Raises ValueError unless A is square, LinAlgError naming the matrices that have no factor.
     """
-    A = _square_batch(A, "cholesky") if isinstance(A, MatrixBatch) else _square(A, "cholesky", REAL)
+    A = square_batch(A, "cholesky") if isinstance(A, MatrixBatch) else square(A, "cholesky")
     L, info = over_leading(lambda A: twin(A).cholesky(A), A)
     if return_info:
         return L, info
-    _refuse(info, "cholesky", "a pivot that is not positive")
+    refuse(info, "cholesky", "a pivot that is not positive")
     return L
 
 
@@ -120,31 +120,8 @@ def cholesky_solve(L, b):
     """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that."""
     if isinstance(L, MatrixBatch):
         return twin(L).cholesky_solve(L, _columns_of(L, b, "cholesky_solve"))
-    L = _square(L, "cholesky_solve", REAL)
+    L = square(L, "cholesky_solve")
     return _with_columns(lambda F, b: twin(F).cholesky_solve(F, b), L, b, "cholesky_solve")
-
-
-def _refuse(info, name, reason):
-    """LinAlgError naming the matrices whose info is not 0; waits for a GPU."""
-    info = info.ravel()
-    check(info, name)
-    if info.size and int(info.max()) > 0:
-        which = np.flatnonzero(to_host(info))
-        names = ", ".join(map(str, which[:NAMED])) + (" …" if len(which) > NAMED else "")
-        raise np.linalg.LinAlgError(f"{name}: {reason} in matrices {names}")
-
-
-def _square(A, name, dtypes):
-    A = checked(A, name, dtypes)
-    if A.shape[-1] != A.shape[-2]:
-        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}; lu_factor takes others too")
-    return A
-
-
-def _square_batch(A, name):
-    if (A.rows != A.columns).any():
-        raise ValueError(f"{name}: expected square matrices, got {A!r}; lu_factor takes others too")
-    return A
 
 
 def _empty_like(A):
@@ -153,7 +130,7 @@ def _empty_like(A):
 
 def _columns_of(F, b, name):
     """Right-hand sides of a ragged batch, packed, once they are what F needs."""
-    _square_batch(F, name)
+    square_batch(F, name)
     if not isinstance(b, MatrixBatch) or b.dtype != F.dtype or len(b) != len(F) or (b.rows != F.rows).any():
         raise ValueError(f"{name}: expected b a MatrixBatch with the rows and the precision of {F!r}, got {b!r}")
     return b.packed()
@@ -161,12 +138,4 @@ def _columns_of(F, b, name):
 
 def _with_columns(work, F, b, name):
     """work(F, b) on (batch, n, n) and (batch, n, k); b given as vectors or as matrices, and returned so."""
-    xp = array_module(F)
-    b = b if array_module(b) is not np else np.asarray(b)
-    if b.shape[: F.ndim - 1] != F.shape[:-1] or b.ndim not in (F.ndim - 1, F.ndim) or array_module(b) is not xp:
-        raise ValueError(f"{name}: expected b {F.shape[:-1]} or {(*F.shape[:-1], 'k')} where A is, got {b.shape}")
-    if b.dtype.kind not in "iub" and np.result_type(b.dtype, F.dtype) != F.dtype:
-        raise ValueError(f"{name}: expected b of the precision of A, {F.dtype}, got {b.dtype}")
-    columns = b.shape[-1] if b.ndim == F.ndim else 1
-    x = work(stack(F), xp.ascontiguousarray(b, F.dtype).reshape(-1, F.shape[-1], columns))
-    return x.reshape(b.shape)
+    return work(stack(F), columns_of(F, b, name)).reshape(np.shape(b))

@@ -13,9 +13,9 @@ by "row" or by "column" ("auto" chooses; the CPU takes no notice). Source: Ander
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.checks import REAL, checked, stack
-from h2gpu.batched.verdict import NAMED, check
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.checks import REAL, checked, columns_of, square, stack
+from h2gpu.batched.verdict import check, refuse
 
 DTYPES = (*REAL, np.complex64)
 METHODS = ("lu", "gauss-jordan")
@@ -29,7 +29,7 @@ def lu(A, layout="auto", return_info=False):
 
     Raises ValueError for bad arguments, LinAlgError naming the matrices that broke down.
     """
-    A = _square(A, "lu")
+    A = square(A, "lu", DTYPES)
     LU, info = _twin(A).lu(stack(A), layout)
     return _told(LU.reshape(A.shape), info.reshape(A.shape[:-2]), "lu", return_info)
 
@@ -39,7 +39,7 @@ def cholesky(A, layout="auto", return_info=False):
 
     A thread has a problem: n ≤ 16. return_info and errors as `lu`; a pivot that is not positive is a breakdown.
     """
-    A = _square(A, "cholesky")
+    A = square(A, "cholesky", DTYPES)
     L, info = _twin(A).cholesky(stack(A), layout)
     return _told(L.reshape(A.shape), info.reshape(A.shape[:-2]), "cholesky", return_info)
 
@@ -53,7 +53,7 @@ def solve(A, b, method="lu", layout="auto", return_info=False):
     """
     if method not in METHODS:
         raise ValueError(f"solve: expected method one of {', '.join(METHODS)}, got {method!r}")
-    A = _square(A, "solve")
+    A = square(A, "solve", DTYPES)
     right = columns_of(A, b, "solve")
     X, info = _twin(A).solve(stack(A), right, method == "gauss-jordan", layout)
     return _told(X.reshape(np.shape(b)), info.reshape(A.shape[:-2]), "solve", return_info)
@@ -90,34 +90,11 @@ def least_squares(A, b, layout="auto"):
     return X.reshape(shape), condition.reshape(A.shape[:-2])
 
 
-def columns_of(A, b, name):
-    """Right-hand sides as (batch, m, k), in the precision of A; ValueError where they do not belong to A."""
-    xp = array_module(A)
-    b = b if array_module(b) is not np else np.asarray(b)
-    if array_module(b) is not xp or b.shape[: A.ndim - 1] != A.shape[:-1] or b.ndim not in (A.ndim - 1, A.ndim):
-        raise ValueError(f"{name}: expected b {A.shape[:-1]} or {(*A.shape[:-1], 'k')} where A is, got {b.shape}")
-    if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:
-        raise ValueError(f"{name}: expected b of the precision of A, {A.dtype}, got {b.dtype}")
-    b = xp.ascontiguousarray(b, A.dtype)
-    return stack(b if b.ndim == A.ndim else b[..., None])
-
-
-def _square(A, name):
-    A = checked(A, name, DTYPES)
-    if A.shape[-1] != A.shape[-2]:
-        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
-    return A
-
-
 def _told(result, info, name, return_info):
     """The result with info, or LinAlgError where info says so."""
     if return_info:
         return result, info
-    check(info.ravel(), name)
-    if info.size and int(info.max()) > 0:
-        which = np.flatnonzero(to_host(info))
-        names = ", ".join(map(str, which[:NAMED])) + (" …" if len(which) > NAMED else "")
-        raise np.linalg.LinAlgError(f"{name}: broke down without pivoting in matrices {names}")
+    refuse(info, name, "a breakdown without pivoting")
     return result
 
 

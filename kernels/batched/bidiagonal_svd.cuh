@@ -7,8 +7,7 @@
 #pragma once
 #include "block/bidiagonal_scale.cuh"
 #include "block/bidiagonal_sweep.cuh"
-
-enum BidiagonalFailure { BIDIAGONAL_NOT_FINITE = -1, BIDIAGONAL_NOT_CONVERGED = -2 };
+#include "thread/verdicts.cuh"
 
 // rows first … last of M (n columns, `pitch` apart) meet the rotations number `which` of a sweep; column c
 template <typename Real>
@@ -79,7 +78,7 @@ void bidiagonal_svd(const Real* d, const Real* e, Real* s, Real* X, Real* Y, int
         svd.X[i / n * svd.pitch + i % n] = svd.Y[i / n * svd.pitch + i % n] = i / n == i % n;
     __syncthreads();
     const bool converged = found.finite && svd.iterate(most * n, plans);
-    const int failure = !found.finite ? BIDIAGONAL_NOT_FINITE : converged ? 0 : BIDIAGONAL_NOT_CONVERGED;
+    const int failure = !found.finite ? NOT_FINITE : converged ? 0 : NOT_CONVERGED;
     svd.sort();
     const PowerOfTwo unscaled(found.exponent);
     const Real nan = Floating<Real>::largest * Real(0) / Real(0);

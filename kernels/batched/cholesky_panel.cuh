@@ -37,7 +37,7 @@ void cholesky_panel(Real* L, int* info, const long long* table, int n, int first
             for (int j = lane; j < rows; j += WARP)
                 if (j <= i) finite = finite && is_finite(L[i * ld + j]);
                 else L[i * ld + j] = 0;
-        if (!__syncthreads_and(finite)) return give_up(L, rows, info + p.index, REFUSED);
+        if (!__syncthreads_and(finite)) return give_up(L, rows, info + p.index, NOT_FINITE);
     }
     Real* buffer = reinterpret_cast<Real*>(memory) + warp * ROW_BUFFER;
     Real x[1][N];

@@ -31,5 +31,5 @@ void cholesky_register(const Real* A, Real* L, int* info, const long long* table
         for (int j = 0; j < min(N, (s + 1) * Lanes); j++) x[s][j] = not_a_number<Real>();
     }
     stage.template store<true>(L + p.target, p.n, p.n, x, position);
-    if (b < count && lane == 0) info[p.index] = finite ? verdict : REFUSED;
+    if (b < count && lane == 0) info[p.index] = finite ? verdict : NOT_FINITE;
 }

@@ -4,7 +4,7 @@
 #include "thread/field.cuh"
 #include "thread/place.cuh"
 
-// A, target, table, m, n: as in batched/lu_register.cuh     info: matrices; REFUSED where not finite, else as it was
+// A, target, table, m, n: as in batched/lu_register.cuh     info: matrices; NOT_FINITE where not finite, else as it was
 template <typename Scalar, int Threads>
 __global__ __launch_bounds__(Threads)
 void finite_copy(const Scalar* A, Scalar* target, int* info, const long long* table, int m, int n, int pieces) {
@@ -16,5 +16,5 @@ void finite_copy(const Scalar* A, Scalar* target, int* info, const long long* ta
         finite = finite && is_finite(x);
         target[p.target + e] = x;
     }
-    if (!finite) info[p.index] = REFUSED;
+    if (!finite) info[p.index] = NOT_FINITE;
 }

@@ -3,8 +3,8 @@
 //     sign = Π (−1)^[pivot_k ≠ k] u_kk / |u_kk|,   logarithm = Σ log |u_kk|;   0 and −∞ for a singular matrix
 #pragma once
 
-#include "thread/field.cuh"
 #include "thread/place.cuh"
+#include "warp/part_sums.cuh"
 
 // LU, pivots, table, n: as in batched/lu_register.cuh, of square matrices     sign, logarithm: matrices
 template <typename Scalar, int Warps>
@@ -34,7 +34,7 @@ void lu_determinant(const Scalar* LU, const int* pivots, Scalar* sign, typename 
         phase = times(phase, swapped ? minus(Scalar(), unit) : unit);
         sum += log(size);
     }
-    sum = sum_of_lanes(sum);
+    sum = part_sum<1, WARP>(sum);
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2) phase = times(phase, of_lane<WARP>(phase, lane ^ distance));
     if (lane == 0) sign[p.index] = phase, logarithm[p.index] = sum;

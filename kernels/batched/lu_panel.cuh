@@ -3,7 +3,7 @@
 // Three ways, of which each keeps more of the panel on chip (Abdelfattah, Tomov & Dongarra 2019): lu_unblocked, all in
 // device memory, a rank-one update a column; lu_column, looking left, one column in shared memory; lu_panel, the whole
 // panel in registers. Rows are interchanged within the panel; batched/lu_rows.cuh does the other columns.
-//     LU  matrices, in place     pivots, info, table, m, n: as in batched/lu_register.cuh; info is REFUSED or 0 before
+//     LU  matrices, in place     pivots, info, table, m, n: as in batched/lu_register.cuh; info is NOT_FINITE or 0 before
 #pragma once
 
 #include "block/lu_panel.cuh"
@@ -21,7 +21,7 @@ struct PanelOf {
     __device__ PanelOf(Scalar* LU, int* pivots, const int* info, const long long* table, int m, int n, int first, int panel)
         : place(table, m, n, blockIdx.x), X(LU + place.target + first), pivots(pivots + place.pivots),
           width(min(panel, place.steps() - first)) {
-        if (info[place.index] != REFUSED) return;
+        if (info[place.index] != NOT_FINITE) return;
         width = 0;
         if (first > 0) return;
         const long long entries = static_cast<long long>(place.m) * place.n;

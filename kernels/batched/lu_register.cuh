@@ -22,7 +22,7 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
     const SmallStage<Scalar, N, Lanes, Slots> stage(reinterpret_cast<Scalar*>(memory), part);
     Scalar x[Slots][N];
     const bool finite = stage.template load<false>(A + p.source, p.m, p.n, x);
-    int position[Slots], held[HELD], verdict = finite ? 0 : REFUSED;
+    int position[Slots], held[HELD], verdict = finite ? 0 : NOT_FINITE;
 #pragma unroll
     for (int s = 0; s < Slots; s++) position[s] = s * Lanes + lane < p.m ? s * Lanes + lane : -1;
 #pragma unroll

@@ -19,7 +19,7 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
     const Place p(table, m, n, blockIdx.x / strips);
     const int width = min(N, p.steps() - first);
     const int column = blockIdx.x % strips * Threads;
-    if (width <= 0 || column >= p.n || info[p.index] == REFUSED) return;
+    if (width <= 0 || column >= p.n || info[p.index] == NOT_FINITE) return;
     const long long ld = p.n;
     Scalar* A = LU + p.target;
     const int t = threadIdx.x;

@@ -101,7 +101,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     for (int i = warp; i < p.m; i += Warps)
         for (int j = lane; j < p.n; j += WARP) finite = finite && is_finite(X[i * pitch + j]);
     finite = __syncthreads_and(finite);
-    int verdict = finite ? 0 : REFUSED;
+    int verdict = finite ? 0 : NOT_FINITE;
     for (int first = 0; finite && first < p.steps(); first += Panel) {
         const int width = min(Panel, p.steps() - first);
         if (warp == 0) factor_panel<Panel, Slots>(X, rows, unit, pivots, p.m, first, width, verdict);

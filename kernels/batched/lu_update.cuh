@@ -58,7 +58,7 @@ void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n
     const int square = tiles * tiles, tile = blockIdx.x % square;
     const Place p(table, m, n, blockIdx.x / square);
     const int row = first + N + tile / tiles * UPDATE_EDGE, column = first + N + tile % tiles * UPDATE_EDGE;
-    if (row >= p.m || column >= p.n || info[p.index] != 0 && (Symmetric || info[p.index] == REFUSED)) return;
+    if (row >= p.m || column >= p.n || info[p.index] != 0 && (Symmetric || info[p.index] == NOT_FINITE)) return;
     if (Symmetric && column > row) return;
     const long long ld = p.n;
     Scalar* A = LU + p.target;

@@ -5,8 +5,8 @@
 // of B, a row a lane. X waits in shared memory.
 #pragma once
 
-#include "thread/field.cuh"
 #include "thread/place.cuh"
+#include "warp/part_sums.cuh"
 
 constexpr int TRIANGLE_PITCH = WARP + 1;
 
@@ -36,7 +36,7 @@ struct Solution {
             }
 #pragma unroll
             for (int c = 0; c < Columns; c++) {
-                const Scalar less = minus(Scalar(), sum_of_lanes(sum[c]));
+                const Scalar less = minus(Scalar(), part_sum<1, WARP>(sum[c]));
                 if (lane == c) x[i * Columns + c] = minus(x[i * Columns + c], less);
             }
         }

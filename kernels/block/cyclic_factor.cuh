@@ -51,9 +51,9 @@ template <typename Scalar, int M, int W, int P, int Q, int WIDTH>
 __device__ void sum_rows(CyclicLines<Scalar, M, W, P, Q>& lines, int panel, Scalar (&dots)[WIDTH],
                          typename Field<Scalar>::Real& norm) {
     constexpr int LANES = P < WARP ? P : WARP;
-    norm = part_sum<LANES>(norm);
+    norm = part_sum<1, LANES>(norm);
 #pragma unroll
-    for (int j = panel; j < WIDTH; j++) dots[j] = part_sum<LANES>(dots[j]);
+    for (int j = panel; j < WIDTH; j++) dots[j] = part_sum<1, LANES>(dots[j]);
     if constexpr (P > WARP) {
         const int part = threadIdx.x % P / WARP, first_column = threadIdx.x / P;
         if (threadIdx.x % WARP == 0) {

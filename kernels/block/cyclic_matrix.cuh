@@ -7,7 +7,7 @@
 // Called by all P · Q threads of a block; threads that share columns are neighbours.
 #pragma once
 #include "thread/reflection.cuh"
-#include "warp/part_sum.cuh"
+#include "warp/part_sums.cuh"
 
 // What a step needs of the others: a column and a row of the matrix, by turns in two places, so that a step has one barrier.
 template <typename Scalar, int M, int W, int P, int Q>

@@ -1,6 +1,6 @@
 // thread/conjugate.cuh — what complex numbers have that real ones have too: conjugates, squares, real parts.
 #pragma once
-#include "thread/field.cuh"
+#include "thread/multiply_add.cuh"
 
 template <typename Real>
 __device__ Real conjugate(Real x) { return x; }
@@ -19,12 +19,8 @@ template <typename Real>
 __device__ Real plus_square(Real total, Complex<Real> x) { return fma(x.im, x.im, fma(x.re, x.re, total)); }
 
 // total + conj(a) b
-template <typename Real>
-__device__ Real plus_dot(Real total, Real a, Real b) { return fma(a, b, total); }
-template <typename Real>
-__device__ Complex<Real> plus_dot(Complex<Real> total, Complex<Real> a, Complex<Real> b) {
-    return {fma(a.im, b.im, fma(a.re, b.re, total.re)), fma(-a.im, b.re, fma(a.re, b.im, total.im))};
-}
+template <typename Scalar>
+__device__ Scalar plus_dot(Scalar total, Scalar a, Scalar b) { return multiply_add(total, conjugate(a), b); }
 
 // x r for real r
 template <typename Real>
@@ -38,8 +34,3 @@ __device__ Scalar from_real(typename Field<Scalar>::Real r) {
     if constexpr (Field<Scalar>::COMPLEX) return {r, 0};
     else return r;
 }
-
-template <typename Real>
-__device__ Real plus(Real a, Real b) { return a + b; }
-template <typename Real>
-__device__ Complex<Real> plus(Complex<Real> a, Complex<Real> b) { return {a.re + b.re, a.im + b.im}; }

@@ -37,6 +37,11 @@ __device__ Real minus(Real a, Real b) { return a - b; }
 template <typename Real>
 __device__ Complex<Real> minus(Complex<Real> a, Complex<Real> b) { return {a.re - b.re, a.im - b.im}; }
 
+template <typename Real>
+__device__ Real plus(Real a, Real b) { return a + b; }
+template <typename Real>
+__device__ Complex<Real> plus(Complex<Real> a, Complex<Real> b) { return {a.re + b.re, a.im + b.im}; }
+
 // x − a b
 template <typename Real>
 __device__ Real less_product(Real x, Real a, Real b) { return fma(-a, b, x); }
@@ -120,12 +125,3 @@ __device__ Divisor<Scalar> of_lane(const Divisor<Scalar>& divided, int from) {
     there.inverse = of_lane<Width>(divided.inverse, from), there.scale = of_lane<Width>(divided.scale, from);
     return there;
 }
-
-// Σ x over a warp, in every lane.
-template <typename Real>
-__device__ Real sum_of_lanes(Real x) {
-    for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(EVERY_LANE, x, distance);
-    return x;
-}
-template <typename Real>
-__device__ Complex<Real> sum_of_lanes(Complex<Real> x) { return {sum_of_lanes(x.re), sum_of_lanes(x.im)}; }

@@ -1,5 +1,6 @@
 // thread/place.cuh — where a matrix of a batch lies, and where what belongs to it goes.
 #pragma once
+#include "thread/verdicts.cuh"
 
 // table   (matrices, 6) int64: entries before the matrix, before its result and before its pivots, rows, columns, index in
 //         the caller's batch; or null for matrices m × n packed
@@ -21,6 +22,3 @@ struct Place {
 
     __device__ int steps() const { return min(m, n); }
 };
-
-// What info holds besides 0 and, one-based, the first pivot that is zero or not positive.
-constexpr int REFUSED = -1;  // NaN or Inf

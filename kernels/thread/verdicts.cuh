@@ -1,4 +1,4 @@
-// thread/verdicts.cuh — what info holds of a problem beside 0 and the step, one-based, that broke down.
+// thread/verdicts.cuh — what info holds of a matrix that could not be treated; h2gpu/batched/verdict.py says so in words.
 #pragma once
 
-constexpr int NOT_FINITE = -1;  // NaN or Inf in A
+enum Failure { NO_FAILURE = 0, NOT_FINITE = -1, NOT_CONVERGED = -2 };

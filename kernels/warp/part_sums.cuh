@@ -10,11 +10,6 @@ __device__ Complex<Real> of_lane_across(Complex<Real> x, int distance) {
     return {of_lane_across(x.re, distance), of_lane_across(x.im, distance)};
 }
 
-template <typename Real>
-__device__ Real plus(Real a, Real b) { return a + b; }
-template <typename Real>
-__device__ Complex<Real> plus(Complex<Real> a, Complex<Real> b) { return {a.re + b.re, a.im + b.im}; }
-
 template <int From, int To, typename Scalar>
 __device__ Scalar part_sum(Scalar x) {
 #pragma unroll
