@@ -2,7 +2,8 @@
 
 Every function takes a (batch, m, n) array (NumPy: the CPU; CuPy: the GPU; more leading dimensions and single matrices
 work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64;
-systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and complex128 as well.
+`gemm`, `gemv` and systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and complex128 as well,
+`lstsq` complex64. Small problems in registers, not pivoted: `h2gpu.batched.small`.
 """
 
 import numpy as np
