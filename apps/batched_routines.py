@@ -9,6 +9,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import criteria, nominal, timing
+from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.spectra import RANK, matrices
 from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.ragged import offsets_of
@@ -178,7 +179,7 @@ class GEMM(Routine):
         return [tuple(map(MatrixBatch.from_stack, pair)) for pair in pairs] if self.ragged else pairs
 
     def call(self, case):
-        return lambda pair: batched.gemm(*pair)
+        return lambda pair: batched.gemm(*pair, method=case.method or "auto")
 
     def nominal(self, case, one, result):
         return nominal.gemm(case.batch, *case.shape, case.shape[1], case.dtype)
@@ -229,4 +230,4 @@ ROUTINES = {
     "gemm": GEMM(False),
     "gemm_ragged": GEMM(True),
     "block_multiply": BlockMultiply(),
-}
+} | BLAS

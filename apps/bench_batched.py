@@ -26,6 +26,8 @@ ABOUT = {
     "rsvd": "Randomized SVD, 64 triplets (figure 12)",
     "truncated": "SVD truncated at 1e-6 of a steep spectrum",
     "products": "Products",
+    "sizes": "Products of every size, compiled for it (figures 7–10 of Nath et al. 2010)",
+    "blas": "Products with vectors, symmetric products, triangular solves",
     "profiles": "Phases (figures 9, 11): milliseconds between events around each launch",
     "kernels": "Kernels as compiled and launched",
 }
@@ -181,12 +183,21 @@ def write(folder, found, device):
 
 
 def with_neighbours(rows):
-    """Products just above or below a multiple of 32 get their rate relative to that multiple's."""
-    rates = {(row["routine"], row["dtype"], row["shape"]): row.get("GFLOP/s") for row in rows if "shape" in row}
+    """Products get their rate relative to the next multiple of 32, and to their neighbours in a table of all sizes."""
+    rates = {
+        (row["routine"], row["dtype"], row["shape"], row.get("method")): row.get("GFLOP/s")
+        for row in rows
+        if "shape" in row
+    }
     for row in rows:
         if row.get("routine") == "gemm" and row.get("GFLOP/s"):
             n = int(row["shape"].rstrip("³"))
-            even = rates.get(("gemm", row["dtype"], f"{32 * round(n / 32)}³"))
+            even, below, above = (
+                rates.get(("gemm", row["dtype"], f"{size}³", row.get("method")))
+                for size in (32 * round(n / 32), n - 1, n + 1)
+            )
+            if below and above:
+                row["of neighbours"] = 2 * row["GFLOP/s"] / (below + above)
             row["of even size"] = row["GFLOP/s"] / even if even and n % 32 and n > 32 // 2 else None
     return rows
 

@@ -42,6 +42,23 @@ RSVD_TARGETS = {(200, 512, 512): 1.2}
 GEMM_ORDERS = ((80000, 16), (80000, 32), (80000, 33), (20000, 63), (20000, 64), (20000, 65), (3000, 127), (3000, 128))
 RAGGED = ((20000, 200, 1800, 64), (30000, 200, 1000, 20), (5000, 256, 3000, 121), (20000, 200, 1000, 16))
 RAGGED += ((100, 200, 1800, 64), (500, 400, 3000, 343))
+GEMM_ENTRIES, LARGEST_FIXED = 1 << 24, 160  # of each factor of a batch; every size up to there
+BLAS_ENTRIES = 1 << 26  # of the matrices of a batch
+VECTORS = (
+    (8, 8),
+    (16, 16),
+    (32, 32),
+    (33, 33),
+    (64, 64),
+    (65, 65),
+    (100, 30),
+    (30, 100),
+    (128, 128),
+    (256, 256),
+    (512, 512),
+)
+RANKS = ((32, 16), (33, 33), (64, 64), (65, 65), (128, 64), (256, 64))
+TRIANGLES = ((16, 16), (32, 32), (33, 33), (64, 64), (65, 65), (128, 128), (256, 64), (64, 1), (512, 16))
 BANDS = ((16384, 40, 65, 8), (65536, 12, 30, 12), (2000, 100, 140, 10))
 QUICK = 3  # every so many cases
 
@@ -100,6 +117,23 @@ def gemm(dtype):
             yield Case(routine, dtype, batch, (n, n), "products")
 
 
+def gemm_sizes(dtype):
+    """Figures 7–10 of Nath, Tomov & Dongarra (2010): every size, compiled for it."""
+    for n in range(1, LARGEST_FIXED + 1):
+        yield Case("gemm", dtype, max(200, GEMM_ENTRIES // n**2), (n, n), "sizes", "", "fixed")
+
+
+def blas(dtype):
+    """Beside the vendor's."""
+    for m, n in VECTORS:
+        for routine in ("gemv", "gemv_t", *(["symv"] if m == n else [])):
+            yield Case(routine, dtype, BLAS_ENTRIES // (m * n), (m, n), "blas")
+    for n, k in RANKS:
+        yield Case("syrk", dtype, BLAS_ENTRIES // (n * n), (n, k), "blas")
+    for n, k in TRIANGLES:
+        yield Case("trsm", dtype, BLAS_ENTRIES // (n * max(n, k)), (n, n, k), "blas")
+
+
 def block_multiply(dtype):
     """One and sixteen right-hand sides."""
     for batch, *shape in BANDS:
@@ -126,6 +160,8 @@ GROUPS = {
     "svd": svd,
     "rsvd": rsvd,
     "gemm": gemm,
+    "gemm_sizes": gemm_sizes,
+    "blas": blas,
     "block_multiply": block_multiply,
     "truncated": truncated,
 }

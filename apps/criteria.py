@@ -69,6 +69,15 @@ def gemm(A, B, C):
     return _worst(np.abs(C - A @ B) / np.maximum(allowed * (np.abs(A) @ np.abs(B)), TINY)) / GEMM_LIMIT
 
 
+def syrk(A, C):
+    """The lower triangle of C = A Aᵀ."""
+    which = some(len(A), C[0].size)
+    allowed = np.finfo(A.dtype).eps * np.sqrt(A.shape[2] + 2)
+    A, C = _host(A, which), _host(C, which)
+    error = np.tril(np.abs(C - A @ _t(A)) / np.maximum(allowed * (np.abs(A) @ np.abs(_t(A))), TINY))
+    return np.inf if np.triu(C, 1).any() else _worst(error) / GEMM_LIMIT
+
+
 def _host(M, which):
     return np.stack([to_host(M[int(b)]) for b in which]).astype(np.float64)
 

@@ -71,6 +71,21 @@ def gemm(batch, m, n, k, dtype):
     return _work(2.0 * batch * m * n * k, batch * (m * k + k * n + m * n), dtype, PRODUCT_RATE)
 
 
+def symv(batch, n, dtype):
+    """A symmetric matrix n × n, of which one triangle is read, times a vector."""
+    return _work(2.0 * batch * n**2, batch * (n * (n + 1) / 2 + 2 * n), dtype, PRODUCT_RATE)
+
+
+def syrk(batch, n, k, dtype):
+    """One triangle of A Aᵀ, A n × k."""
+    return _work(1.0 * batch * n * (n + 1) * k, batch * (n * k + n * (n + 1) / 2), dtype, PRODUCT_RATE)
+
+
+def trsm(batch, n, k, dtype):
+    """A triangle n × n solved with k right-hand sides."""
+    return _work(1.0 * batch * n**2 * k, batch * (n * (n + 1) / 2 + 2 * n * k), dtype, PRODUCT_RATE)
+
+
 def block_multiply(entries, vectors, sides, dtype):
     """A symmetric matrix of stored blocks times `sides` vectors: 4 flops an entry and side, every entry read once."""
     return _work(4.0 * entries * sides, entries + 2 * vectors * sides, dtype, PRODUCT_RATE)

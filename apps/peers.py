@@ -17,6 +17,11 @@ NAMES = {
     "svd": ("gesvdj", "gesvda"),
     "rsvd": ("torch.svd_lowrank",),
     "gemm": ("torch.bmm",),
+    "gemv": ("torch.bmm by a column",),
+    "gemv_t": ("torch.bmm by a column, transposed",),
+    "symv": ("torch.bmm by a column",),
+    "syrk": ("torch.bmm by its transpose",),
+    "trsm": ("torch.linalg.solve_triangular",),
 }
 
 # (batch, m, n) → milliseconds, (float64, float32)
@@ -96,7 +101,15 @@ def _work(torch, name, columns):
         return lambda A: torch.linalg.svd(A, full_matrices=False, driver=name)
     if name == "torch.svd_lowrank":
         return lambda A: torch.svd_lowrank(A, columns, niter=0)
-    return {"torch.linalg.qr": torch.linalg.qr, "torch.geqrf": torch.geqrf, "torch.bmm": torch.bmm}[name]
+    return {
+        "torch.linalg.qr": torch.linalg.qr,
+        "torch.geqrf": torch.geqrf,
+        "torch.bmm": torch.bmm,
+        "torch.bmm by a column": lambda A, x: torch.bmm(A, x[..., None]),
+        "torch.bmm by a column, transposed": lambda A, x: torch.bmm(A.mT, x[..., None]),
+        "torch.bmm by its transpose": lambda A, _: torch.bmm(A, A.mT),
+        "torch.linalg.solve_triangular": lambda A, B: torch.linalg.solve_triangular(A, B, upper=False),
+    }[name]
 
 
 def _pair(array):

@@ -18,7 +18,7 @@ KNOBS = {
     "qr_blocked": ("warps", "tiles", "resident", "split"),
     "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
-    "gemm": ("vendor",),
+    "gemm": ("method",),
 }
 ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
 TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
@@ -160,7 +160,7 @@ def _svd_space(row, hardware):
 
 
 def _gemm_space(row, hardware):
-    yield from ({"vendor": vendor} for vendor in (0, 1))
+    yield from ({"method": method} for method in ("tiles", "fixed", "vendor"))
 
 
 def _resident(words, block_warps, hardware):

@@ -3,6 +3,7 @@
     QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30          1-norms, R upper triangular
     R     |AᵀA − RᵀR| / (max(m, n) |A| |Aᵀ| ε), |σ(A) − σ(R)| / (max(m, n) |A| ε) < 30
     SVD   |A − U S Vᵀ| / (max(m, n) |A| ε), |I − UᵀU| / (m ε), |I − VVᵀ| / (n ε) < 50          S descending, ≥ 0
+    LU    |PA − LU| / (n |A| ε), |A − LLᵀ| / (n |A| ε), |b − Ax| / (n |A| |x| ε) < 30          |L| ≤ 1
 
 R, U and S alone are held against the singular values that LAPACK finds. Everything is computed in float64 after
 division by the largest entry, so that matrices near underflow are like any other. LAPACK Working Note 41.
@@ -134,3 +135,38 @@ def failures(error, *batches):
     batches = [on_host(M) for M in batches]
     errors = [error(*(M[b] for M in batches)) for b in range(len(batches[0]))]
     return [(b, batches[0][b].shape, e) for b, e in enumerate(errors) if not e < 1]
+
+
+def lu_error(A, LU, piv):
+    """|P A − L U| / (n |A| ε) of one matrix; infinite where shapes are wrong or an entry of L exceeds 1."""
+    (m, n), epsilon = A.shape, np.finfo(A.dtype).eps
+    if LU.shape != (m, n) or piv.shape != (min(m, n),) or LU.dtype != A.dtype:
+        return np.inf
+    scale = float(np.abs(A).max(initial=0)) or 1.0
+    wide = np.complex128 if A.dtype.kind == "c" else np.float64
+    A, LU = A.astype(wide) / scale, LU.astype(wide)
+    k = min(m, n)
+    L, U = np.tril(LU[:, :k], -1) + np.eye(m, k), np.triu(LU[:k]) / scale
+    for i, p in enumerate(piv):
+        if not i <= p < m:
+            return np.inf
+        A[[i, p]] = A[[p, i]]
+    too_large = np.inf if np.abs(L).max(initial=0) > 2**0.5 * (1 + 4 * epsilon) else 0
+    return worst((one_norm(A - L @ U) / (n * (one_norm(A) or 1.0) * epsilon), too_large)) / QR_THRESHOLD
+
+
+def cholesky_error(A, L):
+    """|A − L Lᵀ| / (n |A| ε) of one matrix; infinite where L has entries above its diagonal."""
+    epsilon = np.finfo(A.dtype).eps
+    if L.shape != A.shape or L.dtype != A.dtype:
+        return np.inf
+    A, L = A.astype(np.float64), L.astype(np.float64)
+    return worst((one_norm(A - L @ L.T) / (len(A) * (one_norm(A) or 1.0) * epsilon), below(L.T))) / QR_THRESHOLD
+
+
+def solution_error(A, x, b):
+    """|b − A x| / (n |A| |x| ε) of one matrix."""
+    epsilon, wide = np.finfo(A.dtype).eps, np.complex128
+    A, x, b = (M.astype(wide) if M.ndim == 2 else M.astype(wide)[:, None] for M in (A, x, b))
+    unit = max(len(A), 1) * (one_norm(A) or 1.0) * (one_norm(x) or 1.0) * epsilon
+    return worst(one_norm(b - A @ x) / unit) / QR_THRESHOLD

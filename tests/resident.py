@@ -38,7 +38,7 @@ def sized(M):
     return MatrixBatch(*map(host, (M.buffer, M.offsets, M.rows, M.columns)))
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     cpu.gemm(sized(A), sized(B), None, alpha, beta, transa, transb, sized(out))
     return out
 

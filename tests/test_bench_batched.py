@@ -19,6 +19,7 @@ from h2gpu.apps import (
     tables,
 )
 from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
+from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.spectra import singular_values
 from h2gpu.batched import MatrixBatch, modules
 
@@ -109,13 +110,17 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
 
 @pytest.mark.parametrize("name", [name for name in ROUTINES if name != "block_multiply"])
 def test_routines_on_the_cpu_are_right_and_counted(name, rng):
-    routine, shape = ROUTINES[name], (24, 24) if "gemm" in name else (30, 24)
-    case = Case(name, "float64", 9, shape)
+    routine, shape = ROUTINES[name], (24, 24) if "gemm" in name or name in ("symv", "trsm") else (30, 24)
+    case = Case(name, "float64", 9, (*shape, 5) if name == "trsm" else shape)
     one = (rng.standard_normal((9, *shape)) * np.exp(-0.7 * np.arange(24))) @ np.linalg.qr(
         rng.standard_normal((24, 24))
     )[0]
     if name == "qr_ragged":
         one = MatrixBatch.from_matrices([M[: 20 + b] for b, M in enumerate(one)])
+    if name in BLAS:
+        A = one + one.swapaxes(1, 2) if name == "symv" else one
+        A = np.tril(A) + 2 * np.eye(24) if name == "trsm" else A
+        one = A, rng.standard_normal((9, *routine.other(case.shape)))
     if "gemm" in name:
         one = one, rng.standard_normal((9, *shape))
         one = tuple(map(MatrixBatch.from_stack, one)) if name == "gemm_ragged" else one
@@ -184,6 +189,8 @@ def test_odd_products_are_compared_with_their_neighbours():
 
     rows = bench_batched.with_neighbours([row(32, 10.0), row(33, 5.0), row(63, 9.0), row(64, 12.0), row(127, 3.0)])
     assert [r.get("of even size") for r in rows] == [None, 0.5, 0.75, None, None]
+    rows = bench_batched.with_neighbours([row(5, 1.0), row(6, 1.0), row(7, 3.0)])
+    assert [r.get("of neighbours") for r in rows] == [None, 0.5, None]
 
 
 def test_failing_rows_are_told(monkeypatch, capsys):

@@ -7,17 +7,35 @@ import ast
 import csv
 from itertools import product
 
+import blas_instances
 import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.apps import microbench
+from h2gpu.batched import bidiagonal_plans, modules
+from h2gpu.batched.layouts import THREAD, THREAD_EDGE, layout
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
+COMPLEX = (np.complex128, np.complex64)
+BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
+SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
+SMALL_SPILLS = {
+    np.float32: (8, 1200),
+    np.float64: (8, 15400),
+    np.complex64: (8, 15400),
+}  # at the edge of "auto"; at 16 × 16
+BLOCK_SPILLS = 40
+SMALL_BLOCKS = (
+    *((dtype, n, n, "2d") for dtype in (np.float32, np.float64, np.complex64) for n in (5, 17, 32, 56, 64)),
+    *((np.float32, n, n, kind) for n, kind in ((32, "row"), (32, "column"), (48, "column"))),
+    *((np.float32, n, n, "2d") for n in (96, 112, 128)),
+    *((np.complex64, m, n, "2d") for m, n in ((80, 16), (240, 66), (192, 96))),
+)
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 
@@ -57,6 +75,10 @@ def instances():
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+            for beyond in BEYOND:
+                name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
+                yield "batched/redirected_gemm.cuh", name, 0
         yield from panel_instances(dtype, panels)
         for strips in constants("cuda_qr_cholesky")["STRIPS"]:
             yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 120
@@ -65,9 +87,16 @@ def instances():
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
+        yield from linear_instances(dtype)
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
+    yield from blas_instances.fixed()
+    yield from blas_instances.blas(constants)
+    for dtype in COMPLEX:
+        yield from linear_instances(dtype)
+    for dtype in DTYPES:
+        yield from bidiagonal_instances(dtype)
     for row in rows("qr"):
         yield from qr_instances(row)
     for row in rows("qr_blocked"):
@@ -78,6 +107,56 @@ def instances():
                 yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
+    yield from small_instances()
+    yield from microbench_instances()
+
+
+def small_instances():
+    """Problems in registers: the largest that a layout takes by itself, those of the studies, 16 × 16."""
+    warps = constants("cuda_small")["WARPS"]
+    for dtype, (edge_spills, spills) in SMALL_SPILLS.items():
+        edges = [max(n for n in range(1, THREAD_EDGE + 1) if layout(dtype, n, n + k) == THREAD) for k in (0, 1)]
+        tall = max(m for m in range(1, THREAD_EDGE + 1) if layout(dtype, m, 5) == THREAD)
+        for n, k, claim in ((1, 1, 0), *((edges[k], k, edge_spills) for k in (0, 1)), (THREAD_EDGE, 1, spills)):
+            systems = ("least_squares", (n, n, 1)), ("solve", (n, 1, False)), ("solve", (n, 1, True))
+            for routine, sizes in (("lu", (n,)), ("cholesky", (n,)), ("qr", (n, n)), *systems[: 3 * k]):
+                name = modules.expression(f"thread_{routine}", dtype, *sizes, warps)
+                yield "batched/small_thread.cuh", name, claim
+        for routine, sizes in (("least_squares", (tall, 4, 1)), ("qr", (4, tall))):
+            yield "batched/small_thread.cuh", modules.expression(f"thread_{routine}", dtype, *sizes, warps), edge_spills
+    for dtype, m, n, kind in SMALL_BLOCKS:
+        for routine, sizes, width in block_routines(m, n):
+            grid = layout(dtype, m, width, kind)
+            if grid is not None:
+                name = modules.expression(f"block_{routine}", dtype, *sizes, *grid)
+                yield "batched/small_block.cuh", name, BLOCK_SPILLS
+
+
+def block_routines(m, n):
+    """Routine, sizes and columns in all of the kernels for a problem a block."""
+    yield "qr", (m, n), n
+    yield "least_squares", (m, n, 1), n + 1
+    if m == n:
+        yield "lu", (n,), n
+        yield "solve", (n, 1, False), n + 1
+        yield "solve", (n, 1, True), n + 1
+
+
+def microbench_instances():
+    """The kernels of h2gpu.apps.microbench."""
+    header = "batched/microbench.cuh"
+    for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
+        yield header, name, 0
+    unrolled = microbench.UNROLLED
+    yield header, modules.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
+    for chains in (1, unrolled):
+        yield header, modules.expression("shuffles", chains), 0
+        for dtype in DTYPES:
+            yield header, modules.expression("multiply_adds", dtype, chains), 0
+    for dtype in DTYPES:
+        yield header, modules.expression("tensor_products", dtype, unrolled), 0
+        for root in (False, True):
+            yield header, modules.expression("slow_latency", dtype, root), 0
 
 
 def panel_instances(dtype, knobs):
@@ -89,6 +168,66 @@ def panel_instances(dtype, knobs):
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
             yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
+
+
+def linear_instances(dtype):
+    """LU, Cholesky and solutions: the largest of each kind, and one of odd shape."""
+    lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
+    spills = lu["SPILL_BYTES"]
+    warps = lu["REGISTER_WARPS"]
+    halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
+    for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
+        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
+    for slots, shape in lu["SHARED_WARPS"][size].items():
+        name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+        yield "batched/lu_shared.cuh", name, spills
+    for width, most in lu["PANELS"][size]:
+        for slots in (1, most):
+            name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
+            yield "batched/lu_panel.cuh", name, spills
+        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_THREADS"]), 0
+        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
+    for name in ("lu_column", "lu_unblocked"):
+        yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+    name = modules.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
+    yield "batched/lu_determinant.cuh", name, 0
+    for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
+        name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
+        yield "batched/solve_triangles.cuh", name, spills
+    if dtype not in COMPLEX:
+        yield from cholesky_instances(dtype, chol, spills)
+        for slots, shape in lu["SHARED_WARPS"][size].items():
+            name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+            yield "batched/cholesky_shared.cuh", name, spills
+
+
+def cholesky_instances(dtype, knobs, spills):
+    """Of matrices in registers and by panels."""
+    few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
+    for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
+        name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
+        yield "batched/cholesky_register.cuh", name, 0
+    yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
+    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
+
+
+def bidiagonal_instances(dtype):
+    """Reductions of squares and of tall matrices up to every limit of columns, and what finds their singular values."""
+    limits = [8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512, bidiagonal_plans.LARGEST]
+    for n, times in product(limits, (1, 2, 6)):
+        plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
+        *knobs, last = plan
+        if isinstance(plan, bidiagonal_plans.Rows):
+            name, header = modules.expression("bidiagonalize_large", dtype, *knobs, bool(last)), "bidiagonalize_large"
+        else:
+            name, header = modules.expression("bidiagonalize", dtype, *plan), "bidiagonalize"
+        yield f"batched/{header}.cuh", name, bidiagonal_plans.SPILL_BYTES
+    launched = constants("cuda_bidiagonal")
+    for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
+        for number in launched[threads]:
+            yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0
 
 
 def pairwise_instances(dtype, *knobs):

@@ -10,7 +10,7 @@ from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 from h2gpu import batched
 
 DTYPES = [np.float64, np.float32]
-METHODS = ["auto", "shared", "block-gram", "block-direct"]  # auto takes "register" wherever it can run
+METHODS = ["auto", "shared", "block-gram", "block-direct", "bidiagonal"]  # auto takes "register" wherever it can run
 EVERY = 130  # sizes without a gap; beyond: limits of the kernels' classes of ranks and their neighbours
 SELECTED = [131, 160, 161, 192, 255, 257, 343, 385, 511, 513, 777, 1024]
 LARGEST_ON_CPU = 192

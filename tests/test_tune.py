@@ -127,7 +127,7 @@ def test_the_fastest_wins_and_tells_its_rate():
 
 
 def test_noise_changes_nothing():
-    own, other = {"vendor": "1"}, {"vendor": "0"}
+    own, other = {"method": "vendor"}, {"method": "tiles"}
     assert tune.winner([([1.0], own), ([0.99], other)], own)[1] == own
     assert tune.winner([([1.0], own), ([0.95], other)], own)[1] == other
     assert tune.winner([([1.0, 4.0], own), ([2.0, 1.0], other)], own)[1] == other  # geometric mean
@@ -135,11 +135,11 @@ def test_noise_changes_nothing():
 
 def test_candidates_that_fail_are_told_and_left_out(capsys):
     case = Case("gemm", "float64", 10, (64, 64))
-    trials = Stopwatch(lambda knobs, case: "wrong: 3 of the allowed error" if knobs["vendor"] == "0" else 1.0)
-    new = tune.best("gemm", first("gemm", size=16), [{"vendor": "0"}, {"vendor": "1"}], [case], trials, "GPU")
-    assert new["vendor"] == "1" and "vendor 0: wrong: 3 of the allowed error" in capsys.readouterr().out
+    trials = Stopwatch(lambda knobs, case: "wrong: 3 of the allowed error" if knobs["method"] == "tiles" else 1.0)
+    new = tune.best("gemm", first("gemm", size=16), [{"method": "tiles"}, {"method": "vendor"}], [case], trials, "GPU")
+    assert new["method"] == "vendor" and "method tiles: wrong: 3 of the allowed error" in capsys.readouterr().out
     with pytest.raises(tune.FailureError, match="no candidate works"):
-        tune.best("gemm", first("gemm", size=16), [{"vendor": "0"}], [case], trials, "GPU")
+        tune.best("gemm", first("gemm", size=16), [{"method": "tiles"}], [case], trials, "GPU")
 
 
 def test_a_case_is_timed_once_for_all_candidates_that_agree_in_what_it_depends_on():
@@ -257,11 +257,11 @@ def test_without_a_gpu_there_is_one_line(command, monkeypatch, capsys):
 def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
     monkeypatch.setattr(tuning, "_device_folder", lambda routine: tuning.FALLBACK)
     before = tuning.row("gemm", np.float64, size=64, excess=32)
-    with tuning.trial("gemm", vendor=7):
-        assert tuning.row("gemm", np.float64, size=64, excess=32) == before | {"vendor": 7}
-        with tuning.trial("gemm", vendor=8):
-            assert tuning.row("gemm", np.float32, size=64, excess=32)["vendor"] == 8
-        assert tuning.row("gemm", np.float64, size=8, excess=8)["vendor"] == 7
+    with tuning.trial("gemm", method=7):
+        assert tuning.row("gemm", np.float64, size=64, excess=32) == before | {"method": 7}
+        with tuning.trial("gemm", method=8):
+            assert tuning.row("gemm", np.float32, size=64, excess=32)["method"] == 8
+        assert tuning.row("gemm", np.float64, size=8, excess=8)["method"] == 7
         assert tuning.row("svd", np.float64, rank=5)["method"] == "register"
     assert tuning.row("gemm", np.float64, size=64, excess=32) == before
 

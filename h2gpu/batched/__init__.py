@@ -1,60 +1,90 @@
 """Batched dense linear algebra: many small matrices at once, on the CPU or the GPU.
 
 Every function takes a (batch, m, n) array (NumPy: the CPU; CuPy: the GPU; more leading dimensions and single matrices
-work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64.
+work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64;
+`gemm`, `gemv` and systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and complex128 as well,
+`lstsq` complex64. Small problems in registers, not pivoted: `h2gpu.batched.small`.
 """
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.bidiagonal import bidiagonalize
+from h2gpu.batched.blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.blocksparse import BlockSparse
-from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.checks import COMPLEX, REAL, check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.least_squares import lstsq
+from h2gpu.batched.linear import cholesky, cholesky_solve, det, inv, lu_factor, lu_solve, slogdet, solve
 from h2gpu.batched.mixed import MixedBlocks
+from h2gpu.batched.model import predict_time
 from h2gpu.batched.products import Products
 from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.singular_values import rsvd, svd, svd_of_transposed
+from h2gpu.batched.twins import over_leading as _over_leading
+from h2gpu.batched.twins import twin as _twin
 
 __all__ = [
     "BlockSparse",
     "MatrixBatch",
     "MixedBlocks",
     "Products",
+    "axpy",
+    "bidiagonalize",
     "block_multiply",
+    "cholesky",
     "cholesky_qr",
+    "cholesky_solve",
+    "det",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
+    "inv",
     "leading",
+    "lstsq",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
+    "predict_time",
     "qr",
     "rounding_errors",
     "rsvd",
     "shared_ranks",
+    "slogdet",
+    "solve",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "to_host",
     "transpose",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 
-SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
+GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
 
 
-def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None):
+def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None):
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
-    A, B, C   arrays (batch, ·, ·) of matching inner dimensions, or MatrixBatch all three
+    A, B, C   arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
+    method    a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160), "tiles",
+              "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another is taken
     out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
 
-    Raises ValueError where shapes, batch lengths or precisions do not match.
+    Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
     """
+    if method not in GEMM_METHODS:
+        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
     if isinstance(A, MatrixBatch):
         check_products("gemm", [(A, transa), (B, transb)], C, out)
-        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out)
-    A, B = checked(A, "A"), checked(B, "B")
+        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method)
+    A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
     xp = array_module(A, B)
     lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
@@ -69,7 +99,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, out=None)
     if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
         raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
     out = None if out is None else stack(out)
-    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out).reshape(shape)
+    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):
@@ -168,72 +198,6 @@ def truncated_svd(A, atol, *, return_info=False, consume=False):
     return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), missed.reshape(lead)
 
 
-def svd(A, vectors="both", method="auto", *, return_info=False):
-    """U_b diag(s_b) Vt_b = A_b, singular values descending and ≥ 0, k = min(m, n).
-
-    A             (batch, m, n) array or MatrixBatch
-    vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
-    method        a kernel of the GPU by name ("register", "shared", "block-gram", "block-direct") or "auto";
-                  the CPU always calls LAPACK
-    return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
-                  holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
-
-    U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
-    Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
-    """
-    if vectors not in ("both", "left", "none"):
-        raise ValueError(f'svd: expected vectors "both", "left" or "none", got {vectors!r}')
-    if method not in SVD_METHODS:
-        raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {method!r}")
-    results = _over_leading(lambda A: _twin(A).svd(A, vectors, method, return_info), A)
-    if isinstance(A, MatrixBatch):
-        return results
-    if not isinstance(results, tuple):
-        return results[..., 0]
-    values = 0 if vectors == "none" else 1
-    return tuple(M[..., 0] if i == values else M for i, M in enumerate(results))
-
-
-def svd_of_transposed(R, vectors="both"):
-    """U, s, Vt (vectors "both") or U, s ("left") of R_bᵀ, and info as `svd` with return_info.
-
-    For R of a QR of a matrix whose columns fall in size, as samples of another or a pivoted R transposed: the GPU turns
-    the columns of Rᵀ without the QR and LQ that others need first. Right for any R. NaN and Inf: as `svd` with
-    return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a MatrixBatch.
-    """
-    return _twin(R).svd_of_transposed(R, vectors)
-
-
-def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
-    """The leading singular triplets by randomized projection: U, s, Vt.
-
-    A             (batch, m, n) array or MatrixBatch
-    rank          triplets wanted (fewer where min(m, n) is less); with rtol: the most of them, None for any number
-    oversample    additional samples, discarded at the end
-    power         power iterations, re-orthogonalized, for slowly decaying spectra
-    random_state  seed of the samples: the same seed gives the same result, whatever the batch
-    rtol          find the rank of each matrix: ‖A_b − U_b S_b Vt_b‖_F ≤ rtol ‖A_b‖_F with as few triplets as its
-                  samples tell, which are doubled where they do not suffice; only `rank` ends that earlier
-
-    With rtol, results of arrays are as wide as the largest rank found, with zeros beyond each matrix's own.
-    Source: Boukaram et al., algorithm 4; Halko, Martinsson & Tropp (2011).
-    """
-    for name, value, least in (("rank", rank, 1), ("oversample", oversample, 0), ("power", power, 0)):
-        missing = name == "rank" and rank is None and rtol is not None
-        if not missing and (not isinstance(value, (int, np.integer)) or value < least):
-            raise ValueError(f"rsvd: expected an integer {name} ≥ {least}, got {value!r}")
-    if rtol is not None and not (isinstance(rtol, (int, float, np.number)) and 0 <= rtol < 1):
-        raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {rtol!r}")
-    from h2gpu.batched import randomized
-
-    knobs = oversample, power, random_state
-    if isinstance(A, MatrixBatch):
-        return randomized.svd(A, rank, *knobs) if rtol is None else randomized.svd_within(A, rtol, rank, *knobs)
-    if rtol is None:
-        return _over_leading(lambda A: randomized.svd(A, rank, *knobs), A)
-    return _over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)
-
-
 def shared_ranks(sigma, allowance):
     """How many values each row keeps when as many of all as can be, the smallest first, are discarded: (batch,).
 
@@ -307,26 +271,3 @@ def pairwise(function, X, Y, out=None):
 def block_multiply(A, x, size, transpose=False):
     """y = A x (or Aᵀ x) for a BlockSparse A; x (·, right-hand sides) C-contiguous, y has `size` rows."""
     return _twin(A.blocks).block_multiply(A, x, size, transpose)
-
-
-def _twin(A):
-    """The back end of an array: h2gpu.batched.cpu or, imported on first need, h2gpu.batched.cuda."""
-    xp = A.xp if isinstance(A, MatrixBatch) else array_module(A)
-    if xp is np:
-        from h2gpu.batched import cpu
-
-        return cpu
-    from h2gpu.batched import cuda
-
-    return cuda
-
-
-def _over_leading(work, A):
-    """work on the (batch, m, n) form of A, results given A's leading dimensions again."""
-    if isinstance(A, MatrixBatch):
-        return work(A)
-    A = checked(A, "A")
-    results = work(stack(A))
-    if isinstance(results, tuple):
-        return tuple(M.reshape(*A.shape[:-2], *M.shape[1:]) for M in results)
-    return results.reshape(*A.shape[:-2], *results.shape[1:])

@@ -7,19 +7,46 @@ import numpy as np
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
+REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
 RESIDENT = 128  # rows and columns of matrices whose truncated SVD needs no size on the host
 
 
-def checked(A, name):
-    """A as an array of at least two dimensions in float32 or float64; integers become float64."""
+def checked(A, name, dtypes=REAL):
+    """A as an array of at least two dimensions in one of the dtypes; integers become float64."""
     A = A if array_module(A) is not np else np.asarray(A)
     if A.dtype.kind in "iub":
         A = A.astype(np.float64)
-    if A.ndim < 2 or A.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            f"{name}: expected float32 or float64 matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}"
-        )
+    if A.ndim < 2 or A.dtype not in dtypes:
+        kinds = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        raise ValueError(f"{name}: expected {kinds} matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}")
     return A
+
+
+def square(A, name, dtypes=REAL):
+    """An array of square matrices, checked."""
+    A = checked(A, name, dtypes)
+    if A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
+    return A
+
+
+def square_batch(A, name):
+    """A MatrixBatch of square matrices."""
+    if (A.rows != A.columns).any():
+        raise ValueError(f"{name}: expected square matrices, got {A!r}")
+    return A
+
+
+def columns_of(A, b, name):
+    """Right-hand sides as (batch, m, k), in the precision of A; ValueError where they do not belong to A."""
+    xp = array_module(A)
+    b = b if array_module(b) is not np else np.asarray(b)
+    if array_module(b) is not xp or b.shape[: A.ndim - 1] != A.shape[:-1] or b.ndim not in (A.ndim - 1, A.ndim):
+        raise ValueError(f"{name}: expected b {A.shape[:-1]} or {(*A.shape[:-1], 'k')} where A is, got {b.shape}")
+    if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:
+        raise ValueError(f"{name}: expected b of the precision of A, {A.dtype}, got {b.dtype}")
+    b = xp.ascontiguousarray(b, A.dtype)
+    return stack(b if b.ndim == A.ndim else b[..., None])
 
 
 def stack(A):

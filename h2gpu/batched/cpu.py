@@ -6,7 +6,10 @@ the only places with Python loops over matrices; NumPy's linear algebra runs on 
 
 import numpy as np
 
+from h2gpu.batched.cpu_bidiagonal import bidiagonalize
+from h2gpu.batched.cpu_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cpu_blocksparse import block_multiply
+from h2gpu.batched.cpu_linear import cholesky, cholesky_solve, lu_factor, lu_solve, slogdet
 from h2gpu.batched.cpu_stacks import WORK_PER_TASK, each, like, shapes, stacks, transposed
 from h2gpu.batched.cpu_svd import discarded, pivoted_qr, shared_ranks, svd, svd_of_transposed, truncated_svd
 from h2gpu.batched.products import factor_stacks as triangles_of_products
@@ -14,21 +17,32 @@ from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.threads import parallel, pieces
 
 __all__ = [
+    "axpy",
+    "bidiagonalize",
     "block_multiply",
+    "cholesky",
     "cholesky_qr",
+    "cholesky_solve",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
     "qr",
     "rounding_errors",
     "shared_ranks",
+    "slogdet",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 
@@ -36,7 +50,9 @@ PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
+    """Whatever the method asked for: methods are kernels of the GPU."""
+
     def product(A, B, *C):
         P = transposed(A, transa) @ transposed(B, transb)
         if alpha != 1:

@@ -4,8 +4,12 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import cuda_truncated, cuda_truncated_resident
+from h2gpu.batched.cuda_bidiagonal import bidiagonalize
+from h2gpu.batched.cuda_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cuda_blocksparse import block_multiply
 from h2gpu.batched.cuda_gemm import gemm
+from h2gpu.batched.cuda_linear import cholesky, cholesky_solve, lu_solve, slogdet
+from h2gpu.batched.cuda_lu import lu_factor
 from h2gpu.batched.cuda_pairwise import pairwise
 from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
@@ -20,21 +24,32 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 __all__ = [
+    "axpy",
+    "bidiagonalize",
     "block_multiply",
+    "cholesky",
     "cholesky_qr",
+    "cholesky_solve",
     "discarded",
     "frobenius_norms",
     "gather",
     "gemm",
+    "gemv",
+    "lu_factor",
+    "lu_solve",
     "pairwise",
     "pivoted_qr",
     "qr",
     "rounding_errors",
     "shared_ranks",
+    "slogdet",
     "svd",
     "svd_of_transposed",
+    "symv",
+    "syrk",
     "triangles_of_products",
     "triple_product",
+    "trsm",
     "truncated_svd",
 ]
 

@@ -1,9 +1,14 @@
-"""out_b = α op(A_b) op(B_b) + β C_b on the GPU: our kernel, or cuBLAS for one shape where a tuning row says so."""
+"""out_b = α op(A_b) op(B_b) + β C_b on the GPU: one of our kernels, or cuBLAS for one shape where a tuning row says so.
+
+"fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches;
+"redirected": ragged batches of matrices up to 80, a block each; "vendor": cuBLAS.
+Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
+"""
 
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_thin, tuning
+from h2gpu.batched import cuda_fixed, cuda_thin, tuning
 from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -13,6 +18,7 @@ SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitc
 EDGES = (16, 32, 48, 64, 80)  # tile edges
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
+REDIRECTED_PAD = 4  # of redirected_gemm: entries between rows in shared memory
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
 UNIFORM = (NULL,) * 7  # the lists of a batch of one shape
@@ -35,7 +41,7 @@ def shared_bytes(dtype, edges):
     return STAGES * sum(edges) * PITCH * np.dtype(dtype).itemsize
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None
     if isinstance(A, MatrixBatch):
@@ -43,15 +49,17 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
             rows, columns = (A.columns if transa else A.rows), (B.rows if transb else B.columns)
             limits = A.bounds[1 if transa else 0], B.bounds[0 if transb else 1]
             out = MatrixBatch.empty(rows, columns, A.dtype, cupy, limits)
-        return _ragged(A, B, C, alpha, beta, transa, transb, out)
+        return _ragged(A, B, C, alpha, beta, transa, transb, out, method)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
-    if C is None and alpha == 1 and not transb and cuda_thin.suits(A, B, transa):
+    thin = method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1 and not transb
+    if thin and cuda_thin.suits(A, B, transa):
         return cuda_thin.thin_product(A, B, transa, out)
-    size = max(m, n, k)
-    straight = not (transa or transb)  # of transposed matrices CuPy makes copies first
-    if straight and tuning.row("gemm", A.dtype, size=size, excess=(size - 1) % EXCESS + 1)["vendor"]:
-        return _vendor(A, B, C, alpha, beta, out)
+    method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
+    if method == "fixed" and cuda_fixed.suits(A, B, C, out, transa, transb):
+        return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
+    if method == "vendor" or A.dtype.kind == "c":
+        return _vendor(A, B, C, alpha, beta, transa, transb, out)
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
@@ -61,18 +69,41 @@ def gemm(A, B, C, alpha, beta, transa, transb, out):
     return out
 
 
-def _ragged(A, B, C, alpha, beta, transa, transb, out):
+def _chosen(dtype, size, transposed):
+    """The method for products of one shape. Of transposed matrices CuPy makes copies first: not the vendor's."""
+    if dtype.kind == "c":
+        return "fixed"
+    method = tuning.row("gemm", dtype, size=size, excess=(size - 1) % EXCESS + 1)["method"]
+    return "tiles" if method == "vendor" and transposed else method
+
+
+def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
+    if A.dtype.kind == "c":
+        raise ValueError("gemm: complex matrices of differing sizes are multiplied on the CPU alone; use .to(numpy)")
     batches = [A, B, A if C is None else C, out]
-    edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
-    tiles = tiling(out, edges)
     if any(isinstance(M.rows, cupy.ndarray) for M in batches) or all(M.is_placed for M in batches):
         lists = [*(M.number(0) for M in batches), out.number(1), out.number(2), A.number(1 if transa else 2)]
     else:
         lists = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
-    sizes = (*lists, 0, 0, 0)
-    C = NULL if C is None else C.buffer
-    _run(edges, A.dtype, transa, transb, tiles, A.buffer, B.buffer, C, out.buffer, sizes, alpha, beta)
+    buffers = A.buffer, B.buffer, NULL if C is None else C.buffer, out.buffer
+    largest = max(*out.bounds, A.bounds[0 if transa else 1])
+    if method == "redirected" and largest <= EDGES[-1]:
+        run_redirected(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
+        return out
+    edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
+    tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
+    _run(edges, A.dtype, transa, transb, tiles, *buffers, sizes, alpha, beta)
     return out
+
+
+def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, beyond=0):
+    """Matrices of no more than `largest` rows, columns and inner indices; beyond: of kernels/block/edge_copies.cuh."""
+    edge = next(edge for edge in EDGES if largest <= edge)
+    shared = (2 * edge * (edge + REDIRECTED_PAD) + REDIRECTED_PAD) * dtype.itemsize
+    instance = dtype, edge, bool(transa), bool(transb), beyond
+    function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
+    arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
+    launch(function, len(lists[0]), THREADS, arguments, shared)
 
 
 def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
@@ -82,10 +113,11 @@ def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 
-def _vendor(A, B, C, alpha, beta, out):
+def _vendor(A, B, C, alpha, beta, transa, transb, out):
+    A, B = (M.swapaxes(1, 2) if turned else M for M, turned in ((A, transa), (B, transb)))
     out = cupy.matmul(A, B, out=out)
     if alpha != 1:
-        out *= alpha
+        out *= A.dtype.type(alpha)
     if C is not None:
-        out += beta * C
+        out += A.dtype.type(beta) * C
     return out

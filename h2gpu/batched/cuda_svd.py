@@ -41,6 +41,10 @@ TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
 def svd(A, vectors, method, return_info=False):
     """U, s, Vt (vectors "both"), U, s ("left") or s ("none") of an array or a MatrixBatch: see h2gpu.batched.svd."""
+    if method == "bidiagonal":
+        from h2gpu.batched import cuda_bidiagonal
+
+        return cuda_bidiagonal.svd(A, vectors, return_info)
     results, info = decompose(A, vectors, method)
     if return_info:
         return (*(results if isinstance(results, tuple) else (results,)), info[:-1])

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+NAMES = {
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "Complex<float>",
+    np.dtype(np.complex128): "Complex<double>",
+}
 STANDARD = "-std=c++17"
 
 

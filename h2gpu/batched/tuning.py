@@ -28,9 +28,15 @@ def row(routine, dtype, **sizes):
 
     Raises LookupError where no row admits the sizes.
     """
-    for limits, values in _table(_device_folder(routine), routine, np.dtype(dtype).name):
+    values = first_row(_device_folder(routine), routine, dtype, **sizes)
+    return values | _trials[routine] if routine in _trials else values
+
+
+def first_row(folder, routine, dtype, **sizes):
+    """The same of the folder of a device that need not be at hand."""
+    for limits, values in _table(folder, routine, np.dtype(dtype).name):
         if all(sizes[name] <= limit for name, limit in limits):
-            return values | _trials[routine] if routine in _trials else values
+            return values
     raise LookupError(f"tuning: no row of {routine}.csv for {np.dtype(dtype).name} and {sizes}")
 
 

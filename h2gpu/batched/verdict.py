@@ -2,7 +2,7 @@
 
 import numpy as np
 
-NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/block/svd_stages.cuh
+NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/thread/verdicts.cuh
 REASONS = {NOT_FINITE: "NaN or Inf", NOT_CONVERGED: "no convergence"}
 NAMED = 20  # matrices that a message names at most
 
@@ -35,6 +35,19 @@ def check(info, name="svd", first=0):
     for code, reason in REASONS.items():
         which = first + np.flatnonzero(info == code)
         if len(which):
-            names = ", ".join(map(str, which[:NAMED])) + (" …" if len(which) > NAMED else "")
-            words.append(f"{reason} in matrices {names}")
+            words.append(f"{reason} in matrices {_names(which)}")
     raise np.linalg.LinAlgError(f"{name}: {'; '.join(words)}")
+
+
+def refuse(info, name, reason):
+    """LinAlgError naming the matrices whose info, of any shape, is not 0; waits for a GPU. reason: of positive info."""
+    info = info.ravel()
+    check(info, name)
+    if info.size and int(info.max()) > 0:
+        from h2gpu.batched.arrays import to_host
+
+        raise np.linalg.LinAlgError(f"{name}: {reason} in matrices {_names(np.flatnonzero(to_host(info)))}")
+
+
+def _names(which):
+    return ", ".join(map(str, which[:NAMED])) + (" …" if len(which) > NAMED else "")

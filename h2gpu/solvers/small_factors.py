@@ -8,6 +8,7 @@ diagonal, of 10⁻¹², 10⁻¹¹, …, with which it can be factorized: a row o
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 
 SINGULAR = 1e-13  # of the variance: what a Cholesky factorization in float64 cannot tell from zero
@@ -26,13 +27,9 @@ def cholesky(K):
 
     Raises LinAlgError for a matrix that is far from positive definite.
     """
-    L = _attempt(K)
-    if L is None and len(K) > 1:  # libraries give up the whole stack for one matrix
-        xp, half = array_module(K), len(K) // 2
-        return tuple(xp.concatenate(parts) for parts in zip(cholesky(K[:half]), cholesky(K[half:])))
+    L, _ = batched.cholesky(K, return_info=True)
     bad = _singular(K, L, SINGULAR)
     for i in np.flatnonzero(to_host(bad)):
-        L = K.copy() if L is None else L
         L[i] = _regularized(K[i : i + 1])[0]
     return L, bad
 
@@ -63,24 +60,9 @@ def last_rows(L):
     return w
 
 
-def _attempt(K):
-    """Cholesky factors, or None where one of the matrices is not positive definite."""
-    try:
-        if array_module(K) is np:
-            return np.linalg.cholesky(K)
-        import cupyx
-
-        with cupyx.errstate(linalg="raise"):
-            return array_module(K).linalg.cholesky(K)
-    except np.linalg.LinAlgError:
-        return None
-
-
 def _singular(K, L, least):
-    """Which matrices have no factor, or a pivot below `least` of their diagonal: mask (batch,)."""
+    """Which matrices have no factor (L is NaN), or a pivot below `least` of their diagonal: mask (batch,)."""
     xp = array_module(K)
-    if L is None:
-        return xp.ones(len(K), bool)
     return ~(xp.einsum("bii->bi", L) ** 2 > least * xp.einsum("bii->bi", K)).all(axis=1)
 
 
@@ -90,7 +72,7 @@ def _regularized(K):
     while tau <= MOST:
         shifted = K.copy()
         shifted.reshape(1, -1)[:, :: K.shape[-1] + 1] *= 1 + tau
-        L = _attempt(shifted)
+        L, _ = batched.cholesky(shifted, return_info=True)
         if not bool(_singular(shifted, L, tau / 2).any()):
             return L
         tau *= GROWTH

@@ -11,10 +11,10 @@
 #include "block/jacobi_sweep.cuh"
 #include "block/pivoted_qr.cuh"
 #include "thread/power_of_two.cuh"
+#include "thread/verdicts.cuh"
 
 // OF_TRIANGLE: A is Lᵀ, the R of an LQ done already; vectors of L, those that the kernel's instance is for
 enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS, OF_TRIANGLE };
-enum Failure { NO_FAILURE = 0, NOT_FINITE = -1, NOT_CONVERGED = -2 };
 
 // One matrix of the batch and where its results go; all row-major.
 //     A  m × n     U  m × k     s  k     Vt  k × n     k = min(m, n)

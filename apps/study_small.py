@@ -1,0 +1,193 @@
+"""How fast do small problems in registers run, and does the model say so beforehand?
+
+Figures 4, 7, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
+thread, layouts of one problem a block, sizes, complex problems of radar (STAP); and the kernels of h2gpu.batched that
+the model counts. Every row has its measured time, and its predicted one where the device's constants are known
+(h2gpu.apps.microbench).
+
+    python -m h2gpu.apps.study_small [--figures 4,7,9,12,VII,library] [--output FOLDER]
+"""
+
+import argparse
+import os
+import statistics
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.apps import nominal, tables, timing
+from h2gpu.batched import model, small, small_counts
+from h2gpu.batched.layouts import layout
+
+THREAD_BATCH, LAYOUT_BATCH, BLOCK_BATCH, LIBRARY_BATCH = 64_000, 10_000, 8_000, 1_000  # the paper's, and ours
+DTYPES = ("float32", "float64", "complex64")
+RADAR = ((384, 80, 16), (128, 240, 66), (128, 192, 96))  # problems, rows, columns
+TOLERANCES = (0.25, 2.0)  # of the median, and the factor of all, that the model is to keep
+
+
+class Case(NamedTuple):
+    """A routine of h2gpu.batched.small, or of h2gpu.batched where the layout is ""."""
+
+    figure: str
+    routine: str
+    layout: str
+    dtype: str
+    batch: int
+    m: int
+    n: int
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--figures", default="4,7,9,12,VII,library")
+    parser.add_argument("--output", default="benchmarks", help="folder for study_small.csv")
+    parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
+    options = parser.parse_args(arguments)
+    device, rows = timing.gpu_name(), []
+    chosen = [case for case in cases() if case.figure in options.figures.split(",")]
+    timing.side_by_side(compiled, chosen, options.compilers)
+    for case in chosen:
+        rows.append(row(case, measured(case), predicted(case, device)))
+        print(tables.text(rows[-1:]), flush=True)
+    tables.write(Path(options.output) / "study_small.csv", rows, device)
+    print(summary(rows))
+
+
+def cases():
+    """Every row of the study."""
+    for dtype in DTYPES:
+        for n in range(2, 17):
+            for routine in ("lu", "qr", "cholesky", "solve", "gauss-jordan", "lstsq"):
+                yield Case("4", routine, "thread", dtype, THREAD_BATCH, n, n)
+    for kind in ("2d", "row", "column"):
+        for n in range(8, 49, 8):
+            yield Case("7", "lstsq", kind, "float32", LAYOUT_BATCH, n, n)
+    for dtype in DTYPES:
+        for n in (16, 32, 48, 56, 64, 80, 96, 112, 128):
+            for routine in ("lu", "qr"):
+                yield Case("9", routine, "2d", dtype, BLOCK_BATCH, n, n)
+            for routine in ("gauss-jordan", "lstsq"):
+                yield Case("12", routine, "2d", dtype, BLOCK_BATCH, n, n)
+    for batch, m, n in RADAR:
+        yield Case("VII", "qr", "2d", "complex64", batch, m, n)
+    for dtype in DTYPES[:2]:
+        for n in (8, 16, 32, 64, 128):
+            yield Case("library", "qr", "", dtype, LIBRARY_BATCH, n, n)
+            yield Case("library", "gemm", "", dtype, LIBRARY_BATCH, n, n)
+            yield Case("library", "pivoted_qr", "", dtype, LIBRARY_BATCH, n, n)
+        for n in (8, 16, 32):
+            yield Case("library", "svd", "", dtype, LIBRARY_BATCH, n, n)
+
+
+def columns_of(case):
+    """Right-hand sides."""
+    return 1 if case.routine in ("solve", "gauss-jordan", "lstsq") else 0
+
+
+def grid_of(case):
+    """The layout that holds the problem, None where none does."""
+    return layout(case.dtype, case.m, case.n + columns_of(case), case.layout or "auto")
+
+
+def measured(case):
+    """Milliseconds on the device; None where the problem does not fit."""
+    if case.layout and grid_of(case) is None:
+        return None
+    A, b = problems(case)
+    return timing.device_ms(calls(case, b), timing.rotation(A))
+
+
+def compiled(case):
+    """One small call, after which the kernel is on disk."""
+    if not case.layout or grid_of(case) is not None:
+        A, b = problems(case._replace(batch=2))
+        calls(case, b)(A)
+
+
+def problems(case):
+    """Matrices and right-hand sides on the device."""
+    import cupy
+
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((case.batch, case.m, case.n))
+    A[:, range(min(case.m, case.n)), range(min(case.m, case.n))] += 2 * case.n  # needs no pivoting
+    A = cupy.asarray((A if case.layout else rng.standard_normal(A.shape)).astype(case.dtype))
+    if case.routine == "cholesky":
+        A = A @ A.conj().swapaxes(1, 2)
+    return A, cupy.ones((case.batch, case.m), case.dtype)
+
+
+def calls(case, b):
+    """The routine as a function of A."""
+    kind = case.layout
+    if not kind:
+        return {
+            "qr": batched.qr,
+            "gemm": lambda A: batched.gemm(A, A),
+            "pivoted_qr": batched.pivoted_qr,
+            "svd": lambda A: batched.svd(A, "left", return_info=True),
+        }[case.routine]
+    return {
+        "lu": lambda A: small.lu(A, kind, return_info=True),
+        "cholesky": lambda A: small.cholesky(A, kind, return_info=True),
+        "qr": lambda A: small.qr(A, kind, return_info=True),
+        "solve": lambda A: small.solve(A, b, "lu", kind, return_info=True),
+        "gauss-jordan": lambda A: small.solve(A, b, "gauss-jordan", kind, return_info=True),
+        "lstsq": lambda A: small.least_squares(A, b, kind),
+    }[case.routine]
+
+
+def predicted(case, device):
+    """Milliseconds by the model; None where the problem does not fit or the device's constants are not known."""
+    try:
+        if not case.layout:
+            return 1e3 * batched.predict_time(case.routine, case.batch, case.m, case.n, case.dtype, device)
+        if grid_of(case) is None:
+            return None
+        work = small_counts.small(case.routine, case.dtype, case.m, case.n, columns_of(case), grid_of(case))
+        return 1e3 * model.seconds(work, case.batch, case.dtype, model.Constants.of(device))
+    except (ValueError, LookupError):
+        return None
+
+
+def flops(case):
+    """The paper's nominal count, four times as many for complex numbers."""
+    m, n = case.m, case.n
+    lu, qr = 2 / 3 * n**3, 2 * m * n**2 - 2 / 3 * n**3
+    counts = {"lu": lu, "solve": lu + 2 * n**2, "cholesky": lu / 2, "gauss-jordan": n**3, "gemm": 2 * m * n * n}
+    factor = 4 if case.dtype.startswith("complex") else 1
+    return factor * case.batch * counts.get(case.routine, qr + (n**2 if case.routine == "lstsq" else 0))
+
+
+def row(case, ms, model_ms):
+    """One line of the table."""
+    entries = 2 * case.batch * case.m * case.n * np.dtype(case.dtype).itemsize
+    shown = {"figure": case.figure, "routine": case.routine, "layout": case.layout, "dtype": case.dtype}
+    return shown | {
+        "batch": case.batch,
+        "shape": f"{case.m}×{case.n}",
+        "ms": ms,
+        "GFLOP/s": ms and flops(case) / ms * 1e-6,
+        "of memory bound": ms and 1e3 * entries / nominal.MEMORY_RATE / ms,
+        "predicted ms": model_ms,
+        "predicted / measured": ms and model_ms and model_ms / ms,
+    }
+
+
+def summary(rows):
+    """How near the predictions are: the median deviation and the worst factor."""
+    ratios = [r["predicted / measured"] for r in rows if r["predicted / measured"]]
+    if not ratios:
+        return "no predictions"
+    deviation = statistics.median(abs(ratio - 1) for ratio in ratios)
+    worst = max(max(ratio, 1 / ratio) for ratio in ratios)
+    return (
+        f"{len(ratios)} predictions: median deviation {deviation:.0%} (aim {TOLERANCES[0]:.0%}), worst factor "
+        f"{worst:.2f} (aim {TOLERANCES[1]})"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Which kernel instance makes a matrix bidiagonal: kernels/batched/bidiagonalize.cuh or bidiagonalize_large.cuh.
+
+Registers hold up to 128 × 128, by a warp up to 32 × 32; shared memory what fits there, device memory the rest.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+WARP = 32
+LARGEST = 1024  # columns
+TILES = (1, 2, 3, 4, 5, 6, 8)  # rows and columns of a lane
+NARROW, WIDE = (8, 64), (16, 128)  # lanes along the columns, and columns up to which
+BLOCKS = ((1, 32), (2, 32), (4, 32), (8, 64))  # warps of a block, and entries of a lane at most
+BLOCK_WORDS, LANE_WORDS, OTHER_WORDS = 1 << 16, 255, {4: 16, 8: 18}  # registers, and those besides entries and vectors
+SCHEDULERS = 4  # of a multiprocessor, each with as many warps as the others
+VECTORS = 3  # of a lane's rows and columns, held besides its entries
+STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and rows that a warp takes together
+SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
+MEMORY_BLOCKS = 2  # of a multiprocessor then, as far as it has registers for them
+PITCH_UNIT = 4  # of bidiagonalize_large.cuh
+SPILL_BYTES = 250  # that instances may spill, at most
+
+
+class Tile(NamedTuple):
+    """Template arguments of `bidiagonalize`."""
+
+    rows: int
+    columns: int
+    across: int
+    warps: int
+    resident: int
+
+
+class Rows(NamedTuple):
+    """Template arguments of `bidiagonalize_large`."""
+
+    strips: int
+    together: int
+    warps: int
+    resident: int
+    shared: int
+
+
+@lru_cache(maxsize=4096)
+def plan(itemsize, m, n, shared_limit):
+    """Tile or Rows for a matrix of m rows and n ≤ m columns; shared_limit: bytes of a block."""
+    return tile(itemsize, m, n) or large(itemsize, m, n, shared_limit)
+
+
+def tile(itemsize, m, n):
+    """The fewest warps that hold the matrix in registers, or None."""
+    if n > WIDE[1]:
+        return None
+    across = NARROW[0] if n <= NARROW[1] else WIDE[0]
+    columns = _least(TILES, -(-n // across))
+    for warps, entries in BLOCKS:
+        rows = _least(TILES, -(-m * across // (WARP * warps)))
+        if rows and rows * columns <= entries:
+            words = itemsize // 4 * (rows * columns + VECTORS * (rows + columns)) + OTHER_WORDS[itemsize]
+            resident = max(1, BLOCK_WORDS // (warps * WARP * min(words, LANE_WORDS)))
+            even = max(1, SCHEDULERS // warps)
+            return Tile(rows, columns, across, warps, min(max(1, resident // even * even), WARP))
+    return None
+
+
+def large(itemsize, m, n, shared_limit):
+    """In shared memory where it fits."""
+    strips = _least(STRIPS, -(-n // WARP))
+    if shared_bytes(itemsize, m, n, SHARED_WARPS, True) <= shared_limit:
+        return Rows(strips, STRIPS[strips], SHARED_WARPS, 1, 1)
+    return Rows(strips, STRIPS[strips], MEMORY_WARPS, 1 if strips == max(STRIPS) else MEMORY_BLOCKS, 0)
+
+
+def shared_bytes(itemsize, m, n, warps, in_shared):
+    """Of a block of bidiagonalize_large."""
+    return itemsize * pitch(n) * (warps + 2 + (m if in_shared else 0))
+
+
+def pitch(n):
+    """Entries from row to row."""
+    return -(-n // PITCH_UNIT) * PITCH_UNIT
+
+
+def _least(sizes, needed):
+    return next((size for size in sizes if size >= needed), None)
+
+
+def keys(itemsize, rows, columns, shared_limit):
+    """(fields, sizes): 0 and a Tile, or 1 and Rows, for each size."""
+    tall, wide = np.maximum(rows, columns).tolist(), np.minimum(rows, columns).tolist()
+    if max(wide, default=0) > LARGEST:
+        raise ValueError(f"bidiagonalize: expected min(m, n) ≤ {LARGEST} on the GPU, got {max(wide)}")
+    plans = [plan(itemsize, m, n, shared_limit) for m, n in zip(tall, wide)]
+    return np.array([[isinstance(p, Rows), *p] for p in plans], np.int64).reshape(-1, 1 + len(Tile._fields)).T

@@ -1,0 +1,144 @@
+"""Products with vectors, products of symmetric and triangular matrices, and sums: many small matrices at once.
+
+    gemv  α op(A) x + β y      symv  α A x + β y, A = Aᵀ      syrk  α op(A) op(A)ᵀ + β C
+    trsm  X with op(A) X = α B or X op(A) = α B, A triangular      axpy  α X + Y
+
+Names are those of the Basic Linear Algebra Subprograms. Symmetric and triangular matrices have one triangle read,
+`lower` or upper; vectors of a MatrixBatch are a MatrixBatch of columns. gemv takes complex64 and complex128 arrays too.
+"""
+
+import numpy as np
+
+from h2gpu.batched.arrays import array_module
+from h2gpu.batched.checks import COMPLEX, REAL, checked, square, square_batch, stack
+from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.twins import twin
+
+
+def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
+    """alpha · op(A_b) x_b + beta · y_b, op transposes where asked: like x.
+
+    A      (batch, m, n) array or MatrixBatch
+    x, y   (batch, n) and (batch, m), the other way round with trans; or MatrixBatch of columns
+
+    Raises ValueError where shapes, batch lengths or precisions do not match.
+    """
+    return _with_vectors(
+        "gemv", lambda *all: twin(all[0]).gemv(*all, alpha, beta, trans), A, x, y, trans, REAL + COMPLEX
+    )
+
+
+def symv(A, x, y=None, alpha=1, beta=0, lower=True):
+    """alpha · A_b x_b + beta · y_b for symmetric A_b (batch, n, n), of which one triangle is read, once.
+
+    x, y   as in `gemv`.   Raises as that, and for matrices that are not square.
+    """
+    A = square_batch(A, "symv") if isinstance(A, MatrixBatch) else square(A, "symv")
+    return _with_vectors("symv", lambda *all: twin(all[0]).symv(*all, alpha, beta, lower), A, x, y, False, REAL)
+
+
+def syrk(A, C=None, alpha=1, beta=0, trans=False, lower=True):
+    """alpha · op(A_b) op(A_b)ᵀ + beta · C_b in one triangle; the other is that of C_b, or zero without C.
+
+    A   (batch, n, k) array, (batch, k, n) with trans, or MatrixBatch     C   (batch, n, n), or MatrixBatch
+
+    Raises ValueError where shapes, batch lengths or precisions do not match.
+    """
+    if isinstance(A, MatrixBatch):
+        n = A.columns if trans else A.rows
+        _check_batch("syrk", "C", C, A, n, n)
+        return twin(A).syrk(A, C, alpha, beta, trans, lower)
+    A = checked(A, "A")
+    n = A.shape[-1 if trans else -2]
+    shape = (*A.shape[:-2], n, n)
+    C = None if C is None else stack(_like("syrk", "C", C, A, shape))
+    return twin(A).syrk(stack(A), C, alpha, beta, trans, lower).reshape(shape)
+
+
+def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
+    """X_b with op(A_b) X_b = alpha · B_b (side "left") or X_b op(A_b) = alpha · B_b ("right"): like B.
+
+    A       (batch, n, n) array or MatrixBatch, one triangle of which is read
+    B       (batch, n, k), (batch, k, n) for side "right", or MatrixBatch
+    unit    whether the diagonal of A counts as ones and is not read
+
+    Zeros on the diagonal give Inf and NaN. The GPU inverts diagonal tiles and multiplies with them (Nath, Tomov &
+    Dongarra 2010). Raises ValueError for another side, and where shapes, batch lengths or precisions do not match.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')
+    A = square_batch(A, "trsm") if isinstance(A, MatrixBatch) else square(A, "trsm")
+    if isinstance(A, MatrixBatch):
+        if not isinstance(B, MatrixBatch):
+            raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {B!r}")
+        rows, columns = (A.rows, B.columns) if side == "left" else (B.rows, A.rows)
+        _check_batch("trsm", "B", B, A, rows, columns)
+        return twin(A).trsm(A, B, alpha, side, lower, trans, unit)
+    B = B if array_module(B) is not np else np.asarray(B)
+    n = B.shape[-2 if side == "left" else -1] if B.ndim >= 2 else None
+    if n != A.shape[-1]:
+        raise ValueError(
+            f"trsm: expected B with {A.shape[-1]} {'rows' if side == 'left' else 'columns'}, got {B.shape}"
+        )
+    B = _like("trsm", "B", B, A, (*A.shape[:-2], *B.shape[-2:]))
+    return twin(A).trsm(stack(A), stack(B), alpha, side, lower, trans, unit).reshape(B.shape)
+
+
+def axpy(X, Y, alpha=1):
+    """alpha_b · X_b + Y_b, alpha a number or (batch,) of them.
+
+    X, Y   arrays (batch, m, n) of one shape, or MatrixBatch
+
+    Raises ValueError where shapes, batch lengths or precisions do not match.
+    """
+    if isinstance(X, MatrixBatch):
+        _check_batch("axpy", "Y", Y, X, X.rows, X.columns)
+        return twin(X).axpy(X, Y, _numbers(alpha, X.xp, X.dtype, (len(X),)))
+    X = checked(X, "X")
+    Y = _like("axpy", "Y", Y, X, X.shape)
+    return twin(X).axpy(stack(X), stack(Y), _numbers(alpha, array_module(X), X.dtype, X.shape[:-2])).reshape(X.shape)
+
+
+def _numbers(alpha, xp, dtype, shape):
+    """alpha as one number, or as (batch,) where the matrices are."""
+    if np.ndim(alpha) == 0:
+        return dtype.type(alpha)
+    if alpha.shape != tuple(shape):
+        raise ValueError(f"axpy: expected alpha a number or {tuple(shape)} of them, got shape {alpha.shape}")
+    return xp.ascontiguousarray(xp.asarray(alpha, dtype)).reshape(-1)
+
+
+def _with_vectors(name, work, A, x, y, trans, dtypes):
+    """work(A, x, y) on (batch, m, n) and columns (batch, ·, 1), the result as vectors again."""
+    if isinstance(A, MatrixBatch):
+        if not isinstance(x, MatrixBatch):
+            raise ValueError(f"{name}: expected x a MatrixBatch of columns as A is a MatrixBatch, got {x!r}")
+        for label, vector, rows in (("x", x, A.rows if trans else A.columns), ("y", y, A.columns if trans else A.rows)):
+            _check_batch(name, label, vector, A, rows, np.ones_like(rows))
+        return work(A, x, y)
+    A = checked(A, "A", dtypes)
+    lead, (m, n) = A.shape[:-2], A.shape[-2:]
+    x = _like(name, "x", x, A, (*lead, m if trans else n))
+    y = None if y is None else stack(_like(name, "y", y, A, (*lead, n if trans else m))[..., None])
+    return work(stack(A), stack(x[..., None]), y).reshape(*lead, n if trans else m)
+
+
+def _like(name, label, M, A, shape):
+    """M as an array of A's precision; ValueError unless it is where A is, and of the shape."""
+    xp = array_module(A)
+    M = M if array_module(M) is not np else np.asarray(M)
+    if array_module(M) is not xp or M.shape != tuple(shape):
+        raise ValueError(f"{name}: expected {label} of shape {tuple(shape)} where A is, got {M.shape}")
+    if M.dtype.kind not in "iub" and M.dtype != A.dtype:
+        raise ValueError(f"{name}: expected {label} of the precision of A, {A.dtype}, got {M.dtype}")
+    return xp.asarray(M, A.dtype)
+
+
+def _check_batch(name, label, M, A, rows, columns):
+    """ValueError unless M is None or a MatrixBatch of these sizes, like A."""
+    if M is None:
+        return
+    if not isinstance(M, MatrixBatch) or len(M) != len(A) or M.dtype != A.dtype:
+        raise ValueError(f"{name}: expected {label} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
+    if (M.rows != rows).any() or (M.columns != columns).any():
+        raise ValueError(f"{name}: expected {label} of the sizes that A asks for, got {M!r} for {A!r}")

@@ -1,0 +1,176 @@
+"""h2gpu.batched.blas on the GPU: the twin of h2gpu.batched.cpu_blas.
+
+kernels/batched/gemv.cuh, symv.cuh, syrk.cuh, trsm.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
+"""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.cuda_gemm import THREADS as PRODUCT_THREADS
+from h2gpu.batched.cuda_gemm import shared_bytes, tile_edge
+from h2gpu.batched.cuda_lu import shared_limit
+from h2gpu.batched.launch import NULL, WARP, Tiling, launch, upload
+from h2gpu.batched.modules import kernel
+from h2gpu.batched.ragged import MatrixBatch
+
+PIECE = 16  # bytes that a thread of gemv reads at a time
+GEMV_THREADS, GEMV_ROWS = 128, 4  # of a block; rows of a team of lanes
+GEMV_LANES = (4, 8, 16, 32)
+COLUMN_THREADS = (32, 128, 256)  # of a block of the transposed product
+COLUMN_ROWS = 16  # that a team of lanes takes, from which a larger block has work
+SYMV_WARPS = 4
+TRSM_WARPS, TRSM_EDGE, TRSM_COLUMNS = 4, 32, (4, 16)  # of a block; of a tile; right-hand sides of a block
+SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
+AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
+
+
+def gemv(A, x, y, alpha, beta, trans):
+    """Columns x and y."""
+    (m, n), ragged = _bounds(A), isinstance(A, MatrixBatch)
+    y, out = None if beta == 0 else y, _empty_columns(A, 1 if trans else 0)
+    table = _table(A, x, y, out) if ragged else NULL
+    size, buffers = A.dtype.itemsize, tuple(map(_buffer, (A, x, y, out)))
+    each = PIECE // size
+    aligned = not ragged and n % each == 0 and not any(M.data.ptr % PIECE for M in (A, x))
+    if trans:
+        count = each if aligned else 1
+        lanes = _lanes(-(-n // count))
+        threads = next((t for t in COLUMN_THREADS if m * lanes <= COLUMN_ROWS * t), COLUMN_THREADS[-1])
+        instance, shared = ("gemv_columns", A.dtype, threads, lanes, count), threads // WARP * lanes * count * size
+        tiles = _tiles(out.rows if ragged else None, len(A), n, lanes * count)
+        blocks = tiles.blocks
+    else:
+        lanes, threads, shared = _lanes(-(-n // each) + (not aligned)), GEMV_THREADS, 0
+        instance, rows = ("gemv_rows", A.dtype, threads, lanes, GEMV_ROWS, aligned), GEMV_THREADS // lanes * GEMV_ROWS
+        tiles = _tiles(out.rows if ragged else None, len(A), m, rows)
+        blocks = tiles.blocks if ragged else -(-len(A) * -(-m // GEMV_ROWS) // (threads // lanes))
+    function = kernel("batched/gemv.cuh", *instance, shared_bytes=shared)
+    scalars = A.dtype.type(alpha), A.dtype.type(beta)
+    launch(function, blocks, threads, (*buffers, table, np.int64(len(A)), *tiles.arguments, m, n, *scalars), shared)
+    return out
+
+
+def symv(A, x, y, alpha, beta, lower):
+    """Columns x and y."""
+    n, y, out = _bounds(A)[0], None if beta == 0 else y, _empty_columns(A, 0)
+    shared = (2 + SYMV_WARPS) * max(1, n) * A.dtype.itemsize
+    _check_shared("symv", shared, n)
+    table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
+    function = kernel("batched/symv.cuh", "symv", A.dtype, SYMV_WARPS, bool(lower), shared_bytes=shared)
+    arguments = *map(_buffer, (A, x, y, out)), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
+    launch(function, len(A), SYMV_WARPS * WARP, arguments, shared)
+    return out
+
+
+def syrk(A, C, alpha, beta, trans, lower):
+    """See h2gpu.batched.syrk."""
+    sides = (1, 0) if trans else (0, 1)
+    n, k = (_bounds(A)[side] for side in sides)
+    if isinstance(A, MatrixBatch):
+        A, C = A.on_host(), None if C is None else C.on_host()
+        orders, inner = ((A.rows, A.columns)[side] for side in sides)
+        out = MatrixBatch.empty(orders, orders, A.dtype, cupy)
+        lists = upload(A.offsets, (C or out).offsets, out.offsets, orders, inner)
+        edge = tile_edge(orders, n)
+    else:
+        orders, out, lists = None, cupy.empty((len(A), n, n), A.dtype), [NULL] * 5
+        edge = tile_edge((), n)
+    tiles = _tiles(orders, len(A), n, edge, lambda count: count * (count + 1) // 2)
+    shared = shared_bytes(A.dtype, (edge, edge))
+    function = kernel("batched/syrk.cuh", "syrk", A.dtype, edge, bool(trans), bool(lower), shared_bytes=shared)
+    buffers, scalars = (
+        tuple(map(_buffer, (A, C, out))),
+        (A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)),
+    )
+    launch(function, tiles.blocks, PRODUCT_THREADS, (*buffers, *lists, n, k, *tiles.arguments, *scalars), shared)
+    return out
+
+
+def trsm(A, B, alpha, side, lower, trans, unit):
+    """See h2gpu.batched.trsm."""
+    right, n = side == "right", _bounds(A)[0]
+    width = _bounds(B)[0 if right else 1]
+    if isinstance(A, MatrixBatch):
+        A, B = A.on_host(), B.on_host()
+        X = MatrixBatch.empty(B.rows, B.columns, B.dtype, cupy)
+        places = A.offsets, B.offsets, B.offsets, X.offsets, A.rows, B.rows if right else B.columns
+        table = cupy.asarray(np.stack(places))
+    else:
+        X, table = cupy.empty_like(B), NULL
+    few, many = (_trsm_bytes(A.dtype, n, columns) for columns in TRSM_COLUMNS)
+    columns = TRSM_COLUMNS[width > TRSM_COLUMNS[0] and many <= shared_limit(cupy.cuda.Device().id)]
+    shared, pieces = many if columns == TRSM_COLUMNS[1] else few, -(-width // columns)
+    _check_shared("trsm", shared, n)
+    instance = A.dtype, columns, TRSM_WARPS, right, bool(lower), bool(trans), bool(unit)
+    function = kernel("batched/trsm.cuh", "trsm", *instance, shared_bytes=shared)
+    arguments = *map(_buffer, (A, B, X)), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
+    launch(function, len(A) * pieces if n else 0, TRSM_WARPS * WARP, arguments, shared)
+    return X
+
+
+def axpy(X, Y, alpha):
+    """alpha: a number of X's precision, or (batch,) of them."""
+    one, table = np.ndim(alpha) == 0, NULL
+    if isinstance(X, MatrixBatch):
+        out = MatrixBatch.empty(X.rows, X.columns, X.dtype, cupy)
+        if one:
+            X, Y = X.packed(), Y.packed()
+        else:
+            table = _table(X, Y, Y, out)
+    else:
+        out = cupy.empty_like(X)
+    batch, (m, n), sizes = len(X), _bounds(X), X.sizes if isinstance(X, MatrixBatch) else None
+    if one:  # whatever the shapes: one run
+        batch, m, n, sizes = 1, 1, out.buffer.size if isinstance(out, MatrixBatch) else out.size, None
+        m, n = -(-n // AXPY_RUN), AXPY_RUN
+    tiles = _tiles(sizes, batch, m * n, AXPY_RUN)
+    alphas, factor = (NULL, alpha) if one else (alpha, X.dtype.type(0))
+    count = np.int64(out.buffer.size if isinstance(out, MatrixBatch) else out.size)
+    arguments = *map(_buffer, (X, Y, out)), table, np.int64(batch), *tiles.arguments, m, n, count, alphas, factor
+    launch(kernel("batched/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, arguments)
+    return out
+
+
+def _trsm_bytes(dtype, n, columns):
+    return ((n + TRSM_EDGE) * columns + 2 * TRSM_EDGE * (TRSM_EDGE + 1)) * dtype.itemsize
+
+
+def _check_shared(name, shared, n):
+    limit = shared_limit(cupy.cuda.Device().id)
+    if shared > limit:
+        raise ValueError(f"{name}: expected matrices whose vectors fit in {limit} bytes of shared memory, got n = {n}")
+
+
+def _lanes(pieces):
+    """Lanes that share so many pieces of a row."""
+    return next((lanes for lanes in GEMV_LANES if pieces <= lanes), GEMV_LANES[-1])
+
+
+def _tiles(sizes, batch, bound, edge, tiles_of=lambda count: count):
+    """Tiling of sizes[b] ≤ bound entries (None: bound each) in pieces of `edge`; tiles_of: tiles of so many pieces."""
+    if sizes is None:
+        each = tiles_of(-(-bound // edge))
+        return Tiling(batch * each, each)
+    return Tiling.of(tiles_of(-(-sizes // edge)))
+
+
+def _bounds(A):
+    return A.bounds if isinstance(A, MatrixBatch) else A.shape[1:]
+
+
+def _empty_columns(A, side):
+    """Columns of as many rows as A_b has rows (side 0) or columns (1)."""
+    if isinstance(A, MatrixBatch):
+        rows = (A.on_host().rows, A.on_host().columns)[side]
+        return MatrixBatch.empty(rows, np.ones_like(rows), A.dtype, cupy)
+    return cupy.empty((len(A), A.shape[1 + side], 1), A.dtype)
+
+
+def _table(A, x, y, out):
+    """As kernels/thread/operands.cuh wants it."""
+    A, x, y = A.on_host(), x.on_host(), (out if y is None else y).on_host()
+    return cupy.asarray(np.stack([A.offsets, x.offsets, y.offsets, out.offsets, A.rows, A.columns]))
+
+
+def _buffer(M):
+    return NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M

@@ -1,0 +1,181 @@
+"""P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
+
+"matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
+Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
+(interchanges and rows of U), lu_update.cuh (what remains). Nothing is read back.
+"""
+
+from functools import cache
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.classes import classes
+from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.modules import kernel
+from h2gpu.batched.ragged import MatrixBatch
+
+REGISTER_WARPS = 2  # of a block of method "matrix"
+MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
+LEAST_LANES = 4
+SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
+SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
+SHARED_WARPS = {  # bytes of a number: by slots, warps of a block, and blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+    16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
+}
+ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
+PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
+PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
+ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
+ROW_THREADS = 64  # columns that a block of lu_rows takes
+UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
+STATIC_BYTES = 1 << 10
+COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
+SPILL_BYTES = 32  # that the compiler may spill, around a division at most
+MATRIX, SHARED, PANEL = range(3)
+
+
+def lu_factor(A, method):
+    """See h2gpu.batched.lu_factor: LU, piv, info."""
+    info = cupy.zeros(len(A), np.int32)
+    if isinstance(A, MatrixBatch):
+        A = A.on_host()
+        LU = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy)
+        piv = MatrixBatch.empty(np.minimum(A.rows, A.columns), 1, np.int32, cupy)
+        every = np.arange(len(A))
+        for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, m, n)):
+            table = group.table(A.offsets, LU.offsets, piv.offsets, A.rows, A.columns, every)
+            buffers = A.buffer, LU.buffer, piv.buffer, info, table
+            _run(method, group.keys[0], A.dtype, buffers, group.count, *group.shape)
+        return LU, piv, info
+    batch, m, n = A.shape
+    LU, piv = cupy.empty_like(A), cupy.empty((batch, min(m, n)), np.int32)
+    if A.size:
+        kind = _keys(A.dtype, method, np.array([m]), np.array([n]))[0, 0]
+        _run(method, kind, A.dtype, (A, LU, piv, info, NULL), batch, m, n)
+    return LU, piv, info
+
+
+def _keys(dtype, method, m, n):
+    """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
+    small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
+    if method == "auto":
+        kind = np.where(small, MATRIX, np.where(fitting, SHARED, PANEL))
+    elif method in ("matrix", "shared"):
+        kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
+        suited = small if method == "matrix" else fitting
+        if not suited.all():
+            b = int(np.argmin(suited))
+            raise ValueError(f'lu_factor: {m[b]} × {n[b]} is too large for method "{method}"; use "auto"')
+    else:
+        kind = np.full(len(m), PANEL)
+    rows = np.where(kind == MATRIX, _lanes(m), np.where(kind == SHARED, -(-m // WARP), 0))
+    columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // WARP), 0))
+    return np.stack([kind, rows, columns])
+
+
+def _lanes(m):
+    """The power of two that m rows need."""
+    return np.maximum(LEAST_LANES, 2 ** np.ceil(np.log2(np.maximum(m, 1))).astype(np.int64))
+
+
+def _run(method, kind, dtype, buffers, batch, m, n):
+    if kind == MATRIX:
+        _run_matrix(dtype, buffers, batch, m, n)
+    elif kind == SHARED:
+        _run_shared(dtype, buffers, batch, m, n)
+    else:
+        _run_panels(dtype, buffers, batch, m, n, method)
+
+
+def _run_matrix(dtype, buffers, batch, m, n):
+    lanes, slots = int(_lanes(np.array([m]))[0]), 1
+    if lanes == WARP and batch >= MANY and dtype.itemsize <= 8:
+        lanes, slots = WARP // 2, 2
+    columns = n + n % 2
+    shared = REGISTER_WARPS * WARP * slots * (columns | 1) * dtype.itemsize
+    instance = dtype, columns, lanes, slots, REGISTER_WARPS
+    function = kernel("batched/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
+    blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
+    launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
+
+
+def shared_bytes(dtype, m, n):
+    """Shared memory of a block of method "shared", and entries between its rows."""
+    pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
+    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 4 * m, pitch
+
+
+def fits_shared(dtype, m, n):
+    """Whether a block can hold m × n matrices in shared memory, and one of its warps a panel."""
+    slots = SHARED_SLOTS[dtype.itemsize]
+    return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+
+
+@cache
+def shared_limit(device):
+    """Bytes of dynamic shared memory that a block can have, a little left for the static."""
+    return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - STATIC_BYTES
+
+
+def _run_shared(dtype, buffers, batch, m, n):
+    shared, pitch = shared_bytes(dtype, m, n)
+    slots = -(-m // WARP)
+    warps, resident = SHARED_WARPS[dtype.itemsize][slots]
+    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
+    function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
+    launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
+
+
+def _run_panels(dtype, buffers, batch, m, n, method):
+    A, LU, piv, info, table = buffers
+    place = table, m, n
+    pieces = max(1, min(-(-m * n // COPY_ENTRIES), np.iinfo(np.int32).max // batch))
+    copy = kernel("batched/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
+    launch(copy, batch * pieces, COPY_THREADS, (A, LU, info, *place, pieces))
+    method, width = _panel(dtype, method, m)
+    for first in range(0, min(m, n), width):
+        _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
+        if table is not NULL or n > min(width, m):
+            strips = -(-n // ROW_THREADS)
+            rows = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_THREADS)
+            launch(rows, batch * strips, ROW_THREADS, (LU, piv, info, *place, first, strips))
+        update_rest(dtype, LU, info, place, batch, width, first, False)
+
+
+def _panel(dtype, method, m):
+    """How panels are done, and their columns: as few rows as registers hold by "panel", more by columns."""
+    if method in ("auto", "panel"):
+        for width, slots in PANELS[dtype.itemsize]:
+            if m <= PANEL_WARPS * WARP * slots:
+                return "panel", width
+        method = "column"
+    if method == "column" and m * dtype.itemsize > shared_limit(cupy.cuda.Device().id):
+        method = "unblocked"
+    return method, GLOBAL_PANEL if dtype.itemsize <= 8 else PANELS[dtype.itemsize][0][0]
+
+
+def _factor_panel(method, dtype, width, rows, batch, arguments):
+    header = "batched/lu_panel.cuh"
+    if method == "panel":
+        slots = 2 ** max(0, (-(-rows // (PANEL_WARPS * WARP)) - 1).bit_length())
+        warps = min(PANEL_WARPS, -(-rows // WARP))
+        shared = ROW_BUFFER * warps * dtype.itemsize
+        function = kernel(header, "lu_panel", dtype, width, slots, PANEL_WARPS, shared_bytes=shared)
+    else:
+        warps, shared = GLOBAL_WARPS, rows * dtype.itemsize if method == "column" else 0
+        function = kernel(header, f"lu_{method}", dtype, width, warps, shared_bytes=shared)
+    launch(function, batch, warps * WARP, arguments, shared)
+
+
+def update_rest(dtype, LU, info, place, batch, width, first, symmetric):
+    """C −= L U (symmetric: L Lᵀ) for what remains behind the panel of `width` columns from `first` on."""
+    _, m, n = place
+    if min(m, n) - first <= width:
+        return
+    tiles = -(-(max(m, n) - first - width) // UPDATE_EDGE)
+    shared = 2 * UPDATE_EDGE * (width + UPDATE_PAD) * dtype.itemsize
+    function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
+    launch(function, batch * tiles**2, UPDATE_THREADS, (LU, info, *place, first, tiles), shared)

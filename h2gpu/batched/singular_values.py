@@ -1,0 +1,79 @@
+"""Singular value decompositions of many small matrices, exact and randomized.
+
+    A_b = U_b diag(s_b) Vt_b
+
+Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs".
+"""
+
+import numpy as np
+
+from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.twins import over_leading, twin
+
+SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct", "bidiagonal")
+
+
+def svd(A, vectors="both", method="auto", *, return_info=False):
+    """U_b diag(s_b) Vt_b = A_b, singular values descending and ≥ 0, k = min(m, n).
+
+    A             (batch, m, n) array or MatrixBatch
+    vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
+    method        a kernel of the GPU by name: "register", "shared", "block-gram", "block-direct" turn columns (Jacobi),
+                  "bidiagonal" is LAPACK's way, small values right to ε ‖A‖ only; or "auto". The CPU calls LAPACK
+    return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
+                  holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
+
+    U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
+    Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
+    """
+    if vectors not in ("both", "left", "none"):
+        raise ValueError(f'svd: expected vectors "both", "left" or "none", got {vectors!r}')
+    if method not in SVD_METHODS:
+        raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {method!r}")
+    results = over_leading(lambda A: twin(A).svd(A, vectors, method, return_info), A)
+    if isinstance(A, MatrixBatch):
+        return results
+    if not isinstance(results, tuple):
+        return results[..., 0]
+    values = 0 if vectors == "none" else 1
+    return tuple(M[..., 0] if i == values else M for i, M in enumerate(results))
+
+
+def svd_of_transposed(R, vectors="both"):
+    """U, s, Vt (vectors "both") or U, s ("left") of R_bᵀ, and info as `svd` with return_info.
+
+    For R of a QR of a matrix whose columns fall in size, as samples of another or a pivoted R transposed: the GPU turns
+    the columns of Rᵀ without the QR and LQ that others need first. Right for any R. NaN and Inf: as `svd` with
+    return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a MatrixBatch.
+    """
+    return twin(R).svd_of_transposed(R, vectors)
+
+
+def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
+    """The leading singular triplets by randomized projection: U, s, Vt.
+
+    A             (batch, m, n) array or MatrixBatch
+    rank          triplets wanted (fewer where min(m, n) is less); with rtol: the most of them, None for any number
+    oversample    additional samples, discarded at the end
+    power         power iterations, re-orthogonalized, for slowly decaying spectra
+    random_state  seed of the samples: the same seed gives the same result, whatever the batch
+    rtol          find the rank of each matrix: ‖A_b − U_b S_b Vt_b‖_F ≤ rtol ‖A_b‖_F with as few triplets as its
+                  samples tell, which are doubled where they do not suffice; only `rank` ends that earlier
+
+    With rtol, results of arrays are as wide as the largest rank found, with zeros beyond each matrix's own.
+    Source: Boukaram et al., algorithm 4; Halko, Martinsson & Tropp (2011).
+    """
+    for name, value, least in (("rank", rank, 1), ("oversample", oversample, 0), ("power", power, 0)):
+        missing = name == "rank" and rank is None and rtol is not None
+        if not missing and (not isinstance(value, (int, np.integer)) or value < least):
+            raise ValueError(f"rsvd: expected an integer {name} ≥ {least}, got {value!r}")
+    if rtol is not None and not (isinstance(rtol, (int, float, np.number)) and 0 <= rtol < 1):
+        raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {rtol!r}")
+    from h2gpu.batched import randomized
+
+    knobs = oversample, power, random_state
+    if isinstance(A, MatrixBatch):
+        return randomized.svd(A, rank, *knobs) if rtol is None else randomized.svd_within(A, rtol, rank, *knobs)
+    if rtol is None:
+        return over_leading(lambda A: randomized.svd(A, rank, *knobs), A)
+    return over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)

@@ -1,0 +1,211 @@
+// W_b = Q_b B_b P_bᵀ, B upper bidiagonal, in registers and with one pass over them a column: Golub & Kahan 1965; Dong, Haidar,
+// Tomov & Dongarra 2018.
+//
+// With v = [1; s a] from column a of row j, the products wᵀ = vᵀ W = W_j + s aᵀ W and W uᵀ for the row reflector u = [1; t r],
+// r = (1 − τ) W_j − τ s aᵀ W, need a and r alone, whose scales s and t are known later. So step j
+//     1. knows aᵀ W from the step before, gets r, and sums |r|², (τ w) · r and W r by one exchange of lanes;
+//     2. updates W ← W − v (τ w)ᵀ − x uᵀ and adds up a'ᵀ W for the next column a' at once.
+// The bits of a' are those of W's column: the sums pair the two, and cancellation would magnify a difference. A factor one that
+// the compiler does not know keeps it from contracting the operations of either.
+// A warp holds all columns of its rows: W r is its own business, and a step has one barrier, after the sums aᵀ W.
+// Nominal work 8/3 n³: four multiply-adds an entry and step. Lanes hold rows and columns cyclically; both ranges shrink at
+// compile time, each time that a round of either is done.
+#pragma once
+#include "block/bidiagonal.cuh"
+
+template <typename Real, int Columns, int Warps>
+struct StepExchange {
+    Real row[2][Columns];          // row j
+    Real sums[2][Warps][Columns];  // aᵀ W of each warp's rows
+    int scratch[Warps];
+};
+
+// Rows × Columns entries a lane; Across lanes of a warp lie along the columns, the others along the rows.
+template <typename Real, int Rows, int Columns, int Across, int Warps>
+struct BidiagonalTile {
+    static constexpr int DOWN = WARP / Across, ROUND = DOWN * Warps, WIDTH = Columns * Across;
+    static constexpr int STEPS = ROUND < Across ? ROUND : Across;  // after which rows or columns may become fewer
+    using Exchange = StepExchange<Real, WIDTH, Warps>;
+
+    const Bidiagonal<Real>& p;
+    Exchange& exchange;
+    const int across, down;
+    int shift;
+    Real x[Rows][Columns], a[Rows], sum[Columns];  // entries; column j below row j; aᵀ W
+
+    __device__ __forceinline__ BidiagonalTile(const Bidiagonal<Real>& p, Exchange& exchange)
+        : p(p), exchange(exchange), across(threadIdx.x % Across), down(threadIdx.x / Across) {
+        int field = 0;
+#pragma unroll
+        for (int q = 0; q < Rows; q++)
+#pragma unroll
+            for (int c = 0; c < Columns; c++) {
+                x[q][c] = row(q) < p.m && column(c) < p.n ? p.entry(row(q), column(c)) : Real(0);
+                field = max(field, Range<Real>::exponent_field(x[q][c]));
+            }
+        shift = block_shift<Real, Warps>(field, exchange.scratch);
+        if (!shift) return;
+        const PowerOfTwo scale(-shift);
+#pragma unroll
+        for (int q = 0; q < Rows; q++)
+#pragma unroll
+            for (int c = 0; c < Columns; c++) x[q][c] = scale(x[q][c]);
+    }
+
+    __device__ int row(int q) const { return q * ROUND + down; }
+    __device__ int column(int c) const { return c * Across + across; }
+
+    // Whether a lane's number q or c lies beyond index i of the step in hand or the next, where numbers before First are done
+    // with: most are known to.
+    template <int First>
+    __device__ __forceinline__ bool row_beyond(int q, int i) const { return q > First + 1 || row(q) > i; }
+    template <int First>
+    __device__ __forceinline__ bool column_beyond(int c, int i) const { return c > First + 1 || column(c) > i; }
+
+    __device__ static void sync() {
+        if constexpr (Warps == 1) __syncwarp();
+        else __syncthreads();
+    }
+
+    // sum = aᵀ W over the rows of this warp, in all its lanes
+    template <int Q, int C>
+    __device__ __forceinline__ void multiply() {
+#pragma unroll
+        for (int c = C; c < Columns; c++) {
+            sum[c] = 0;
+#pragma unroll
+            for (int q = Q; q < Rows; q++) sum[c] = fma(a[q], x[q][c], sum[c]);
+        }
+#pragma unroll
+        for (int distance = Across; distance < WARP; distance *= 2)
+#pragma unroll
+            for (int c = C; c < Columns; c++) sum[c] += __shfl_xor_sync(EVERY_LANE, sum[c], distance);
+    }
+
+    // column k of this lane's rows; k lies among the lanes' columns number C or C + 1
+    template <int Q, int C>
+    __device__ __forceinline__ void take_column(int k, Real (&taken)[Rows]) const {
+        constexpr int NEXT = C + 1 < Columns ? C + 1 : C;
+#pragma unroll
+        for (int q = Q; q < Rows; q++)
+            taken[q] = __shfl_sync(EVERY_LANE, k < NEXT * Across ? x[q][C] : x[q][NEXT], k % Across, Across);
+    }
+
+    // Row j and the sums of all warps, to every thread: returns H_j; y = τ w and r = row j of H_j W from column j + 1 on, r is
+    // anything before.
+    template <int Q, int C>
+    __device__ __forceinline__ Householder<Real> reflect(int j, int k, Real (&y)[Columns], Real (&r)[Columns], Real& y_k,
+                                                         Real& r_k) {
+        Real* row_j = exchange.row[j % 2];
+        const auto& sums = exchange.sums[j % 2];
+#pragma unroll
+        for (int c = C; c < Columns; c++) {
+            if (row(Q) == j) row_j[column(c)] = x[Q][c];
+            if (threadIdx.x % WARP < Across) exchange.sums[j % 2][threadIdx.x / WARP][column(c)] = sum[c];
+        }
+        sync();
+        Real square = 0, sum_k = 0;
+#pragma unroll
+        for (int w = 0; w < Warps; w++) square += sums[w][j], sum_k += sums[w][k];
+        const Householder<Real> h = householder(row_j[j], square);
+#pragma unroll
+        for (int c = C; c < Columns; c++) {
+            Real total = 0;
+#pragma unroll
+            for (int w = 0; w < Warps; w++) total += sums[w][column(c)];
+            const Real entry = row_j[column(c)];
+            y[c] = column_beyond<C>(c, j) ? h.tau * fma(h.scale, total, entry) : Real(0);
+            r[c] = entry - y[c];
+        }
+        y_k = h.tau * fma(h.scale, sum_k, row_j[k]), r_k = row_j[k] - y_k;
+        return h;
+    }
+
+    template <int Q>
+    __device__ __forceinline__ void save(int j, const Householder<Real>& h, const Real (&v)[Rows]) const {
+        if (threadIdx.x == 0) p.d[j] = h.beta;
+        if (!p.V || across) return;
+        if (down == 0) p.tau_v[j] = h.tau;
+        Real* to = p.V + static_cast<long long>(j) * p.m;
+#pragma unroll
+        for (int q = 0; q < Rows; q++)
+            if (row(q) < p.m) to[row(q)] = q < Q ? Real(0) : row_beyond<Q>(q, j) ? v[q] : Real(row(q) == j);
+    }
+
+    template <int C>
+    __device__ __forceinline__ void save_row(int j, Real tau, const Real (&u)[Columns]) const {
+        if (!p.V || down) return;
+        if (across == 0) p.tau_u[j] = tau;
+        Real* to = p.U + static_cast<long long>(j) * p.n;
+#pragma unroll
+        for (int c = 0; c < Columns; c++)
+            if (column(c) < p.n) to[column(c)] = c < C || !column_beyond<C>(c, j) ? Real(0) : u[c];
+    }
+
+    // Step j, of which rows before number Q and columns before number C of each lane are done with.
+    template <int Q, int C>
+    __device__ __forceinline__ void step(int j) {
+        const int k = min(j + 1, p.n - 1);
+        Real y[Columns] = {}, r[Columns] = {}, u[Columns] = {}, v[Rows] = {}, a_k[Rows], y_k, r_k;
+        const Householder<Real> h = reflect<Q, C>(j, k, y, r, y_k, r_k);
+#pragma unroll
+        for (int q = Q; q < Rows; q++) v[q] = h.scale * a[q];
+        save<Q>(j, h, v);
+        if (k == j) return save_row<C>(j, Real(0), u);
+
+        Real sums[Rows - Q + 2] = {};  // W r, then |r|² and y · r, of the columns beyond k
+#pragma unroll
+        for (int c = C; c < Columns; c++) {
+            r[c] = column_beyond<C>(c, k) ? r[c] : Real(0);
+            sums[Rows - Q] = fma(r[c], r[c], sums[Rows - Q]);
+            sums[Rows - Q + 1] = fma(y[c], r[c], sums[Rows - Q + 1]);
+#pragma unroll
+            for (int q = Q; q < Rows; q++) sums[q - Q] = fma(x[q][c], r[c], sums[q - Q]);
+        }
+        take_column<Q, C>(k, a_k);
+        sum_all<Across / 2>(sums);
+        const Householder<Real> g = householder(r_k, sums[Rows - Q]);
+        const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k), one = Real(g.tau > 0);
+#pragma unroll
+        for (int c = C; c < Columns; c++) u[c] = c <= C + 1 && column(c) == k ? Real(1) : g.scale * r[c];
+        if (threadIdx.x == 0) p.e[j] = g.beta;
+        save_row<C>(j, g.tau, u);
+#pragma unroll
+        for (int q = Q; q < Rows; q++) {
+            const Real z = row_beyond<Q>(q, j) ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
+            a[q] = row_beyond<Q>(q, k) ? fma(-z, one, fma(-v[q], y_k, a_k[q])) : Real(0);  // as x below, to the last bit
+#pragma unroll
+            for (int c = C; c < Columns; c++) x[q][c] = fma(-z, u[c], fma(-v[q], y[c], x[q][c]));
+        }
+        multiply<Q, C>();
+    }
+
+    template <int Part = 0>
+    __device__ __forceinline__ void steps() {
+        constexpr int Q = Part * STEPS / ROUND, C = Part * STEPS / Across;
+        if constexpr (Q < Rows && C < Columns) {
+            for (int j = Part * STEPS; j < min((Part + 1) * STEPS, p.n); j++) step<Q, C>(j);
+            if ((Part + 1) * STEPS < p.n) steps<Part + 1>();
+        }
+    }
+
+    __device__ __forceinline__ void factor() {
+        take_column<0, 0>(0, a);
+#pragma unroll
+        for (int q = 0; q < Rows; q++) a[q] = row(q) > 0 ? a[q] : Real(0);
+        multiply<0, 0>();
+        steps();
+        p.unscale(shift);
+    }
+};
+
+// One thread block a matrix of at most Rows · ROUND × Columns · Across; what the pointers lead to: block/bidiagonal.cuh
+template <typename Real, int Rows, int Columns, int Across, int Warps, int Resident>
+__global__ __launch_bounds__(Warps * WARP, Resident)
+void bidiagonalize(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table) {
+    using Tile = BidiagonalTile<Real, Rows, Columns, Across, Warps>;
+    __shared__ typename Tile::Exchange exchange;
+    const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x);
+    Tile tile(problem, exchange);
+    tile.factor();
+}

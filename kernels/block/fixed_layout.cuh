@@ -1,0 +1,83 @@
+// block/fixed_layout.cuh — op(A) and op(B) of products whose sizes the compiler knows, as they lie in shared memory.
+//
+// A block takes Band rows of op(A) of Group matrices, Group = 1 unless Band covers all rows, and Slab inner indices at a time.
+// Matrices of a group follow one another, in memory as here, as rows of one tall matrix. Pitches keep the reads of
+// warp/staged_product.cuh free of bank conflicts; float64 matrices of odd rows need none and are copied as one run.
+#pragma once
+#include "block/staged_rows.cuh"
+#include "thread/constants.cuh"
+
+constexpr int BY_ROWS = 0, BY_LANES = 1, BY_TENSOR = 2;  // a thread a row; a warp on the vector pipe; on the tensor cores
+constexpr int TENSOR_TILE = 16, TILE_STRIP = 8;          // rows and columns of the tensor cores' tiles; 8 × 8 otherwise
+
+__host__ __device__ constexpr int least_of(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int most_of(int a, int b) { return a < b ? b : a; }
+__host__ __device__ constexpr int rounded(int count, int unit) { return (count + unit - 1) / unit * unit; }
+
+// The least pitch of at least `length` that leaves `rest` when divided by `unit`.
+__host__ __device__ constexpr int pitch_of(int length, int unit, int rest) { return (length + unit - 1 - rest) / unit * unit + rest; }
+
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int Band, int Slab, int Threads>
+struct FixedLayout {
+    static constexpr bool TENSOR = Method == BY_TENSOR, WHOLE = Slab >= K;
+    static constexpr int CHUNK = WIDEST_COPY / sizeof(Entry), INNER = WHOLE ? K : Slab;
+    static constexpr int LEAD_A = TransA ? M : K, LEAD_B = TransB ? K : N;
+    // as they lie here: rows and their length
+    static constexpr int ROWS_A = TENSOR && TransA ? INNER : Band, LENGTH_A = TENSOR && TransA ? Band : INNER;
+    static constexpr int ROWS_B = TENSOR && TransB ? N : INNER, LENGTH_B = TENSOR && TransB ? INNER : N;
+    static constexpr bool RUN = TENSOR && WHOLE && Band >= M && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
+    static constexpr int PITCH_A = RUN ? LEAD_A : TENSOR ? pitch_of(LENGTH_A, 8, 4)
+                                   : Method == BY_LANES ? pitch_of(LENGTH_A, 2 * CHUNK, CHUNK) : LENGTH_A | 1;
+    static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? pitch_of(LENGTH_B, 8, 4)
+                                   : Method == BY_LANES ? rounded(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
+    static constexpr int ENTRIES_A = rounded(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
+    static constexpr int ENTRIES_B = rounded(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
+    static constexpr int STAGE = ENTRIES_A + ENTRIES_B;
+    // entries behind the last matrix that reads of whole tiles reach
+    static constexpr int MORE_ROWS = Method == BY_ROWS ? 0 : rounded(Band, TENSOR ? TENSOR_TILE : TILE_STRIP) - Band;
+    static constexpr int MORE_COLUMNS = Method == BY_ROWS ? 0 : rounded(N, TILE_STRIP) - N;
+    static constexpr int BEYOND_A = (TENSOR && TransA ? MORE_ROWS : MORE_ROWS * PITCH_A) - ENTRIES_B;
+    static constexpr int BEYOND_B = TENSOR && TransB ? MORE_COLUMNS * PITCH_B : MORE_COLUMNS;
+    static constexpr int BEYOND = most_of(most_of(BEYOND_A, BEYOND_B), 0);
+    static constexpr int STEP_A = TENSOR && TransA ? 1 : PITCH_A, INNER_A = TENSOR && TransA ? PITCH_A : 1;
+    static constexpr int INNER_B = TENSOR && TransB ? 1 : PITCH_B, STEP_B = TENSOR && TransB ? PITCH_B : 1;
+
+    // Copies of slab `slab` set out, of `matrices` of the group whose first are A and B, and of `rows` from row0 on.
+    static __device__ void load(Entry* stage, const Entry* A, const Entry* B, int matrices, int row0, int rows, int slab) {
+        const int k0 = WHOLE ? 0 : slab * Slab, inner = WHOLE ? K : min(Slab, K - k0);
+        const long long skew_a = skew(A), skew_b = skew(B);
+        Entry* stage_b = stage + ENTRIES_A;
+        if constexpr (RUN) {
+            stage_run<Threads, Group * M * K>(stage + skew_a, A, matrices * M * K, skew_a);
+            stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
+            return;
+        }
+        if constexpr (!TransA)
+            stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A>(stage, A + row0 * K + k0, Group > 1 ? matrices * M : rows, inner);
+        else if constexpr (TENSOR)
+            stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A>(stage, A + k0 * M + row0, Group > 1 ? matrices * K : inner, rows);
+        else
+#pragma unroll 1
+            for (int q = 0; q < matrices; q++)
+                stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
+        if constexpr (!TransB)
+            stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B>(stage_b, B + k0 * N, Group > 1 ? matrices * K : inner, N);
+        else if constexpr (TENSOR)
+            stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);
+        else
+#pragma unroll 1
+            for (int q = 0; q < matrices; q++)
+                stage_turned<Threads, INNER, N, LEAD_B, PITCH_B>(stage_b + q * INNER * PITCH_B, B + q * N * K + k0, inner, N);
+    }
+
+    // First entries of op(A) and op(B) of matrix q of the group.
+    static __device__ const Entry* left(const Entry* stage, const Entry* A, int q) { return stage + (RUN ? skew(A) : 0) + q * ROWS_A * PITCH_A; }
+    static __device__ const Entry* right(const Entry* stage, const Entry* B, int q) {
+        return stage + ENTRIES_A + (RUN ? skew(B) : 0) + q * ROWS_B * PITCH_B;
+    }
+
+    // Entries between the last multiple of 16 bytes and an address.
+    static __device__ int skew(const Entry* from) {
+        return static_cast<int>(reinterpret_cast<unsigned long long>(from) / sizeof(Entry) % CHUNK);
+    }
+};

@@ -1,0 +1,58 @@
+// block/staged_rows.cuh — rows of a matrix on their way to shared memory, as long as the compiler knows them.
+//
+// Called by all threads of a block; everything has arrived when copies_arrived (thread/copy.cuh) and a barrier say so.
+#pragma once
+#include "thread/copy_pieces.cuh"
+
+constexpr int WIDEST_COPY = 16;  // bytes
+constexpr int UNROLLED = 4;      // copies of a thread behind one another
+constexpr int TURN_ROWS = 8, TURN_COLUMNS = 4;  // that a warp turns at a time: whole sectors read, no bank asked for twice
+
+// The most entries of a copy that divide all of the lengths.
+template <typename Entry>
+__host__ __device__ constexpr int copy_entries(int length, int lead, int pitch) {
+    int entries = WIDEST_COPY / sizeof(Entry);
+    while (length % entries || lead % entries || pitch % entries) entries /= 2;
+    return entries;
+}
+
+// target[i · Pitch + j] = source[i · Lead + j] for i < rows ≤ Rows, j < length ≤ Length.   source, target and length are
+// multiples of a copy.
+template <int Threads, int Rows, int Length, int Lead, int Pitch, typename Entry>
+__device__ __forceinline__ void stage_rows(Entry* target, const Entry* source, int rows, int length) {
+    constexpr int EACH = copy_entries<Entry>(Length, Lead, Pitch), PIECES = Length / EACH, BYTES = EACH * sizeof(Entry);
+    const auto copy = [&](int piece, auto inside) {
+        const int i = piece / PIECES, j = piece % PIECES * EACH;
+        if (inside(i, j)) copy_leading<BYTES>(target + i * Pitch + j, source + i * Lead + j, BYTES);
+    };
+    if (rows == Rows && length == Length) {
+#pragma unroll UNROLLED
+        for (int piece = threadIdx.x; piece < Rows * PIECES; piece += Threads) copy(piece, [](int, int) { return true; });
+    } else {
+#pragma unroll 1
+        for (int piece = threadIdx.x; piece < Rows * PIECES; piece += Threads)
+            copy(piece, [&](int i, int j) { return i < rows && j < length; });
+    }
+}
+
+// target[i · Pitch + j] = source[j · Lead + i] for i < rows ≤ Rows, j < columns ≤ Columns, whatever the alignment.
+template <int Threads, int Rows, int Columns, int Lead, int Pitch, typename Entry>
+__device__ __forceinline__ void stage_turned(Entry* target, const Entry* source, int rows, int columns) {
+    constexpr int ACROSS = (Rows + TURN_ROWS - 1) / TURN_ROWS, DOWN = (Columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
+#pragma unroll UNROLLED
+    for (int e = threadIdx.x; e < ACROSS * DOWN * TURN_ROWS * TURN_COLUMNS; e += Threads) {
+        const int patch = e / (TURN_ROWS * TURN_COLUMNS), i = patch % ACROSS * TURN_ROWS + e % TURN_ROWS;
+        const int j = patch / ACROSS * TURN_COLUMNS + e / TURN_ROWS % TURN_COLUMNS;
+        if (i < rows && j < columns) copy_leading<sizeof(Entry)>(target + i * Pitch + j, source + j * Lead + i, sizeof(Entry));
+    }
+}
+
+// `count` ≤ Count entries behind one another; target lies `skew` entries behind a multiple of 16 bytes, as source does.
+template <int Threads, int Count, typename Entry>
+__device__ __forceinline__ void stage_run(Entry* target, const Entry* source, int count, int skew) {
+    constexpr int EACH = WIDEST_COPY / sizeof(Entry);
+    target -= skew, source -= skew, count += skew;
+#pragma unroll UNROLLED
+    for (int first = threadIdx.x * EACH; first < Count + EACH - 1; first += Threads * EACH)
+        if (first < count) copy_leading<WIDEST_COPY>(target + first, source + first, min(EACH, count - first) * int(sizeof(Entry)));
+}

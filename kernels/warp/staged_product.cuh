@@ -1,0 +1,233 @@
+// warp/staged_product.cuh — a warp's part of C += op(A) op(B), both in shared memory; what lies beyond their edges is read
+// but reaches no entry of C that counts: inner indices end where the matrices do.
+//
+// C is cut into tiles that a grid of warps shares cyclically: 16 × 8 on the FP64 tensor cores, 8 × 8 on the vector pipe.
+#pragma once
+#include "thread/constants.cuh"
+#include "thread/multiply_add.cuh"
+#include "warp/tile_chain.cuh"
+
+// How many of count indices are this warp's, that takes every step-th.
+__device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
+
+template <int Value> struct Number { static constexpr int value = Value; };
+
+// Which tiles of a block's part of C are this warp's: first, first + step, …
+struct Share {
+    int row, column;
+
+    __device__ Share(int warp, int warp_rows, int warp_columns) : row(warp / warp_columns % warp_rows), column(warp % warp_columns) {}
+
+    // work(rows, strips) with as many tiles as this warp has of Rows × Strips at most: all, or one row or strip of them less.
+    // rows: of the block's that there are; EvenRows: every warp has all
+    template <int Rows, int OwnStrips, int WarpRows, int WarpColumns, bool EvenRows, int Strips, typename Work>
+    __device__ void with_share(int rows, Work work) const {
+        const bool all_rows = EvenRows || row + (Rows - 1) * WarpRows < rows;
+        const bool all_strips = Strips % WarpColumns == 0 || column + (OwnStrips - 1) * WarpColumns < Strips;
+        if (all_rows && all_strips) work(Number<Rows>(), Number<OwnStrips>());
+        if constexpr (Strips % WarpColumns && OwnStrips > 1)
+            if (all_rows && !all_strips) work(Number<Rows>(), Number<OwnStrips - 1>());
+        if constexpr (!EvenRows && Rows > 1) {
+            if (!all_rows && all_strips) work(Number<Rows - 1>(), Number<OwnStrips>());
+            if constexpr (Strips % WarpColumns && OwnStrips > 1)
+                if (!all_rows && !all_strips) work(Number<Rows - 1>(), Number<OwnStrips - 1>());
+        }
+    }
+};
+
+// float64 on the tensor cores.   op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
+// Spread: all of the steps that are not 1 are odd, else 4 more than a multiple of 8: no bank is asked for twice
+// AllRows: every block has all tiles
+template <int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep, bool Spread>
+struct TensorProduct {
+    static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4;
+    static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
+    double sum[OWN_TILES][OWN_STRIPS][4] = {};
+    Share first;
+    int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, tiles;
+
+    // rows: of C that count
+    __device__ TensorProduct(int warp, int rows) : first(warp, WarpRows, WarpColumns), tiles((rows + TILE - 1) / TILE) {}
+
+    // over the inner indices 0 … Depth − 1
+    template <int Depth>
+    __device__ void add(const double* A, const double* B) {
+        A += (first.row * TILE + g) * RowStep, B += (first.column * STRIP + g) * ColumnStep;
+        first.with_share<OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns, AllRows && Tiles % WarpRows == 0, Strips>(
+            tiles, [&](auto rows, auto strips) { add_share<Depth, rows.value, strips.value>(A, B); });
+    }
+
+    // The same over as many as there are, known at run time; columns: of C that count
+    __device__ void add_up_to(const double* A, const double* B, int depth, int columns) {
+        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (first.column * STRIP + g) * ColumnStep + t * InnerB;
+        const int own_tiles = per_warp(tiles - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
+        int k = 0;
+#pragma unroll 1
+        for (; k + STRIP <= depth; k += STRIP)
+            step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, true, true, own_tiles, own_strips);
+        if (k < depth)
+            step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, k + HALF + t < depth, k + t < depth, own_tiles, own_strips);
+    }
+
+    // Calls store(row, column, value) for every entry this lane holds, some beyond the edges.
+    template <typename Store>
+    __device__ void each(Store store) const {
+#pragma unroll
+        for (int i = 0; i < OWN_TILES; i++)
+#pragma unroll
+            for (int j = 0; j < OWN_STRIPS; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, (first.column + j * WarpColumns) * STRIP + 2 * t + e % 2, sum[i][j][e]);
+    }
+
+  private:
+    template <int Depth, int OwnTiles, int OwnStrips>
+    __device__ __forceinline__ void add_share(const double* A, const double* B) {
+        constexpr int SPREAD = Spread ? Depth / TILE * TILE : 0, WHOLE = SPREAD + (Depth - SPREAD) / STRIP * STRIP;
+#pragma unroll
+        for (int k = 0; k < SPREAD; k += STRIP) {
+            const int at = k / TILE * TILE + QUADS * t + k % TILE / HALF;
+            step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
+        }
+#pragma unroll
+        for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        const int last = WHOLE + t;
+        if constexpr (Depth - WHOLE > HALF) step<HALF, OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, HALF + last < Depth);
+        else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
+    }
+
+    // Two inner indices a lane, Apart from each other; inside, second: whether the first and the second are inside
+    // tiles, strips: of OwnTiles × OwnStrips that there are
+    template <int Apart, int OwnTiles, int OwnStrips>
+    __device__ __forceinline__ void step(const double* A, const double* B, bool second, bool inside = true, int tiles = OwnTiles,
+                                         int strips = OwnStrips) {
+        double a[OwnTiles][4];
+#pragma unroll
+        for (int i = 0; i < OwnTiles; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                a[i][e] = i < tiles && (e % 2 ? second : inside) ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
+#pragma unroll
+        for (int j = 0; j < OwnStrips; j++) {
+            if (j >= strips) break;
+            const double* b = B + j * WarpColumns * STRIP * ColumnStep;
+            const double b0 = inside ? b[0] : 0, b1 = second ? b[Apart * InnerB] : 0;
+#pragma unroll
+            for (int i = 0; i < OwnTiles; i++)
+                if (i < tiles) multiply_tile(sum[i][j], a[i], b0, b1);
+        }
+    }
+
+    // One inner index a lane; `inside`: whether it is
+    template <int OwnTiles, int OwnStrips>
+    __device__ __forceinline__ void half_step(const double* A, const double* B, bool inside) {
+        double a[OwnTiles][2];
+#pragma unroll
+        for (int i = 0; i < OwnTiles; i++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) a[i][e] = inside ? A[(i * WarpRows * TILE + e * STRIP) * RowStep] : 0;
+#pragma unroll
+        for (int j = 0; j < OwnStrips; j++) {
+            const double b = inside ? B[j * WarpColumns * STRIP * ColumnStep] : 0;
+#pragma unroll
+            for (int i = 0; i < OwnTiles; i++) multiply_half_tile(sum[i][j], a[i][0], a[i][1], b);
+        }
+    }
+};
+
+// Any kind of number on the vector pipe.   A: op(A)_ik at i · PitchA + k, op(B)_kj at k · PitchB + j
+template <typename Entry, int RowStrips, int Strips, int WarpRows, int WarpColumns, bool AllRows, int PitchA, int PitchB>
+struct LaneProduct {
+    static constexpr int STRIP = 8, CHUNK = 16 / sizeof(Entry);
+    static constexpr int OWN_ROWS = (RowStrips + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
+    Entry sum[OWN_ROWS][OWN_STRIPS][2] = {};
+    Share first;
+    int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, strips;
+
+    __device__ LaneProduct(int warp, int rows) : first(warp, WarpRows, WarpColumns), strips((rows + STRIP - 1) / STRIP) {}
+
+    template <int Depth>
+    __device__ void add(const Entry* A, const Entry* B) {
+        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
+        first.with_share<OWN_ROWS, OWN_STRIPS, WarpRows, WarpColumns, AllRows && RowStrips % WarpRows == 0, Strips>(
+            strips, [&](auto rows, auto own) {
+                constexpr int WHOLE = Depth / CHUNK * CHUNK, TOGETHER = 2;
+#pragma unroll TOGETHER
+                for (int k = 0; k < WHOLE; k += CHUNK) step<CHUNK, rows.value, own.value>(A + k, B + k * PitchB);
+                if constexpr (Depth > WHOLE) step<Depth - WHOLE, rows.value, own.value>(A + WHOLE, B + WHOLE * PitchB);
+            });
+    }
+
+    // The same over as many as there are, known at run time; columns: of C that count
+    __device__ void add_up_to(const Entry* A, const Entry* B, int depth, int columns) {
+        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
+        const int own_rows = per_warp(strips - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
+        int k = 0;
+#pragma unroll 1
+        for (; k + CHUNK <= depth; k += CHUNK) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, CHUNK, own_rows, own_strips);
+        if (k < depth) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, depth - k, own_rows, own_strips);
+    }
+
+    template <typename Store>
+    __device__ void each(Store store) const {
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < OWN_STRIPS; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    store((first.row + i * WarpRows) * STRIP + g, (first.column + j * WarpColumns) * STRIP + 2 * t + e, sum[i][j][e]);
+    }
+
+  private:
+    struct alignas(16) Chunk { Entry entry[CHUNK]; };
+    struct alignas(sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
+
+    // `count` of the inner indices that one read of A brings; own_rows, own_strips: of OwnRows × OwnStrips that there are
+    template <int Count, int OwnRows, int OwnStrips>
+    __device__ __forceinline__ void step(const Entry* A, const Entry* B, int count = Count, int own_rows = OwnRows, int own_strips = OwnStrips) {
+        Chunk a[OwnRows];
+#pragma unroll
+        for (int i = 0; i < OwnRows; i++)
+            if (i < own_rows) a[i] = *reinterpret_cast<const Chunk*>(A + i * WarpRows * STRIP * PitchA);
+#pragma unroll
+        for (int e = 0; e < Count; e++)
+#pragma unroll
+            for (int j = 0; j < OwnStrips; j++) {
+                if (e >= count || j >= own_strips) break;
+                const Pair b = *reinterpret_cast<const Pair*>(B + e * PitchB + j * WarpColumns * STRIP);
+#pragma unroll
+                for (int i = 0; i < OwnRows; i++) {
+                    if (i >= own_rows) break;
+                    sum[i][j][0] = multiply_add(sum[i][j][0], a[i].entry[e], b.x);
+                    sum[i][j][1] = multiply_add(sum[i][j][1], a[i].entry[e], b.y);
+                }
+            }
+    }
+};
+
+// One row of C a thread, for matrices of a few rows and columns; layouts as above.
+template <typename Entry, int Columns, int PitchA, int PitchB>
+struct RowProduct {
+    Entry sum[Columns] = {};
+    int row;
+
+    __device__ explicit RowProduct(int row) : row(row) {}
+
+    template <int Depth>
+    __device__ void add(const Entry* A, const Entry* B) {
+#pragma unroll
+        for (int k = 0; k < Depth; k++) {
+            const Entry a = A[row * PitchA + k];
+#pragma unroll
+            for (int j = 0; j < Columns; j++) sum[j] = multiply_add(sum[j], a, B[k * PitchB + j]);
+        }
+    }
+
+    template <typename Store>
+    __device__ void each(Store store) const {
+#pragma unroll
+        for (int j = 0; j < Columns; j++) store(row, j, sum[j]);
+    }
+};

@@ -1,0 +1,126 @@
+"""Products of every size: |ΔC| < 3 ε (√(k + 2) |α| |A| |B| + 2 |β| |C|), and nothing leaks in or out."""
+
+import numpy as np
+import pytest
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch, fixed_plans, to_host
+
+DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
+TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
+SIZES = range(1, 131)
+SOME = (1, 2, 7, 8, 9, 16, 17, 31, 33, 48, 64, 65, 72, 73, 96, 97, 127, 129, 160, 161)
+SHAPES = [
+    (5, 64, 33),
+    (64, 5, 33),
+    (33, 64, 5),
+    (100, 10, 3),
+    (3, 100, 70),
+    (17, 33, 160),
+    (160, 160, 1),
+    (2, 2, 160),
+    (1, 7, 30),
+]
+SHARED_BYTES, THREADS = 227 << 10, 1024  # of a block of an H200
+
+
+def random(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal(shape)
+    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
+
+
+def check(xp, batch, m, n, k, dtype, transa=False, transb=False, beta=0, method="fixed"):
+    """One batch, whose second matrix is NaN: that of its result alone."""
+    A = random((batch, k, m) if transa else (batch, m, k), dtype, 1)
+    B, C = random((batch, n, k) if transb else (batch, k, n), dtype, 2), random((batch, m, n), dtype, 3)
+    A[1:2] = np.nan
+    given = [xp.asarray(M) for M in (A, B, C if beta else np.full_like(C, np.nan))]
+    out = to_host(batched.gemm(*given, 1.5, beta, transa, transb, method=method))
+    A, B = (M.swapaxes(1, 2) if turned else M for M, turned in ((A, transa), (B, transb)))
+    wide = np.complex128 if out.dtype.kind == "c" else np.float64
+    exact = 1.5 * (A.astype(wide) @ B.astype(wide)) + (beta * C if beta else 0)
+    sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B, axis=1)[:, None, :] * 1.5
+    allowed = 3 * np.finfo(dtype).eps * (np.sqrt(k + 2) * sizes + 2 * abs(beta) * np.abs(C))
+    assert out.dtype == dtype and np.isnan(out[1:2]).all()
+    good = np.arange(batch) != 1
+    assert (np.abs(out - exact)[good] <= allowed[good]).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("first", SIZES[::13])
+def test_every_size(xp, first, dtype):
+    for n in range(first, first + 13):
+        plan = fixed_plans.plan(np.dtype(dtype), n, n, n, False, False)
+        check(xp, 2 * plan.group + 1, n, n, n, dtype)
+
+
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_transposes_and_sums(xp, dtype, trans):
+    for n in SOME:
+        check(xp, 3, n, n, n, dtype, *trans, beta=-0.5)
+
+
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_shapes(xp, dtype, trans):
+    for shape in SHAPES:
+        check(xp, 7, *shape, dtype, *trans)
+
+
+@pytest.mark.parametrize("method", ["auto", "tiles", "vendor"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_other_methods(xp, dtype, method):
+    for n in (3, 33, 65):
+        check(xp, 4, n, n + 1, n + 2, dtype, beta=2, method=method)
+
+
+@pytest.mark.parametrize("method", ["tiles", "redirected"])
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_ragged_batches(xp, dtype, trans, method):
+    """Matrices of all sizes up to the kernel's edges, one of them NaN."""
+    (transa, transb), rng = trans, np.random.default_rng(5)
+    for largest in (1, 15, 16, 33, 64, 65, 80, 81):
+        m, n, k = rng.integers(0, largest + 1, (3, 20))
+        m[0] = n[0] = k[0] = k[1] = largest
+        A = MatrixBatch.empty(*((k, m) if transa else (m, k)), dtype)
+        B = MatrixBatch.empty(*((n, k) if transb else (k, n)), dtype)
+        C = MatrixBatch.empty(m, n, dtype)
+        for i, M in enumerate((A, B, C)):
+            M.buffer[:] = random(M.buffer.size, dtype, i)
+        A[1][...] = np.nan
+        given = [M.to(xp) for M in (A, B, C)]
+        out = batched.gemm(*given, 1.5, -0.5, transa, transb, method=method).to(np)
+        for b in range(len(A)):
+            X, Y = (M.T if turned else M for M, turned in ((A[b], transa), (B[b], transb)))
+            exact = 1.5 * (X.astype(float) @ Y) - 0.5 * C[b]
+            allowed = 3 * np.finfo(dtype).eps * (np.sqrt(k[b] + 2) * 1.5 * (np.abs(X) @ np.abs(Y)) + 2 * np.abs(C[b]))
+            assert np.isnan(out[b]).all() if b == 1 else (np.abs(out[b] - exact) <= allowed).all()
+
+
+def test_batches(xp):
+    for batch in (0, 1, 70_000):
+        check(xp, batch, 3, 2, 4, np.float64)
+    check(xp, 70_000, 9, 9, 9, np.float32)
+
+
+@pytest.mark.gpu
+def test_misaligned_matrices_go_elsewhere():
+    cp = pytest.importorskip("cupy")
+    buffer = cp.asarray(random(3 * 33 * 33 + 1, np.float64, 0))
+    A = buffer[1:].reshape(3, 33, 33)
+    np.testing.assert_allclose(batched.gemm(A, A, method="fixed").get(), A.get() @ A.get(), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_plans_fit_the_device(dtype):
+    for n in range(1, fixed_plans.LARGEST + 1):
+        for trans in TRANSPOSES:
+            plan = fixed_plans.plan(np.dtype(dtype), n, n, n, *trans)
+            assert plan.shared <= SHARED_BYTES and plan.threads(n) <= THREADS
+            assert plan.group == 1 or plan.band == n
+            assert plan.blocks(5, n) == -(-5 // plan.group) * -(-n // plan.band)
+    assert fixed_plans.plan(np.dtype(dtype), 161, 4, 4, False, False) is None
+    assert fixed_plans.plan(np.dtype(dtype), 4, 0, 4, False, False) is None

@@ -1,0 +1,236 @@
+"""LU and what follows from it, on both back ends: LAPACK's criteria, its pivots, its info."""
+
+import numpy as np
+import pytest
+from criteria import lu_error, solution_error
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch, to_host
+
+F64, F32, C128, C64 = np.float64, np.float32, np.complex128, np.complex64
+METHODS = ("matrix", "shared", "panel", "column", "unblocked")
+SHAPES = ((1, 1), (5, 5), (17, 17), (32, 32), (8, 31), (31, 8), (1, 9), (9, 1))
+LARGER = ((33, 33), (64, 64), (100, 37), (37, 100), (129, 129))
+
+
+def random(*shape, dtype=F64, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal(shape)
+    return (A + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else A.astype(dtype)
+
+
+def factored(xp, A, method="auto"):
+    """LU, piv, info on the host."""
+    return tuple(to_host(M) for M in batched.lu_factor(xp.asarray(A), method, return_info=True))
+
+
+def check(xp, A, method="auto"):
+    LU, piv, info = factored(xp, A, method)
+    assert not info.any()
+    assert max(lu_error(*parts) for parts in zip(A, LU, piv)) < 1
+    return piv
+
+
+@pytest.mark.parametrize("dtype", [F64, F32])
+def test_every_size_meets_the_criteria(xp, dtype):
+    for n in range(1, 131):
+        check(xp, random(3, n, n, dtype=dtype, seed=n))
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C128, C64])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_for_every_shape_and_type(xp, method, dtype):
+    for shape in SHAPES + (() if method == "matrix" else LARGER[:4]):
+        check(xp, random(2, *shape, dtype=dtype), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_pivots_are_lapacks_where_unique(xp, method):
+    for shape in SHAPES + (() if method == "matrix" else LARGER):
+        A = random(3, *shape, seed=shape[0])
+        np.testing.assert_array_equal(check(xp, A, method), batched.lu_factor(A)[1])
+
+
+def test_many_matrices_share_warps(xp):
+    for n in (3, 20):
+        A = random(5000, n, n)
+        np.testing.assert_array_equal(check(xp, A), batched.lu_factor(A)[1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_growth_of_wilkinsons_matrix_is_exact(xp, method):
+    """Ones on the diagonal and in the last column, −1 below: no interchange, last column of U 1, 2, 4, …"""
+    n = 30
+    A = np.eye(n) - np.tri(n, k=-1)
+    A[:, -1] = 1
+    LU, piv, info = factored(xp, A[None], method)
+    np.testing.assert_array_equal(piv[0], np.arange(n))
+    np.testing.assert_array_equal(LU[0][:, -1], 2.0 ** np.arange(n))
+    assert info[0] == 0
+
+
+def singular_matrices(n, dtype=F64):
+    """Exactly singular ones, whose elimination makes no rounding errors."""
+    A = np.zeros((7, n, n), dtype)
+    A[1] = 1
+    A[2:5] = np.rint(8 * random(3, n, n))
+    A[2, :, 0] = A[3, :, n // 2] = A[4, :, -1] = 0
+    A[5] = np.eye(n)
+    A[5, n // 2, n // 2] = 0
+    A[6] = np.eye(n)[::-1]
+    return A
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_first_zero_pivot_is_reported(xp, method):
+    for n in (4, 30) if method == "matrix" else (4, 30, 70):
+        A = singular_matrices(n)
+        LU, piv, info = factored(xp, A, method)
+        expected = [1, 2, 1, n // 2 + 1, n, n // 2 + 1, 0]
+        np.testing.assert_array_equal(info, expected)
+        np.testing.assert_array_equal(info, batched.lu_factor(A, return_info=True)[2])
+        assert max(lu_error(*parts) for parts in zip(A, LU, piv)) < 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nan_and_infinity_are_refused_and_neighbours_untouched(xp, method):
+    for n in (5, 30) if method == "matrix" else (5, 40):
+        A = random(6, n, n)
+        clean = factored(xp, A, method)
+        A[1, n // 2, 1], A[4, -1, -1] = np.nan, np.inf
+        LU, piv, info = factored(xp, A, method)
+        np.testing.assert_array_equal(info, [0, -1, 0, 0, -1, 0])
+        assert np.isnan(LU[[1, 4]]).all()
+        for found, expected in zip((LU, piv), clean):
+            np.testing.assert_array_equal(found[[0, 2, 3, 5]], expected[[0, 2, 3, 5]])
+        with pytest.raises(np.linalg.LinAlgError, match="lu_factor: NaN or Inf in matrices 1, 4"):
+            batched.lu_factor(xp.asarray(A), method)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(F64, 1e-306), (F64, 1e-290), (F64, 4e306), (F32, 4e36), (C128, 4e306)])
+def test_near_under_and_overflow(xp, dtype, scale):
+    for n in (7, 50):
+        check(xp, np.dtype(dtype).type(scale) * np.clip(random(3, n, n, dtype=dtype).real, -2, 2).astype(dtype))
+
+
+def test_hardly_regular_matrices(xp):
+    for n in (6, 20, 48):
+        i = np.arange(1, n + 1)
+        hilbert = 1 / (i[:, None] + i - 1)
+        LU, piv, _ = factored(xp, hilbert[None])
+        assert lu_error(hilbert, LU[0], piv[0]) < 1
+
+
+def test_ragged_batches_are_what_their_matrices_are(xp):
+    shapes = [(3, 3), (0, 4), (40, 40), (12, 30), (3, 3), (70, 20), (33, 0), (31, 31), (200, 180), (5, 40)]
+    matrices = [random(*shape, seed=b) for b, shape in enumerate(shapes)]
+    matrices[4][1, 1] = np.nan
+    batch = MatrixBatch.from_matrices([xp.asarray(A) for A in matrices])
+    LU, piv, info = batched.lu_factor(batch, return_info=True)
+    np.testing.assert_array_equal(to_host(info), [-1 if b == 4 else 0 for b in range(len(shapes))])
+    for b, A in enumerate(matrices):
+        if A.size and b != 4:
+            assert lu_error(A, to_host(LU[b]), to_host(piv[b]).ravel()) < 1
+    part = MatrixBatch.from_matrices([xp.asarray(A) for A in matrices[::-1]])[::-1]  # not packed in order
+    again, _, _ = batched.lu_factor(part, return_info=True)
+    np.testing.assert_array_equal(to_host(again.entries), to_host(LU.entries))
+
+
+def test_batches_of_none_one_and_very_many(xp):
+    for batch in (0, 1, 70_000):
+        A = random(batch, 3, 3) + 4 * np.eye(3)
+        x = to_host(batched.solve(xp.asarray(A), xp.ones((batch, 3))))
+        np.testing.assert_allclose(np.einsum("bij,bj->bi", A, x), np.ones((batch, 3)), atol=1e-12)
+    assert batched.lu_factor(xp.zeros((4, 0, 5)))[1].shape == (4, 0)
+    assert batched.lu_factor(xp.asarray(random(5, 5)))[1].shape == (5,)
+    assert batched.inv(xp.asarray(random(2, 3, 4, 4))).shape == (2, 3, 4, 4)
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C128, C64])
+@pytest.mark.parametrize("n", [1, 4, 31, 33, 70, 130])
+def test_solutions(xp, n, dtype):
+    A = random(4, n, n, dtype=dtype) + n**0.5 * np.eye(n, dtype=dtype)
+    for k in (None, 1, 3, 11):
+        b = random(4, n, *([] if k is None else [k]), dtype=dtype, seed=1)
+        x = to_host(batched.solve(xp.asarray(A), xp.asarray(b)))
+        assert x.shape == b.shape and x.dtype == dtype
+        assert max(solution_error(*parts) for parts in zip(A, x, b)) < 1
+    inverse = to_host(batched.inv(xp.asarray(A)))
+    assert max(solution_error(a, y, np.eye(n)) for a, y in zip(A, inverse)) < 1
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C128, C64])
+def test_determinants(xp, dtype):
+    for n in (1, 2, 9, 40):
+        A = np.concatenate([random(4, n, n, dtype=dtype), np.zeros((1, n, n), dtype)])
+        (sign, logarithm), (s, l) = batched.slogdet(xp.asarray(A)), np.linalg.slogdet(A)
+        tolerance = 2e3 * np.finfo(dtype).eps
+        np.testing.assert_allclose(to_host(sign), s, atol=tolerance)
+        np.testing.assert_allclose(to_host(logarithm), l, atol=tolerance * n)
+        np.testing.assert_allclose(to_host(batched.det(xp.asarray(A))), np.linalg.det(A), rtol=tolerance * n)
+    A[1, 0, 0] = np.nan
+    assert np.isnan(to_host(batched.det(xp.asarray(A)))[1])
+    assert batched.det(xp.zeros((2, 0, 0))).tolist() == [1, 1]
+
+
+def test_ragged_solutions_inverses_and_determinants(xp):
+    sizes = [3, 40, 1, 0, 33, 70]
+    matrices = [random(n, n, seed=n) + 3 * np.eye(n) for n in sizes]
+    batch = MatrixBatch.from_matrices([xp.asarray(A) for A in matrices])
+    sides = [random(n, k, seed=n) for n, k in zip(sizes, (1, 2, 9, 3, 1, 0))]
+    x = batched.solve(batch, MatrixBatch.from_matrices([xp.asarray(b) for b in sides]))
+    inverse, (sign, logarithm) = batched.inv(batch), batched.slogdet(batch)
+    for i, (A, b) in enumerate(zip(matrices, sides)):
+        assert solution_error(A, to_host(x[i]), b) < 1
+        assert solution_error(A, to_host(inverse[i]), np.eye(len(A))) < 1
+        np.testing.assert_allclose((to_host(sign)[i], to_host(logarithm)[i]), np.linalg.slogdet(A), rtol=1e-10)
+
+
+def test_singular_matrices_have_no_solution(xp):
+    A = singular_matrices(4)
+    for function in (batched.inv, lambda A: batched.solve(A, A)):
+        with pytest.raises(np.linalg.LinAlgError, match="zero pivot in matrices 0, 1, 2, 3, 4, 5"):
+            function(xp.asarray(A))
+    LU, piv, _ = batched.lu_factor(xp.asarray(A), return_info=True)
+    x = to_host(batched.lu_solve((LU, piv), xp.ones((7, 4))))
+    assert np.isnan(x[:6]).any(axis=1).all() and (x[6] == 1).all()
+
+
+def test_doors(xp):
+    A, b = xp.asarray(random(2, 4, 4)), xp.ones((2, 4))
+    LU = batched.lu_factor(A)
+    wide = MatrixBatch.from_stack(xp.ones((2, 3, 4)))
+    for call, words in (
+        (lambda: batched.lu_factor(A, "fast"), "expected method one of auto"),
+        (lambda: batched.lu_factor(xp.ones(3)), "float32 or float64 or complex64"),
+        (lambda: batched.cholesky(xp.ones((2, 2), complex)), "expected float32 or float64 matrices"),
+        (lambda: batched.solve(A[:, :3], b), "solve: expected square"),
+        (lambda: batched.slogdet(wide), "slogdet: expected square"),
+        (lambda: batched.cholesky(wide), "cholesky: expected square"),
+        (lambda: batched.lu_solve(LU, xp.ones((2, 5))), r"expected b \(2, 4\)"),
+        (lambda: batched.lu_solve(LU, b.astype(complex)), "expected b of the precision of A, float64"),
+        (lambda: batched.lu_solve((LU[0], LU[1][:, :2]), b), "expected piv integers"),
+        (lambda: batched.solve(MatrixBatch.from_stack(A), b), "expected b a MatrixBatch"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@pytest.mark.gpu
+def test_methods_say_what_is_too_large_for_them():
+    import cupy
+
+    for method, n in (("matrix", 33), ("shared", 400)):
+        with pytest.raises(ValueError, match=f"{n} × {n} is too large"):
+            batched.lu_factor(cupy.zeros((1, n, n)), method)
+
+
+@pytest.mark.gpu
+def test_tall_panels_beyond_registers():
+    """Every width of a panel in registers, and columns beyond."""
+    import cupy
+
+    for dtype, rows in ((F64, (600, 1500, 2100)), (F32, (1100,)), (C128, (600, 1100))):
+        for m in rows:
+            A = random(2, m, 40, dtype=dtype)
+            check(cupy, A, "panel")

@@ -1,0 +1,173 @@
+"""The model of running times: counts by hand, growth, units that cancel, constants that must be measured."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from h2gpu import batched
+from h2gpu.apps import microbench, study_small
+from h2gpu.batched import counts, model, small_counts, tuning
+from h2gpu.batched.layouts import THREAD, Layout
+
+RATES = {"copy_rate": 4e12, "shared_rate": 3e13, "shuffle_rate": 2e11}
+LATENCIES = {"global_latency": 5e-7, "shared_latency": 2e-8, "shuffle_latency": 1e-8, "launch": 2e-6}
+FLOPS = {"fma_rate": 3e13, "mma_rate": 6e13, "product_rate": 5e13}
+SLOW = {"fma_latency": 3e-9, "root_latency": 2e-8, "division_latency": 3e-8}
+CASES = [
+    ("qr", 64, 64, np.float64),
+    ("qr", 20, 8, np.float32),
+    ("svd", 20, 16, np.float64),
+    ("pivoted_qr", 64, 64, np.float64),
+    ("gemm", 40, 40, np.float32),
+    ("lu", 6, 6, np.float64),
+    ("lu", 40, 40, np.complex64),
+    ("cholesky", 7, 7, np.float32),
+    ("gauss-jordan", 30, 30, np.float64),
+    ("lstsq", 40, 20, np.float32),
+]
+
+
+def imagined(second=1.0):
+    """Constants of no device, with seconds of another length."""
+    values = {(name, ""): rate / second for name, rate in RATES.items()}
+    values |= {(name, ""): latency * second for name, latency in LATENCIES.items()}
+    for dtype in ("float32", "float64"):
+        values |= {(name, dtype): rate / second for name, rate in FLOPS.items()}
+        values |= {(name, dtype): latency * second for name, latency in SLOW.items()}
+    barriers = {(f"barrier_{threads}", ""): threads * 1e-10 * second for threads in microbench.BARRIERS}
+    return values | barriers | {("multiprocessors", ""): 132.0}
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """A device whose constants are all known."""
+    monkeypatch.setattr(model, "_table", lambda folder: imagined())
+
+
+@pytest.mark.parametrize(("routine", "m", "n", "dtype"), CASES)
+def test_predictions_grow_with_the_batch_and_end_proportional(routine, m, n, dtype, known):
+    times = [batched.predict_time(routine, batch, m, n, dtype) for batch in (1, 10, 1000, 30_000, 10**7, 10**8)]
+    assert times == sorted(times) and times[0] > 0
+    assert times[-1] / times[-2] == pytest.approx(10, rel=0.05)
+    assert batched.predict_time(routine, 0, m, n, dtype) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("routine", ["lu", "gauss-jordan", "lstsq", "solve"])
+@pytest.mark.parametrize("grid", [THREAD, Layout(8, 8)])
+def test_predictions_grow_with_the_size(grid, routine, dtype):
+    constants = model.Constants("imagined", imagined())
+    sizes = range(2, 17 if grid == THREAD else 49, 2)
+    for batch in (1, 100_000):
+        works = [small_counts.small(routine, dtype, n, n, 1, grid) for n in sizes]
+        times = [model.seconds(work, batch, dtype, constants) for work in works]
+        assert times == sorted(times)
+
+
+def test_lu_of_two_by_two_in_a_thread_by_hand():
+    """One quotient, one multiply-add; four numbers in, four and info out."""
+    work = small_counts.small("lu", np.float64, 2, 2, 0, THREAD)
+    assert (work.flops, work.fmas, work.divisions, work.roots) == (4, 2, 2, 0)
+    assert (work.nbytes, work.barriers, work.threads) == (8 * 8 + 4, 0, 1)
+    assert small_counts.small("lu", np.complex64, 2, 2, 0, THREAD).flops == 4 * 4
+
+
+def test_gauss_jordan_and_cholesky_by_hand():
+    """[A | b] of two rows: 3 quotients, 3 multiply-adds, 1 multiplier looked at. L: 1 quotient, 1 multiply-add."""
+    assert small_counts.thread_products("gauss-jordan", 2, 2, 1) == 7
+    assert small_counts.thread_products("cholesky", 2, 2, 0) == 2
+
+
+def test_lu_in_a_block_by_hand():
+    """8 × 8 on 8 × 4 threads: a step is one barrier; a tile of 1 × 2, of 1 × 1 in the second panel."""
+    work = small_counts.small("lu", np.float32, 8, 8, 0, Layout(8, 4))
+    assert work.barriers == work.divisions == work.shared_trips == 8
+    assert work.fmas == 4 * (2 + 2) + 4 * (1 + 2)
+    assert work.shuffles == work.roots == 0
+    assert work.nbytes == 2 * 64 * 4 + 4
+
+
+def test_large_batches_in_threads_run_at_the_rate_of_memory():
+    """The paper's section IV: nothing but traffic counts for 7 × 7 QR."""
+    constants = model.Constants("imagined", imagined())
+    work, batch = small_counts.small("qr", np.float32, 7, 7, 0, THREAD), 10**8
+    time = model.seconds(
+        replace(work, fmas=0, dependent=0, roots=0, divisions=0, shared_trips=0), batch, np.float32, constants
+    )
+    assert time == pytest.approx(batch * work.nbytes / RATES["copy_rate"], rel=0.1)
+
+
+@pytest.mark.parametrize(("routine", "m", "n", "dtype"), CASES)
+def test_units_cancel(routine, m, n, dtype, monkeypatch):
+    """In seconds of another length every time is another number of the same length."""
+    times = []
+    for second in (1.0, 1000.0):
+        monkeypatch.setattr(model, "_table", lambda folder, second=second: imagined(second))
+        times.append(batched.predict_time(routine, 500, m, n, dtype))
+    assert times[1] == pytest.approx(1000 * times[0])
+
+
+def test_parts_add_up():
+    one, two = counts.Counts(flops=1, barriers=2, threads=32, words=50), counts.Counts(flops=3, threads=64)
+    both = counts.added(one, two)
+    assert (both.flops, both.barriers, both.threads, both.words) == (4, 2, 64, 50)
+    assert {f.name for f in fields(counts.Counts)} >= {"shared_bytes", "shuffles", "global_trips"}
+
+
+def test_products_of_the_h200_need_no_further_constant():
+    """20,000 of 64³ are bound by memory, 0.459 ms measured."""
+    assert batched.predict_time("gemm", 20_000, 64, 64, np.float64, "NVIDIA H200") == pytest.approx(0.459e-3, rel=0.02)
+
+
+def test_what_is_not_measured_is_named(monkeypatch):
+    monkeypatch.setattr(model, "_table", lambda folder: {("copy_rate", ""): 1e12})
+    with pytest.raises(LookupError, match="microbench"):
+        batched.predict_time("lu", 100, 8, 8, np.float64)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("eig", 1, 4, 4, np.float64),
+        ("lu", 1, 4, 4, np.int32),
+        ("lu", -1, 4, 4, np.float64),
+        ("lu", 1, 4, 4, np.float64, "abacus"),
+        ("lu", 1, 4, 5, np.float64),
+        ("svd", 1, 400, 400, np.float64),
+        ("lu", 1, 1000, 1000, np.float64),
+        ("qr", 1, 8, 8, np.complex64),
+    ],
+)
+def test_doors(arguments):
+    with pytest.raises(ValueError, match="predict_time"):
+        batched.predict_time(*arguments)
+
+
+def test_the_table_of_a_device_is_what_the_microbenchmarks_write():
+    rows = [("copy_rate", "", 4.26e12, "B/s"), ("fma_rate", "float64", 3.1e13, "flop/s")]
+    lines = microbench.table(rows, "NVIDIA H200", "2026-11-21").splitlines()
+    assert lines[0].split(",") == list(tuning.rows("model")[0])
+    assert lines[2] == "fma_rate,float64,3.1e+13,flop/s,NVIDIA H200,2026-11-21"
+
+
+def test_the_microbenchmarks_measure_all_that_the_model_asks_for():
+    class Bench:
+        """Every measurement is one."""
+
+        multiprocessors = clock = 1
+
+        def __getattr__(self, name):
+            return lambda *_: (1.0, 1) if name == "rate" else 1.0
+
+    assert {(constant, dtype) for constant, dtype, *_ in microbench.measured(Bench())} >= set(imagined())
+
+
+def test_the_study_predicts_what_fits(known):
+    cases = list(study_small.cases())
+    found = [(case, study_small.predicted(case, "imagined")) for case in cases]
+    missing = [case for case, ms in found if ms is None]
+    assert all(case.layout in ("2d", "row", "column") and max(case.m, case.n) > 64 for case in missing)
+    assert all(ms > 0 for _, ms in found if ms is not None)
+    rows = [study_small.row(case, 2 * ms, ms) for case, ms in found if ms]
+    assert "median deviation 50%" in study_small.summary(rows) and "worst factor 2.00" in study_small.summary(rows)

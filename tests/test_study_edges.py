@@ -1,0 +1,22 @@
+"""The study of edges: what it concludes, and on a GPU that all ways agree."""
+
+import pytest
+
+from h2gpu.apps import study_edges
+
+
+def test_conclusion_averages_over_sizes_that_fill_no_tile():
+    names = (*study_edges.BEYOND, "tiles", "fixed", "vendor")
+    rows = [
+        {"n": n} | dict.fromkeys(names, 1.0) | {"vendor": vendor} for n, vendor in ((16, 9.0), (17, 0.25), (33, 0.75))
+    ]
+    told = study_edges.conclusion(rows)
+    assert "mean over 2 sizes" in told and "vendor 0.50" in told and "redirected 1.00" in told
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_all_ways_agree(dtype, tmp_path, monkeypatch):
+    monkeypatch.setattr(study_edges, "ENTRIES", 1 << 16)
+    study_edges.main(["--sizes", "5,16,33", "--dtype", dtype, "--output", str(tmp_path)])
+    assert (tmp_path / f"study_edges-{dtype}.csv").is_file()
