@@ -106,11 +106,21 @@ class MatrixBatch:
         if isinstance(index, (int, np.integer)):
             m, n, start = int(self.rows[index]), int(self.columns[index]), int(self.offsets[index])
             return self.buffer[start : start + m * n].reshape(m, n)
-        batch = self if array_module(index) is np else self.resident
-        part = MatrixBatch(self.buffer, batch.offsets[index], batch.rows[index], batch.columns[index], batch.limits)
-        if "numbers" in vars(self) and isinstance(index, slice) and batch is self:
-            vars(part)["numbers"] = self.numbers[:, index]
-        return part
+        if array_module(index) is not np:
+            numbers = self.resident.numbers[:, index]
+            return MatrixBatch._numbered(self.buffer, numbers, *numbers, self.bounds)
+        if "numbers" not in vars(self) or not isinstance(index, slice):
+            return MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index], self.limits)
+        numbers, here = self.numbers[:, index], array_module(self.offsets) is np
+        sides = (self.offsets[index], self.rows[index], self.columns[index]) if here else numbers
+        return MatrixBatch._numbered(self.buffer, numbers, *sides, self.limits)
+
+    @classmethod
+    def _numbered(cls, buffer, numbers, *sides):
+        """A batch whose numbers are where the buffer is, one behind the other, as well."""
+        batch = cls(buffer, *sides)
+        vars(batch)["numbers"] = numbers
+        return batch
 
     def matrices(self):
         """All matrices as 2-D views, in a list: three times faster than indexing one by one."""
@@ -151,12 +161,12 @@ class MatrixBatch:
 
     @cached_property
     def _resident(self):
-        return MatrixBatch(self.buffer, *self.numbers, self.bounds)
+        return MatrixBatch._numbered(self.buffer, self.numbers, *self.numbers, self.bounds)
 
     @cached_property
     def numbers(self):
         """Offsets, rows and columns where the buffer is, (3, batch)."""
-        return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
+        return self.xp.asarray(array_module(self.offsets).stack([self.offsets, self.rows, self.columns]))
 
     def number(self, i):
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""

@@ -81,9 +81,12 @@ def farfield_square(basis, weights):
     own = np.zeros(len(tree.leaves), bool) if basis.identical is None else basis.identical
     for l, Z in enumerate(weights):
         first, stop = np.searchsorted(tree.leaves, tree.level_offsets[l : l + 2])
+        if first == stop:
+            continue
         here, own_here = tree.leaves[first:stop] - tree.level_offsets[l], own[first:stop]
-        square += _sum_of_squares(batched.gemm(basis.leaf[first:stop][~own_here], Z[here[~own_here]], transb=True))
         square += _square(Z.entries) if own_here.sum() == len(Z) else _sum_of_squares(Z[here[own_here]])
+        if not own_here.all():
+            square += _sum_of_squares(batched.gemm(basis.leaf[first:stop][~own_here], Z[here[~own_here]], transb=True))
     return square
 
 

@@ -90,7 +90,9 @@ def truncate(basis, weights, budget, decompose, rule):
             done.append((l, kept, below))
             advance(len(below))
         advance(int(tree.level_offsets[top]))
-    return _assembled(basis, top, [(l, *map(_on_host, cut)) for l, *cut in done], verdicts)
+    for verdict in verdicts:
+        _check(verdict)
+    return _assembled(basis, done)
 
 
 def _first_to_wait(basis, top, decompose, weights):
@@ -124,33 +126,40 @@ def _cut_matrices(B, ranks, most):
     return kept, MatrixBatch.empty(ranks, columns, B.dtype, B.xp, (most, n))
 
 
-def _on_host(A):
-    """The same matrices, packed, their sizes on the host."""
-    return A if array_module(A.rows) is np else batched.gather(A.on_host(), np.arange(len(A)))
+def _assembled(basis, done):
+    """(ClusterBasis, BasisChange), packed, from (level, U_t, T_t) of levels in `done`, the last level first.
+
+    `done` is emptied, so that the memory of each level is given back as it is copied.
+    """
+    tree, xp, dtype, ranks = basis.tree, basis.leaf.xp, basis.dtype, _all_ranks(basis.tree, done)
+    above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
+    T, E = MatrixBatch.empty(ranks, basis.ranks, dtype, xp), MatrixBatch.empty(ranks, above, dtype, xp)
+    parents = np.flatnonzero(tree.first_child >= 0)
+    stacks = E[1:].stacked(np.full(len(parents), 2))  # [E_1; E_2]: siblings follow each other, in the parents' order
+    MatrixBatch.place(T, stacks)
+    leaves = []
+    while done:
+        l, U, change = done.pop(0)
+        t, is_leaf = tree.span(l), tree.first_child[tree.span(l)] < 0
+        batched.leading(change.resident, out=T[t])
+        if is_leaf.any():
+            leaves.append(_some(U, is_leaf))
+        if not is_leaf.all():
+            batched.leading(_some(U, ~is_leaf).resident, out=stacks[slice(*np.searchsorted(parents, (t.start, t.stop)))])
+    none = tree.leaves[: len(tree.leaves) - sum(map(len, leaves))]  # of levels above
+    leaves.append(MatrixBatch.empty(tree.sizes[none], 0, dtype, xp))
+    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves[::-1]), E), BasisChange(T)
 
 
-def _assembled(basis, top, done, verdicts):
-    """(ClusterBasis, BasisChange) from the matrices of each level, the last first; none above `top` has a rank."""
-    for verdict in verdicts:
-        _check(verdict)
-    tree, xp = basis.tree, basis.leaf.xp
-    count = int(tree.level_offsets[top])
-    leaves, transfers, changes, below = [], [], [], None
-    for l, U, T in done:
-        is_leaf = tree.first_child[tree.span(l)] < 0
-        leaves.append(_some(U, is_leaf))
-        if below is not None:
-            transfers.append(_some(U, ~is_leaf).halves(below.rows[::2]))
-        changes.append(T)
-        below = T
-    none = np.zeros(count, np.int64)
-    changes.append(MatrixBatch.empty(none, none, basis.dtype, xp))
-    leaves.append(MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < count]], 0, basis.dtype, xp))
-    T = MatrixBatch.concatenated(changes[::-1])
-    below = slice(0, int(tree.level_offsets[min(top + 1, tree.levels)]))
-    transfers.append(MatrixBatch.empty(T.rows[below], 0, basis.dtype, xp))
-    leaf, transfer = (MatrixBatch.concatenated(parts[::-1]) for parts in (leaves, transfers))
-    return ClusterBasis(tree, T.rows, leaf, transfer), BasisChange(T)
+def _all_ranks(tree, done):
+    """Of all clusters, on the host: those that are on the device come at once."""
+    ranks, there = np.zeros(len(tree), np.int64), [T.rows for _, _, T in done if array_module(T.rows) is not np]
+    for l, _, T in done[: len(done) - len(there)]:
+        ranks[tree.span(l)] = T.rows
+    if there:
+        found = to_host(array_module(there[0]).concatenate(there[::-1]))  # the levels above those that were waited for
+        ranks[int(tree.level_offsets[done[-1][0]]) :][: len(found)] = found
+    return ranks
 
 
 def _some(A, chosen):
