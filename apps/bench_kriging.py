@@ -25,7 +25,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--sizes", default="90000", help="numbers of sites, separated by commas")
-    parser.add_argument("--output", help="CSV file to write")
+    parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(arguments)
     rows = []
     for n in map(int, options.sizes.split(",")):
