@@ -26,7 +26,7 @@ def main(arguments=None):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--largest", type=int, default=17, help="log2 of the largest n")
     parser.add_argument("--rtol", type=float, default=1e-7)
-    parser.add_argument("--output", help="CSV file to write")
+    parser.add_argument("-o", "--output", help="CSV file to write")
     parser.add_argument(
         "--row", nargs=3, metavar=("LOG2N", "PARAMETERS", "RTOL"), help="measure one row, print it as JSON"
     )

@@ -41,7 +41,7 @@ def main(arguments=None):
         "--edges", default="64,81,49,125", help="rows and columns of the blocks, the first for all rows"
     )
     parser.add_argument("--covariances", default=",".join(COVARIANCES), help="names, from the default on")
-    parser.add_argument("--output", help="CSV file to write")
+    parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(arguments)
     first, *others = map(int, options.edges.split(","))
     rows = [

@@ -36,7 +36,7 @@ def main(arguments=None):
     parser.add_argument("--neighbours", type=int, default=30, help="of the preconditioner")
     parser.add_argument("--rtol", type=float, help="of the matrix; default: what its smallest eigenvalue asks for")
     parser.add_argument("--unpreconditioned", type=int, default=200, help="most iterations without preconditioner")
-    parser.add_argument("--output", help="CSV file to write")
+    parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(arguments)
     rows = []
     for name, (points, values, cov) in fields(options).items():

@@ -52,7 +52,7 @@ def add_options(parser):
     parser.add_argument("--trend", choices=("constant", "linear"), default="constant", help="where it is estimated")
     parser.add_argument("--methods", help="h2gpu and some of its peers, separated by commas; default: all installed")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
-    parser.add_argument("--output", default="benchmarks", help="folder for the table and the maps")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for the table and the maps")
 
 
 def study(fields, start, options, name):

@@ -26,7 +26,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="up to 80")
     parser.add_argument("--dtype", default="float64", choices=("float64", "float32"))
-    parser.add_argument("--output", default="benchmarks", help="folder for study_edges-*.csv")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_edges-*.csv")
     options = parser.parse_args(arguments)
     rows = [measure(n, np.dtype(options.dtype)) for n in map(int, options.sizes.split(","))]
     print(tables.text(rows))

@@ -21,7 +21,7 @@ MEGABYTE = 1e6
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=16, help="log2 of the largest n")
-    parser.add_argument("--output", default="benchmarks", help="folder for study_memory.csv and .png")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_memory.csv and .png")
     options = parser.parse_args(arguments)
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):

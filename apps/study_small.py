@@ -42,7 +42,7 @@ class Case(NamedTuple):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--figures", default="4,7,9,12,VII,library")
-    parser.add_argument("--output", default="benchmarks", help="folder for study_small.csv")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_small.csv")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
     options = parser.parse_args(arguments)
     device, rows = timing.gpu_name(), []

@@ -31,7 +31,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--largest", type=int, default=16, help="log2 of the largest n")
-    parser.add_argument("--output", default="benchmarks", help="folder for study_time-DEVICE.csv and .png")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_time-DEVICE.csv and .png")
     options = parser.parse_args(arguments)
     xp = module_of_device(options.device)
     rows = []
