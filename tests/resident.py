@@ -84,8 +84,8 @@ def compare(split, order, leaf_size):
     task = 1e-4, TruncatedSVD(), truncation.SharedBudget()
     expected, change = truncation.truncate(A.row_basis, list(Z), *task)
     basis = truncation.replace(A.row_basis, leaf=moved(A.row_basis.leaf), transfer=moved(A.row_basis.transfer))
-    for few in (0, 4, 16, 1 << 20):
-        truncation.FEW["cupy"] = few
+    for room in (0, 4 << 15, 16 << 15, 1 << 40):
+        truncation.ROOM["cupy"] = room
         found, changed = truncation.truncate(basis, [moved(level) for level in Z], *task)
         assert (host(found.ranks) == expected.ranks).all()
         for one, other in ((found.leaf, expected.leaf), (found.transfer, expected.transfer)):

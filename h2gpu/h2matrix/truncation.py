@@ -20,7 +20,7 @@ from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.orthogonalization import BasisChange
 from h2gpu.progress import phase
 
-FEW = {"numpy": 0, "cupy": 8192}  # clusters of a level whose ranks stay where they are: a wait costs more than room
+ROOM = {"numpy": 0, "cupy": 1 << 30}  # bytes of a level whose ranks stay where they are: a wait costs more than room
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,15 @@ def truncate(basis, weights, budget, decompose, rule):
 
 
 def _first_to_wait(basis, top, decompose, weights):
-    """The level from which on ranks are waited for: above are few clusters, no leaves, and bounds of sizes that do."""
-    tree, level, most = basis.tree, top, FEW[basis.leaf.xp.__name__]
+    """The level from which on ranks are waited for: above are bounds of sizes that do, room for them, and no leaves."""
+    tree, level, most = basis.tree, top, ROOM[basis.leaf.xp.__name__]
     resident = getattr(decompose, "resident", 0)
-    while (
-        level < tree.levels
-        and weights is not None
-        and tree.level_offsets[level + 1] - tree.level_offsets[level] <= most
-        and 2 * basis.ranks[: tree.level_offsets[level + 1]].max(initial=0) <= resident
-        and (tree.first_child[: tree.level_offsets[level]] >= 0).all()
-    ):
+    while level < tree.levels and weights is not None:
+        clusters = tree.level_offsets[level + 1]
+        rank = int(basis.ranks[:clusters].max(initial=0))
+        room = 4 * (clusters - tree.level_offsets[level]) * rank**2 * basis.dtype.itemsize
+        if room > most or 2 * rank > resident or (tree.first_child[: tree.level_offsets[level]] < 0).any():
+            break
         level += 1
     return level
 
