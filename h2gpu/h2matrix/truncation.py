@@ -147,7 +147,8 @@ def _assembled(basis, done):
         if is_leaf.any():
             leaves.append(_some(U, is_leaf))
         if not is_leaf.all():
-            batched.leading(_some(U, ~is_leaf).resident, out=stacks[slice(*np.searchsorted(parents, (t.start, t.stop)))])
+            here = slice(*np.searchsorted(parents, (t.start, t.stop)))
+            batched.leading(_some(U, ~is_leaf).resident, out=stacks[here])
     none = tree.leaves[: len(tree.leaves) - sum(map(len, leaves))]  # of levels above
     leaves.append(MatrixBatch.empty(tree.sizes[none], 0, dtype, xp))
     return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves[::-1]), E), BasisChange(T)

@@ -20,7 +20,7 @@ STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at
 
 
 def total_weights(basis, couplings, R, column_side=False):
-    """Z_t of the clusters of each level, rank × rank, or without rows where there is no farfield: MatrixBatches, a list.
+    """Z_t of the clusters, a list of MatrixBatches by level: rank × rank, or without rows where there is no farfield.
 
     basis         the side's ClusterBasis (rows, unless column_side)
     couplings     BlockSparse or EvaluatedCouplings
