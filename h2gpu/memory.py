@@ -58,6 +58,12 @@ def require(needed, xp, what, advice=""):
         )
 
 
+def trim(xp):
+    """Give back to the device what CuPy's memory pool holds unused, in whole pieces; waits for the device."""
+    if not _on_host(xp):
+        xp.get_default_memory_pool().free_all_blocks()
+
+
 def peak_memory():
     """Most bytes of main memory this process ever held; None where the system does not say."""
     try:

@@ -17,6 +17,7 @@ from h2gpu.h2matrix.precision import LEFT, check_storage, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
+from h2gpu.memory import trim
 from h2gpu.progress import phase
 
 
@@ -45,10 +46,12 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     computed = _stays_computed(A, nearfield)
     shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
     share, decompose = LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd]
-    wide = [METHODS[method](A.widened(), share, decompose)]
-    del A  # where nobody else holds it, its memory serves for what is stored, and that of `wide`
+    held = [A.widened()]
+    del A  # where nobody else holds it, its memory serves for what follows, as soon as it is no longer needed
+    held = [METHODS[method](held, share, decompose)]
     with phase("store"):
-        B = rounded(wide.pop(), rtol, but=("nearfield",) if computed else ()) if shared else wide.pop()
+        trim(held[0].row_basis.leaf.xp)  # whole parts are stored anew, and must not go on top of what is free
+        B = rounded(held.pop(), rtol, but=("nearfield",) if computed else ()) if shared else held.pop()
         evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
 
@@ -90,8 +93,12 @@ def _careful(rtol, decompose, basis):
     return max(rtol**2 - rounding**2, rtol**2 / 2) * (1 - MARGIN), decompose
 
 
-def _weighted(A, rtol, decompose):
-    """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally."""
+def _weighted(held, rtol, decompose):
+    """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally.
+
+    held   A in a list, which is emptied: its bases are given up before its couplings are projected
+    """
+    A = held.pop()
     near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
@@ -103,29 +110,31 @@ def _weighted(A, rtol, decompose):
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:
-        return _projected(A, rows, rows, row_change, row_change)
+        A = A.replace(row_basis=rows, col_basis=rows)
+        return _projected(A, row_change, row_change)
     R = triangular_factors(A.row_basis)
     W = total_weights(A.col_basis, A.couplings, R, column_side=True)
     cols, col_change = truncate(A.col_basis, W, budget, decompose, SharedBudget())
-    return _projected(A, rows, cols, row_change, col_change)
+    A = A.replace(row_basis=rows, col_basis=cols)
+    return _projected(A, row_change, col_change)
 
 
-def _basis(A, rtol, decompose):
+def _basis(held, rtol, decompose):
     """The paper's truncation; its tolerance speaks of the bases, so it is tightened until the matrix keeps rtol."""
-    tolerance = rtol
+    A, tolerance = held.pop(), rtol
     while True:
         rule = RelativeToBasis(tolerance)
         rows, row_change = truncate(A.row_basis, None, 0.0, decompose, rule)
         cols, col_change = (rows, row_change) if A.symmetric else truncate(A.col_basis, None, 0.0, decompose, rule)
-        B = _projected(A, rows, cols, row_change, col_change)
+        B = _projected(A.replace(row_basis=rows, col_basis=cols), row_change, col_change)
         if relative_error(A, B) <= rtol or tolerance == 0:
             return B
         tolerance = tolerance / TIGHTEN if tolerance > np.finfo(A.dtype).eps else 0
 
 
-def _projected(A, rows, cols, row_change, col_change):
-    """A in new bases, its nearfield shared."""
-    return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
+def _projected(A, row_change, col_change):
+    """A, whose bases are new already, with its couplings in them."""
+    return A.replace(couplings=project(A.couplings, A.row_basis, A.col_basis, row_change, col_change))
 
 
 ROTATIONS = 4  # ε that singular vectors err by after the rotations of a level, as measured

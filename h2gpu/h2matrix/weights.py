@@ -29,7 +29,7 @@ def total_weights(basis, couplings, R, column_side=False):
     tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
     heights = sum(kind.heights for kind in links)
     rows, spans = np.where(_reached(tree, heights), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
-    weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans]
+    weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans[::-1]][::-1]  # largest first
     MatrixBatch.place(*weights)
     transfer, parent = basis.transfer.resident, R.xp.asarray(tree.parent)
     heights[1:] += rows[tree.parent[1:]]
