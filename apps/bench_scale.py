@@ -30,25 +30,35 @@ SHOWN = "problem", "n", "rtol", "total s", "total after MB", "peak MB", "peak / 
 class Problem:
     """Points for any n, a covariance, an accuracy of the whole, and those parameters of the build that are given.
 
-    only   the one n that there is, None for any
+    largest   log2 of the largest n, unless --largest is less
+    step      of log2 n
+    only      the one n that there is, None for any
     """
 
     points: object
     covariance: Covariance
     rtol: float
     parameters: dict
+    largest: int = 20
+    step: int = 2
     only: int | None = None
+
+    def sizes(self, largest):
+        """Numbers of points to measure, 2^largest at most."""
+        largest = min(largest, self.largest)
+        return [self.only] if self.only else [2**k for k in range(largest, SMALLEST - 1, -self.step)][::-1]
 
 
 PROBLEMS = {
-    "grid": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, FLAT),
-    "grid-peer": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, PEER),
+    "grid": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, FLAT, 22),
+    "grid-peer": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, PEER, 20, 1),
+    "grid-large": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-6, FLAT, 25),
     "grid-chosen": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, {}),
     "grid-matern": Problem(problems.perturbed_grid, Matern(1.0, 0.1, 1.5), 1e-7, FLAT),
     "clusters": Problem(problems.clusters, Exponential(length_scale=0.1), 1e-7, FLAT),
     "cube": Problem(problems.cube, Exponential(length_scale=0.2), 1e-3, SOLID),
     "cube-matern": Problem(problems.cube, Matern(1.0, 0.2, 1.5), 1e-4, SOLID),
-    "jacksboro": Problem(problems.jacksboro, Exponential(length_scale=1000.0), 1e-7, {}, problems.JACKSBORO_SITES),
+    "jacksboro": Problem(problems.jacksboro, Exponential(length_scale=1000.0), 1e-7, {}, only=problems.JACKSBORO_SITES),
 }
 
 
@@ -56,7 +66,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--problems", help=f"some of {','.join(PROBLEMS)}; default: all")
-    parser.add_argument("--largest", type=int, default=20, help="log2 of the largest n")
+    parser.add_argument(
+        "--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far: grid-large to 25"
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further row after so many")
     parser.add_argument("-o", "--output", help="folder for scale-DEVICE.csv and .png")
     parser.add_argument("--row", nargs=2, metavar=("PROBLEM", "N"), help="measure one row, print it as JSON")
@@ -66,7 +78,7 @@ def main(arguments=None):
         return
     begin, rows = time.perf_counter(), []
     for name, problem in published.chosen(PROBLEMS, options.problems, "--problems").items():
-        for n in [problem.only] if problem.only else [2**k for k in range(SMALLEST, options.largest + 1)]:
+        for n in problem.sizes(options.largest):
             if time.perf_counter() - begin < options.seconds:
                 rows.append(_measured(name, n, options.device))
                 print(tables.text([{key: rows[-1].get(key) for key in SHOWN}]), flush=True)
