@@ -66,9 +66,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--problems", help=f"some of {','.join(PROBLEMS)}; default: all")
-    parser.add_argument(
-        "--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far: grid-large to 25"
-    )
+    parser.add_argument("--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further row after so many")
     parser.add_argument("-o", "--output", help="folder for scale-DEVICE.csv and .png")
     parser.add_argument("--row", nargs=2, metavar=("PROBLEM", "N"), help="measure one row, print it as JSON")
