@@ -56,7 +56,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     if thin and cuda_thin.suits(A, B, transa):
         return cuda_thin.thin_product(A, B, transa, out)
     method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
-    if method == "fixed" and cuda_fixed.suits(A, B, C, out, transa, transb):
+    if method == "fixed" and cuda_fixed.suits(A, B, transa, transb):
         return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
     if method == "vendor" or A.dtype.kind == "c":
         return _vendor(A, B, C, alpha, beta, transa, transb, out)

@@ -47,8 +47,9 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     __syncthreads();
     const int skew = static_cast<int>(reinterpret_cast<unsigned long long>(out) / sizeof(Real) % CHUNK);
     Real* sums = left + skew;
-    product.each([&](int i, int j, Real sum) {
-        if (i < m && j < n) sums[i * n + j] = sum;
+    product.each_pair([&](int i, int j, Real x, Real y) {
+        if (i < m && j < n) sums[i * n + j] = x;
+        if (i < m && j + 1 < n) sums[i * n + j + 1] = y;
     });
     __syncthreads();
     store_run<REDIRECTED_THREADS>(sums, C, out, m * n, skew, alpha, beta);
