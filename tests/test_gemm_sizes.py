@@ -82,7 +82,7 @@ def test_other_methods(xp, dtype, method):
 def test_ragged_batches(xp, dtype, trans, method):
     """Matrices of all sizes up to the kernel's edges, one of them NaN."""
     (transa, transb), rng = trans, np.random.default_rng(5)
-    for largest in (1, 15, 16, 33, 64, 65, 80, 81):
+    for largest in (1, 15, 16, 23, 32, 33, 41, 64, 65, 80, 81):
         m, n, k = rng.integers(0, largest + 1, (3, 20))
         m[0] = n[0] = k[0] = k[1] = largest
         A = MatrixBatch.empty(*((k, m) if transa else (m, k)), dtype)

@@ -20,7 +20,7 @@ __device__ inline int index_read(int i, int count) {
 // multiple of AT_ONCE · Warps
 template <int Edge, int Pitch, int Warps, bool Turned, int Beyond, typename Real>
 __device__ __forceinline__ void copy_to_edges(Real* target, const Real* source, int rows, int columns) {
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % Warps;
 #pragma unroll 1
     for (int j0 = 0; j0 < columns; j0 += WARP) {
         const int j = j0 + lane;
