@@ -66,6 +66,14 @@ class Plan:
         work = -(-batch // self.group) * -(-m // self.band)
         return min(work, self.resident * multiprocessors) if self.streams else work
 
+    def excess(self, m, n, k):
+        """Entries computed beyond the edges of C, as a fraction of those that count."""
+        if self.method == BY_ROWS:
+            return 0.0
+        unit = TENSOR_TILE if self.method == BY_TENSOR else STRIP
+        rows = sum(pitch_of(min(self.band, m - row), unit, 0) for row in range(0, m, self.band))
+        return rows * pitch_of(n, STRIP, 0) / (m * n) - 1
+
     @property
     def kernel(self):
         """The kernel's name, and that of its header in kernels/batched."""
