@@ -82,8 +82,10 @@ class Plan:
     @property
     def arguments(self):
         """Of the template, in its order, behind shape and transposes."""
-        part = (self.band, self.slab) if self.streams else (self.group,)
-        return self.method, *part, self.warp_rows, self.warp_columns, self.shared
+        grid = self.warp_rows, self.warp_columns
+        if self.streams:
+            return self.method, self.band, self.slab, *grid, self.shared, self.resident
+        return self.method, self.group, *grid, self.shared
 
 
 @cache

@@ -37,9 +37,7 @@ void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long
     const int skew = Layout::skew(out);
     Entry* sums = stage + skew;
     product.each_pair([&](int i, int j, Entry x, Entry y) {
-        Entry* to = sums + (q * M + i) * N + j;
-        if (works && i < M && j < N) to[0] = x;
-        if (works && i < M && j + 1 < N) to[1] = y;
+        if (works && i < M && j < N) store_pair(sums + (q * M + i) * N + j, x, y, j + 1 < N, N % 2 == 0 && skew % 2 == 0);
     });
     __syncthreads();
     store_run<Product::THREADS>(sums, C, out, matrices * M * N, skew, alpha, beta);

@@ -11,6 +11,8 @@
 
 constexpr int PACKED_WARPS = 4, PACKED_TILE = 16;  // of a block; rows of out at a time
 
+constexpr int PACKED_BLOCKS = 128;  // of a multiprocessor times Edge, for which the compiler leaves registers
+
 // Rows that copy_to_edges writes for a matrix of so many.
 template <int Edge, bool Turned>
 __device__ int rows_written(int rows, int columns) {
@@ -20,7 +22,7 @@ __device__ int rows_written(int rows, int columns) {
 // lists, batch: as batched/redirected_gemm.cuh, no size beyond Edge
 // shared memory: Whole pairs of the largest factors, one tile's rows, and PACKED_WARPS int
 template <typename Real, int Edge, int Whole, bool TransA, bool TransB>
-__global__ __launch_bounds__(PACKED_WARPS * WARP)
+__global__ __launch_bounds__(PACKED_WARPS * WARP, PACKED_BLOCKS / Edge)
 void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
                  const long long* c_first, const long long* out_first, const long long* rows, const long long* columns,
                  const long long* inner, long long batch, Real alpha, Real beta) {
@@ -59,6 +61,7 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
             copy_to_edges<Edge, PITCH, 1, TURN_B, REDIRECTED>(right, B, TransB ? n : k, TransB ? k : n);
         }
         copies_issued();
+        const bool together = n % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Real>) == 0;
         copies_arrived<0>();
         __syncwarp();
 #pragma unroll 1
@@ -71,9 +74,10 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
             }();
             product.add_up_to(left + row0 * (PITCH + 1 - INNER_A), right, k, n);
             product.each_pair([&](int i, int j, Real x, Real y) {
+                if (row0 + i >= m || j >= n) return;
                 const int at = (row0 + i) * n + j;
-                if (row0 + i < m && j < n) out[at] = scaled_sum(alpha, x, beta, C + at);
-                if (row0 + i < m && j + 1 < n) out[at + 1] = scaled_sum(alpha, y, beta, C + at + 1);
+                const Real first_sum = scaled_sum(alpha, x, beta, C + at), second_sum = j + 1 < n ? scaled_sum(alpha, y, beta, C + at + 1) : y;
+                store_pair(out + at, first_sum, second_sum, j + 1 < n, together);
             });
         }
     }

@@ -48,8 +48,7 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     const int skew = static_cast<int>(reinterpret_cast<unsigned long long>(out) / sizeof(Real) % CHUNK);
     Real* sums = left + skew;
     product.each_pair([&](int i, int j, Real x, Real y) {
-        if (i < m && j < n) sums[i * n + j] = x;
-        if (i < m && j + 1 < n) sums[i * n + j + 1] = y;
+        if (i < m && j < n) store_pair(sums + i * n + j, x, y, j + 1 < n, n % 2 == 0 && skew % 2 == 0);
     });
     __syncthreads();
     store_run<REDIRECTED_THREADS>(sums, C, out, m * n, skew, alpha, beta);

@@ -33,28 +33,22 @@ struct Stream {
 // out = α sums + β C, rows × N each, from the registers
 template <int N, typename Product, typename Entry>
 __device__ __forceinline__ void store_sums(const Product& product, const Entry* C, Entry* out, int rows, Entry alpha, Entry beta) {
-    struct alignas(2 * sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
-    const bool whole = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair) == 0;
+    const bool together = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
     const auto store = [&](auto value) {
         product.each_pair([&](int i, int j, Entry x, Entry y) {
             if (i >= rows || j >= N) return;
             const int at = i * N + j;
-            const Pair pair = {value(x, at), j + 1 < N ? value(y, at + 1) : y};
-            if (whole) *reinterpret_cast<Pair*>(out + at) = pair;
-            else {
-                out[at] = pair.x;
-                if (j + 1 < N) out[at + 1] = pair.y;
-            }
+            store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, together);
         });
     };
     if (is_zero(beta)) store([&](Entry sum, int) { return times(alpha, sum); });
     else store([&](Entry sum, int at) { return scaled_sum(alpha, sum, beta, C + at); });
 }
 
-// Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time.   Any grid
-template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, int Shared>
-__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>::THREADS),
-                             (FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>::resident(Shared)))
+// Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time; Resident: blocks a multiprocessor.   Any grid
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, int Shared,
+          int Resident>
+__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>::THREADS), Resident)
 void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
     using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>;
     using Layout = typename Product::Layout;

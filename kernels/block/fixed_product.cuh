@@ -5,7 +5,7 @@
 #include "warp/staged_product.cuh"
 
 constexpr int REGISTERS = 1 << 16, SHARED_BYTES = 227 << 10, SYSTEM_BYTES = 1 << 10;  // of a multiprocessor; of a block besides its own
-constexpr int REGISTERS_BESIDES = 56, STREAMED_BESIDES = 64;  // of a thread, besides sums and factors; where slabs stream past
+constexpr int REGISTERS_BESIDES = 56;  // of a thread, besides sums and factors
 
 __host__ __device__ constexpr int per(int count, int parts) { return (count + parts - 1) / parts; }
 
@@ -20,8 +20,7 @@ struct FixedProduct {
     static constexpr int TILES = rounded(Band, TENSOR_TILE) / TENSOR_TILE, ROW_STRIPS = rounded(Band, TILE_STRIP) / TILE_STRIP;
     static constexpr int OWN_ROWS = per(Method == BY_TENSOR ? TILES : ROW_STRIPS, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
     static constexpr int SUMS = Method == BY_ROWS ? N : OWN_ROWS * OWN_STRIPS * (Method == BY_TENSOR ? 4 : 2);
-    static constexpr int BESIDES = Streams ? STREAMED_BESIDES : REGISTERS_BESIDES;
-    static constexpr int NEEDED = BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method == BY_TENSOR ? 8 : 4);
+    static constexpr int NEEDED = REGISTERS_BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method == BY_TENSOR ? 8 : 4);
     static constexpr int BY_REGISTERS = REGISTERS / (THREADS * NEEDED);
 
     // Warps take turns from block to block, so that no quarter of a multiprocessor has all of the larger shares.

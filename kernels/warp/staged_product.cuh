@@ -5,6 +5,7 @@
 #pragma once
 #include "thread/constants.cuh"
 #include "thread/multiply_add.cuh"
+#include "thread/pair.cuh"
 #include "warp/tile_chain.cuh"
 
 // How many of count indices are this warp's, that takes every step-th.
@@ -205,7 +206,6 @@ struct LaneProduct {
 
   private:
     struct alignas(16) Chunk { Entry entry[CHUNK]; };
-    struct alignas(sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
 
     // `count` of the inner indices that one read of A brings; own_rows, own_strips: of OwnRows × OwnStrips that there are
     template <int Count, int OwnRows, int OwnStrips>
@@ -219,7 +219,7 @@ struct LaneProduct {
 #pragma unroll
             for (int j = 0; j < OwnStrips; j++) {
                 if (e >= count || j >= own_strips) break;
-                const Pair b = *reinterpret_cast<const Pair*>(B + e * PitchB + j * WarpColumns * STRIP);
+                const Pair<Entry> b = *reinterpret_cast<const Pair<Entry>*>(B + e * PitchB + j * WarpColumns * STRIP);
 #pragma unroll
                 for (int i = 0; i < OwnRows; i++) {
                     if (i >= own_rows) break;
