@@ -11,7 +11,7 @@
 
 constexpr int PACKED_WARPS = 4, PACKED_TILE = 16;  // of a block; rows of out at a time
 
-constexpr int PACKED_BLOCKS = 128;  // of a multiprocessor times Edge, for which the compiler leaves registers
+constexpr int PACKED_BLOCKS = 112;  // of a multiprocessor times Edge, for which the compiler leaves registers
 
 // Rows that copy_to_edges writes for a matrix of so many.
 template <int Edge, bool Turned>
