@@ -15,7 +15,7 @@ import numpy as np
 BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernels
 WARP, STRIP, TENSOR_TILE, WIDEST = 32, 8, 16, 16  # of the kernels; bytes of a copy
 LARGEST = 160  # of rows, columns and inner indices
-SPILL_BYTES = {np.float64: 176, np.float32: 16, np.complex64: 512, np.complex128: 80}  # at most, by ptxas
+SPILL_BYTES = {np.float64: 48, np.float32: 0, np.complex64: 48, np.complex128: 48}  # at most, by ptxas
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of matrices, of one whole matrix
@@ -62,9 +62,10 @@ class Plan:
         return self.group * self.warp_rows * self.warp_columns * WARP
 
     def blocks(self, batch, m, multiprocessors):
-        """Of the grid."""
-        work = -(-batch // self.group) * -(-m // self.band)
-        return min(work, self.resident * multiprocessors) if self.streams else work
+        """Of the grid: whole matrices."""
+        bands = -(-m // self.band)
+        work = -(-batch // self.group) * bands
+        return min(work, max(1, self.resident * multiprocessors // bands) * bands) if self.streams else work
 
     def excess(self, m, n, k):
         """Entries computed beyond the edges of C, as a fraction of those that count."""

@@ -17,7 +17,8 @@ struct Stream {
     int slab = 0;
 
     __device__ long long matrix() const { return item / BANDS; }
-    __device__ int row0() const { return BANDS == 1 ? 0 : static_cast<int>(item % BANDS) * Band; }
+    // bands by turns, so that no block has the larger ones of all matrices: the grid is a multiple of BANDS
+    __device__ int row0() const { return BANDS == 1 ? 0 : static_cast<int>((item + item / gridDim.x) % BANDS) * Band; }
     __device__ int rows() const { return BANDS == 1 ? M : min(Band, M - row0()); }
 
     template <typename Entry>
@@ -45,7 +46,8 @@ __device__ __forceinline__ void store_sums(const Product& product, const Entry* 
     else store([&](Entry sum, int at) { return scaled_sum(alpha, sum, beta, C + at); });
 }
 
-// Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time; Resident: blocks a multiprocessor.   Any grid
+// Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time; Resident: blocks a multiprocessor
+// grid: any multiple of the bands
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, int Shared,
           int Resident>
 __global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>::THREADS), Resident)
