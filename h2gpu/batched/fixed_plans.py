@@ -129,7 +129,7 @@ def _whole(dtype, method, sizes, trans, grid):
     if work.registers is None:
         return None
     needed = plan.threads(m) * (BESIDES[False] + work.registers)
-    resident = max(1, min(REGISTERS // needed, SHARED_BYTES // (plan.shared + BLOCK_BYTES)))
+    resident = max(1, min(REGISTERS // needed, (SHARED_BYTES - BLOCK_BYTES) // plan.shared))
     moved = np.dtype(dtype).itemsize * (m * k + k * n + m * n) / MOVED_PER_CLOCK
     slowest = work.largest * max(1, grid[0] * grid[1] / QUARTERS)
     missing = max(0, ENOUGH_WARPS - resident * plan.threads(m) // WARP)
@@ -180,7 +180,7 @@ class _Work:
         fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
         self.registers = sums + own_rows * (8 if tensor else 4) if fits else None
         if tensor:
-            each = -(-k // STRIP) * TENSOR_CLOCKS
+            each = -(-k // 4) * 4 / STRIP * TENSOR_CLOCKS
             self.reads = (by_columns * rows * TENSOR_TILE + by_rows * columns * STRIP) * k * size / 128
         else:
             complex_, double = np.dtype(dtype).kind == "c", size == (16 if np.dtype(dtype).kind == "c" else 8)
