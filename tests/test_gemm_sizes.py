@@ -104,6 +104,9 @@ def test_batches(xp):
     for batch in (0, 1, 70_000):
         check(xp, batch, 3, 2, 4, np.float64)
     check(xp, 70_000, 9, 9, 9, np.float32)
+    for dtype in DTYPES[:2]:  # more matrices than blocks that stay on a device, and bands of unequal heights
+        check(xp, 700, 66, 65, 70, dtype)
+        check(xp, 400, 144, 33, 129, dtype)
 
 
 @pytest.mark.gpu
