@@ -19,6 +19,7 @@ EDGES = (16, 32, 48, 64, 80)  # tile edges
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
+REDIRECTED_MANY = 64  # of the same: edge from which it has twice the threads
 PACKED_WARPS, PACKED_TILE, PACKED = 4, 16, ((16, 4), (24, 3), (32, 2), (40, 2))  # of packed_gemm: (edge, whole pairs)
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
@@ -105,7 +106,7 @@ def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, 
     instance = dtype, edge, bool(transa), bool(transb), beyond
     function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
     arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
-    launch(function, len(lists[0]), THREADS, arguments, shared)
+    launch(function, len(lists[0]), THREADS if edge < REDIRECTED_MANY else 2 * THREADS, arguments, shared)
 
 
 def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
