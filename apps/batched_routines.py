@@ -11,7 +11,7 @@ from h2gpu import batched
 from h2gpu.apps import criteria, nominal, timing
 from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.spectra import RANK, matrices
-from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched import BlockSparse, MatrixBatch, fixed_plans
 from h2gpu.batched.ragged import offsets_of
 
 OVERSAMPLE = 8  # samples of the randomized SVD beyond RANK
@@ -183,6 +183,13 @@ class GEMM(Routine):
 
     def nominal(self, case, one, result):
         return nominal.gemm(case.batch, *case.shape, case.shape[1], case.dtype)
+
+    def facts(self, case, result):
+        """Of products compiled for their size, what figure 7 of Nath et al. shows."""
+        if case.method != "fixed":
+            return {}
+        sizes = *case.shape, case.shape[1]
+        return {"extra flops": fixed_plans.plan(result.dtype, *sizes, False, False).excess(*sizes)}
 
     def criterion(self, case, pair, result):
         if self.ragged:

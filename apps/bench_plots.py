@@ -1,9 +1,10 @@
-"""The tables of bench_batched as pictures, one a figure of Boukaram et al.
+"""The tables of bench_batched as pictures, one a figure of Boukaram et al., and figures 7–10 of Nath et al. (2010).
 
     python -m h2gpu.apps.bench_plots [FOLDER]
 
 Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
-batched_svd_large.png (10, 12) and batched_profiles.png (9, 11) beside them; tables that are missing are left out.
+batched_svd_large.png (10, 12), batched_profiles.png (9, 11) and batched_sizes.png (7–10 of Nath et al.) beside them;
+tables that are missing are left out.
 """
 
 import sys
@@ -23,6 +24,7 @@ COLOURS = {
     "rsvd": "#762a83",
     "qr": "#2166ac",
     "qr_r": "#e08214",
+    "fixed": "#2166ac",
     "peer": "0.35",
     "second peer": "0.65",
     "KBLAS": "black",
@@ -51,12 +53,13 @@ def draw(folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    found = {name: _read(folder / f"batched_{name}.csv") for name in ("qr", "svd", "rsvd", "profiles")}
+    found = {name: _read(folder / f"batched_{name}.csv") for name in ("qr", "svd", "rsvd", "profiles", "sizes")}
     pictures = {
         "batched_qr": (qr, found["qr"]),
         "batched_svd_small": (svd_small, [r for r in found["svd"] if r["figure"] == "5, 8"]),
         "batched_svd_large": (svd_large, [r for r in found["svd"] if r["figure"] == "10"] + found["rsvd"]),
         "batched_profiles": (profiles, found["profiles"]),
+        "batched_sizes": (sizes, found["sizes"]),
     }
     for name, (picture, rows) in pictures.items():
         if rows:
@@ -149,6 +152,21 @@ def profiles(rows):
     figure.legend(shown.values(), shown, loc="lower center", ncols=4, frameon=False)
     figure.tight_layout(rect=(0, 0.16, 1, 1))
     return figure
+
+
+def sizes(rows):
+    """Products of every size: rate beside the vendor's, fractions of bound and neighbours, flops beyond the edges."""
+    known = ("GFLOP/s", "of bound", "of neighbours", "extra flops")
+    quantities = [quantity for quantity in known if any(r.get(quantity) for r in rows)]
+    figure, panels = _panels(len(quantities), "Products of n × n matrices, compiled for their size")
+    for column, dtype in enumerate(DTYPES):
+        some = [r | {"shape": r["shape"].replace("³", "×")} for r in rows if r["dtype"] == dtype]
+        for quantity, line in zip(quantities, panels):
+            _line(line[column], some, quantity, "-", "fixed", "compiled for n")
+            line[column].set(xlabel="n", title=dtype, xscale="linear", yscale="linear")
+            line[0].set_ylabel(quantity)
+        _rate(panels[0][column], some, "peer ms", ":", "peer")
+    return _finished(figure, panels)
 
 
 def _methods(axes, rows, quantity):

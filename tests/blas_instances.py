@@ -18,8 +18,8 @@ def fixed():
     for dtype, transa, transb in product(REAL + COMPLEX, (False, True), (False, True)):
         for n in TURNED_SIZES if transa or transb else SIZES:
             plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
-            name = modules.expression("fixed_gemm", dtype, n, n, n, transa, transb, *plan.arguments)
-            yield "batched/fixed_gemm.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+            name = modules.expression(plan.kernel, dtype, n, n, n, transa, transb, *plan.arguments)
+            yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
 
 
 def blas(constants):

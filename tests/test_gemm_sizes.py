@@ -82,7 +82,7 @@ def test_other_methods(xp, dtype, method):
 def test_ragged_batches(xp, dtype, trans, method):
     """Matrices of all sizes up to the kernel's edges, one of them NaN."""
     (transa, transb), rng = trans, np.random.default_rng(5)
-    for largest in (1, 15, 16, 33, 64, 65, 80, 81):
+    for largest in (1, 15, 16, 23, 32, 33, 41, 64, 65, 80, 81):
         m, n, k = rng.integers(0, largest + 1, (3, 20))
         m[0] = n[0] = k[0] = k[1] = largest
         A = MatrixBatch.empty(*((k, m) if transa else (m, k)), dtype)
@@ -104,14 +104,22 @@ def test_batches(xp):
     for batch in (0, 1, 70_000):
         check(xp, batch, 3, 2, 4, np.float64)
     check(xp, 70_000, 9, 9, 9, np.float32)
+    for dtype in DTYPES[:2]:  # more matrices than blocks that stay on a device, and bands of unequal heights
+        check(xp, 700, 66, 65, 70, dtype)
+        check(xp, 400, 144, 33, 129, dtype)
 
 
 @pytest.mark.gpu
-def test_misaligned_matrices_go_elsewhere():
+@pytest.mark.parametrize("n", [3, 16, 33, 64, 65, 80, 128, 129])
+def test_misaligned_matrices(n):
+    """Stacks that begin between two multiples of 16 bytes, as those behind an odd number of entries do."""
     cp = pytest.importorskip("cupy")
-    buffer = cp.asarray(random(3 * 33 * 33 + 1, np.float64, 0))
-    A = buffer[1:].reshape(3, 33, 33)
-    np.testing.assert_allclose(batched.gemm(A, A, method="fixed").get(), A.get() @ A.get(), rtol=0, atol=1e-11)
+    A, B, C = (cp.asarray(random(3 * n * n + 1, np.float64, i))[1:].reshape(3, n, n) for i in range(3))
+    out = cp.full(3 * n * n + 2, np.nan)
+    assert batched.gemm(A, B, C, 1.5, -0.5, method="fixed", out=out[1:-1].reshape(3, n, n)) is not None
+    expected = 1.5 * (A.get() @ B.get()) - 0.5 * C.get()
+    np.testing.assert_allclose(out[1:-1].get().reshape(3, n, n), expected, rtol=0, atol=1e-11)
+    assert np.isnan(out[[0, -1]].get()).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -121,6 +129,10 @@ def test_plans_fit_the_device(dtype):
             plan = fixed_plans.plan(np.dtype(dtype), n, n, n, *trans)
             assert plan.shared <= SHARED_BYTES and plan.threads(n) <= THREADS
             assert plan.group == 1 or plan.band == n
-            assert plan.blocks(5, n) == -(-5 // plan.group) * -(-n // plan.band)
+            work = -(-5 // plan.group) * -(-n // plan.band)
+            assert plan.blocks(5, n, 132) == work
+            bands = -(-n // plan.band)
+            if plan.streams:
+                assert plan.blocks(5, n, 1) % bands == 0 and 0 < plan.blocks(5, n, 1) <= max(plan.resident, bands)
     assert fixed_plans.plan(np.dtype(dtype), 161, 4, 4, False, False) is None
     assert fixed_plans.plan(np.dtype(dtype), 4, 0, 4, False, False) is None

@@ -79,6 +79,8 @@ def instances():
             for beyond in BEYOND:
                 name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
                 yield "batched/redirected_gemm.cuh", name, 0
+        for size, *trans in product(products["PACKED"], (False, True), (False, True)):
+            yield "batched/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
         for strips in constants("cuda_qr_cholesky")["STRIPS"]:
             yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 120

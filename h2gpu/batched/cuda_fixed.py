@@ -1,18 +1,17 @@
-"""out_b = α op(A_b) op(B_b) + β C_b of one shape that the compiler knows: kernels/batched/fixed_gemm.cuh."""
+"""out_b = α op(A_b) op(B_b) + β C_b of one shape that the compiler knows: kernels/batched/{fixed,streamed}_gemm.cuh."""
 
 import cupy
 import numpy as np
 
-from h2gpu.batched.fixed_plans import WIDEST, plan
+from h2gpu.batched.fixed_plans import plan
 from h2gpu.batched.launch import NULL, launch
 from h2gpu.batched.modules import kernel
 
 
-def suits(A, B, C, out, transa, transb):
-    """Whether the kernel can multiply these stacks: sizes and places in memory."""
+def suits(A, B, transa, transb):
+    """Whether the kernels are for products of these sizes."""
     (m, k), n = A.shape[:0:-1] if transa else A.shape[1:], B.shape[1 if transb else 2]
-    at = [M.data.ptr for M in (A, B, C, out) if M is not None]
-    return plan(A.dtype, m, n, k, bool(transa), bool(transb)) is not None and not any(p % WIDEST for p in at)
+    return plan(A.dtype, m, n, k, bool(transa), bool(transb)) is not None
 
 
 def fixed_gemm(A, B, C, alpha, beta, transa, transb, out):
@@ -21,8 +20,9 @@ def fixed_gemm(A, B, C, alpha, beta, transa, transb, out):
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     chosen = plan(A.dtype, m, n, k, bool(transa), bool(transb))
     instance = A.dtype, m, n, k, bool(transa), bool(transb), *chosen.arguments
-    function = kernel("batched/fixed_gemm.cuh", "fixed_gemm", *instance, shared_bytes=chosen.shared)
+    function = kernel(f"batched/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
     C = NULL if C is None else cupy.ascontiguousarray(C)
     arguments = A, B, C, out, np.int64(len(A)), A.dtype.type(alpha), A.dtype.type(beta)
-    launch(function, chosen.blocks(len(A), m), chosen.threads(m), arguments, chosen.shared)
+    blocks = chosen.blocks(len(A), m, cupy.cuda.Device().attributes["MultiProcessorCount"])
+    launch(function, blocks, chosen.threads(m), arguments, chosen.shared)
     return out

@@ -1,7 +1,7 @@
 """out_b = α op(A_b) op(B_b) + β C_b on the GPU: one of our kernels, or cuBLAS for one shape where a tuning row says so.
 
 "fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches;
-"redirected": ragged batches of matrices up to 80, a block each; "vendor": cuBLAS.
+"redirected": ragged batches of matrices up to 80, a block each, up to 40 a warp each; "vendor": cuBLAS.
 Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
 """
 
@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import cuda_fixed, cuda_thin, tuning
-from h2gpu.batched.launch import NULL, Tiling, launch, tiling, upload
+from h2gpu.batched.launch import NULL, WARP, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -18,7 +18,9 @@ SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitc
 EDGES = (16, 32, 48, 64, 80)  # tile edges
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
-REDIRECTED_PAD = 4  # of redirected_gemm: entries between rows in shared memory
+REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
+REDIRECTED_MANY = 64  # of the same: edge from which it has twice the threads
+PACKED_WARPS, PACKED_TILE, PACKED = 4, 16, ((16, 4), (24, 3), (32, 2), (40, 2))  # of packed_gemm: (edge, whole pairs)
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
 UNIFORM = (NULL,) * 7  # the lists of a batch of one shape
@@ -56,7 +58,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     if thin and cuda_thin.suits(A, B, transa):
         return cuda_thin.thin_product(A, B, transa, out)
     method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
-    if method == "fixed" and cuda_fixed.suits(A, B, C, out, transa, transb):
+    if method == "fixed" and cuda_fixed.suits(A, B, transa, transb):
         return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
     if method == "vendor" or A.dtype.kind == "c":
         return _vendor(A, B, C, alpha, beta, transa, transb, out)
@@ -87,8 +89,9 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
         lists = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
     buffers = A.buffer, B.buffer, NULL if C is None else C.buffer, out.buffer
     largest = max(*out.bounds, A.bounds[0 if transa else 1])
-    if method == "redirected" and largest <= EDGES[-1]:
-        run_redirected(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
+    if method in ("auto", "redirected") and largest <= EDGES[-1]:
+        run = _run_packed if largest <= PACKED[-1][0] else run_redirected
+        run(largest, A.dtype, transa, transb, buffers, lists, alpha, beta)
         return out
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
@@ -103,7 +106,19 @@ def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, 
     instance = dtype, edge, bool(transa), bool(transb), beyond
     function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
     arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
-    launch(function, len(lists[0]), THREADS, arguments, shared)
+    launch(function, len(lists[0]), THREADS if edge < REDIRECTED_MANY else 2 * THREADS, arguments, shared)
+
+
+def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
+    """The same, a warp each."""
+    edge, whole = next(pair for pair in PACKED if largest <= pair[0])
+    pitch = edge + REDIRECTED_PAD
+    shared = (whole * 2 * edge + PACKED_TILE) * pitch * dtype.itemsize + PACKED_WARPS * np.dtype(np.int32).itemsize
+    instance = dtype, edge, whole, bool(transa), bool(transb)
+    function = kernel("batched/packed_gemm.cuh", "packed_gemm", *instance, shared_bytes=shared)
+    batch = len(lists[0])
+    arguments = *buffers, *lists, np.int64(batch), dtype.type(alpha), dtype.type(beta)
+    launch(function, -(-batch // PACKED_WARPS), PACKED_WARPS * WARP, arguments, shared)
 
 
 def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):

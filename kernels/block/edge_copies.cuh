@@ -7,7 +7,9 @@
 #include "thread/copy.cuh"
 
 constexpr int REDIRECTED = 0, MIRRORED = 1, PADDED = 2, CONDITIONAL = 3;
-constexpr int AT_ONCE = 4;  // rows of a warp's copies behind one another
+constexpr int AT_ONCE = 4, ROUND = 16;  // rows of a warp's copies behind one another, of a block's at most
+
+__host__ __device__ constexpr int at_once(int warps) { return warps * AT_ONCE > ROUND ? ROUND / warps : AT_ONCE; }
 
 // The index that is read for index i of `count`.
 template <int Beyond>
@@ -17,19 +19,19 @@ __device__ inline int index_read(int i, int count) {
 }
 
 // target[i · Pitch + j] (Turned: [j · Pitch + i]) = source[i · columns + j] for i < rows, j < columns, both from 1 to Edge, a
-// multiple of AT_ONCE · Warps
+// multiple of at_once · Warps
 template <int Edge, int Pitch, int Warps, bool Turned, int Beyond, typename Real>
 __device__ __forceinline__ void copy_to_edges(Real* target, const Real* source, int rows, int columns) {
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % Warps;
 #pragma unroll 1
     for (int j0 = 0; j0 < columns; j0 += WARP) {
         const int j = j0 + lane;
         if (j >= Edge) break;
         const Real* from = source + index_read<Beyond>(j, columns);
 #pragma unroll 1
-        for (int i0 = 0; i0 < rows; i0 += AT_ONCE * Warps)
+        for (int i0 = 0; i0 < rows; i0 += at_once(Warps) * Warps)
 #pragma unroll
-            for (int u = 0; u < AT_ONCE; u++) {
+            for (int u = 0; u < at_once(Warps); u++) {
                 const int i = i0 + u * Warps + warp;
                 const bool inside = i < rows && j < columns;
                 if (Beyond == CONDITIONAL && !inside) continue;

@@ -1,8 +1,9 @@
 // block/fixed_layout.cuh — op(A) and op(B) of products whose sizes the compiler knows, as they lie in shared memory.
 //
-// A block takes Band rows of op(A) of Group matrices, Group = 1 unless Band covers all rows, and Slab inner indices at a time.
+// A block takes Group whole matrices at once, or of one matrix Band rows of op(A) and Slab inner indices at a time (Streams).
 // Matrices of a group follow one another, in memory as here, as rows of one tall matrix. Pitches keep the reads of
-// warp/staged_product.cuh free of bank conflicts; float64 matrices of odd rows need none and are copied as one run.
+// warp/staged_product.cuh free of bank conflicts; float64 matrices of odd rows need none and are copied as one run, or, a slab at a
+// time, row by row from wherever a row begins in its 16 bytes (PAIRS: a lane's inner indices then follow one another).
 #pragma once
 #include "block/staged_rows.cuh"
 #include "thread/constants.cuh"
@@ -17,18 +18,22 @@ __host__ __device__ constexpr int rounded(int count, int unit) { return (count +
 // The least pitch of at least `length` that leaves `rest` when divided by `unit`.
 __host__ __device__ constexpr int pitch_of(int length, int unit, int rest) { return (length + unit - 1 - rest) / unit * unit + rest; }
 
-template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int Band, int Slab, int Threads>
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, bool Streams, int Band, int Slab, int Threads>
 struct FixedLayout {
-    static constexpr bool TENSOR = Method == BY_TENSOR, WHOLE = Slab >= K;
-    static constexpr int CHUNK = WIDEST_COPY / sizeof(Entry), INNER = WHOLE ? K : Slab;
+    static constexpr bool TENSOR = Method == BY_TENSOR;
+    static constexpr int CHUNK = WIDEST_COPY / sizeof(Entry), INNER = Slab;
     static constexpr int LEAD_A = TransA ? M : K, LEAD_B = TransB ? K : N;
     // as they lie here: rows and their length
     static constexpr int ROWS_A = TENSOR && TransA ? INNER : Band, LENGTH_A = TENSOR && TransA ? Band : INNER;
     static constexpr int ROWS_B = TENSOR && TransB ? N : INNER, LENGTH_B = TENSOR && TransB ? INNER : N;
-    static constexpr bool RUN = TENSOR && WHOLE && Band >= M && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
-    static constexpr int PITCH_A = RUN ? LEAD_A : TENSOR ? pitch_of(LENGTH_A, 8, 4)
+    static constexpr bool RUN = TENSOR && !Streams && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
+    static constexpr bool PAIRS = TENSOR && Streams && (LEAD_A % 2 == 1 || LEAD_B % 2 == 1);
+    static constexpr bool LINES_A = PAIRS && LEAD_A % 2 == 1, LINES_B = PAIRS && LEAD_B % 2 == 1;
+    static constexpr int PITCH_A = RUN ? LEAD_A : PAIRS && TransA ? pitch_of(LENGTH_A + LINES_A, 4, 2)
+                                   : TENSOR ? pitch_of(LENGTH_A + LINES_A, 8, 4)
                                    : Method == BY_LANES ? pitch_of(LENGTH_A, 2 * CHUNK, CHUNK) : LENGTH_A | 1;
-    static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? pitch_of(LENGTH_B, 8, 4)
+    static constexpr int PITCH_B = RUN ? LEAD_B : PAIRS && !TransB ? pitch_of(LENGTH_B + LINES_B, 4, 2)
+                                   : TENSOR ? pitch_of(LENGTH_B + LINES_B, 8, 4)
                                    : Method == BY_LANES ? rounded(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
     static constexpr int ENTRIES_A = rounded(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
     static constexpr int ENTRIES_B = rounded(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
@@ -44,7 +49,7 @@ struct FixedLayout {
 
     // Copies of slab `slab` set out, of `matrices` of the group whose first are A and B, and of `rows` from row0 on.
     static __device__ void load(Entry* stage, const Entry* A, const Entry* B, int matrices, int row0, int rows, int slab) {
-        const int k0 = WHOLE ? 0 : slab * Slab, inner = WHOLE ? K : min(Slab, K - k0);
+        const int k0 = slab * Slab, inner = Slab < K ? min(Slab, K - k0) : K;
         const long long skew_a = skew(A), skew_b = skew(B);
         Entry* stage_b = stage + ENTRIES_A;
         if constexpr (RUN) {
@@ -52,7 +57,10 @@ struct FixedLayout {
             stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
             return;
         }
-        if constexpr (!TransA)
+        if constexpr (LINES_A)
+            stage_lines<Threads, ROWS_A, LENGTH_A, LEAD_A, PITCH_A>(stage, A + (TransA ? k0 * M + row0 : row0 * K + k0), TransA ? inner : rows,
+                                                                    TransA ? rows : inner);
+        else if constexpr (!TransA)
             stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A>(stage, A + row0 * K + k0, Group > 1 ? matrices * M : rows, inner);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A>(stage, A + k0 * M + row0, Group > 1 ? matrices * K : inner, rows);
@@ -60,7 +68,9 @@ struct FixedLayout {
 #pragma unroll 1
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
-        if constexpr (!TransB)
+        if constexpr (LINES_B)
+            stage_lines<Threads, ROWS_B, LENGTH_B, LEAD_B, PITCH_B>(stage_b, B + (TransB ? k0 : k0 * N), TransB ? N : inner, TransB ? inner : N);
+        else if constexpr (!TransB)
             stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B>(stage_b, B + k0 * N, Group > 1 ? matrices * K : inner, N);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);

@@ -5,6 +5,7 @@
 #pragma once
 #include "thread/constants.cuh"
 #include "thread/multiply_add.cuh"
+#include "thread/pair.cuh"
 #include "warp/tile_chain.cuh"
 
 // How many of count indices are this warp's, that takes every step-th.
@@ -57,6 +58,23 @@ struct TensorProduct {
             tiles, [&](auto rows, auto strips) { add_share<Depth, rows.value, strips.value>(A, B); });
     }
 
+    // The same where a lane's inner indices follow one another; more_a, more_b: entries between their places besides the steps
+    template <int Depth>
+    __device__ void add_pairs(const double* A, const double* B, int more_a, int more_b) {
+        A += (first.row * TILE + g) * RowStep + 2 * t * InnerA, B += (first.column * STRIP + g) * ColumnStep + 2 * t * InnerB;
+        first.with_share<OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns, AllRows && Tiles % WarpRows == 0, Strips>(tiles, [&](auto rows, auto strips) {
+            constexpr int WHOLE = Depth / STRIP * STRIP;
+            const double *next_a = A + InnerA + more_a, *next_b = B + InnerB + more_b;
+#pragma unroll
+            for (int k = 0; k < WHOLE; k += STRIP)
+                step_apart<rows.value, strips.value>(A + k * InnerA, next_a + k * InnerA, B + k * InnerB, next_b + k * InnerB, true);
+            const int last = WHOLE + 2 * t;
+            if constexpr (Depth > WHOLE)
+                step_apart<rows.value, strips.value>(A + WHOLE * InnerA, next_a + WHOLE * InnerA, B + WHOLE * InnerB, next_b + WHOLE * InnerB,
+                                                     last + 1 < Depth, last < Depth);
+        });
+    }
+
     // The same over as many as there are, known at run time; columns: of C that count
     __device__ void add_up_to(const double* A, const double* B, int depth, int columns) {
         A += (first.row * TILE + g) * RowStep + t * InnerA, B += (first.column * STRIP + g) * ColumnStep + t * InnerB;
@@ -69,16 +87,17 @@ struct TensorProduct {
             step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, k + HALF + t < depth, k + t < depth, own_tiles, own_strips);
     }
 
-    // Calls store(row, column, value) for every entry this lane holds, some beyond the edges.
+    // Calls store(row, column, value, value beside it) for all pairs of entries this lane holds, some beyond the edges.
     template <typename Store>
-    __device__ void each(Store store) const {
+    __device__ void each_pair(Store store) const {
 #pragma unroll
         for (int i = 0; i < OWN_TILES; i++)
 #pragma unroll
             for (int j = 0; j < OWN_STRIPS; j++)
 #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, (first.column + j * WarpColumns) * STRIP + 2 * t + e % 2, sum[i][j][e]);
+                for (int e = 0; e < 4; e += 2)
+                    store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, (first.column + j * WarpColumns) * STRIP + 2 * t, sum[i][j][e],
+                          sum[i][j][e + 1]);
     }
 
   private:
@@ -97,22 +116,29 @@ struct TensorProduct {
         else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
     }
 
-    // Two inner indices a lane, Apart from each other; inside, second: whether the first and the second are inside
-    // tiles, strips: of OwnTiles × OwnStrips that there are
+    // Two inner indices a lane, Apart from each other.
     template <int Apart, int OwnTiles, int OwnStrips>
     __device__ __forceinline__ void step(const double* A, const double* B, bool second, bool inside = true, int tiles = OwnTiles,
                                          int strips = OwnStrips) {
+        step_apart<OwnTiles, OwnStrips>(A, A + Apart * InnerA, B, B + Apart * InnerB, second, inside, tiles, strips);
+    }
+
+    // Two inner indices a lane, each with its places; inside, second: whether the first and the second are inside
+    // tiles, strips: of OwnTiles × OwnStrips that there are
+    template <int OwnTiles, int OwnStrips>
+    __device__ __forceinline__ void step_apart(const double* A0, const double* A1, const double* B0, const double* B1, bool second,
+                                               bool inside = true, int tiles = OwnTiles, int strips = OwnStrips) {
         double a[OwnTiles][4];
 #pragma unroll
         for (int i = 0; i < OwnTiles; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                a[i][e] = i < tiles && (e % 2 ? second : inside) ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
+                a[i][e] = i < tiles && (e % 2 ? second : inside) ? (e % 2 ? A1 : A0)[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep] : 0;
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             if (j >= strips) break;
-            const double* b = B + j * WarpColumns * STRIP * ColumnStep;
-            const double b0 = inside ? b[0] : 0, b1 = second ? b[Apart * InnerB] : 0;
+            const int at = j * WarpColumns * STRIP * ColumnStep;
+            const double b0 = inside ? B0[at] : 0, b1 = second ? B1[at] : 0;
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++)
                 if (i < tiles) multiply_tile(sum[i][j], a[i], b0, b1);
@@ -170,19 +196,16 @@ struct LaneProduct {
     }
 
     template <typename Store>
-    __device__ void each(Store store) const {
+    __device__ void each_pair(Store store) const {
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; i++)
 #pragma unroll
             for (int j = 0; j < OWN_STRIPS; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    store((first.row + i * WarpRows) * STRIP + g, (first.column + j * WarpColumns) * STRIP + 2 * t + e, sum[i][j][e]);
+                store((first.row + i * WarpRows) * STRIP + g, (first.column + j * WarpColumns) * STRIP + 2 * t, sum[i][j][0], sum[i][j][1]);
     }
 
   private:
     struct alignas(16) Chunk { Entry entry[CHUNK]; };
-    struct alignas(sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
 
     // `count` of the inner indices that one read of A brings; own_rows, own_strips: of OwnRows × OwnStrips that there are
     template <int Count, int OwnRows, int OwnStrips>
@@ -196,7 +219,7 @@ struct LaneProduct {
 #pragma unroll
             for (int j = 0; j < OwnStrips; j++) {
                 if (e >= count || j >= own_strips) break;
-                const Pair b = *reinterpret_cast<const Pair*>(B + e * PitchB + j * WarpColumns * STRIP);
+                const Pair<Entry> b = *reinterpret_cast<const Pair<Entry>*>(B + e * PitchB + j * WarpColumns * STRIP);
 #pragma unroll
                 for (int i = 0; i < OwnRows; i++) {
                     if (i >= own_rows) break;
@@ -204,30 +227,5 @@ struct LaneProduct {
                     sum[i][j][1] = multiply_add(sum[i][j][1], a[i].entry[e], b.y);
                 }
             }
-    }
-};
-
-// One row of C a thread, for matrices of a few rows and columns; layouts as above.
-template <typename Entry, int Columns, int PitchA, int PitchB>
-struct RowProduct {
-    Entry sum[Columns] = {};
-    int row;
-
-    __device__ explicit RowProduct(int row) : row(row) {}
-
-    template <int Depth>
-    __device__ void add(const Entry* A, const Entry* B) {
-#pragma unroll
-        for (int k = 0; k < Depth; k++) {
-            const Entry a = A[row * PitchA + k];
-#pragma unroll
-            for (int j = 0; j < Columns; j++) sum[j] = multiply_add(sum[j], a, B[k * PitchB + j]);
-        }
-    }
-
-    template <typename Store>
-    __device__ void each(Store store) const {
-#pragma unroll
-        for (int j = 0; j < Columns; j++) store(row, j, sum[j]);
     }
 };
