@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps import microbench, study_small
+from h2gpu.apps import microbench, study_small, tables
 from h2gpu.batched import counts, model, small_counts, tuning
 from h2gpu.batched.layouts import THREAD, Layout
 
@@ -185,3 +185,29 @@ def test_the_study_predicts_what_fits(known):
     assert all(ms > 0 for _, ms in found if ms is not None)
     rows = [study_small.row(case, 2 * ms, ms) for case, ms in found if ms]
     assert "median deviation 50%" in study_small.summary(rows) and "worst factor 2.00" in study_small.summary(rows)
+
+
+@pytest.mark.parametrize("ended", [KeyboardInterrupt, SystemExit])
+def test_a_study_that_is_ended_early_keeps_what_it_has(ended, known, monkeypatch, tmp_path, capsys):
+    times = iter([1.0, 2.0, 3.0])
+
+    def measured(case):
+        try:
+            return next(times)
+        except StopIteration:
+            raise ended from None
+
+    monkeypatch.setattr(study_small.timing, "gpu_name", lambda: "imagined")
+    monkeypatch.setattr(study_small.timing, "side_by_side", lambda *_: None)
+    monkeypatch.setattr(study_small, "measured", measured)
+    with pytest.raises(ended):
+        study_small.main(["--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "study_small.csv")
+    assert [row["ms"] for row in rows] == ["1", "2", "3"] and "all: 3 predictions" in capsys.readouterr().out
+
+
+def test_a_study_keeps_to_its_seconds(known, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(study_small.timing, "gpu_name", lambda: "imagined")
+    monkeypatch.setattr(study_small.timing, "side_by_side", lambda *_: None)
+    study_small.main(["--seconds", "0", "--output", str(tmp_path)])
+    assert "no predictions" in capsys.readouterr().out
