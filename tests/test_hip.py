@@ -14,21 +14,22 @@ HIPCC = os.environ.get("HIPCC") or shutil.which("hipcc")
 ARCHITECTURES = ("gfx90a", "gfx1030")
 DTYPES = (np.float32, np.float64, np.complex64)
 WARPS = 4
+THREAD = [("lu", 5), ("cholesky", 6), ("qr", 6, 4), ("solve", 4, 2, True), ("solve", 6, 1, False)]
+BLOCK = [("lu", 20, 8, 4), ("qr", 80, 16, 8, 8), ("solve", 17, 1, True, 8, 4), ("solve", 17, 2, False, 16, 8)]
 KERNELS = {
-    "small_thread": [("thread_lu", 5), ("thread_cholesky", 6), ("thread_qr", 6, 4), ("thread_solve", 4, 2, True)]
-    + [("thread_solve", 6, 1, False), ("thread_least_squares", 7, 4, 1)],
-    "small_block": [("block_lu", 20, 8, 4), ("block_qr", 80, 16, 8, 8), ("block_solve", 17, 1, True, 8, 4)]
-    + [("block_solve", 17, 2, False, 16, 8), ("block_least_squares", 20, 13, 1, 8, 8), ("block_qr", 40, 10, 64, 1)],
+    "thread": [(*sizes, WARPS) for sizes in (*THREAD, ("least_squares", 7, 4, 1))],
+    "block": [*BLOCK, ("least_squares", 20, 13, 1, 8, 8), ("qr", 40, 10, 64, 1)],
 }
 
 
 @pytest.mark.skipif(HIPCC is None, reason="no hipcc: give its path as HIPCC")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("header", KERNELS)
-def test_small_problems_compile(header, architecture, tmp_path):
-    last = (WARPS,) if header == "small_thread" else ()
-    names = [modules.expression(name, dtype, *sizes, *last) for name, *sizes in KERNELS[header] for dtype in DTYPES]
-    lines = [f'#include "batched/{header}.cuh"']
+@pytest.mark.parametrize("floor", KERNELS)
+def test_small_problems_compile(floor, architecture, tmp_path):
+    names = [
+        modules.expression(f"{floor}_{name}", dtype, *sizes) for name, *sizes in KERNELS[floor] for dtype in DTYPES
+    ]
+    lines = [f'#include "batched/small_{floor}.cuh"']
     lines += [f"static const void* volatile use{i} = (const void*)&{name};" for i, name in enumerate(names)]
     source, assembly = tmp_path / "instances.hip", tmp_path / "instances.s"
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -15,7 +15,7 @@ from h2gpu.batched.layouts import WORD
 
 WARP = 32
 WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step's numbers
-OVERHEAD = 1.5  # instructions for each multiply-add of the kernels of this file
+OVERHEAD = 2  # instructions for each multiply-add, 385 for 192 a step in the SASS of householder_qr.cuh
 SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
 SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
 PANEL = 16  # columns of a panel of kernels/batched/blocked_qr.cuh
@@ -72,7 +72,8 @@ def added(*parts):
 def gemm(dtype, m, n, inner):
     """A product m × inner × n."""
     field = Field.of(dtype)
-    return Counts(product_flops=2 * m * n * inner, nbytes=(m * inner + inner * n + m * n) * field.size)
+    moved = (m * inner + inner * n + m * n) * field.size
+    return Counts(product_flops=2 * m * n * inner, nbytes=moved, global_trips=1)
 
 
 def column_qr(dtype, m, n, row, want_q=True):

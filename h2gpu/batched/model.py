@@ -101,8 +101,9 @@ def seconds(work, batch, dtype, constants):
     """The time of a batch of problems of given counts."""
     real = "float64" if np.dtype(dtype) == np.float64 else "float32"
     moved = batch * work.nbytes / constants("copy_rate")
-    if not work.words:  # no chain was counted: the bound of a roofline
-        return max(moved, batch * work.product_flops / constants("product_rate", real))
+    wait = chain(work, real, constants)
+    if not work.words:  # what waves it comes in was not counted: a roofline behind the first read
+        return constants("launch") + wait + max(moved, batch * work.product_flops / constants("product_rate", real))
     if work.spilled:
         moved += batch * work.spilled / constants("cache_rate")
     each, multiprocessors = GROUP // work.threads if work.threads < WARP else 1, constants("multiprocessors")
@@ -114,7 +115,7 @@ def seconds(work, batch, dtype, constants):
         alone * waves * (constants("fetch") if work.straight > INSTRUCTION_CACHE else 1 / constants("clock")),
     )
     first, second = max(moved, computed), min(moved, computed)
-    return constants("launch") + waves * chain(work, real, constants) + first + second / waves
+    return constants("launch") + waves * wait + first + second / waves
 
 
 def throughput(work, real, constants):
