@@ -2,8 +2,8 @@
 
     python -m h2gpu.apps.microbench [-o FOLDER] [--repeats 5]
 
-Bandwidth and latency of device and shared memory, bandwidth of the common cache, instructions that no cache holds,
-barriers against threads, multiply-adds, roots and divisions, shuffles, tensor cores, matrix products, an empty launch:
+Bandwidth and latency of device and shared memory, bandwidth of the common cache, barriers against threads,
+multiply-adds, roots and divisions, shuffles, tensor cores, matrix products, an empty launch:
 kernels/batched/microbench.cuh. Latencies are cycles of a chain divided by its length and by the clock, rates medians of
 events. h2gpu/batched/model.py says what they are for.
 """
@@ -30,7 +30,6 @@ BARRIERS = (32, 64, 128, 256, 512, 1024)  # threads
 CLOCK_NS = 20_000_000
 COPY_BYTES, CHASE_BYTES, LINE = 1 << 30, 1 << 29, 128  # arrays beyond any cache; a step of the chase: another line
 CACHED_BYTES, CACHED_TIMES = 1 << 23, 64  # of an array that the common cache holds twice; copies in one launch
-STRAIGHT, STRAIGHT_STEPS = 1 << 14, 64  # instructions of 16 bytes, beyond any cache of them; passes
 PRODUCT = 8192  # rows and columns
 DTYPES = ("float32", "float64")
 
@@ -75,7 +74,6 @@ def measured(bench):
     yield "launch", "", bench.timed("nothing", (), 1, 1, ()), "s"
     yield "copy_rate", "", bench.copy_rate(COPY_BYTES, 1), "B/s"
     yield "cache_rate", "", bench.copy_rate(CACHED_BYTES, CACHED_TIMES), "B/s"
-    yield "fetch", "", bench.fetch(), "s"
     yield "global_latency", "", bench.global_latency(), "s"
     yield "shared_latency", "", bench.latency("shared_latency", (), WARP, (), bench.sink(WARP, np.uint32)), "s"
     threads, words = 4 * THREADS, 4
@@ -151,12 +149,6 @@ class Bench:
         target, blocks = self.arrays.empty_like(source), BLOCKS * self.multiprocessors
         arguments = (source, target, np.int64(size // 16), times)
         return 2 * size * times / self.timed("copy_rate", (), blocks, THREADS, arguments)
-
-    def fetch(self):
-        """Seconds of an instruction of straight code, two warps to a scheduler on every multiprocessor."""
-        arguments = (STRAIGHT_STEPS, self.sink(self.multiprocessors * THREADS, np.float32))
-        seconds = self.timed("straight_code", (STRAIGHT,), self.multiprocessors, THREADS, arguments)
-        return seconds / (STRAIGHT_STEPS * STRAIGHT)
 
     def global_latency(self):
         """Seconds of a read that no cache answers: a random cycle through all lines, a line a step."""

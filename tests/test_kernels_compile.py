@@ -149,7 +149,6 @@ def microbench_instances():
         yield header, name, 0
     unrolled = microbench.UNROLLED
     yield header, modules.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
-    yield header, modules.expression("straight_code", microbench.STRAIGHT), 0
     for chains in (1, unrolled):
         yield header, modules.expression("shuffles", chains), 0
         for dtype in DTYPES:

@@ -42,7 +42,6 @@ class Counts:
     global_trips: float = 0  # reads that are waited for
     threads: int = 1
     words: int = 0  # registers of a thread
-    straight: float = 0  # instructions of code that has no loops
 
 
 @dataclass(frozen=True)

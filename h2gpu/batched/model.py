@@ -3,7 +3,7 @@
     t = launch + waves · α + max(moved, computed) + min(moved, computed) / waves
     moved    = bytes / β + spilled bytes / β of the cache
     computed = max( instructions / issue rate,  flops / rate,  tensor flops / rate,  shared bytes / rate,
-                    shuffles / rate,  waves · instructions of a warp · cycle, or fetch where no cache holds the code )
+                    shuffles / rate,  waves · instructions of a warp · cycle )
     α = Σ over one problem's chain: multiply-adds that wait · latency + barriers + roots + divisions
         + exchanges by shared memory and shuffles + reads of device memory
 
@@ -29,7 +29,6 @@ DTYPES = ("float32", "float64", "complex64")
 REGISTERS, THREAD_REGISTERS, THREADS, BLOCKS = 1 << 16, 255, 2048, 32  # of a multiprocessor; of a thread: 255
 SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
 GROUP = 128  # threads of a block whose threads have problems of their own
-INSTRUCTION_CACHE = (128 << 10) // 16  # instructions
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
 PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
 MEASURE = "python -m h2gpu.apps.microbench"
@@ -112,7 +111,7 @@ def seconds(work, batch, dtype, constants):
     alone = work.issued * WARP / work.threads  # instructions of a warp
     computed = max(
         busiest * each * multiprocessors * throughput(work, real, constants),
-        alone * waves * (constants("fetch") if work.straight > INSTRUCTION_CACHE else 1 / constants("clock")),
+        alone * waves / constants("clock"),
     )
     first, second = max(moved, computed), min(moved, computed)
     return constants("launch") + waves * wait + first + second / waves

@@ -5,7 +5,6 @@ shrinks panel by panel. Instructions beside multiply-adds are those of the SASS 
 moved, every row and column of a tile, every step. Anderson, Sheffield & Keutzer (2012), sections IV and V.D.
 """
 
-from dataclasses import replace
 from math import ceil, log2
 
 import numpy as np
@@ -52,8 +51,7 @@ def small(routine, dtype, m, n, k, grid):
     steps = [_block_step(routine, field, grid, s, m, width) for s in range(min(m, n))]
     if routine in ("solve", "lstsq"):
         steps += [_substitution_step(field, grid, s, n, k) for s in range(n)]
-    work = added(moved, *steps)
-    return replace(work, straight=work.issued * WARP / grid.threads if grid.columns == 1 else 0)  # else panels loop
+    return added(moved, *steps)
 
 
 def thread_products(routine, m, n, k):
@@ -115,7 +113,6 @@ def _in_thread(routine, field, shape, loaded, stored, entries):
         global_trips=ceil(m * n / PIECE) + ceil(m * k / PIECE),
         threads=1,
         words=m * (n + k) * field.words + WORKING_WORDS,
-        straight=products + beside,
     )
 
 

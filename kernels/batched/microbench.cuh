@@ -37,22 +37,6 @@ __global__ void copy_rate(const float4* in, float4* out, long long count, int ti
         for (long long i = first; i < count; i += static_cast<long long>(gridDim.x) * blockDim.x) __stcg(out + i, __ldcg(in + i));
 }
 
-// Length instructions that run through once a step, in four chains that do not wait for one another: more of them than any
-// cache of instructions holds.
-template <int Length>
-__global__ void straight_code(int steps, float* sink) {
-    float x[4] = {1, 2, 3, 4};
-    for (int i = 0; i < steps; i++)
-#pragma unroll
-        for (int u = 0; u < Length / 4; u++) {
-            asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x[0]));
-            asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x[1]));
-            asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x[2]));
-            asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x[3]));
-        }
-    sink[blockIdx.x * blockDim.x + threadIdx.x] = x[0] + x[1] + x[2] + x[3];
-}
-
 // next   a cycle through an array larger than any cache. One thread.
 __global__ void global_latency(const unsigned* next, int steps, long long* cycles, unsigned* sink) {
     unsigned at = 0;
