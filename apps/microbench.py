@@ -2,9 +2,10 @@
 
     python -m h2gpu.apps.microbench [-o FOLDER] [--repeats 5]
 
-Bandwidth and latency of device and shared memory, barriers against threads, multiply-adds, roots and divisions,
-shuffles, tensor cores, matrix products, an empty launch: kernels/batched/microbench.cuh. Latencies are cycles of a
-chain divided by its length and by the clock, rates medians of events. h2gpu/batched/model.py says what they are for.
+Bandwidth and latency of device and shared memory, bandwidth of the common cache, barriers against threads,
+multiply-adds, roots and divisions, shuffles, tensor cores, matrix products, an empty launch:
+kernels/batched/microbench.cuh. Latencies are cycles of a chain divided by its length and by the clock, rates medians of
+events. h2gpu/batched/model.py says what they are for.
 """
 
 import csv
@@ -28,6 +29,7 @@ UNROLLED, THREADS, BLOCKS = 8, 256, 8  # independent operations, threads of a bl
 BARRIERS = (32, 64, 128, 256, 512, 1024)  # threads
 CLOCK_NS = 20_000_000
 COPY_BYTES, CHASE_BYTES, LINE = 1 << 30, 1 << 29, 128  # arrays beyond any cache; a step of the chase: another line
+CACHED_BYTES, CACHED_TIMES = 1 << 23, 64  # of an array that the common cache holds twice; copies in one launch
 PRODUCT = 8192  # rows and columns
 DTYPES = ("float32", "float64")
 
@@ -70,7 +72,8 @@ def measured(bench):
     yield "multiprocessors", "", bench.multiprocessors, "1"
     yield "clock", "", bench.clock, "Hz"
     yield "launch", "", bench.timed("nothing", (), 1, 1, ()), "s"
-    yield "copy_rate", "", bench.copy_rate(), "B/s"
+    yield "copy_rate", "", bench.copy_rate(COPY_BYTES, 1), "B/s"
+    yield "cache_rate", "", bench.copy_rate(CACHED_BYTES, CACHED_TIMES), "B/s"
     yield "global_latency", "", bench.global_latency(), "s"
     yield "shared_latency", "", bench.latency("shared_latency", (), WARP, (), bench.sink(WARP, np.uint32)), "s"
     threads, words = 4 * THREADS, 4
@@ -140,12 +143,12 @@ class Bench:
         arguments = (LONG_STEPS, *numbers, *cycles, self.sink(blocks * threads, dtype))
         return self.timed(name, instance, blocks, threads, arguments), blocks
 
-    def copy_rate(self):
-        """Bytes read and written a second."""
-        source = self.sink(COPY_BYTES // 4, np.float32)
+    def copy_rate(self, size, times):
+        """Bytes read and written a second, of an array of `size` bytes copied so many times."""
+        source = self.sink(size // 4, np.float32)
         target, blocks = self.arrays.empty_like(source), BLOCKS * self.multiprocessors
-        arguments = (source, target, np.int64(COPY_BYTES // 16))
-        return 2 * COPY_BYTES / self.timed("copy_rate", (), blocks, THREADS, arguments)
+        arguments = (source, target, np.int64(size // 16), times)
+        return 2 * size * times / self.timed("copy_rate", (), blocks, THREADS, arguments)
 
     def global_latency(self):
         """Seconds of a read that no cache answers: a random cycle through all lines, a line a step."""

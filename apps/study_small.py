@@ -3,14 +3,18 @@
 Figures 4, 7, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
 thread, layouts of one problem a block, sizes, complex problems of radar (STAP); and the kernels of h2gpu.batched that
 the model counts. Every row has its measured time, and its predicted one where the device's constants are known
-(h2gpu.apps.microbench).
+(h2gpu.apps.microbench). Whoever ends it early, by --seconds, a signal or control-C, gets the table and the summary of
+what has been measured.
 
-    python -m h2gpu.apps.study_small [--figures 4,7,9,12,VII,library] [--output FOLDER]
+    python -m h2gpu.apps.study_small [--figures 9,12,VII,7,4,library] [--seconds N] [--output FOLDER]
 """
 
 import argparse
 import os
+import signal
 import statistics
+import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +29,10 @@ THREAD_BATCH, LAYOUT_BATCH, BLOCK_BATCH, LIBRARY_BATCH = 64_000, 10_000, 8_000, 
 DTYPES = ("float32", "float64", "complex64")
 RADAR = ((384, 80, 16), (128, 240, 66), (128, 192, 96))  # problems, rows, columns
 TOLERANCES = (0.25, 2.0)  # of the median, and the factor of all, that the model is to keep
+FIGURES = "9,12,VII,7,4,library"
+THREAD_SIZES = (2, 3, 4, 6, 8, 9, 11, 12, 14, 16)  # those that divide a sector's 8 words, and some that do not
+MATRICES = 64  # that differ; the batch repeats them
+REPEATS = 3
 
 
 class Case(NamedTuple):
@@ -41,24 +49,31 @@ class Case(NamedTuple):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figures", default="4,7,9,12,VII,library")
+    parser.add_argument("--figures", default=FIGURES, help="in this order")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_small.csv")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
     options = parser.parse_args(arguments)
-    device, rows = timing.gpu_name(), []
-    chosen = [case for case in cases() if case.figure in options.figures.split(",")]
-    timing.side_by_side(compiled, chosen, options.compilers)
-    for case in chosen:
-        rows.append(row(case, measured(case), predicted(case, device)))
-        print(tables.text(rows[-1:]), flush=True)
-    tables.write(Path(options.output) / "study_small.csv", rows, device)
-    print(summary(rows))
+    end, device, rows = time.monotonic() + options.seconds, timing.gpu_name(), []
+    chosen = [case for figure in options.figures.split(",") for case in cases() if case.figure == figure]
+    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    try:
+        timing.side_by_side(compiled, sorted(chosen, key=straight_code, reverse=True), options.compilers)
+        for case in chosen:
+            if time.monotonic() > end:
+                break
+            rows.append(row(case, measured(case), predicted(case, device)))
+            print(tables.text(rows[-1:]), flush=True)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        tables.write(Path(options.output) / "study_small.csv", rows, device)
+        print(summary(rows), flush=True)
 
 
 def cases():
     """Every row of the study."""
     for dtype in DTYPES:
-        for n in range(2, 17):
+        for n in THREAD_SIZES:
             for routine in ("lu", "qr", "cholesky", "solve", "gauss-jordan", "lstsq"):
                 yield Case("4", routine, "thread", dtype, THREAD_BATCH, n, n)
     for kind in ("2d", "row", "column"):
@@ -91,12 +106,17 @@ def grid_of(case):
     return layout(case.dtype, case.m, case.n + columns_of(case), case.layout or "auto")
 
 
+def straight_code(case):
+    """How much the compiler has to unroll, in some unit: the longest jobs go first."""
+    return (case.layout == "thread") * case.m * case.n * np.dtype(case.dtype).itemsize
+
+
 def measured(case):
     """Milliseconds on the device; None where the problem does not fit."""
     if case.layout and grid_of(case) is None:
         return None
     A, b = problems(case)
-    return timing.device_ms(calls(case, b), timing.rotation(A))
+    return timing.device_ms(calls(case, b), timing.rotation(A), REPEATS)
 
 
 def compiled(case):
@@ -110,10 +130,11 @@ def problems(case):
     """Matrices and right-hand sides on the device."""
     import cupy
 
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((case.batch, case.m, case.n))
-    A[:, range(min(case.m, case.n)), range(min(case.m, case.n))] += 2 * case.n  # needs no pivoting
-    A = cupy.asarray((A if case.layout else rng.standard_normal(A.shape)).astype(case.dtype))
+    few = min(case.batch, MATRICES)
+    A = np.random.default_rng(0).standard_normal((few, case.m, case.n))
+    if case.layout:
+        A[:, range(min(case.m, case.n)), range(min(case.m, case.n))] += 2 * case.n  # needs no pivoting
+    A = cupy.tile(cupy.asarray(A.astype(case.dtype)), (-(-case.batch // few), 1, 1))[: case.batch]
     if case.routine == "cholesky":
         A = A @ A.conj().swapaxes(1, 2)
     return A, cupy.ones((case.batch, case.m), case.dtype)
@@ -177,16 +198,18 @@ def row(case, ms, model_ms):
 
 
 def summary(rows):
-    """How near the predictions are: the median deviation and the worst factor."""
-    ratios = [r["predicted / measured"] for r in rows if r["predicted / measured"]]
-    if not ratios:
-        return "no predictions"
-    deviation = statistics.median(abs(ratio - 1) for ratio in ratios)
-    worst = max(max(ratio, 1 / ratio) for ratio in ratios)
-    return (
-        f"{len(ratios)} predictions: median deviation {deviation:.0%} (aim {TOLERANCES[0]:.0%}), worst factor "
-        f"{worst:.2f} (aim {TOLERANCES[1]})"
-    )
+    """How near the predictions are, figure by figure: the median deviation and the worst factor."""
+    lines = []
+    for figure in [*dict.fromkeys(r["figure"] for r in rows), ""]:
+        ratios = [r["predicted / measured"] for r in rows if r["predicted / measured"] and figure in ("", r["figure"])]
+        if ratios:
+            deviation = statistics.median(abs(ratio - 1) for ratio in ratios)
+            worst = max(max(ratio, 1 / ratio) for ratio in ratios)
+            lines.append(
+                f"{figure or 'all'}: {len(ratios)} predictions, median deviation {deviation:.0%} (aim "
+                f"{TOLERANCES[0]:.0%}), worst factor {worst:.2f} (aim {TOLERANCES[1]})"
+            )
+    return "\n".join(lines) or "no predictions"
 
 
 if __name__ == "__main__":

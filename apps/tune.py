@@ -1,6 +1,7 @@
 """The best values of the kernels' knobs on this device: measured, and written to kernels/tuning/<device>/<routine>.csv.
 
-    python -m h2gpu.apps.tune [qr qr_tall svd gemm] [--dtypes float64] [--where max_columns=32] [--dry-run] [-o FOLDER]
+    python -m h2gpu.apps.tune [qr qr_tall svd gemm] [--dtypes float64] [--where max_columns=32] [--best N] [--dry-run]
+                              [-o FOLDER]
 
 For every row of a table the candidates of apps/tune_space.py are compiled side by side, checked against the CPU's
 result, and timed on the row's problems; QR that spills more than with the present values is ruled out. The fastest
@@ -16,7 +17,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from h2gpu.apps import bench_profiles, timing, tune_space
+from h2gpu.apps import bench_profiles, timing, tune_rank, tune_space
 from h2gpu.apps.batched_routines import ROUTINES
 from h2gpu.apps.bench_cases import DTYPES
 from h2gpu.apps.command import FailureError, InputError, Parser, run
@@ -43,6 +44,7 @@ def parser():
     p.add_argument("routines", nargs="*", metavar="ROUTINE", help=f"default: all of {', '.join(tune_space.KNOBS)}")
     p.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
     p.add_argument("--where", default="", metavar="COLUMN=VALUE", help="only rows with this value, as max_columns=32")
+    p.add_argument("--best", type=int, metavar="N", help="of the candidates, only those that the model finds fastest")
     p.add_argument("--dry-run", action="store_true", help="say what would be tried; needs no GPU")
     p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile")
     p.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of the tables; default: the installed ones'")
@@ -67,10 +69,12 @@ def _work(argv):
         chosen = [row for row in rows if row["dtype"] in dtypes and (not column or row[column] == value)]
         if options.dry_run:
             for row in chosen:
-                print("\n".join(plan(routine, row, rows, hardware)))
+                print("\n".join(plan(routine, row, rows, hardware, options.best)))
             continue
         if chosen:
-            write(folder / f"{routine}.csv", tuned(routine, rows, chosen, hardware, Trials(options.compilers), device))
+            trials = Trials(options.compilers)
+            result = tuned(routine, rows, chosen, hardware, trials, device, options.best)
+            write(folder / f"{routine}.csv", result)
             print(f"written: {folder / f'{routine}.csv'}", flush=True)
 
 
@@ -80,26 +84,27 @@ def table(routine, own):
     return tuning.rows(routine, own if found else tuning.FALLBACK)
 
 
-def plan(routine, row, rows, hardware):
+def plan(routine, row, rows, hardware, most=None):
     """What would be tried for a row, in words."""
     cases = tune_space.problems(routine, row, rows[: rows.index(row)])
-    found = tune_space.candidates(routine, row, hardware)
+    found = tune_rank.ranked(routine, tune_space.candidates(routine, row, hardware), cases, tuning.FALLBACK, most)
     yield f"{described(routine, row)}: {len(found)} candidates on " + "; ".join(case.label for case in cases)
     for knob in tune_space.KNOBS[routine]:
         values = sorted({knobs[knob] for knobs in found}, key=lambda text: (len(text), text))
         yield f"    {knob}: {', '.join(values)}"
 
 
-def tuned(routine, rows, chosen, hardware, trials, device):
+def tuned(routine, rows, chosen, hardware, trials, device, most=None):
     """The table with the chosen rows measured again.
 
+    most     candidates of a row beside its own values, the fastest by the model; default: all
     trials   has compile(jobs) and measure(routine, row, knobs, case) → milliseconds, or RejectedError
     """
     result = []
     for i, row in enumerate(rows):
         if row in chosen:
             cases = tune_space.problems(routine, row, rows[:i])
-            found = tune_space.candidates(routine, row, hardware)
+            found = tune_rank.ranked(routine, tune_space.candidates(routine, row, hardware), cases, device, most)
             print(f"{described(routine, row)}: {len(found)} candidates", flush=True)
             row = best(routine, row, found, cases, trials, device)
         result.append(row)

@@ -9,10 +9,10 @@ import types
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_batched, tune, tune_space
+from h2gpu.apps import bench_batched, tune, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_space import Hardware
-from h2gpu.batched import tuning
+from h2gpu.batched import model, tuning
 
 ROUTINES = tuple(tune_space.KNOBS)
 
@@ -279,3 +279,31 @@ def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypat
         assert tuning._folder_of(0, "svd") == tuning.FALLBACK
     assert "no tuning table of svd for Some GPU" in caplog.text
     tuning._folder_of.cache_clear()
+
+
+@pytest.mark.parametrize("routine", ["qr", "qr_blocked"])
+def test_the_model_orders_what_it_counts(routine):
+    rows = [row for row in tuning.rows(routine) if row["dtype"] == "float64" and row.get("warps") != "0"]
+    row = max(rows, key=lambda row: len(tune_space.candidates(routine, row, Hardware())))
+    cases = tune_space.problems(routine, row, tuning.rows(routine)[: tuning.rows(routine).index(row)])
+    found = tune_space.candidates(routine, row, Hardware())
+    order = tune_rank.ranked(routine, found, cases, tuning.FALLBACK)
+    assert order[0] == found[0] and sorted(map(str, order)) == sorted(map(str, found))
+    constants = model.Constants.of(tuning.FALLBACK)
+    times = [tune_rank.predicted(routine, knobs, cases, constants) for knobs in order[1:]]
+    assert times == sorted(times) and times[0] < times[-1]
+    assert tune_rank.ranked(routine, found, cases, tuning.FALLBACK, 3) == order[:4]
+
+
+def test_what_the_model_does_not_count_stays_in_order():
+    row = first("svd", rank=128)
+    found = tune_space.candidates("svd", row, Hardware())
+    assert tune_rank.ranked("svd", found, [], tuning.FALLBACK) == found
+    assert tune_rank.ranked("qr", found, [], "abacus", 1) == found[:2]
+
+
+def test_fewer_candidates_are_measured():
+    row = first("qr", columns=32)
+    stopwatch = Stopwatch(lambda knobs, case: 1.0)
+    tune.tuned("qr", tuning.rows("qr"), [row], Hardware(), stopwatch, tuning.FALLBACK, 2)
+    assert len({str(knobs) for knobs, _ in stopwatch.measured}) <= 3

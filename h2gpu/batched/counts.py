@@ -1,7 +1,9 @@
 """What one problem asks of a GPU in each kernel: operations, words moved, exchanges, barriers, and what waits for what.
 
 Anderson, Sheffield & Keutzer (2012), table VI, for these kernels instead of theirs: counts follow their loops step by
-step, multiply-adds of complex numbers as four. A chain counts what happens one after another in one thread.
+step, multiply-adds of complex numbers as four. A chain counts what happens one after another in one thread, beside the
+instructions themselves. What theirs lacks: instructions of every kind, as cuobjdump shows them for sm_90, and what goes
+to local memory where registers do not suffice.
 """
 
 from dataclasses import dataclass, fields
@@ -13,6 +15,7 @@ from h2gpu.batched.layouts import WORD
 
 WARP = 32
 WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step's numbers
+OVERHEAD = 2  # instructions for each multiply-add, 385 for 192 a step in the SASS of householder_qr.cuh
 SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
 SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
 PANEL = 16  # columns of a panel of kernels/batched/blocked_qr.cuh
@@ -26,10 +29,11 @@ class Counts:
     tensor_flops: float = 0  # of mma instructions, float32 in parts of TF32
     product_flops: float = 0  # of whole matrix products, as fast as large ones are measured
     nbytes: float = 0  # read and written in device memory
+    spilled: float = 0  # bytes that go to local memory and come back
+    issued: float = 0  # instructions of its warps, or its part of those of a warp that it shares
     shared_bytes: float = 0  # that lanes read and write in shared memory
     shuffles: float = 0  # of one 32-bit word by a whole warp
-    fmas: float = 0  # chain: multiply-adds of one thread
-    dependent: float = 0  # those of them that wait for the one before
+    dependent: float = 0  # chain: multiply-adds that wait for the one before
     barriers: float = 0
     roots: float = 0  # reciprocal square roots
     divisions: float = 0
@@ -67,7 +71,8 @@ def added(*parts):
 def gemm(dtype, m, n, inner):
     """A product m × inner × n."""
     field = Field.of(dtype)
-    return Counts(product_flops=2 * m * n * inner, nbytes=(m * inner + inner * n + m * n) * field.size)
+    moved = (m * inner + inner * n + m * n) * field.size
+    return Counts(product_flops=2 * m * n * inner, nbytes=moved, global_trips=1)
 
 
 def column_qr(dtype, m, n, row, want_q=True):
@@ -84,7 +89,7 @@ def column_qr(dtype, m, n, row, want_q=True):
         nbytes=(m * n + k * n + (m * k if want_q else 0)) * field.size,
         shared_bytes=ways * steps * threads * columns * field.size,
         shuffles=steps * rows * field.words * min(1.0, threads / WARP) * warps,
-        fmas=ways * steps * products + steps * 2 * rows,
+        issued=OVERHEAD * (ways * steps * products + steps * 2 * rows) * threads / WARP,
         dependent=steps * (rows + SCALARS) + (ways - 1) * steps * rows,
         barriers=steps if threads > WARP else 0,
         roots=steps,
@@ -114,7 +119,7 @@ def blocked_qr(dtype, m, n, row, want_q=True):
         nbytes=(ways * m * n + k * n + heights * PANEL) * field.size,
         shared_bytes=k * m * field.size * 2,
         shuffles=4 * k * field.words * row["warps"],
-        fmas=k * 2 * held + visits * 4 * held,
+        issued=OVERHEAD * (k * 2 * held + visits * 4 * held) * row["warps"],
         dependent=k * (held + SCALARS),
         barriers=k + 2 * visits if together else 0,
         roots=k,
@@ -139,7 +144,7 @@ def register_svd(dtype, m, n):
         nbytes=(m * n + m * k + k) * field.size,
         shared_bytes=3 * steps * max(long, lanes) * lanes * field.size,
         shuffles=words * lanes / WARP,
-        fmas=products,
+        issued=OVERHEAD * products * lanes / WARP,
         dependent=(rounds + 2 * steps) * (lanes + SCALARS),
         roots=2 * rounds + steps,
         divisions=rounds + steps,
@@ -162,7 +167,7 @@ def pivoted_qr(dtype, m, n, warps):
         nbytes=(m * n + k * n + m * k) * field.size,
         shared_bytes=k * threads * (rows + slots) * field.size,
         shuffles=k * (5 + slots) * field.words * warps,
-        fmas=k * products,
+        issued=OVERHEAD * k * products * warps,
         dependent=k * (rows + SCALARS),
         barriers=2 * k,
         roots=k,

@@ -44,7 +44,7 @@ def qr(A, name):
 def least_squares(A, b, name):
     """See h2gpu.batched.small.least_squares."""
     (batch, m, n), k = A.shape, b.shape[-1]
-    X, condition = cupy.empty((batch, n, k), A.dtype), cupy.zeros(batch, A.real.dtype)
+    X, condition = cupy.empty((batch, n, k), A.dtype), cupy.empty(batch, A.real.dtype)
     _run("least_squares", A, n + k, name, (m, n, k), (A, b, X, condition))
     return X, condition
 
@@ -55,12 +55,13 @@ def fits(A, columns):
 
 
 def _info(A):
-    return cupy.zeros(len(A), np.int32)
+    return cupy.empty(len(A), np.int32)
 
 
 def _run(routine, A, width, name, sizes, arguments):
-    """Launch a routine for problems of A with `width` columns in all; nothing where they are empty."""
+    """Launch a routine for problems of A with `width` columns in all; of empty ones fill the last argument only."""
     if 0 in arguments[0].shape or arguments[1].size == 0:
+        arguments[-1].fill(0)  # info, or bounds; kernels write all of them, which saves a launch
         return
     chosen = layout(A.dtype, A.shape[1], width, name)
     if chosen is None or (routine == "cholesky" and chosen is not THREAD):

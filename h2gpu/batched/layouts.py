@@ -13,8 +13,9 @@ import numpy as np
 LAYOUTS = ("auto", "thread", "2d", "row", "column")
 THREAD_EDGE, THREAD_WORDS = 16, 200  # of a problem in one thread: rows and columns, 32-bit words without spilling
 GRIDS = ((8, 4), (8, 8), (16, 8), (16, 16), (32, 16), (32, 32))  # of threads, fewest first
-TILE_WORDS = {32: 64, 64: 64, 128: 64, 256: 64, 512: 80, 1024: 24}  # that a thread of so many holds without spilling
+TILE_WORDS = {32: 64, 64: 80, 128: 80, 256: 80, 512: 80, 1024: 24}  # that a thread of so many holds without spilling
 LINE_WORDS = 128  # of a thread in the 1D layouts, which are for comparison
+ROW_COLUMNS = 44  # at 48 the compiler stops unrolling: the tile lies in local memory, 5 times slower
 WORD = 4  # bytes
 
 
@@ -57,6 +58,8 @@ def layout(dtype, m, width, name="auto"):
             grid, most = Layout(*((P * Q, 1) if name == "row" else (1, P * Q))), LINE_WORDS
             if (m if name == "row" else width) > P * Q:  # a line a thread
                 continue
+            if name == "row" and width > ROW_COLUMNS:
+                return None
         height, across = grid.tile(m, width)
         if height * across * words <= most:
             return grid

@@ -1,17 +1,21 @@
 """How long a batched routine will take, before it runs: counts of its kernel, constants of the device.
 
-    t = launch + max( bytes / β,  flops / rate,  tensor flops / rate,  shared bytes / rate,  shuffles / rate,
-                      α · max(1, problems / resident problems) )
-    α = Σ over one problem's chain: max(multiply-adds γ, those that wait · latency) + barriers + roots + divisions
+    t = launch + waves · α + max(moved, computed) + min(moved, computed) / waves
+    moved    = bytes / β + spilled bytes / β of the cache
+    computed = max( instructions / issue rate,  flops / rate,  tensor flops / rate,  shared bytes / rate,
+                    shuffles / rate,  waves · instructions of a warp · cycle )
+    α = Σ over one problem's chain: multiply-adds that wait · latency + barriers + roots + divisions
         + exchanges by shared memory and shuffles + reads of device memory
 
-Everything that is limited by throughput overlaps; what waits for something overlaps with other resident problems only.
-Constants are measured by `python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
-Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D; for the overlap Williams, Waterman & Patterson (2009).
+A wave is what a device holds at a time, by registers; the problems of the first one go through their phases together,
+so that nothing of one phase hides behind another. The busiest multiprocessor decides. Constants are measured by
+`python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
+Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D, and what benchmarks/NOTES.md says of measurements.
 """
 
 import csv
 from functools import cache
+from math import ceil
 
 import numpy as np
 
@@ -23,7 +27,8 @@ SMALL = ("lu", "cholesky", "solve", "gauss-jordan", "lstsq")
 ROUTINES = ("qr", "svd", "pivoted_qr", "gemm", *SMALL)
 DTYPES = ("float32", "float64", "complex64")
 REGISTERS, THREAD_REGISTERS, THREADS, BLOCKS = 1 << 16, 255, 2048, 32  # of a multiprocessor; of a thread: 255
-SCHEDULERS, WARP = 4, 32
+SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
+GROUP = 128  # threads of a block whose threads have problems of their own
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
 PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
 MEASURE = "python -m h2gpu.apps.microbench"
@@ -94,28 +99,43 @@ def predict_time(routine, batch, m, n, dtype, device=tuning.FALLBACK, *, columns
 def seconds(work, batch, dtype, constants):
     """The time of a batch of problems of given counts."""
     real = "float64" if np.dtype(dtype) == np.float64 else "float32"
-    times = [batch * work.nbytes / constants("copy_rate")]
+    moved = batch * work.nbytes / constants("copy_rate")
+    wait = chain(work, real, constants)
+    if not work.words:  # what waves it comes in was not counted: a roofline behind the first read
+        return constants("launch") + wait + max(moved, batch * work.product_flops / constants("product_rate", real))
+    if work.spilled:
+        moved += batch * work.spilled / constants("cache_rate")
+    each, multiprocessors = GROUP // work.threads if work.threads < WARP else 1, constants("multiprocessors")
+    busiest = ceil(ceil(batch / each) / multiprocessors)  # thread blocks of one multiprocessor
+    waves = ceil(busiest / resident(work))
+    alone = work.issued * WARP / work.threads  # instructions of a warp
+    computed = max(
+        busiest * each * multiprocessors * throughput(work, real, constants),
+        alone * waves / constants("clock"),
+    )
+    first, second = max(moved, computed), min(moved, computed)
+    return constants("launch") + waves * wait + first + second / waves
+
+
+def throughput(work, real, constants):
+    """Seconds a problem where all that can overlap does."""
+    issue_rate = SCHEDULERS * constants("multiprocessors") * constants("clock")
+    times = [work.issued / issue_rate]
     for amount, name, of in (
         (work.flops, "fma_rate", real),
         (work.tensor_flops, "mma_rate", real),
-        (work.product_flops, "product_rate", real),
         (work.shared_bytes, "shared_rate", ""),
         (work.shuffles, "shuffle_rate", ""),
     ):
         if amount:
-            times.append(batch * amount / constants(name, of))
-    if not work.words:  # no chain was counted: the bound of a roofline
-        return max(times)
-    times.append(chain(work, real, constants) * max(1.0, batch / resident(work, constants)))
-    return constants("launch") + max(times)
+            times.append(amount / constants(name, of))
+    return max(times)
 
 
 def chain(work, real, constants):
-    """α: seconds from the begin to the end of one problem, alone on its multiprocessor."""
-    sm = constants("multiprocessors")
-    gamma = 2 * WARP * SCHEDULERS * sm / constants("fma_rate", real)  # between two multiply-adds of a warp
+    """α: seconds that a problem waits from its begin to its end."""
     return (
-        max(work.fmas * gamma, work.dependent * constants("fma_latency", real))
+        work.dependent * constants("fma_latency", real)
         + (work.barriers * constants.barrier(work.threads) if work.barriers else 0)
         + work.roots * constants("root_latency", real)
         + work.divisions * constants("division_latency", real)
@@ -125,13 +145,13 @@ def chain(work, real, constants):
     )
 
 
-def resident(work, constants):
-    """Problems that the device holds at a time, by registers and threads."""
-    registers = min(THREAD_REGISTERS, work.words)
-    each = min(REGISTERS / registers, THREADS) / work.threads
-    if work.threads >= WARP:
-        each = max(1, min(int(each), BLOCKS))
-    return constants("multiprocessors") * each
+def resident(work):
+    """Thread blocks that a multiprocessor holds at a time, by registers and threads."""
+    registers, threads = (
+        min(THREAD_REGISTERS + 1, ceil(work.words / GRAIN) * GRAIN),
+        max(work.threads, GROUP * (work.threads < WARP)),
+    )
+    return max(1, min(REGISTERS // (registers * threads), THREADS // threads, BLOCKS))
 
 
 def _counted(routine, batch, m, n, dtype, device, k, name):

@@ -15,30 +15,32 @@ __device__ int cyclic_eliminate(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines
     int broken = 0;
 #pragma unroll
     for (int panel = 0; panel < (N + Q - 1) / Q; panel++) {
-        const int top = Jordan ? 0 : panel * Q / P;  // rows above are finished
+        // rows of slots before `first` lie above every pivot of this panel, those of slots after `last` below
+        const int first = A::first_slot(panel), last = A::last_slot(panel), top = Jordan ? 0 : first;
         for (int c = 0; c < Q && panel * Q + c < N; c++) {
             const int k = panel * Q + c;
-            a.template publish<0>(lines, panel, c, k);
+            a.template publish<0>(lines, panel, c, k, top, A::HEIGHT - 1);
             const Scalar *column = lines.column[k % 2], *row = lines.row[k % 2], pivot = column[k];
             const Divisor<Scalar> divided(pivot);
             Scalar u[A::WIDTH];
 #pragma unroll
             for (int j = panel; j < A::WIDTH; j++) {
-                u[j] = a.column(j) > k ? row[a.column(j)] : Scalar();
+                u[j] = j > panel || a.column(j) > k ? row[a.column(j)] : Scalar();
                 if (Jordan) u[j] = divided(u[j]);
             }
             Real largest = 0;
 #pragma unroll
             for (int i = top; i < A::HEIGHT; i++) {
+                const bool below = i > last || (i >= first && a.row(i) > k), here = i >= first && i <= last && a.row(i) == k;
                 const Scalar raw = column[a.row(i)], quotient = divided(raw);
-                if (a.row(i) > k) largest = fmax(largest, magnitude(quotient));
-                const Scalar l = a.row(i) == k || (!Jordan && a.row(i) < k) ? Scalar() : Jordan ? raw : quotient;
+                if (below) largest = fmax(largest, magnitude(quotient));
+                const Scalar l = Jordan ? (here ? Scalar() : raw) : below ? quotient : Scalar();
 #pragma unroll
                 for (int j = panel; j < A::WIDTH; j++) {
                     a.x[i][j] = less_product(a.x[i][j], l, u[j]);
-                    if (Jordan && a.row(i) == k && a.column(j) > k) a.x[i][j] = u[j];
+                    if (Jordan && here && (j > panel || a.column(j) > k)) a.x[i][j] = u[j];
                 }
-                if (!Jordan && a.first_column == c && a.row(i) > k) a.x[i][panel] = l;
+                if (!Jordan && a.first_column == c && below) a.x[i][panel] = l;
             }
             if (!broken && !(magnitude(pivot) > 0 && largest <= MULTIPLIER_LIMIT<Real>)) broken = k + 1;
         }
@@ -80,10 +82,10 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
     constexpr int STEPS = M < N ? M : N;
 #pragma unroll
     for (int panel = 0; panel < (STEPS + Q - 1) / Q; panel++) {
-        const int top = panel * Q / P;
+        const int top = A::first_slot(panel), last = A::last_slot(panel);
         for (int c = 0; c < Q && panel * Q + c < STEPS; c++) {
             const int k = panel * Q + c;
-            a.template publish<0>(lines, panel, c, k);
+            a.template publish<0>(lines, panel, c, k, top, A::HEIGHT - 1);
             const Scalar *column = lines.column[k % 2], *row = lines.row[k % 2];
             Scalar v[A::HEIGHT], dots[A::WIDTH];
             Real below = 0;
@@ -91,7 +93,7 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
             for (int j = panel; j < A::WIDTH; j++) dots[j] = Scalar();
 #pragma unroll
             for (int i = top; i < A::HEIGHT; i++) {
-                v[i] = a.row(i) > k ? column[a.row(i)] : Scalar();
+                v[i] = i > last || a.row(i) > k ? column[a.row(i)] : Scalar();
                 below = plus_square(below, v[i]);
 #pragma unroll
                 for (int j = panel; j < A::WIDTH; j++) dots[j] = plus_dot(dots[j], v[i], a.x[i][j]);
@@ -101,15 +103,15 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
 #pragma unroll
             for (int j = panel; j < A::WIDTH; j++) {
                 const Scalar dot = plus_dot(row[a.column(j)], h.scale, dots[j]);
-                dots[j] = a.column(j) > k ? times(conjugate(h.tau), dot) : Scalar();
+                dots[j] = j > panel || a.column(j) > k ? times(conjugate(h.tau), dot) : Scalar();
             }
 #pragma unroll
             for (int i = top; i < A::HEIGHT; i++) {
-                v[i] = a.row(i) == k ? one<Scalar>() : times(v[i], h.scale);
+                const bool here = i <= last && a.row(i) == k;
+                v[i] = here ? one<Scalar>() : times(v[i], h.scale);
 #pragma unroll
                 for (int j = panel; j < A::WIDTH; j++) a.x[i][j] = less_product(a.x[i][j], v[i], dots[j]);
-                if (a.first_column == c && a.row(i) >= k)
-                    a.x[i][panel] = a.row(i) == k ? from_real<Scalar>(h.beta) : v[i];
+                if (a.first_column == c && (i > last || a.row(i) >= k)) a.x[i][panel] = here ? from_real<Scalar>(h.beta) : v[i];
             }
             if (tau && threadIdx.x == 0) tau[k] = h.tau;
         }
@@ -129,30 +131,35 @@ __device__ typename Field<Scalar>::Real cyclic_substitute(CyclicMatrix<Scalar, M
     for (int i = 0; i < A::HEIGHT; i++) sums[i] = 1;
     __syncthreads();
 #pragma unroll
-    for (int panel = (N + Q - 1) / Q - 1; panel >= 0; panel--)
+    for (int panel = (N + Q - 1) / Q - 1; panel >= 0; panel--) {
+        const int first = A::first_slot(panel), last = A::last_slot(panel);
         for (int c = min(Q, N - panel * Q) - 1; c >= 0; c--) {
             const int k = panel * Q + c;
 #pragma unroll
-            for (int i = 0; i < A::HEIGHT; i++)
+            for (int i = first; i <= last; i++)
                 if (a.row(i) == k && a.first_column == 0) lines.bound[k % 2] = sums[i];
-            a.template publish<N>(lines, panel, c, k);
+            a.template publish<N>(lines, panel, c, k, 0, last);
             const Scalar *column = lines.column[k % 2], *row = lines.row[k % 2];
             const Divisor<Scalar> divided(column[k]);
             const Real z = lines.bound[k % 2] / magnitude(column[k]);
             solutions = fma(z, z, solutions);
+            Scalar y[A::WIDTH];
 #pragma unroll
-            for (int i = 0; i < A::HEIGHT; i++) {
-                const Scalar l = a.row(i) < k ? column[a.row(i)] : Scalar();
+            for (int j = SUMS; j < A::WIDTH; j++) y[j] = a.column(j) >= N ? divided(row[a.column(j)]) : Scalar();
+#pragma unroll
+            for (int i = 0; i <= last; i++) {  // U has nothing below
+                const bool here = i >= first && a.row(i) == k;
+                const Scalar entry = i < first || a.row(i) <= k ? column[a.row(i)] : Scalar(), l = here ? Scalar() : entry;
                 sums[i] = fma(magnitude(l), z, sums[i]);
-                if (a.row(i) <= k) entries = plus_square(entries, column[a.row(i)]);
+                entries = plus_square(entries, entry);
 #pragma unroll
                 for (int j = SUMS; j < A::WIDTH; j++) {
-                    const Scalar y = a.column(j) >= N ? divided(row[a.column(j)]) : Scalar();
-                    a.x[i][j] = less_product(a.x[i][j], l, y);
-                    if (a.row(i) == k && a.column(j) >= N) a.x[i][j] = y;
+                    a.x[i][j] = less_product(a.x[i][j], l, y[j]);
+                    if (here && a.column(j) >= N) a.x[i][j] = y[j];
                 }
             }
         }
+    }
     // every column of threads saw all of U: the first sums its rows
     Scalar none[1];
     sum_rows(lines, 1, none, entries);

@@ -37,47 +37,58 @@ struct CyclicMatrix {
     __device__ int row(int i) const { return first_row + i * P; }
     __device__ int column(int j) const { return first_column + j * Q; }
 
-    // Columns First … First + N − 1 from A, rows of N entries; says whether this thread's are finite.
+    // Whether slot (i, j) holds an entry of the first Rows rows and of columns First … First + N − 1: of most slots the
+    // compiler knows.
+    template <int First, int N, int Rows>
+    __device__ bool holds(int i, int j) const {
+        const bool above = (i + 1) * P <= Rows || row(i) < Rows;
+        return above && (j * Q >= First || column(j) >= First) && ((j + 1) * Q <= First + N || column(j) < First + N);
+    }
+
+    // Columns First … First + N − 1 from A, rows of N entries; says whether this thread's are finite. Nothing looks at an
+    // entry before all have been asked for.
     template <int First, int N>
     __device__ bool load(const Scalar* A) {
+        A += first_row * N + first_column - First;
+#pragma unroll
+        for (int i = 0; i < HEIGHT; i++)
+#pragma unroll
+            for (int j = First / Q; j < WIDTH; j++)
+                if (holds<First, N, M>(i, j)) x[i][j] = A[i * P * N + j * Q];
         bool finite = true;
 #pragma unroll
         for (int i = 0; i < HEIGHT; i++)
 #pragma unroll
-            for (int j = First / Q; j < WIDTH; j++) {
-                const int c = column(j) - First;
-                if (row(i) < M && c >= 0 && c < N) {
-                    x[i][j] = A[row(i) * N + c];
-                    finite = finite && is_finite(x[i][j]);
-                }
-            }
+            for (int j = First / Q; j < WIDTH; j++) finite = finite && (is_finite(x[i][j]) || !holds<First, N, M>(i, j));
         return finite;
     }
 
     // The first `Rows` rows of the same columns to out.
     template <int First, int N, int Rows>
     __device__ void store(Scalar* out) const {
+        out += first_row * N + first_column - First;
 #pragma unroll
         for (int i = 0; i < HEIGHT; i++)
 #pragma unroll
-            for (int j = First / Q; j < WIDTH; j++) {
-                const int c = column(j) - First;
-                if (row(i) < Rows && c >= 0 && c < N) out[row(i) * N + c] = x[i][j];
-            }
+            for (int j = First / Q; j < WIDTH; j++)
+                if (holds<First, N, Rows>(i, j)) out[i * P * N + j * Q] = x[i][j];
     }
 
-    // Column k = panel · Q + c, and of row k the columns from First on, to all threads.
+    // Of the rows and columns k of a panel: the slots of rows from the first of them to the last.
+    static __device__ constexpr int first_slot(int panel) { return panel * Q / P; }
+    static __device__ constexpr int last_slot(int panel) { return min(HEIGHT, (panel * Q + Q - 1) / P + 1) - 1; }
+
+    // Column k = panel · Q + c in slots from … to, and of row k the columns from First on, to all threads.
     template <int First>
-    __device__ void publish(Lines& lines, int panel, int c, int k) const {
+    __device__ void publish(Lines& lines, int panel, int c, int k, int from, int to) const {
         if (first_column == c)
 #pragma unroll
-            for (int i = 0; i < HEIGHT; i++) lines.column[k % 2][row(i)] = x[i][panel];
-        if (first_row == k % P)
+            for (int i = from; i <= to; i++) lines.column[k % 2][row(i)] = x[i][panel];
 #pragma unroll
-            for (int i = 0; i < HEIGHT; i++)
-                if (row(i) == k)
+        for (int i = first_slot(panel); i <= last_slot(panel); i++)
+            if (row(i) == k)
 #pragma unroll
-                    for (int j = First > 0 ? First / Q : panel; j < WIDTH; j++) lines.row[k % 2][column(j)] = x[i][j];
+                for (int j = First > 0 ? First / Q : panel; j < WIDTH; j++) lines.row[k % 2][column(j)] = x[i][j];
         __syncthreads();
     }
 

@@ -1,0 +1,33 @@
+"""The study of radar: sizes that fit into registers, a check that sees what is wrong, and on a GPU the table."""
+
+import pytest
+
+from h2gpu.apps import study_radar, study_small, tables
+from h2gpu.batched import small
+
+CASES = [case for case in study_small.cases() if case.figure == "VII"]
+
+
+def test_every_size_lies_in_registers():
+    assert {(case.m, case.n) for case in CASES} == set(study_radar.PAPER)
+    assert all(study_small.grid_of(case) is not None for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.m}x{case.n}")
+def test_departure_sees_a_wrong_entry(case):
+    A = study_radar.problems(case._replace(batch=3))
+    QR, _ = small.qr(A)
+    assert study_radar.departure(A, QR) < 0.1
+    QR[1, 0, case.n - 1] *= 2
+    assert study_radar.departure(A, QR) > 1
+
+
+def test_lapack_is_timed():
+    assert study_radar.lapack_ms(study_radar.problems(CASES[0]._replace(batch=4))) > 0
+
+
+@pytest.mark.gpu
+def test_study(tmp_path):
+    study_radar.main(["--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "study_radar.csv")
+    assert len(rows) == len(CASES) and all(float(row["departure"]) < 1 for row in rows)
