@@ -201,6 +201,12 @@ def test_svd_of_transposed_triangles(n, dtype, xp, rng):
             assert check_triplets(R[b].T, U[b], s[b], Vt[b]) <= epsilon * exact.max()
             W = to_host(V[b]).astype(float)
             assert np.linalg.norm(R[b].T - W @ (W.T @ R[b].T)) <= epsilon * exact.max()
+        rank = -(-n // 3)
+        for vectors, whole in (("both", (U[..., :rank], s[:, :rank], Vt[:, :rank])), ("left", None)):
+            *some, info = batched.svd_of_transposed(xp.asarray(R), vectors, rank)
+            whole = whole or (M[..., :rank] for M in batched.svd_of_transposed(xp.asarray(R), vectors)[:2])
+            assert all((to_host(part) == to_host(M)).all() for part, M in zip(some, whole, strict=True))
+            assert (to_host(info) >= 0).all()
 
 
 @pytest.mark.parametrize("n", [20, 40, 72, 100])

@@ -41,6 +41,21 @@ def test_entries(shape, transa, dtype, any_size):
     assert (np.abs(out.get() - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_entries_of_transposed_products(shape, dtype, any_size):
+    """The same for few rows against a transposed factor."""
+    A, B = factors(*shape, False, dtype)
+    B = np.ascontiguousarray(B.swapaxes(1, 2))
+    a, b, out = cp.asarray(A), cp.asarray(B), cp.full((shape[0], shape[2], shape[1]), cp.nan, dtype)
+    assert cuda_thin.suits(a, b, False, turned=True)
+    assert batched.gemm(b, a, transb=True, out=out).data.ptr == out.data.ptr
+    A, B = A.astype(np.float64), B.astype(np.float64)
+    sizes = np.linalg.norm(B, axis=2)[:, :, None] * np.linalg.norm(A, axis=2)[:, None, :]
+    assert (np.abs(out.get() - B @ A.swapaxes(1, 2)) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
+    assert (batched.gemm(b, a, transb=True) == out).all()
+
+
 def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):
     for shape, transa in (((2, 132, 37, 68), False), ((2, 132, 36, 67), False), ((2, 133, 36, 68), True)):
         A, B = (cp.asarray(M) for M in factors(*shape, transa, np.float64))

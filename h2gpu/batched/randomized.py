@@ -92,24 +92,20 @@ def triplets(A, Q, rank=np.inf):
     return U, s, Vt
 
 
-def write_triplets(A, Q, out, qr):
-    """The same for arrays, written to out: U, s, Vt. Returns a function of the verdict, see on_its_way."""
+def stack_triplets(A, Q, rank, qr):
+    """The same for arrays: U, s, Vt and a function of the verdict, see on_its_way."""
     P, R = qr(batched.gemm(A, Q, transa=True))
-    U, s, Vt, info = batched.svd_of_transposed(R, "both")
-    info, k = on_its_way(info), out[1].shape[1]
-    out[1][...] = s[:, :k]
-    batched.gemm(Q, U[..., :k], out=out[0])
-    batched.gemm(Vt[:, :k], P, transb=True, out=out[2])
-    return info
+    U, s, Vt, info = batched.svd_of_transposed(R, "both", rank)
+    info = on_its_way(info)
+    return (batched.gemm(Q, U), array_module(A).ascontiguousarray(s), batched.gemm(Vt, P, transb=True)), info
 
 
 def write_again(A, Q, out, which):
     """The triplets of some matrices by Householder reflections, which fail for NaN and Inf alone; their info."""
-    parts = [M[which] for M in out]
-    info = write_triplets(A[which], Q[which], parts, batched.qr)()
+    parts, info = stack_triplets(A[which], Q[which], out[1].shape[1], batched.qr)
     for M, part in zip(out, parts):
         M[which] = part
-    return info
+    return info()
 
 
 def svd(A, rank, oversample, power, random_state):
@@ -117,15 +113,14 @@ def svd(A, rank, oversample, power, random_state):
     count = rank + oversample
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
-    (batch, m, n), xp = A.shape, array_module(A)
-    k, Q = min(rank, m, n), project(A, min(count, m, n), power, random_state)
-    out = [xp.empty(shape, A.dtype) for shape in ((batch, m, k), (batch, k), (batch, k, n))]
-    info = write_triplets(A, Q, out, batched.cholesky_qr)().copy()
+    Q = project(A, min(count, *A.shape[1:]), power, random_state)
+    out, info = stack_triplets(A, Q, rank, batched.cholesky_qr)
+    info = info().copy()
     which = np.flatnonzero(info < 0)
     if len(which):
         info[which] = write_again(A, Q, out, which)
     check(info)
-    return tuple(out)
+    return out
 
 
 def svd_within(A, rtol, rank, oversample, power, random_state):

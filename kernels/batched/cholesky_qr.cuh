@@ -120,9 +120,12 @@ __device__ TileProduct<double, SHARE, SHARE> pass(const Real* from, Real* Q, int
                 memory.slab[(i * STRIP + 2 * t + e % 2) * SLAB_PITCH + warp * TILE_ROWS + g + e / 2 * STRIP] = x[i][e];
         tile.load(from, row0 + SLAB_ROWS + warp * TILE_ROWS, m, n);
         if (gram) __syncthreads();
-        if (gram && columns > 0)
-            product.template add<SLAB_ROWS, SLAB_PITCH>(memory.slab + share.i * STEP, memory.slab + share.j * STEP, STRIP, STRIP,
-                                                        SLAB_ROWS, rows, columns);
+        const auto add = [&](int depth) {
+            product.template add<SLAB_ROWS, SLAB_PITCH>(memory.slab + share.i * STEP, memory.slab + share.j * STEP, STRIP, STRIP, depth, rows, columns);
+        };
+        if (!gram || columns <= 0) continue;
+        if (row0 + SLAB_ROWS <= m) add(SLAB_ROWS);          // no step asks whether it is the last
+        else add(m - row0);
     }
     return product;
 }

@@ -1,4 +1,5 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
+// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
 //
 // A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
 // indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
@@ -12,6 +13,7 @@ constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
 constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
 constexpr int SLAB = 16, STAGES = 3, STEP = 8;               // inner indices of a slab, of one product
 constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks, of a copy
+constexpr int TURNED_PITCH = SLAB + STEP;                    // entries between columns of B where it lies transposed: as below
 
 // Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
 template <typename Real>
@@ -21,13 +23,14 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
     return pitch;
 }
 
-template <typename Real, int Strips, bool TransA>
+template <typename Real, int Strips, bool TransA, bool Turned>
 struct ThinStage {
+    static_assert(!(TransA && Turned), "nobody asks for it");
     static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
     static constexpr int LINE_PITCH = THIN_ROWS + LINE / 4 / sizeof(Real);  // of A where its rows lie along
-    static constexpr int PITCH = thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
+    static constexpr int PITCH = Turned ? TURNED_PITCH : thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
     Real A[TransA ? SLAB * LINE_PITCH : SLAB * THIN_ROWS];   // [k][row], or [k / STEP][row][k % STEP]
-    Real B[SLAB * PITCH];
+    Real B[(Turned ? WIDTH : SLAB) * PITCH];                 // [k][column], or [column][k]
 
     static __device__ unsigned address(const Real* target) { return static_cast<unsigned>(__cvta_generic_to_shared(target)); }
 
@@ -55,9 +58,11 @@ struct ThinStage {
         }
 #pragma unroll
         for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THIN_THREADS) {
-            const int l = u / COLUMNS, j = u % COLUMNS * EACH;
+            constexpr int ALONG = Turned ? SLAB / EACH : COLUMNS;  // pieces in a row of B
+            const int l = Turned ? u % ALONG * EACH : u / ALONG, j = Turned ? u / ALONG : u % ALONG * EACH;
             const bool valid = inside(row0, k0 + l, j);
-            copy_piece(address(B + l * PITCH + j), valid ? Y + static_cast<long long>(k0 + l) * ldb + j : Y, valid);
+            const long long from = Turned ? static_cast<long long>(j) * ldb + k0 + l : static_cast<long long>(k0 + l) * ldb + j;
+            copy_piece(address(B + (Turned ? j * PITCH + l : l * PITCH + j)), valid ? Y + from : Y, valid);
         }
     }
 
@@ -82,22 +87,23 @@ struct ThinStage {
                 }
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
-                const Real* b = B + (l + first) * PITCH + j * STEP + g;
-                const Real b0 = b[0], b1 = b[second * PITCH];
+                const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
+                                     : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
-                for (int i = 0; i < TILES; i++) multiply_tile(sum[i][j], a[i], b0, b1);
+                for (int i = 0; i < TILES; i++) multiply_tile(sum[i][j], a[i], b.x, b.y);
             }
         }
     }
 };
 
-// A: batch × m × k (k × m if TransA)   B: k × n each, rows ldb and matrices strideb apart   out: batch × m × n
+// A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
+// out: batch × m × n (n × m if Turned)
 // each: blocks a matrix.   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
-template <typename Real, int Strips, bool TransA>
+template <typename Real, int Strips, bool TransA, bool Turned>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA>*>(memory);
+    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned>*>(memory);
     constexpr bool SHORT = sizeof(Real) == sizeof(float);
     constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
     const long long b = blockIdx.x / each;
@@ -124,18 +130,22 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
                     for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e], sum[i][j][e] = 0;
     }
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    out += static_cast<long long>(row0 + threadIdx.x / WARP * WARP_ROWS) * n + 2 * t;
+    const int warp_row = row0 + static_cast<int>(threadIdx.x) / WARP * WARP_ROWS;
+    out += Turned ? static_cast<long long>(2 * t) * m + warp_row : static_cast<long long>(warp_row) * n + 2 * t;
 #pragma unroll
     for (int i = 0; i < TILES; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
-            if (row0 + static_cast<int>(threadIdx.x) / WARP * WARP_ROWS + row >= m) continue;
+            if (warp_row + row >= m) continue;
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
                 const auto& from = SHORT ? total : sum;
-                if (j * STEP + 2 * t < n)
+                if (j * STEP + 2 * t >= n) continue;
+                if constexpr (Turned)                        // a warp writes eight rows of a column together
+                    for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = from[i][j][2 * h + c];
+                else
                     *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {from[i][j][2 * h], from[i][j][2 * h + 1]};
             }
         }

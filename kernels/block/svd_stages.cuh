@@ -84,12 +84,21 @@ __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* 
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     double largest = 0;
     bool finite = true;
-    for (int i = warp; i < m; i += warps)
+    for (int row0 = warp; row0 < m; row0 += TOGETHER * warps)
         for (int j = lane; j < n; j += WARP) {
-            Real a = A[static_cast<long long>(i) * n + j];
-            finite &= fabs(a) <= Floating<Real>::largest;
-            largest = fmax(largest, fabs(widened(a)));
-            W[transposed ? i * ld + j : j * ld + i] = a;
+            Real a[TOGETHER];
+#pragma unroll
+            for (int h = 0; h < TOGETHER; h++) {
+                const int i = row0 + h * warps;
+                a[h] = i < m ? A[static_cast<long long>(i) * n + j] : Real(0);
+            }
+#pragma unroll
+            for (int h = 0; h < TOGETHER; h++) {
+                const int i = row0 + h * warps;
+                finite &= fabs(a[h]) <= Floating<Real>::largest;
+                largest = fmax(largest, fabs(widened(a[h])));
+                if (i < m) W[transposed ? i * ld + j : j * ld + i] = a[h];
+            }
         }
     exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
     if (lane == 0) exponents[warp] = exponent;
