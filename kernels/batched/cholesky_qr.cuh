@@ -82,14 +82,15 @@ __device__ __forceinline__ void divide(double (&x)[Strips][4], const double* tri
 #pragma unroll
     for (int i = 0; i < Strips; i++) {
         const double2 inverse = *reinterpret_cast<const double2*>(mine + (i * (i + 1) / 2 + i) * BLOCK_ENTRIES);
-        double y[4] = {};
+        double y[4] = {}, left[4];
         multiply_tile(y, x[i], inverse.x, inverse.y);
+        as_factor(left, y);
 #pragma unroll
         for (int e = 0; e < 4; e++) x[i][e] = y[e];
 #pragma unroll
         for (int j = i + 1; j < Strips; j++) {
             const double2 factor = *reinterpret_cast<const double2*>(mine + (j * (j + 1) / 2 + i) * BLOCK_ENTRIES);
-            multiply_tile(x[j], x[i], factor.x, factor.y);
+            multiply_tile(x[j], left, factor.x, factor.y);
         }
     }
 }

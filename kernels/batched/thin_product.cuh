@@ -85,6 +85,9 @@ struct ThinStage {
                     if (TransA) a[i][h] = two.x, a[i][2 + h] = two.y;
                     else a[i][2 * h] = two.x, a[i][2 * h + 1] = two.y;
                 }
+            if (!TransA)
+#pragma unroll
+                for (int i = 0; i < TILES; i++) as_factor(a[i], a[i]);
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)

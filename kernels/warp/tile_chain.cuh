@@ -25,6 +25,21 @@ __device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], doubl
 #endif
 }
 
+// a ← x, to be the left factor of several products. The float64 instruction wants entries 1 and 2 of a lane in exchanged registers:
+// the compiler moves all four for every product, 8 moves each (588 for 45 products), unless they come out of an operation,
+// here with a 0 that it does not know.
+template <typename Real>
+__device__ __forceinline__ void as_factor(Real (&a)[4], const Real (&x)[4]) {
+    int zero = 0;
+    if constexpr (sizeof(Real) == sizeof(double)) asm("mov.u32 %0, %%ctaid.x;" : "=r"(zero));
+    zero >>= 31;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        if constexpr (sizeof(Real) == sizeof(double)) a[e] = __hiloint2double(__double2hiint(x[e]) ^ zero, __double2loint(x[e]) ^ zero);
+        else a[e] = x[e];
+    }
+}
+
 // C += A B,  A: 16×4,  B: 4×8, of inner indices 2t or 2t + 1: of A the lane holds (g, ·), (g + 8, ·), of B (·, g).
 __device__ inline void multiply_half_tile(double (&c)[4], double a0, double a1, double b) {
 #if __CUDA_ARCH__ >= 900
