@@ -154,8 +154,8 @@ def cholesky_qr(A):
 
     A   (batch, m, n) array, m ≥ n
 
-    Where this fails R_b is NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and squares that
-    leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
+    Where this fails Q_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
+    squares that leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
     Source: Fukaya et al. 2020, Shifted Cholesky QR.
     """
     return _twin(A).cholesky_qr(A)

@@ -53,6 +53,7 @@ struct Workspace {
     int *rank, *exponent, *rows, *flag;                  // one each; rows: those of the square (or tall) matrix in W now
 };
 
+constexpr int LOADED = 4;                              // rows that a warp waits for together
 constexpr int SMALL_ARRAYS = 5, INDEX_ARRAYS = 3, SCALARS = 4, PADDING = 32;
 
 // the leading dimension: odd, so that rows are read without bank conflicts
@@ -84,16 +85,16 @@ __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* 
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     double largest = 0;
     bool finite = true;
-    for (int row0 = warp; row0 < m; row0 += TOGETHER * warps)
+    for (int row0 = warp; row0 < m; row0 += LOADED * warps)
         for (int j = lane; j < n; j += WARP) {
-            Real a[TOGETHER];
+            Real a[LOADED];
 #pragma unroll
-            for (int h = 0; h < TOGETHER; h++) {
+            for (int h = 0; h < LOADED; h++) {
                 const int i = row0 + h * warps;
                 a[h] = i < m ? A[static_cast<long long>(i) * n + j] : Real(0);
             }
 #pragma unroll
-            for (int h = 0; h < TOGETHER; h++) {
+            for (int h = 0; h < LOADED; h++) {
                 const int i = row0 + h * warps;
                 finite &= fabs(a[h]) <= Floating<Real>::largest;
                 largest = fmax(largest, fabs(widened(a[h])));
