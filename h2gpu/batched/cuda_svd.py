@@ -235,11 +235,11 @@ def _column_shape(group):
 @lru_cache(maxsize=1024)
 def _triangle_plan(device, dtype, rank, both):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
-    dots, warps = -(-rank // WARP), -(-rank // PAIR_COLUMNS)
+    warps = -(-rank // PAIR_COLUMNS)
     shared = int(_triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
-    instance = dtype, dots, both, warps, resident
+    instance = dtype, both, warps, resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 

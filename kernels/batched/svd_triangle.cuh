@@ -13,7 +13,7 @@
 #include "block/svd_finish.cuh"
 
 // Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp
-template <typename Real, int DotRows, bool Both, int Warps, int Resident>
+template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
                   int vectors, int sweeps, int above, int upto, int kept) {
@@ -35,7 +35,7 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     int sweep = 0;
     bool turned = k > 1;
     while (turned && sweep < sweeps) {
-        turned = pair_sweep<DotRows>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
+        turned = pair_sweep(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
                                      orthogonality_tolerance<Real>(k));
         sweep++;
     }
