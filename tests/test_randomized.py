@@ -60,6 +60,14 @@ def test_samples_are_normal(xp):
     assert len(np.unique(z)) == z.size
 
 
+def test_float32_samples_have_eleven_bits(xp):
+    """They are those of float64 to half a unit of the last, and half of that in float32 again."""
+    z, exact = (to_host(gaussian(300, 40, 1, dtype, xp)).astype(np.float64) for dtype in DTYPES[::-1])
+    mantissa, _ = np.frexp(z)
+    assert (mantissa * 2**11 == np.rint(mantissa * 2**11)).all()
+    assert (np.abs(z - exact) <= np.abs(exact) * (2.0**-11 + 2.0**-24)).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sample_depends_on_seed_and_place_alone(dtype, xp):
     large = to_host(gaussian(30, 20, 5, dtype, xp))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
+from h2gpu.batched.gaussian import gaussian
 
 cp = pytest.importorskip("cupy")
 cuda_thin = pytest.importorskip("h2gpu.batched.cuda_thin")
@@ -54,6 +55,18 @@ def test_entries_of_transposed_products(shape, dtype, any_size):
     sizes = np.linalg.norm(B, axis=2)[:, :, None] * np.linalg.norm(A, axis=2)[:, None, :]
     assert (np.abs(out.get() - B @ A.swapaxes(1, 2)) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
     assert (batched.gemm(b, a, transb=True) == out).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_entries_of_products_with_samples(shape, dtype, any_size):
+    """The same for right factors of few bits."""
+    A, _ = factors(*shape, False, dtype)
+    a, b = cp.asarray(A), cp.stack([gaussian(shape[3], shape[2], b, dtype, cp) for b in range(shape[0])])
+    A, B = A.astype(np.float64), b.get().astype(np.float64)
+    sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B, axis=1)[:, None, :]
+    found = cuda_thin.thin_product(a, b, False, None, short=True).get()
+    assert (np.abs(found - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
 
 
 def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):

@@ -41,6 +41,13 @@ def shared_bytes(dtype, edges):
     return STAGES * sum(edges) * PITCH * np.dtype(dtype).itemsize
 
 
+def sampled(A, Omega):
+    """See h2gpu.batched.cpu.sampled."""
+    if cuda_thin.suits(A, Omega, False):
+        return cuda_thin.thin_product(A, Omega, False, None, short=True)
+    return gemm(A, Omega, None, 1, 0, False, False, None)
+
+
 def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None

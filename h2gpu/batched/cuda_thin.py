@@ -1,6 +1,7 @@
 """out_b = op(A_b) B_b on the GPU for B of few columns: kernels/batched/thin_product.cuh, one tile for all columns.
 
-Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
+Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B have no more than 11 bits, as `gaussian` makes
+them in float32.
 """
 
 import cupy
@@ -28,14 +29,15 @@ def _sizes(A, transa):
     return A.shape[:0:-1] if transa else A.shape[1:]
 
 
-def thin_product(A, B, transa, out, turned=False):
+def thin_product(A, B, transa, out, turned=False, short=False):
     """The products, all contiguous; out: where to, or None."""
     batch, (m, k), n = len(A), _sizes(A, transa), B.shape[1 if turned else 2]
     if out is None:
         out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
     strips, each, transa = -(-n // STEP), -(-m // ROWS), bool(transa)
     shared = shared_bytes(A.dtype, strips, transa, turned)
-    function = kernel("batched/thin_product.cuh", "thin_product", A.dtype, strips, transa, turned, shared_bytes=shared)
+    instance = A.dtype, strips, transa, turned, short and A.dtype == np.float32
+    function = kernel("batched/thin_product.cuh", "thin_product", *instance, shared_bytes=shared)
     launch(function, batch * each, THREADS, (A, B, out, each, m, n, k, B.shape[2], np.int64(k * n)), shared)
     return out
 

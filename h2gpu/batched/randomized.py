@@ -15,6 +15,7 @@ from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.gaussian import gaussian
 from h2gpu.batched.ragged import MatrixBatch, ranges
+from h2gpu.batched.twins import twin
 from h2gpu.batched.verdict import check, on_its_way
 
 FIRST_SAMPLES = 32  # of an unknown rank
@@ -28,7 +29,7 @@ def sampled(A, count, random_state):
         return batched.gemm(A, MatrixBatch(Omega.reshape(-1), zero, A.columns, zero + count))
     batch, m, n = A.shape
     Omega = gaussian(n, count, random_state, A.dtype, array_module(A))
-    return batched.gemm(A.reshape(batch * m, n), Omega).reshape(batch, m, count)
+    return twin(A).sampled(A.reshape(1, batch * m, n), Omega[None]).reshape(batch, m, count)
 
 
 def project(A, count, power=0, random_state=None, qr=batched.qr):

@@ -1,10 +1,10 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
-// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
+// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
 //
 // A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
 // indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
 // twice; which inner index a lane takes first differs with A's layout, since products do not care. float32 in three TF32
-// terms, their sums in accumulators of short life (Ootomo & Yokota 2022).
+// terms (Short: two), their sums in accumulators of short life (Ootomo & Yokota 2022).
 #pragma once
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
@@ -23,7 +23,7 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
     return pitch;
 }
 
-template <typename Real, int Strips, bool TransA, bool Turned>
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 struct ThinStage {
     static_assert(!(TransA && Turned), "nobody asks for it");
     static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
@@ -93,7 +93,10 @@ struct ThinStage {
                 const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
                                      : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
-                for (int i = 0; i < TILES; i++) multiply_tile(sum[i][j], a[i], b.x, b.y);
+                for (int i = 0; i < TILES; i++) {
+                    if (Short) multiply_short(sum[i][j], a[i], b.x, b.y);
+                    else multiply_tile(sum[i][j], a[i], b.x, b.y);
+                }
             }
         }
     }
@@ -102,12 +105,12 @@ struct ThinStage {
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)
 // each: blocks a matrix.   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
-template <typename Real, int Strips, bool TransA, bool Turned>
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned>*>(memory);
-    constexpr bool SHORT = sizeof(Real) == sizeof(float);
+    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned, Short>*>(memory);
+    constexpr bool PARTED = sizeof(Real) == sizeof(float);
     constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
     const long long b = blockIdx.x / each;
     const int row0 = static_cast<int>(blockIdx.x % each) * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
@@ -124,7 +127,7 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         load(slab + STAGES - 1);
         stages[slab % STAGES].multiply(sum);
-        if (SHORT && (slab % LIFE == LIFE - 1 || slab + 1 == count))
+        if (PARTED && (slab % LIFE == LIFE - 1 || slab + 1 == count))
 #pragma unroll
             for (int i = 0; i < TILES; i++)
 #pragma unroll
@@ -144,7 +147,7 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-                const auto& from = SHORT ? total : sum;
+                const auto& from = PARTED ? total : sum;
                 if (j * STEP + 2 * t >= n) continue;
                 if constexpr (Turned)                        // a warp writes eight rows of a column together
                     for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = from[i][j][2 * h + c];
