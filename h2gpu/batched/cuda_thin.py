@@ -4,6 +4,8 @@ Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B hav
 them in float32.
 """
 
+from functools import cache
+
 import cupy
 import numpy as np
 
@@ -14,6 +16,10 @@ STEP, SLAB, STAGES, ROWS, THREADS = 8, 16, 3, 128, 128  # of the kernel: inner i
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
+RESIDENT, FEW = (
+    2,
+    4,
+)  # blocks of a multiprocessor; tiles beyond the last full round are few, times this, among all blocks
 
 
 def suits(A, B, transa, turned=False):
@@ -38,8 +44,21 @@ def thin_product(A, B, transa, out, turned=False, short=False):
     shared = shared_bytes(A.dtype, strips, transa, turned)
     instance = A.dtype, strips, transa, turned, short and A.dtype == np.float32
     function = kernel("batched/thin_product.cuh", "thin_product", *instance, shared_bytes=shared)
-    launch(function, batch * each, THREADS, (A, B, out, each, m, n, k, B.shape[2], np.int64(k * n)), shared)
+    tiles, whole = batch * each, whole_tiles(batch * each)
+    arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
+    launch(function, 2 * tiles - whole, THREADS, arguments, shared)
     return out
+
+
+def whole_tiles(tiles):
+    """How many tiles have a block each: the last few, with the device to themselves, are shared by two."""
+    places = _places(cupy.cuda.runtime.getDevice())
+    return tiles - tiles % places if FEW * (tiles % places) <= places < tiles else tiles
+
+
+@cache
+def _places(device):
+    return RESIDENT * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def shared_bytes(dtype, strips, transa, turned):

@@ -3,8 +3,9 @@
 //
 // A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
 // indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
-// twice; which inner index a lane takes first differs with A's layout, since products do not care. float32 in three TF32
-// terms (Short: two), their sums in accumulators of short life (Ootomo & Yokota 2022).
+// twice; which inner index a lane takes first differs with A's layout, since products do not care. The last few tiles, that would
+// run alone, are shared by two blocks. float32 in three TF32 terms (Short: two), their sums in accumulators of short life (Ootomo &
+// Yokota 2022).
 #pragma once
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
@@ -66,16 +67,17 @@ struct ThinStage {
         }
     }
 
-    // sum += op(A) B for this warp's rows; lane (g, t): inner indices first(t) and `second` more
-    __device__ void multiply(Real (&sum)[TILES][Strips][4]) const {
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES; lane (g, t): inner indices first(t) and `second` more
+    template <int Own>
+    __device__ void multiply(Real (&sum)[TILES][Strips][4], int row0) const {
         struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, row0 = threadIdx.x / WARP * WARP_ROWS;
+        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
         const int first = TransA ? t : 2 * t, second = TransA ? STEP / 2 : 1;
 #pragma unroll
         for (int l = 0; l < SLAB; l += STEP) {
-            Real a[TILES][4];
+            Real a[Own][4];
 #pragma unroll
-            for (int i = 0; i < TILES; i++)
+            for (int i = 0; i < Own; i++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const int row = row0 + i * LINES;
@@ -87,13 +89,13 @@ struct ThinStage {
                 }
             if (!TransA)
 #pragma unroll
-                for (int i = 0; i < TILES; i++) as_factor(a[i], a[i]);
+                for (int i = 0; i < Own; i++) as_factor(a[i], a[i]);
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
                                      : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
-                for (int i = 0; i < TILES; i++) {
+                for (int i = 0; i < Own; i++) {
                     if (Short) multiply_short(sum[i][j], a[i], b.x, b.y);
                     else multiply_tile(sum[i][j], a[i], b.x, b.y);
                 }
@@ -104,16 +106,18 @@ struct ThinStage {
 
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)
-// each: blocks a matrix.   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
+// each: tiles of THIN_ROWS a matrix   whole: tiles of a block each; two blocks share one behind   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
 template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 __global__ __launch_bounds__(THIN_THREADS, 2)
-void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int n, int k, int ldb, long long strideb) {
+void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned, Short>*>(memory);
     constexpr bool PARTED = sizeof(Real) == sizeof(float);
     constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
-    const long long b = blockIdx.x / each;
-    const int row0 = static_cast<int>(blockIdx.x % each) * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
+    const int over = static_cast<int>(blockIdx.x) - whole, tile = over < 0 ? blockIdx.x : whole + over / 2;
+    const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * WARP_ROWS : over % 2 * (THIN_ROWS / 2) + warp * LINES;
+    const long long b = tile / each;
+    const int row0 = tile % each * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
     A += b * m * k, B += b * strideb, out += b * m * n;
     const auto load = [&](int slab) {
         const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
@@ -126,7 +130,8 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
         copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         load(slab + STAGES - 1);
-        stages[slab % STAGES].multiply(sum);
+        if (over < 0) stages[slab % STAGES].template multiply<TILES>(sum, in_tile);
+        else stages[slab % STAGES].template multiply<TILES / 2>(sum, in_tile);
         if (PARTED && (slab % LIFE == LIFE - 1 || slab + 1 == count))
 #pragma unroll
             for (int i = 0; i < TILES; i++)
@@ -136,14 +141,14 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
                     for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e], sum[i][j][e] = 0;
     }
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    const int warp_row = row0 + static_cast<int>(threadIdx.x) / WARP * WARP_ROWS;
+    const int warp_row = row0 + in_tile;
     out += Turned ? static_cast<long long>(2 * t) * m + warp_row : static_cast<long long>(warp_row) * n + 2 * t;
 #pragma unroll
     for (int i = 0; i < TILES; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
-            if (warp_row + row >= m) continue;
+            if (warp_row + row >= m || (over >= 0 && i >= TILES / 2)) continue;
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
