@@ -22,10 +22,10 @@ F64, F32 = np.float64, np.float32
 SAMPLE_SPILLS = 200  # bytes that these may spill, with the registers of many columns
 SAMPLE = (
     ("gaussian", "gaussian", F64, 256),
-    ("svd_triangle", "svd_triangle", F64, 3, True, 5, 2),
-    ("svd_triangle", "svd_triangle", F64, 2, False, 4, 3),
-    ("svd_triangle", "svd_triangle", F32, 4, True, 8, 2),
-    ("svd_triangle", "svd_triangle", F32, 2, True, 3, 5),
+    ("svd_triangle", "svd_triangle", F64, True, 5, 2),
+    ("svd_triangle", "svd_triangle", F64, False, 4, 3),
+    ("svd_triangle", "svd_triangle", F32, True, 8, 2),
+    ("svd_triangle", "svd_triangle", F32, True, 3, 5),
     ("pivoted_qr", "pivoted_qr", F64, 2, 16, 4, False, 4),
     ("pivoted_qr", "pivoted_qr", F64, 2, 16, 4, True, 4),
     ("pivoted_qr", "pivoted_qr", F64, 4, 8, 16, False, 1),

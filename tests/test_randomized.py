@@ -60,6 +60,14 @@ def test_samples_are_normal(xp):
     assert len(np.unique(z)) == z.size
 
 
+def test_float32_samples_have_eleven_bits(xp):
+    """They are those of float64 to half a unit of the last, and half of that in float32 again."""
+    z, exact = (to_host(gaussian(300, 40, 1, dtype, xp)).astype(np.float64) for dtype in DTYPES[::-1])
+    mantissa, _ = np.frexp(z)
+    assert (mantissa * 2**11 == np.rint(mantissa * 2**11)).all()
+    assert (np.abs(z - exact) <= np.abs(exact) * (2.0**-11 + 2.0**-24)).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sample_depends_on_seed_and_place_alone(dtype, xp):
     large = to_host(gaussian(30, 20, 5, dtype, xp))
@@ -201,6 +209,12 @@ def test_svd_of_transposed_triangles(n, dtype, xp, rng):
             assert check_triplets(R[b].T, U[b], s[b], Vt[b]) <= epsilon * exact.max()
             W = to_host(V[b]).astype(float)
             assert np.linalg.norm(R[b].T - W @ (W.T @ R[b].T)) <= epsilon * exact.max()
+        rank = -(-n // 3)
+        for vectors, whole in (("both", (U[..., :rank], s[:, :rank], Vt[:, :rank])), ("left", None)):
+            *some, info = batched.svd_of_transposed(xp.asarray(R), vectors, rank)
+            whole = whole or (M[..., :rank] for M in batched.svd_of_transposed(xp.asarray(R), vectors)[:2])
+            assert all((to_host(part) == to_host(M)).all() for part, M in zip(some, whole, strict=True))
+            assert (to_host(info) >= 0).all()
 
 
 @pytest.mark.parametrize("n", [20, 40, 72, 100])

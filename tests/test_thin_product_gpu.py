@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
+from h2gpu.batched.gaussian import gaussian
 
 cp = pytest.importorskip("cupy")
 cuda_thin = pytest.importorskip("h2gpu.batched.cuda_thin")
@@ -13,10 +14,18 @@ DTYPES = [np.float64, np.float32]
 SHAPES = [(3, 512, 72, 512), (2, 132, 36, 68), (2, 260, 56, 100), (1, 1000, 64, 64), (4, 128, 44, 76)]
 
 
-@pytest.fixture
-def any_size(monkeypatch):
-    """However small the batch, the kernel is the one to take."""
+@pytest.fixture(params=[False, True])
+def any_size(request, monkeypatch):
+    """However small the batch, the kernel is the one to take; with a block a tile, or two for some of them."""
     monkeypatch.setattr(cuda_thin, "LEAST_BLOCKS", 0)
+    if request.param:
+        monkeypatch.setattr(cuda_thin, "whole_tiles", lambda tiles: tiles // 3)
+
+
+def test_only_few_tiles_beyond_full_rounds_are_shared(monkeypatch):
+    monkeypatch.setattr(cuda_thin, "_places", lambda device: 264)
+    found = [cuda_thin.whole_tiles(tiles) for tiles in (8, 264, 272, 330, 331, 792, 800)]
+    assert found == [8, 264, 264, 264, 331, 792, 792]
 
 
 def factors(batch, m, n, k, transa, dtype):
@@ -39,6 +48,33 @@ def test_entries(shape, transa, dtype, any_size):
     A = (A.swapaxes(1, 2) if transa else A).astype(np.float64)
     sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B.astype(np.float64), axis=1)[:, None, :]
     assert (np.abs(out.get() - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_entries_of_transposed_products(shape, dtype, any_size):
+    """The same for few rows against a transposed factor."""
+    A, B = factors(*shape, False, dtype)
+    B = np.ascontiguousarray(B.swapaxes(1, 2))
+    a, b, out = cp.asarray(A), cp.asarray(B), cp.full((shape[0], shape[2], shape[1]), cp.nan, dtype)
+    assert cuda_thin.suits(a, b, False, turned=True)
+    assert batched.gemm(b, a, transb=True, out=out).data.ptr == out.data.ptr
+    A, B = A.astype(np.float64), B.astype(np.float64)
+    sizes = np.linalg.norm(B, axis=2)[:, :, None] * np.linalg.norm(A, axis=2)[:, None, :]
+    assert (np.abs(out.get() - B @ A.swapaxes(1, 2)) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
+    assert (batched.gemm(b, a, transb=True) == out).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_entries_of_products_with_samples(shape, dtype, any_size):
+    """The same for right factors of few bits."""
+    A, _ = factors(*shape, False, dtype)
+    a, b = cp.asarray(A), cp.stack([gaussian(shape[3], shape[2], b, dtype, cp) for b in range(shape[0])])
+    A, B = A.astype(np.float64), b.get().astype(np.float64)
+    sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B, axis=1)[:, None, :]
+    found = cuda_thin.thin_product(a, b, False, None, short=True).get()
+    assert (np.abs(found - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
 
 
 def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):

@@ -86,7 +86,10 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
         return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method)
     A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
     xp = array_module(A, B)
-    lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    lead = A.shape[:-2]
+    if lead != B.shape[:-2]:
+        lead = np.broadcast_shapes(lead, B.shape[:-2])
+        A, B = (xp.broadcast_to(M, (*lead, *M.shape[-2:])) for M in (A, B))
     inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
     if inner[0] != inner[1] or A.dtype != B.dtype:
         raise ValueError(
@@ -95,7 +98,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
         )
     shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
     C = None if C is None else stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
-    A, B = (stack(xp.broadcast_to(M, (*lead, *M.shape[-2:]))) for M in (A, B))
+    A, B = stack(A), stack(B)
     if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
         raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
     out = None if out is None else stack(out)
@@ -151,8 +154,8 @@ def cholesky_qr(A):
 
     A   (batch, m, n) array, m ≥ n
 
-    Where this fails R_b is NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and squares that
-    leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
+    Where this fails Q_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
+    squares that leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
     Source: Fukaya et al. 2020, Shifted Cholesky QR.
     """
     return _twin(A).cholesky_qr(A)

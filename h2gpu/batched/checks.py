@@ -1,5 +1,6 @@
 """What the doors of h2gpu.batched check and bring into form."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -51,9 +52,8 @@ def columns_of(A, b, name):
 
 def stack(A):
     """All leading dimensions as one, C-contiguous."""
-    xp = array_module(A)
-    count = int(np.prod(A.shape[:-2], dtype=np.int64))
-    return xp.ascontiguousarray(A).reshape(count, *A.shape[-2:])
+    A = array_module(A).ascontiguousarray(A)
+    return A if A.ndim == 3 else A.reshape(math.prod(A.shape[:-2]), *A.shape[-2:])
 
 
 def tolerances(atol, shape):

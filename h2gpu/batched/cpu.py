@@ -34,6 +34,7 @@ __all__ = [
     "pivoted_qr",
     "qr",
     "rounding_errors",
+    "sampled",
     "shared_ranks",
     "slogdet",
     "svd",
@@ -65,6 +66,11 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
         rows, columns = shapes(A)[1 if transa else 0], shapes(B)[0 if transb else 1]
         out = like(A, rows, columns)
     return each(product, [out], A, B, *([] if C is None or beta == 0 else [C]))[0]
+
+
+def sampled(A, Omega):
+    """A_b Ω_b for arrays, Ω of `gaussian`: in float32 its entries have 11 bits, which the GPU makes use of."""
+    return A @ Omega
 
 
 def triple_product(A, B, C, out):

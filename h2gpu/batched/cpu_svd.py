@@ -43,12 +43,12 @@ def factors(A, vectors):
     return (U, s[..., None], Vt)[: 3 if vectors == "both" else 2]
 
 
-def svd_of_transposed(R, vectors):
-    """U, s (vectors "left"), Vt ("both") of R_bᵀ, and info; raises for NaN and Inf."""
+def svd_of_transposed(R, vectors, rank=None):
+    """U, s (vectors "left"), Vt ("both") of R_bᵀ, of an array the leading `rank`, and info; raises for NaN and Inf."""
     if isinstance(R, MatrixBatch):
         return *svd(batched.transpose(R), vectors, "auto"), np.zeros(len(R), np.int32)
-    results = svd(R.swapaxes(1, 2), vectors, "auto")
-    return *(M[..., 0] if i == 1 else M for i, M in enumerate(results)), np.zeros(len(R), np.int32)
+    U, s, *Vt = svd(R.swapaxes(1, 2), vectors, "auto")
+    return U[..., :rank], s[:, :rank, 0], *(M[:, :rank] for M in Vt), np.zeros(len(R), np.int32)
 
 
 def each_by_itself(A, outputs, vectors):

@@ -7,7 +7,7 @@ from h2gpu.batched import cuda_truncated, cuda_truncated_resident
 from h2gpu.batched.cuda_bidiagonal import bidiagonalize
 from h2gpu.batched.cuda_blas import axpy, gemv, symv, syrk, trsm
 from h2gpu.batched.cuda_blocksparse import block_multiply
-from h2gpu.batched.cuda_gemm import gemm
+from h2gpu.batched.cuda_gemm import gemm, sampled
 from h2gpu.batched.cuda_linear import cholesky, cholesky_solve, lu_solve, slogdet
 from h2gpu.batched.cuda_lu import lu_factor
 from h2gpu.batched.cuda_pairwise import pairwise
@@ -41,6 +41,7 @@ __all__ = [
     "pivoted_qr",
     "qr",
     "rounding_errors",
+    "sampled",
     "shared_ranks",
     "slogdet",
     "svd",

@@ -2,7 +2,7 @@
 
 "fixed": sizes known to the compiler (cuda_fixed.py); "tiles": known at run time, and ragged batches;
 "redirected": ragged batches of matrices up to 80, a block each, up to 40 a warp each; "vendor": cuBLAS.
-Few columns go to cuda_thin.py. Complex numbers have no kernel for "tiles".
+Few columns, or few rows against a transposed factor, go to cuda_thin.py. Complex numbers have no kernel for "tiles".
 """
 
 import cupy
@@ -43,6 +43,13 @@ def shared_bytes(dtype, edges):
     return STAGES * sum(edges) * PITCH * np.dtype(dtype).itemsize
 
 
+def sampled(A, Omega):
+    """See h2gpu.batched.cpu.sampled."""
+    if cuda_thin.suits(A, Omega, False):
+        return cuda_thin.thin_product(A, Omega, False, None, short=True)
+    return gemm(A, Omega, None, 1, 0, False, False, None)
+
+
 def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None
@@ -54,9 +61,11 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
         return _ragged(A, B, C, alpha, beta, transa, transb, out, method)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
-    thin = method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1 and not transb
-    if thin and cuda_thin.suits(A, B, transa):
-        return cuda_thin.thin_product(A, B, transa, out)
+    if method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1:
+        if not transb and cuda_thin.suits(A, B, transa):
+            return cuda_thin.thin_product(A, B, transa, out)
+        if transb and not transa and cuda_thin.suits(B, A, False, turned=True):
+            return cuda_thin.thin_product(B, A, False, out, turned=True)
     method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
     if method == "fixed" and cuda_fixed.suits(A, B, transa, transb):
         return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)

@@ -32,4 +32,4 @@ def cholesky_qr(A):
 def shared_bytes(strips):
     """Shared memory of a block: the kernel's QRMemory."""
     slab = strips * STRIP * (WARPS * TILE_ROWS + PAD)
-    return 8 * (slab + strips * (strips + 1) // 2 * STRIP**2 + -(-strips // 2) * 2 * STRIP)
+    return 8 * (slab + strips * (strips + 1) // 2 * STRIP**2 + -(-strips // 2) * 2 * STRIP + WARPS)

@@ -52,16 +52,18 @@ def svd(A, vectors, method, return_info=False):
     return results
 
 
-def decompose(A, vectors, method):
+def decompose(A, vectors, method, kept=None):
     """The results of svd, and (batch + 1,) int32: sweeps, or −1 for NaN and Inf, −2 for no convergence; their least.
 
     Nothing is waited for. Matrices that failed hold NaN. Vectors "triangle" and "triangle-both": those of A_bᵀ,
     square and small enough for shared memory, whose columns are nearly orthogonal already: no QR goes before Jacobi.
+    Of arrays of more than WARP columns among these, `kept` triplets can be asked for.
     """
     m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
     k = np.minimum(m, n)
     wanted = (1,) if vectors == "none" else (0, 1, 2) if vectors in BOTH else (0, 1)
-    shapes = (m, k), (k, np.ones_like(k)), (k, n)
+    r = k if kept is None else np.minimum(k, kept)
+    shapes = (m, r), (r, np.ones_like(k)), (r, n)
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
     for group in _groups(A, outputs, vectors, method):
@@ -233,17 +235,18 @@ def _column_shape(group):
 @lru_cache(maxsize=1024)
 def _triangle_plan(device, dtype, rank, both):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
-    dots, warps = -(-rank // WARP), -(-rank // PAIR_COLUMNS)
+    warps = -(-rank // PAIR_COLUMNS)
     shared = int(_triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
-    instance = dtype, dots, both, warps, resident
+    instance = dtype, both, warps, resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
     function, threads, shared = _triangle_plan(cp.cuda.runtime.getDevice(), group.dtype, group.rank, group.both)
-    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank), shared)
+    kept = group.batch[2].shape[1] if group.table is NULL else group.rank
+    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept), shared)
 
 
 def _run_shared(group, info):

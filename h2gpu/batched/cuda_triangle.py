@@ -10,20 +10,27 @@ import numpy as np
 
 from h2gpu.batched.cuda_svd import decompose, is_shared
 from h2gpu.batched.cuda_svd_blocks import transposed
+from h2gpu.batched.launch import WARP
 from h2gpu.batched.ragged import MatrixBatch
 
 
-def svd_of_transposed(R, vectors):
-    """U, s (vectors "left"), Vt ("both") of R_bᵀ, and info as svd returns it; nothing is waited for."""
+def svd_of_transposed(R, vectors, rank=None):
+    """U, s (vectors "left"), Vt ("both") of R_bᵀ, of an array the leading `rank`, and info as svd returns it.
+
+    Nothing is waited for.
+    """
     both = vectors == "both"
     triangle = "triangle-both" if both else "triangle"
     if not isinstance(R, MatrixBatch):
         m, n = R.shape[1:]
-        if m == n and is_shared(R.dtype, m, both):
-            results, info = decompose(R, triangle, "register")
+        if m == n > WARP and is_shared(R.dtype, m, both):
+            (U, s, *Vt), info = decompose(R, triangle, "shared", n if rank is None else rank)
+            return U, s[..., 0], *Vt, info[:-1]
+        if m == n <= WARP:
+            (U, s, *Vt), info = decompose(R, triangle, "register")
         else:
-            results, info = decompose(cp.ascontiguousarray(R.swapaxes(1, 2)), vectors, "auto")
-        return (*(M[..., 0] if i == 1 else M for i, M in enumerate(results)), info[:-1])
+            (U, s, *Vt), info = decompose(cp.ascontiguousarray(R.swapaxes(1, 2)), vectors, "auto")
+        return U[..., :rank], s[:, :rank, 0], *(M[:, :rank] for M in Vt), info[:-1]
     square = (R.rows == R.columns) & is_shared(R.dtype, R.rows, both)
     if square.all():
         results, info = decompose(R, triangle, "register")

@@ -2,6 +2,7 @@
 
     Ω[i, j] = √(−2 ln x) cos 2πy,   x, y uniform from the words of Philox4x32-10 at counter (i, j, 0, 0)
 
+Those of float32 are rounded to 11 bits, as TF32 has them, so that a product with them needs no second part.
 Salmon, Moraes, Dror & Shaw (2011); Box & Muller (1958). kernels/batched/gaussian.cuh makes the same words on the GPU,
 and the same numbers to rounding.
 """
@@ -14,6 +15,7 @@ FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL = np.array([0x9E3779B9, 0xBB67AE85], np.uint32)
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 DROPPED = np.uint64(11)  # bits of 64 that a float64 does not hold
+HALF_STEP, KEPT = np.uint32(1 << 12), np.uint32(~0 << 13 & 0xFFFFFFFF)  # of the bits of a float32: those of TF32
 
 
 def gaussian(rows, columns, random_state, dtype, xp):
@@ -26,7 +28,8 @@ def gaussian(rows, columns, random_state, dtype, xp):
         i, j = np.indices((rows, columns), np.uint32)
         words = philox((i, j, np.zeros_like(i), np.zeros_like(i)), key)
         x, y = (uniform(*words[pair]) for pair in (slice(0, 2), slice(2, 4)))
-        return (np.sqrt(-2 * np.log(x)) * np.cos(2 * np.pi * y)).astype(dtype)
+        z = (np.sqrt(-2 * np.log(x)) * np.cos(2 * np.pi * y)).astype(dtype)
+        return z if dtype == np.float64 else (z.view(np.uint32) + HALF_STEP & KEPT).view(dtype)
     from h2gpu.batched.launch import launch
     from h2gpu.batched.modules import kernel
 

@@ -5,7 +5,8 @@
 Boukaram et al., algorithm 4, with the power iterations of Halko, Martinsson & Tropp (2011), algorithm 4.4. One Gaussian
 Ω serves the whole batch, so that a matrix's result does not depend on its neighbours. The columns of Rᵀ are graded, and
 nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the
-same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors.
+same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors. So does
+Y's in float32, whose condition is no more than float64 sums of squares can tell.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.gaussian import gaussian
 from h2gpu.batched.ragged import MatrixBatch, ranges
+from h2gpu.batched.twins import twin
 from h2gpu.batched.verdict import check, on_its_way
 
 FIRST_SAMPLES = 32  # of an unknown rank
@@ -27,12 +29,12 @@ def sampled(A, count, random_state):
         return batched.gemm(A, MatrixBatch(Omega.reshape(-1), zero, A.columns, zero + count))
     batch, m, n = A.shape
     Omega = gaussian(n, count, random_state, A.dtype, array_module(A))
-    return batched.gemm(A.reshape(batch * m, n), Omega).reshape(batch, m, count)
+    return twin(A).sampled(A.reshape(1, batch * m, n), Omega[None]).reshape(batch, m, count)
 
 
-def project(A, count, power=0, random_state=None):
+def project(A, count, power=0, random_state=None, qr=batched.qr):
     """Orthonormal Q_b (m_b × min(count, m_b)) whose range nearly holds the leading left singular vectors of A_b."""
-    Q, _ = batched.qr(sampled(A, count, random_state))
+    Q, _ = qr(sampled(A, count, random_state))
     for _ in range(power):
         Z, _ = batched.qr(batched.gemm(A, Q, transa=True))
         Q, _ = batched.qr(batched.gemm(A, Z))
@@ -92,24 +94,21 @@ def triplets(A, Q, rank=np.inf):
     return U, s, Vt
 
 
-def write_triplets(A, Q, out, qr):
-    """The same for arrays, written to out: U, s, Vt. Returns a function of the verdict, see on_its_way."""
+def stack_triplets(A, Q, rank, qr):
+    """The same for arrays: U, s, Vt and a function of the verdict, see on_its_way."""
     P, R = qr(batched.gemm(A, Q, transa=True))
-    U, s, Vt, info = batched.svd_of_transposed(R, "both")
-    info, k = on_its_way(info), out[1].shape[1]
-    out[1][...] = s[:, :k]
-    batched.gemm(Q, U[..., :k], out=out[0])
-    batched.gemm(Vt[:, :k], P, transb=True, out=out[2])
-    return info
+    U, s, Vt, info = batched.svd_of_transposed(R, "both", rank)
+    info = on_its_way(info)
+    return (batched.gemm(Q, U), array_module(A).ascontiguousarray(s), batched.gemm(Vt, P, transb=True)), info
 
 
-def write_again(A, Q, out, which):
+def write_again(A, out, which, *samples):
     """The triplets of some matrices by Householder reflections, which fail for NaN and Inf alone; their info."""
-    parts = [M[which] for M in out]
-    info = write_triplets(A[which], Q[which], parts, batched.qr)()
+    A = A[which]
+    parts, info = stack_triplets(A, project(A, *samples), out[1].shape[1], batched.qr)
     for M, part in zip(out, parts):
         M[which] = part
-    return info
+    return info()
 
 
 def svd(A, rank, oversample, power, random_state):
@@ -117,15 +116,15 @@ def svd(A, rank, oversample, power, random_state):
     count = rank + oversample
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
-    (batch, m, n), xp = A.shape, array_module(A)
-    k, Q = min(rank, m, n), project(A, min(count, m, n), power, random_state)
-    out = [xp.empty(shape, A.dtype) for shape in ((batch, m, k), (batch, k), (batch, k, n))]
-    info = write_triplets(A, Q, out, batched.cholesky_qr)().copy()
+    samples = min(count, *A.shape[1:]), power, random_state
+    qr = batched.cholesky_qr if A.dtype == np.float32 else batched.qr
+    out, info = stack_triplets(A, project(A, *samples, qr), rank, batched.cholesky_qr)
+    info = info().copy()
     which = np.flatnonzero(info < 0)
     if len(which):
-        info[which] = write_again(A, Q, out, which)
+        info[which] = write_again(A, out, which, *samples)
     check(info)
-    return tuple(out)
+    return out
 
 
 def svd_within(A, rtol, rank, oversample, power, random_state):

@@ -9,6 +9,7 @@
 // product, and adds its share of G from the slab in shared memory.
 #pragma once
 #include "block/cholesky.cuh"
+#include "block/reduce.cuh"
 #include "warp/tile_chain.cuh"
 
 constexpr int QR_WARPS = 6, QR_THREADS = QR_WARPS * WARP;
@@ -16,7 +17,7 @@ constexpr int SHARE = 3;                                    // strips of columns
 constexpr int TILE_ROWS = 16, SLAB_ROWS = QR_WARPS * TILE_ROWS, SLAB_PITCH = SLAB_ROWS + DEPTH_STEP;
 constexpr int BLOCK_ENTRIES = STRIP * STRIP;
 constexpr int MOST_PASSES = 6;
-constexpr double ONE_MORE_PASS = 1e-3;                      // entries of G − I up to here are gone after it
+constexpr double ONE_MORE_PASS = 0.25;                      // ‖G − I‖_F² up to here is gone after it: eigenvalues from ½ to 3⁄2
 constexpr double FIRST_ORDER = 2e-8;                        // their squares are rounding
 
 // Entries of G − I that are as good as zero.
@@ -28,7 +29,7 @@ struct QRMemory {
     static_assert(Strips <= 3 * SHARE && N * LD <= Strips * STRIP * SLAB_PITCH, "G fits in the slab, a warp a part of it");
     double slab[Strips * STRIP * SLAB_PITCH];               // column-major; or G and T, column-major
     double triangle[BLOCKS * BLOCK_ENTRIES];                // −T_ij, T_jj⁻¹ in the order of a lane's factors
-    double diagonal[N];
+    double diagonal[N], parts[QR_WARPS];
 };
 
 // Block number `block` of the upper triangle, by columns.
@@ -82,14 +83,15 @@ __device__ __forceinline__ void divide(double (&x)[Strips][4], const double* tri
 #pragma unroll
     for (int i = 0; i < Strips; i++) {
         const double2 inverse = *reinterpret_cast<const double2*>(mine + (i * (i + 1) / 2 + i) * BLOCK_ENTRIES);
-        double y[4] = {};
+        double y[4] = {}, left[4];
         multiply_tile(y, x[i], inverse.x, inverse.y);
+        as_factor(left, y);
 #pragma unroll
         for (int e = 0; e < 4; e++) x[i][e] = y[e];
 #pragma unroll
         for (int j = i + 1; j < Strips; j++) {
             const double2 factor = *reinterpret_cast<const double2*>(mine + (j * (j + 1) / 2 + i) * BLOCK_ENTRIES);
-            multiply_tile(x[j], x[i], factor.x, factor.y);
+            multiply_tile(x[j], left, factor.x, factor.y);
         }
     }
 }
@@ -120,9 +122,12 @@ __device__ TileProduct<double, SHARE, SHARE> pass(const Real* from, Real* Q, int
                 memory.slab[(i * STRIP + 2 * t + e % 2) * SLAB_PITCH + warp * TILE_ROWS + g + e / 2 * STRIP] = x[i][e];
         tile.load(from, row0 + SLAB_ROWS + warp * TILE_ROWS, m, n);
         if (gram) __syncthreads();
-        if (gram && columns > 0)
-            product.template add<SLAB_ROWS, SLAB_PITCH>(memory.slab + share.i * STEP, memory.slab + share.j * STEP, STRIP, STRIP,
-                                                        SLAB_ROWS, rows, columns);
+        const auto add = [&](int depth) {
+            product.template add<SLAB_ROWS, SLAB_PITCH>(memory.slab + share.i * STEP, memory.slab + share.j * STEP, STRIP, STRIP, depth, rows, columns);
+        };
+        if (!gram || columns <= 0) continue;
+        if (row0 + SLAB_ROWS <= m) add(SLAB_ROWS);          // no step asks whether it is the last
+        else add(m - row0);
     }
     return product;
 }
@@ -134,7 +139,8 @@ template <typename Real, int Strips>
 __device__ Departure gather_gram(const TileProduct<double, SHARE, SHARE>& product, QRMemory<Strips>& memory, int n) {
     constexpr int N = QRMemory<Strips>::N, LD = QRMemory<Strips>::LD;
     const UpperBlock share(threadIdx.x / WARP);
-    bool any = false, second = false, large = false;
+    bool any = false, second = false;
+    double squares = 0;
     __syncthreads();                                        // all are done with the slab
     for (int e = threadIdx.x; e < N * LD; e += QR_THREADS) memory.slab[e] = 0;
     for (int i = threadIdx.x; i < N; i += QR_THREADS) memory.diagonal[i] = 0;
@@ -142,12 +148,13 @@ __device__ Departure gather_gram(const TileProduct<double, SHARE, SHARE>& produc
     product.each(share.i * SHARE * STRIP, share.j * SHARE * STRIP, STRIP, STRIP, [&](int i, int c, double sum) {
         if (i > c || c >= n) return;
         const double apart = fabs(sum - (i == c));
-        any |= !(apart <= ORTHONORMAL<Real>), second |= !(apart <= FIRST_ORDER), large |= !(apart <= ONE_MORE_PASS);
+        any |= !(apart <= ORTHONORMAL<Real>), second |= !(apart <= FIRST_ORDER), squares += (i == c ? 1 : 2) * apart * apart;
         memory.slab[c * LD + i] = sum;
         if (i == c) memory.diagonal[c] = sum;
     });
-    any = __syncthreads_or(any), second = __syncthreads_or(second), large = __syncthreads_or(large);
-    return {!any, !second, !large};
+    squares = block_sum<QR_WARPS>(squares, memory.parts);
+    any = __syncthreads_or(any), second = __syncthreads_or(second);
+    return {!any, !second, squares <= ONE_MORE_PASS};
 }
 
 // R ← T R, or T itself at first; T in place of the slab.
@@ -217,7 +224,7 @@ __device__ void factor_gram(QRMemory<Strips>& memory, int n, bool tiny) {
     __syncthreads();
 }
 
-// A, Q: batch × m × n, n even   R: batch × n × n; NaN where Q is not orthonormal in the end
+// A, Q: batch × m × n, n even   R: batch × n × n; both NaN where Q would not be orthonormal in the end
 template <typename Real, int Strips>
 __global__ __launch_bounds__(QR_THREADS, 2)
 void cholesky_qr(const Real* A, Real* Q, Real* R, int m, int n) {
@@ -238,5 +245,7 @@ void cholesky_qr(const Real* A, Real* Q, Real* R, int m, int n) {
         invert_blocks(memory);
         __syncthreads();
     }
-    for (int e = threadIdx.x; e < n * n; e += QR_THREADS) R[e] = Floating<Real>::largest * Real(0) / Real(0);
+    const Real nan = Floating<Real>::largest * Real(0) / Real(0);
+    for (int e = threadIdx.x; e < n * n; e += QR_THREADS) R[e] = nan;
+    for (int e = threadIdx.x; e < m * n; e += QR_THREADS) Q[e] = nan;
 }

@@ -2,10 +2,11 @@
 //
 //     out(i, j) = √(−2 ln x) cos 2πy,   x, y uniform from Philox's words of counter (i, j)
 //
-//     out  rows × columns, row-major     key0, key1   the seed
+//     out  rows × columns, row-major; float32 to the 11 bits of TF32     key0, key1   the seed
 #pragma once
 
 #include "thread/philox.cuh"
+#include "warp/tile_chain.cuh"
 
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
@@ -14,5 +15,7 @@ void gaussian(Real* out, long long entries, int columns, unsigned key0, unsigned
     if (e >= entries) return;
     Words random = philox({{static_cast<unsigned>(e / columns), static_cast<unsigned>(e % columns), 0u, 0u}}, key0, key1);
     double x = open_uniform(random.w[0], random.w[1]), y = open_uniform(random.w[2], random.w[3]);
-    out[e] = static_cast<Real>(sqrt(-2 * log(x)) * cospi(2 * y));
+    const Real z = sqrt(-2 * log(x)) * cospi(2 * y);
+    if constexpr (sizeof(Real) == sizeof(float)) out[e] = __uint_as_float(Tf32Parts(z).high);
+    else out[e] = z;
 }

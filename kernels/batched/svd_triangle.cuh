@@ -3,8 +3,8 @@
 // The columns of R_bᵀ are nearly orthogonal already (Drmač & Veselić 2008): Jacobi straight away, its products on the tensor
 // cores (block/pair_sweep.cuh). The matrix and its right vectors stay in shared memory; the sweeps end, for each matrix on its
 // own, when one has turned nothing.
-//     A  matrices × k × k     U  matrices × k × k     s  matrices × k     Vt  matrices × k × k     (or as the table says)
-// Matrices of rank at most `above` or more than `upto` are left to other launches.
+//     A  matrices × k × k     U  matrices × k × r     s  matrices × r     Vt  matrices × r × k     (or as the table says)
+//     r = min(k, kept), the triplets that are written
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
 // Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
@@ -13,14 +13,16 @@
 #include "block/svd_finish.cuh"
 
 // Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp
-template <typename Real, int DotRows, bool Both, int Warps, int Resident>
+template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                  int vectors, int sweeps, int above, int upto) {
+                  int vectors, int sweeps, int above, int upto, int kept) {
     extern __shared__ double memory[];
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
     const int k = p.rank();
     if (k <= above || k > upto) return;
+    kept = min(k, kept);
+    if (!table) p.U = U + blockIdx.x * 1LL * k * kept, p.s = s + blockIdx.x * 1LL * kept, p.Vt = Vt + blockIdx.x * 1LL * kept * k;
     const int pitch = pair_pitch(Both ? 2 * k : k);
     Workspace<Real> w = workspace<Real>(memory, pitch, k, Both);
     w.ld = pitch;
@@ -28,18 +30,18 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     auto* scratch = reinterpret_cast<PairScratch<Real>*>(behind);
     Real* inner = reinterpret_cast<Real*>(scratch + Warps);
     const Vectors failing = Both ? BOTH_VECTORS : LEFT_VECTORS;
-    if (!prepare_triangle<Both>(p, w)) return fail(p, failing, NOT_FINITE, info, worst);
+    if (!prepare_triangle<Both>(p, w)) return fail(p, failing, NOT_FINITE, info, worst, kept);
     const Panel<Real> panel = {w.W, w.ld, k, k, k, w.norms};
     int sweep = 0;
     bool turned = k > 1;
     while (turned && sweep < sweeps) {
-        turned = pair_sweep<DotRows>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
+        turned = pair_sweep(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
                                      orthogonality_tolerance<Real>(k));
         sweep++;
     }
-    if (turned) return fail(p, failing, NOT_CONVERGED, info, worst);
-    singular_values(p, w);
-    write_vectors(w, w.W, k, k, p.U, k, 1, nullptr);
-    if (Both) write_vectors(w, w.W + k, k, k, p.Vt, 1, k, nullptr);
+    if (turned) return fail(p, failing, NOT_CONVERGED, info, worst, kept);
+    singular_values(p, w, kept);
+    write_vectors(w, w.W, k, kept, p.U, kept, 1, nullptr);
+    if (Both) write_vectors(w, w.W + k, k, kept, p.Vt, 1, k, nullptr);
     if (threadIdx.x == 0) info[p.index] = sweep;
 }

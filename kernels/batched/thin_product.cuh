@@ -1,9 +1,11 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
+// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
 //
 // A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
 // indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
-// twice; which inner index a lane takes first differs with A's layout, since products do not care. float32 in three TF32
-// terms, their sums in accumulators of short life (Ootomo & Yokota 2022).
+// twice; which inner index a lane takes first differs with A's layout, since products do not care. The last few tiles, that would
+// run alone, are shared by two blocks. float32 in three TF32 terms (Short: two), their sums in accumulators of short life (Ootomo &
+// Yokota 2022).
 #pragma once
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
@@ -12,6 +14,7 @@ constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
 constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
 constexpr int SLAB = 16, STAGES = 3, STEP = 8;               // inner indices of a slab, of one product
 constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks, of a copy
+constexpr int TURNED_PITCH = SLAB + STEP;                    // entries between columns of B where it lies transposed: as below
 
 // Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
 template <typename Real>
@@ -21,13 +24,14 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
     return pitch;
 }
 
-template <typename Real, int Strips, bool TransA>
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 struct ThinStage {
+    static_assert(!(TransA && Turned), "nobody asks for it");
     static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
     static constexpr int LINE_PITCH = THIN_ROWS + LINE / 4 / sizeof(Real);  // of A where its rows lie along
-    static constexpr int PITCH = thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
+    static constexpr int PITCH = Turned ? TURNED_PITCH : thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
     Real A[TransA ? SLAB * LINE_PITCH : SLAB * THIN_ROWS];   // [k][row], or [k / STEP][row][k % STEP]
-    Real B[SLAB * PITCH];
+    Real B[(Turned ? WIDTH : SLAB) * PITCH];                 // [k][column], or [column][k]
 
     static __device__ unsigned address(const Real* target) { return static_cast<unsigned>(__cvta_generic_to_shared(target)); }
 
@@ -55,22 +59,25 @@ struct ThinStage {
         }
 #pragma unroll
         for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THIN_THREADS) {
-            const int l = u / COLUMNS, j = u % COLUMNS * EACH;
+            constexpr int ALONG = Turned ? SLAB / EACH : COLUMNS;  // pieces in a row of B
+            const int l = Turned ? u % ALONG * EACH : u / ALONG, j = Turned ? u / ALONG : u % ALONG * EACH;
             const bool valid = inside(row0, k0 + l, j);
-            copy_piece(address(B + l * PITCH + j), valid ? Y + static_cast<long long>(k0 + l) * ldb + j : Y, valid);
+            const long long from = Turned ? static_cast<long long>(j) * ldb + k0 + l : static_cast<long long>(k0 + l) * ldb + j;
+            copy_piece(address(B + (Turned ? j * PITCH + l : l * PITCH + j)), valid ? Y + from : Y, valid);
         }
     }
 
-    // sum += op(A) B for this warp's rows; lane (g, t): inner indices first(t) and `second` more
-    __device__ void multiply(Real (&sum)[TILES][Strips][4]) const {
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES; lane (g, t): inner indices first(t) and `second` more
+    template <int Own>
+    __device__ void multiply(Real (&sum)[TILES][Strips][4], int row0) const {
         struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, row0 = threadIdx.x / WARP * WARP_ROWS;
+        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
         const int first = TransA ? t : 2 * t, second = TransA ? STEP / 2 : 1;
 #pragma unroll
         for (int l = 0; l < SLAB; l += STEP) {
-            Real a[TILES][4];
+            Real a[Own][4];
 #pragma unroll
-            for (int i = 0; i < TILES; i++)
+            for (int i = 0; i < Own; i++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const int row = row0 + i * LINES;
@@ -80,28 +87,37 @@ struct ThinStage {
                     if (TransA) a[i][h] = two.x, a[i][2 + h] = two.y;
                     else a[i][2 * h] = two.x, a[i][2 * h + 1] = two.y;
                 }
+            if (!TransA)
+#pragma unroll
+                for (int i = 0; i < Own; i++) as_factor(a[i], a[i]);
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
-                const Real* b = B + (l + first) * PITCH + j * STEP + g;
-                const Real b0 = b[0], b1 = b[second * PITCH];
+                const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
+                                     : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
-                for (int i = 0; i < TILES; i++) multiply_tile(sum[i][j], a[i], b0, b1);
+                for (int i = 0; i < Own; i++) {
+                    if (Short) multiply_short(sum[i][j], a[i], b.x, b.y);
+                    else multiply_tile(sum[i][j], a[i], b.x, b.y);
+                }
             }
         }
     }
 };
 
-// A: batch × m × k (k × m if TransA)   B: k × n each, rows ldb and matrices strideb apart   out: batch × m × n
-// each: blocks a matrix.   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
-template <typename Real, int Strips, bool TransA>
+// A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
+// out: batch × m × n (n × m if Turned)
+// each: tiles of THIN_ROWS a matrix   whole: tiles of a block each; two blocks share one behind   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 __global__ __launch_bounds__(THIN_THREADS, 2)
-void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int n, int k, int ldb, long long strideb) {
+void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA>*>(memory);
-    constexpr bool SHORT = sizeof(Real) == sizeof(float);
+    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned, Short>*>(memory);
+    constexpr bool PARTED = sizeof(Real) == sizeof(float);
     constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
-    const long long b = blockIdx.x / each;
-    const int row0 = static_cast<int>(blockIdx.x % each) * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
+    const int over = static_cast<int>(blockIdx.x) - whole, tile = over < 0 ? blockIdx.x : whole + over / 2;
+    const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * WARP_ROWS : over % 2 * (THIN_ROWS / 2) + warp * LINES;
+    const long long b = tile / each;
+    const int row0 = tile % each * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
     A += b * m * k, B += b * strideb, out += b * m * n;
     const auto load = [&](int slab) {
         const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
@@ -114,8 +130,9 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
         copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         load(slab + STAGES - 1);
-        stages[slab % STAGES].multiply(sum);
-        if (SHORT && (slab % LIFE == LIFE - 1 || slab + 1 == count))
+        if (over < 0) stages[slab % STAGES].template multiply<TILES>(sum, in_tile);
+        else stages[slab % STAGES].template multiply<TILES / 2>(sum, in_tile);
+        if (PARTED && (slab % LIFE == LIFE - 1 || slab + 1 == count))
 #pragma unroll
             for (int i = 0; i < TILES; i++)
 #pragma unroll
@@ -124,18 +141,22 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int m, int 
                     for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e], sum[i][j][e] = 0;
     }
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    out += static_cast<long long>(row0 + threadIdx.x / WARP * WARP_ROWS) * n + 2 * t;
+    const int warp_row = row0 + in_tile;
+    out += Turned ? static_cast<long long>(2 * t) * m + warp_row : static_cast<long long>(warp_row) * n + 2 * t;
 #pragma unroll
     for (int i = 0; i < TILES; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
-            if (row0 + static_cast<int>(threadIdx.x) / WARP * WARP_ROWS + row >= m) continue;
+            if (warp_row + row >= m || (over >= 0 && i >= TILES / 2)) continue;
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-                const auto& from = SHORT ? total : sum;
-                if (j * STEP + 2 * t < n)
+                const auto& from = PARTED ? total : sum;
+                if (j * STEP + 2 * t >= n) continue;
+                if constexpr (Turned)                        // a warp writes eight rows of a column together
+                    for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = from[i][j][2 * h + c];
+                else
                     *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {from[i][j][2 * h], from[i][j][2 * h + 1]};
             }
         }

@@ -17,67 +17,86 @@ constexpr int TILE_LINES = 16;                               // rows of a tile o
 constexpr int TILES_AHEAD = 3;                               // tiles of a warp under way
 constexpr int PARTS = 4;                                     // independent sums of a product
 constexpr int ROWS = 4;                                      // that an instruction multiplies at once
+constexpr int AT_ONCE = WARP / ROWS;                         // rows of a lane whose products are under way together
 
 // An odd multiple of ROWS, so that ROWS rows of SIDE columns lie in different banks.
 __host__ __device__ constexpr int pair_pitch(int rows) { return (rows + ROWS - 1) / SIDE * SIDE + ROWS; }
 
-// Sums over products of the rows in a lane's registers: of entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4.
-template <int Count>
-__device__ void row_products(double (&sums)[2], const double (&x)[Count], const double (&y)[Count], int count) {
-    double part[PARTS][2] = {};
-#pragma unroll
-    for (int q = 0; q < Count; q++)
-        if (q < count) multiply_strip(part[q % PARTS], x[q], y[q]);
-#pragma unroll
-    for (int h = 0; h < 2; h++) sums[h] = (part[0][h] + part[1][h]) + (part[2][h] + part[3][h]);
-}
+// Sums over rows of products of columns: entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4, of XᵀY, XᵀX and YᵀY. A lane
+// brings every fourth row of columns g of X and of Y.
+template <typename Real>
+struct BlockSums;
 
-template <int Count>
-__device__ void row_products(float (&sums)[2], const float (&x)[Count], const float (&y)[Count], int count) {
-    float part[2][4] = {};
+template <>
+struct BlockSums<double> {
+    double products[3][PARTS][2] = {};
+
+    __device__ void add(const double (&x)[AT_ONCE], const double (&y)[AT_ONCE], bool all) {
 #pragma unroll
-    for (int q = 0; q < Count; q += 2)
-        if (q < count) multiply_tile(part[q / 2 % 2], {x[q], x[q + 1], 0, 0}, y[q], y[q + 1]);
+        for (int q = 0; q < AT_ONCE; q++) multiply_strip(products[0][q % PARTS], x[q], y[q]);
+        if (!all) return;
 #pragma unroll
-    for (int h = 0; h < 2; h++) sums[h] = part[0][h] + part[1][h];
-}
+        for (int q = 0; q < AT_ONCE; q++) {
+            multiply_strip(products[1][q % PARTS], x[q], x[q]);
+            multiply_strip(products[2][q % PARTS], y[q], y[q]);
+        }
+    }
+    __device__ double total(const double (&parts)[PARTS][2], int h) const { return (parts[0][h] + parts[1][h]) + (parts[2][h] + parts[3][h]); }
+    __device__ double between(int h) const { return total(products[0], h); }
+    __device__ double left(int h) const { return total(products[1], h); }
+    __device__ double right(int h) const { return total(products[2], h); }
+};
+
+template <>
+struct BlockSums<float> {
+    float products[2][PARTS][4] = {};                        // [X Y]ᵀ Y and [X Y]ᵀ X
+
+    __device__ void add(const float (&x)[AT_ONCE], const float (&y)[AT_ONCE], bool all) {
+        static_assert(AT_ONCE == 2 * PARTS, "two rows a product");
+#pragma unroll
+        for (int q = 0; q < PARTS; q++)
+            multiply_tile(products[0][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, y[2 * q], y[2 * q + 1]);
+        if (!all) return;
+#pragma unroll
+        for (int q = 0; q < PARTS; q++)
+            multiply_tile(products[1][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, x[2 * q], x[2 * q + 1]);
+    }
+    __device__ float total(const float (&parts)[PARTS][4], int e) const { return (parts[0][e] + parts[1][e]) + (parts[2][e] + parts[3][e]); }
+    __device__ float between(int h) const { return total(products[0], h); }
+    __device__ float left(int h) const { return total(products[1], h); }
+    __device__ float right(int h) const { return total(products[0], 2 + h); }
+};
 
 // Every fourth row of a column from row t on; zeros outside.   inside(q): whether row t + 4 q is there
-template <int Count, typename Real, typename Inside>
-__device__ __forceinline__ void load_rows(Real (&x)[Count], const Panel<Real>& panel, int column, int count, Inside inside) {
-    const Real* X = panel.X + column * panel.ld + threadIdx.x % ROWS;
+template <typename Real, typename Inside>
+__device__ __forceinline__ void load_rows(Real (&x)[AT_ONCE], const Real* column, Inside inside) {
 #pragma unroll
-    for (int q = 0; q < Count; q++) {
-        x[q] = 0;
-        if (q < count && inside(q)) x[q] = X[q * ROWS];
-    }
+    for (int q = 0; q < AT_ONCE; q++) x[q] = inside(q) ? column[threadIdx.x % ROWS + q * ROWS] : Real(0);
 }
 
 // Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
-template <int DotRows, typename Real>
+// No product asks whether its rows are there, or products would wait for one another: those beyond the last are zeros.
+template <typename Real>
 __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
-    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS, count = (panel.rows + ROWS - 1) / ROWS;
-    Real x[WARP / ROWS * DotRows], y[WARP / ROWS * DotRows], sums[2];
-    if (panel.rows % ROWS == 0 && max(left, right) + SIDE <= panel.columns) {
-        load_rows(x, panel, left + g, count, [](int) { return true; });
-        load_rows(y, panel, right + g, count, [](int) { return true; });
-    } else {
-        load_rows(x, panel, left + g, count, [&](int q) { return left + g < panel.columns && q * ROWS + t < panel.rows; });
-        load_rows(y, panel, right + g, count, [&](int q) { return right + g < panel.columns && q * ROWS + t < panel.rows; });
+    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
+    const Real *x_column = panel.X + (left + g) * panel.ld, *y_column = panel.X + (right + g) * panel.ld;
+    BlockSums<Real> sums;
+#pragma unroll 1
+    for (int row0 = 0; row0 < panel.rows; row0 += WARP) {
+        const auto inside = [&](int column, int q) { return column + g < panel.columns && row0 + t + q * ROWS < panel.rows; };
+        Real x[AT_ONCE], y[AT_ONCE];
+        load_rows(x, x_column + row0, [&](int q) { return inside(left, q); });
+        load_rows(y, y_column + row0, [&](int q) { return inside(right, q); });
+        sums.add(x, y, all);
     }
-    row_products(sums, x, y, count);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums[h];
-        if (all) G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums[h];
+        G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums.between(h);
+        if (!all) continue;
+        G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums.between(h);
+        G[g * PAIR_PITCH + 2 * t + h] = sums.left(h);
+        G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums.right(h);
     }
-    if (!all) return;
-    row_products(sums, x, x, count);
-#pragma unroll
-    for (int h = 0; h < 2; h++) G[g * PAIR_PITCH + 2 * t + h] = sums[h];
-    row_products(sums, y, y, count);
-#pragma unroll
-    for (int h = 0; h < 2; h++) G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums[h];
 }
 
 // G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
@@ -95,14 +114,14 @@ __device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& sc
 }
 
 // Rotations of columns left … and right … as J in scratch, if any; G within the blocks into `inner`.
-template <int DotRows, typename Real>
+template <typename Real>
 __device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int right, Real* inner, PairScratch<Real>& scratch, Real tolerance,
                                     Real smooth, bool first_visit) {
     Real *of_left = inner + left * SIDE, *of_right = inner + right * SIDE;
     Turned turned = {};
     if (!first_visit && max(left, right) >= panel.columns) return turned;
     __syncwarp();                                            // all have read the scratch of the visit before
-    gram_of_pair<DotRows>(panel, left, right, scratch.entry, first_visit);
+    gram_of_pair(panel, left, right, scratch.entry, first_visit);
     __syncwarp();
     PairState<Real> state;
     if (first_visit) turned = turn_within(state, scratch, tolerance, smooth);
@@ -159,10 +178,10 @@ __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const R
 
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
 // inner: 8 × 8 entries of XᵀX within each block   end: rows of the panel and of what follows
-template <int DotRows, typename Real>
+template <typename Real>
 __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
                             Real tolerance, Real smooth, bool first_visit) {
-    const Turned turned = rotations_of_pair<DotRows>(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
+    const Turned turned = rotations_of_pair(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
     if (!turned.any) return turned;
     const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
     const int to = g % 2 * ROWS + g / 2;                     // column of a block of J: this lane holds its rows t and 4 + t
@@ -191,7 +210,7 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
 // scratch: one a warp   inner: 64 entries a block
 // Returns, the same in every thread, whether columns may still be oblique: not where all cosines and angles were so small that
 // what rotations leave of each other's work, products of both, is below tolerance.
-template <int DotRows, typename Real>
+template <typename Real>
 __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
     const Real smooth = sqrt(tolerance) / 4;                 // of a column's rotations a sixteenth of it each, of random signs
@@ -200,7 +219,7 @@ __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairSc
         for (int i = warp; i < blocks / 2; i += warps) {
             const int left = round + i < ring ? round + i : round + i - ring;
             const int right = i == 0 ? ring : round >= i ? round - i : round - i + ring;
-            turned |= turn_pair<DotRows>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
+            turned |= turn_pair(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
         }
         __syncthreads();
     }

@@ -177,6 +177,8 @@ struct Strip {
         for (int k = 0; k < 2; k++)
 #pragma unroll
             for (int c = 0; c < 2; c++) multiply_tile(y[c], w[k], T[k][c][0], T[k][c][1]);
+#pragma unroll
+        for (int c = 0; c < 2; c++) as_factor(y[c], y[c]);
         const Stream following = stream(reflectors, next);
 #pragma unroll
         for (int i = 0; i < Tiles; i += 2) {

@@ -9,6 +9,8 @@
 
 #include "block/svd_stages.cuh"
 
+constexpr int ALL = 0x7fffffff;                            // triplets that are kept
+
 // column `missing` of the r × r matrix in W becomes orthonormal to all columns with exact[l] ≠ 0
 template <typename Real>
 __device__ void complete_column(const Workspace<Real>& w, int r, int missing) {
@@ -53,9 +55,9 @@ __device__ void complete_column(const Workspace<Real>& w, int r, int missing) {
     __syncthreads();
 }
 
-// σ_j into exact[j], the columns' order by descending σ, s; and unit columns
+// σ_j into exact[j], the columns' order by descending σ, s, of which `kept` are wanted; and unit columns
 template <typename Real>
-__device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w) {
+__device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w, int kept = ALL) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     int k = p.rank(), r = *w.rank;
     for (int j = warp; j < k; j += warps) {
@@ -66,19 +68,25 @@ __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w
         sum = warp_sum(sum);
         Real sigma = sum > Floating<Real>::vanishing ? sqrt(sum) : Real(0);
         if (lane == 0) w.exact[j] = sigma;
+        const Real inverse = sigma > 0 ? 1 / sigma : Real(0);
         if (sigma > 0)
-            for (int i = lane; i < r; i += WARP) x[i] /= sigma;
+            for (int i = lane; i < r; i += WARP) x[i] *= inverse;
     }
     __syncthreads();
     PowerOfTwo unscale(-*w.exponent);
+    bool missing = false;
     for (int j = threadIdx.x; j < k; j += blockDim.x) {
-        Real sigma = w.exact[j];
+        const Real sigma = w.exact[j];
+        missing |= j < r && sigma == 0;
         int place = 0;
-        for (int i = 0; i < k; i++) place += w.exact[i] > sigma || (w.exact[i] == sigma && i < j);
+        for (int i = 0; i < k; i++) {
+            const Real other = w.exact[i];
+            place += (other > sigma) | ((other == sigma) & (i < j));
+        }
         w.order[place] = j;
-        p.s[place] = unscale(sigma);
+        if (place < kept) p.s[place] = unscale(sigma);
     }
-    __syncthreads();
+    if (!__syncthreads_or(missing)) return;
     for (int j = 0; j < r; j++)
         if (w.exact[j] == 0) complete_column(w, r, j);
 }
@@ -128,10 +136,10 @@ __device__ void finish(const Problem<Real>& p, const Workspace<Real>& w, Vectors
     else write_vectors(w, w.W, rows, k, p.U, k, 1, w.pivot0);
 }
 
-// the matrix is reported, and every result of it is NaN
+// the matrix is reported, and every result of it is NaN, as many triplets as are kept
 template <typename Real>
-__device__ void fail(const Problem<Real>& p, Vectors vectors, Failure failure, int* info, int* worst) {
-    long long k = p.rank();
+__device__ void fail(const Problem<Real>& p, Vectors vectors, Failure failure, int* info, int* worst, int kept = ALL) {
+    long long k = min(p.rank(), kept);
     Real nan = Floating<Real>::largest * Real(0) / Real(0);
     for (long long i = threadIdx.x; i < k; i += blockDim.x) p.s[i] = nan;
     if (vectors != NO_VECTORS)

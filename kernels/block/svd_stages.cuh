@@ -53,6 +53,7 @@ struct Workspace {
     int *rank, *exponent, *rows, *flag;                  // one each; rows: those of the square (or tall) matrix in W now
 };
 
+constexpr int LOADED = 4;                              // rows that a warp waits for together
 constexpr int SMALL_ARRAYS = 5, INDEX_ARRAYS = 3, SCALARS = 4, PADDING = 32;
 
 // the leading dimension: odd, so that rows are read without bank conflicts
@@ -84,12 +85,21 @@ __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* 
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     double largest = 0;
     bool finite = true;
-    for (int i = warp; i < m; i += warps)
+    for (int row0 = warp; row0 < m; row0 += LOADED * warps)
         for (int j = lane; j < n; j += WARP) {
-            Real a = A[static_cast<long long>(i) * n + j];
-            finite &= fabs(a) <= Floating<Real>::largest;
-            largest = fmax(largest, fabs(widened(a)));
-            W[transposed ? i * ld + j : j * ld + i] = a;
+            Real a[LOADED];
+#pragma unroll
+            for (int h = 0; h < LOADED; h++) {
+                const int i = row0 + h * warps;
+                a[h] = i < m ? A[static_cast<long long>(i) * n + j] : Real(0);
+            }
+#pragma unroll
+            for (int h = 0; h < LOADED; h++) {
+                const int i = row0 + h * warps;
+                finite &= fabs(a[h]) <= Floating<Real>::largest;
+                largest = fmax(largest, fabs(widened(a[h])));
+                if (i < m) W[transposed ? i * ld + j : j * ld + i] = a[h];
+            }
         }
     exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
     if (lane == 0) exponents[warp] = exponent;

@@ -8,6 +8,7 @@
 // Called by one thread; nothing is shared.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/power_of_two.cuh"
 
 template <typename Real> struct Floating;
 
@@ -141,18 +142,34 @@ __device__ Real quick_cosine(Real alpha, Real beta, Real gamma) {
     return (alpha > LEAST) & (beta > LEAST) ? found : Real(0);
 }
 
-__device__ inline double quick_secant(double x) { return exact_rsqrt(x); }
-__device__ inline float quick_secant(float x) {
-    const float y = plain_rsqrt(x), error = fmaf(-x * y, y, 1.0f);
-    return fmaf(0.5f * y, error, y);
+// The power of two for two numbers at once, by their exponents alone.
+__device__ inline double common_power(double x, double y) {
+    constexpr int EXPONENT = 0x7ff00000, LARGEST = 0x7fe00000;   // of the high words
+    return __hiloint2double(LARGEST - max(__double2hiint(x) & EXPONENT, __double2hiint(y) & EXPONENT), 0);
+}
+__device__ inline float common_power(float x, float y) { return reciprocal_power(fmaxf(fabsf(x), fabsf(y))); }
+
+// The rotation of a tangent, c = 1/√(1 + t²) to rounding: the hardware's 22 bits, refined to third order.
+__device__ inline void rotation_of(float tangent, Rotation<double>& found) {
+    const double t = widened(tangent), x = fma(t, t, 1.0), y = widened(plain_rsqrt(fmaf(tangent, tangent, 1.0f)));
+    const double error = fma(-x, y * y, 1.0), c = fma(y * error, fma(0.375, error, 0.5), y);
+    found = {c, t * c, t};
+}
+__device__ inline void rotation_of(float t, Rotation<float>& found) {
+    const float x = fmaf(t, t, 1.0f), y = plain_rsqrt(x), error = fmaf(-x * y, y, 1.0f), c = fmaf(0.5f * y, error, y);
+    found = {c, t * c, t};
 }
 
 template <typename Real>
 __device__ Rotation<Real> quick_rotation(Real alpha, Real beta, Real gamma) {
-    const Real scale = reciprocal_power(fmax(fabs(beta - alpha), fabs(gamma)));
-    const float difference = scale * (beta - alpha), product = 2 * scale * gamma;
-    const float square = fmaf(difference, difference, product * product);
-    const Real t = copysignf(1.0f, difference) * product * plain_reciprocal(fmaf(square, plain_rsqrt(square), fabsf(difference)));
-    const Real c = quick_secant(fma(t, t, Real(1)));
-    return {c, t * c, t};
+    const Real scale = common_power(beta - alpha, gamma);
+    float difference, half;
+    narrow(scale * (beta - alpha), difference), narrow(scale * gamma, half);
+    const float product = 2 * half, square = fmaf(difference, difference, product * product);
+    const float size = product * plain_reciprocal(fmaf(square, plain_rsqrt(square), fabsf(difference)));
+    constexpr unsigned SIGN = 1u << 31;
+    const float t = __uint_as_float(__float_as_uint(size) ^ (__float_as_uint(difference) & SIGN));
+    Rotation<Real> found;
+    rotation_of(t, found);
+    return found;
 }

@@ -10,6 +10,7 @@ __device__ inline double widened(float x) {
 }
 
 __device__ inline void narrow(double x, double& y) { y = x; }
+__device__ inline void narrow(float x, float& y) { y = x; }
 __device__ inline void narrow(double x, float& y) { asm("cvt.rn.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); }
 
 // 2^exponent in two factors, since the power alone may overflow

@@ -25,6 +25,21 @@ __device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], doubl
 #endif
 }
 
+// a ← x, to be the left factor of several products. The float64 instruction wants entries 1 and 2 of a lane in exchanged registers:
+// the compiler moves all four for every product, 8 moves each (588 for 45 products), unless they come out of an operation,
+// here with a 0 that it does not know.
+template <typename Real>
+__device__ __forceinline__ void as_factor(Real (&a)[4], const Real (&x)[4]) {
+    int zero = 0;
+    if constexpr (sizeof(Real) == sizeof(double)) asm("mov.u32 %0, %%ctaid.x;" : "=r"(zero));
+    zero >>= 31;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        if constexpr (sizeof(Real) == sizeof(double)) a[e] = __hiloint2double(__double2hiint(x[e]) ^ zero, __double2loint(x[e]) ^ zero);
+        else a[e] = x[e];
+    }
+}
+
 // C += A B,  A: 16×4,  B: 4×8, of inner indices 2t or 2t + 1: of A the lane holds (g, ·), (g + 8, ·), of B (·, g).
 __device__ inline void multiply_half_tile(double (&c)[4], double a0, double a1, double b) {
 #if __CUDA_ARCH__ >= 900
@@ -60,3 +75,11 @@ __device__ inline void multiply_tile(float (&c)[4], const float (&a)[4], float b
     multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.low, b_1.low);
     multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.high, b_1.high);
 }
+
+// The same for b0, b1 of no more than TF32's 11 bits: two products.
+__device__ inline void multiply_short(float (&c)[4], const float (&a)[4], float b0, float b1) {
+    const Tf32Parts a_0(a[0]), a_1(a[1]), a_2(a[2]), a_3(a[3]);
+    multiply_tf32(c, a_0.low, a_1.low, a_2.low, a_3.low, __float_as_uint(b0), __float_as_uint(b1));
+    multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, __float_as_uint(b0), __float_as_uint(b1));
+}
+__device__ inline void multiply_short(double (&c)[4], const double (&a)[4], double b0, double b1) { multiply_tile(c, a, b0, b1); }
