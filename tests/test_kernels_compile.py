@@ -198,7 +198,7 @@ def linear_instances(dtype):
         yield "batched/solve_triangles.cuh", name, spills
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
-        for slots, shape in lu["SHARED_WARPS"][size].items():
+        for slots, shape in chol["CHOLESKY_SHARED"][size].items():
             name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
             yield "batched/cholesky_shared.cuh", name, spills
 

@@ -19,10 +19,10 @@ REGISTER_WARPS = 2  # of a block of method "matrix"
 MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
-SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
-SHARED_WARPS = {  # bytes of a number: by slots, warps of a block, and blocks that shall be resident
-    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
-    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
+SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
     16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
 }
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
@@ -31,7 +31,7 @@ PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
-STATIC_BYTES = 1 << 10
+STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
 MATRIX, SHARED, PANEL = range(3)
@@ -105,11 +105,11 @@ def _run_matrix(dtype, buffers, batch, m, n):
 def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
-    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 4 * m, pitch
+    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 8 * m, pitch
 
 
 def fits_shared(dtype, m, n):
-    """Whether a block can hold m × n matrices in shared memory, and one of its warps a panel."""
+    """Whether a block can hold m × n matrices in shared memory, and its warps a panel, a row a lane."""
     slots = SHARED_SLOTS[dtype.itemsize]
     return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
 
