@@ -185,8 +185,10 @@ def linear_instances(dtype):
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, spills
-        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_THREADS"]), 0
+        for most in (width, lu["TOGETHER"][size]):
+            yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, most, lu["ROW_THREADS"]), 0
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
     for name in ("lu_column", "lu_unblocked"):
         yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
@@ -210,7 +212,8 @@ def cholesky_instances(dtype, knobs, spills):
         name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
         yield "batched/cholesky_register.cuh", name, 0
     yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
-    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
+    for inner in (width, constants("cuda_lu")["TOGETHER"][np.dtype(dtype).itemsize]):
+        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, inner, True), 0
 
 
 def bidiagonal_instances(dtype):

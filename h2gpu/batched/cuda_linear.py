@@ -13,6 +13,7 @@ from h2gpu.batched.cuda_lu import (
     LEAST_LANES,
     ROW_BUFFER,
     SHARED_PANEL,
+    TOGETHER,
     fits_shared,
     lu_factor,
     shared_bytes,
@@ -105,11 +106,13 @@ def _run_register(dtype, buffers, batch, n):
 
 def _run_panels(dtype, L, info, table, batch, n):
     shared = PANEL_WARPS * ROW_BUFFER * dtype.itemsize
-    instance = dtype, CHOLESKY_PANEL, PANEL_WARPS
+    instance, together = (dtype, CHOLESKY_PANEL, PANEL_WARPS), TOGETHER[dtype.itemsize]
     function = kernel("batched/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
     for first in range(0, n, CHOLESKY_PANEL):
         launch(function, batch, PANEL_WARPS * WARP, (L, info, table, n, first), shared)
-        update_rest(dtype, L, info, (table, n, n), batch, CHOLESKY_PANEL, first, True)
+        start, end = first // together * together, first + CHOLESKY_PANEL
+        inner = (CHOLESKY_PANEL, first, start + together) if end < min(start + together, n) else (together, start, n)
+        update_rest(dtype, L, info, (table, n, n), batch, *inner, True)
 
 
 def lu_solve(LU, piv, b):

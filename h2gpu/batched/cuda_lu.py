@@ -2,7 +2,7 @@
 
 "matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
-(interchanges and rows of U), lu_update.cuh (what remains). Nothing is read back.
+(interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
 
 from functools import cache
@@ -28,6 +28,7 @@ SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blo
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
+TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
@@ -136,13 +137,32 @@ def _run_panels(dtype, buffers, batch, m, n, method):
     copy = kernel("batched/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
     launch(copy, batch * pieces, COPY_THREADS, (A, LU, info, *place, pieces))
     method, width = _panel(dtype, method, m)
-    for first in range(0, min(m, n), width):
+    together, steps = TOGETHER[dtype.itemsize], min(m, n)
+    rest = LU, info, place, batch
+    for first in range(0, steps, width):
+        start = first // together * together
+        stop, end = start + together, first + width
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
-        if table is not NULL or n > min(width, m):
-            strips = -(-n // ROW_THREADS)
-            rows = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_THREADS)
-            launch(rows, batch * strips, ROW_THREADS, (LU, piv, info, *place, first, strips))
-        update_rest(dtype, LU, info, place, batch, width, first, False)
+        moved = LU, piv, info, place, batch
+        _move_rows(dtype, moved, (width, width), (first, end, start, stop), True)
+        if end < min(stop, steps):
+            update_rest(dtype, *rest, width, first, stop, False)
+        else:
+            _move_rows(dtype, moved, (width, together), (start, end, start, stop), False)
+            update_rest(dtype, *rest, together, start, n, False)
+
+
+def _move_rows(dtype, arrays, widths, panels, inside):
+    """Interchanges and rows of U of the panels between the first two columns, in columns inside the others, or outside."""
+    LU, piv, info, place, batch = arrays
+    first, end, start, stop = panels
+    table, _, n = place
+    columns = min(stop, n) - start - (min(end, n) - first if table is NULL else 0) if inside else n - min(stop, n) + start
+    if columns <= 0:
+        return
+    strips = -(-columns // ROW_THREADS)
+    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, *widths, ROW_THREADS)
+    launch(function, batch * strips, ROW_THREADS, (LU, piv, info, *place, *panels, int(inside), strips))
 
 
 def _panel(dtype, method, m):
@@ -170,12 +190,13 @@ def _factor_panel(method, dtype, width, rows, batch, arguments):
     launch(function, batch, warps * WARP, arguments, shared)
 
 
-def update_rest(dtype, LU, info, place, batch, width, first, symmetric):
-    """C −= L U (symmetric: L Lᵀ) for what remains behind the panel of `width` columns from `first` on."""
+def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
+    """C −= L U (symmetric: L Lᵀ) behind the `width` columns from `first` on, in columns before `stop`."""
     _, m, n = place
-    if min(m, n) - first <= width:
+    begin = first + width
+    down, across = (-(-(size - begin) // UPDATE_EDGE) for size in (m, min(stop, n)))
+    if down <= 0 or across <= 0:
         return
-    tiles = -(-(max(m, n) - first - width) // UPDATE_EDGE)
     shared = 2 * UPDATE_EDGE * (width + UPDATE_PAD) * dtype.itemsize
     function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
-    launch(function, batch * tiles**2, UPDATE_THREADS, (LU, info, *place, first, tiles), shared)
+    launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
