@@ -175,9 +175,8 @@ def linear_instances(dtype):
     lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
     spills = lu["SPILL_BYTES"]
     warps = lu["REGISTER_WARPS"]
-    halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
-    for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
-        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
+    for columns, lanes in ((32, 32), (16, 16), (6, 8)):
+        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
     for slots, shape in lu["SHARED_WARPS"][size].items():
         name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
         yield "batched/lu_shared.cuh", name, spills
@@ -198,6 +197,9 @@ def linear_instances(dtype):
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
         yield "batched/solve_triangles.cuh", name, spills
+    for symmetric, size in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
+        name = modules.expression("solve_small", dtype, size, chol["SMALL_WARPS"], symmetric)
+        yield "batched/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
         for slots, shape in chol["CHOLESKY_SHARED"][size].items():

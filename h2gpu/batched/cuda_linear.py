@@ -1,8 +1,8 @@
 """What follows from LU on the GPU, and Cholesky: the twin of h2gpu.batched.cpu_linear.
 
 Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
-ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, determinants by
-lu_determinant.cuh.
+ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, of one right-hand side and
+at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.cuh.
 """
 
 import cupy
@@ -25,7 +25,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
-CHOLESKY_MANY = 4096
+CHOLESKY_MANY = 2000
 CHOLESKY_SHARED = {  # bytes of a number: by rows that a lane holds of a panel, warps of a block, and blocks that shall be resident
     4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
     8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
@@ -33,6 +33,7 @@ CHOLESKY_SHARED = {  # bytes of a number: by rows that a lane holds of a panel, 
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
+SMALL_WARPS = 4  # of a block of solve_small, each with a matrix
 DETERMINANT_WARPS = 4
 
 
@@ -128,7 +129,7 @@ def cholesky_solve(L, b):
 def _solve(F, piv, b, symmetric):
     if isinstance(F, MatrixBatch):
         F, x = F.on_host(), MatrixBatch.empty(b.rows, b.columns, b.dtype, cupy)
-        for group in classes(F.rows, b.columns, lambda n, k: np.minimum(k, 2)[None]):  # one column, or several
+        for group in classes(F.rows, b.columns, _solve_keys):
             pivots = 0 if piv is None else piv.offsets
             table = group.table(F.offsets, x.offsets, pivots, b.columns, F.rows, np.arange(len(F)))
             buffers = F.buffer, NULL if piv is None else piv.buffer, b.buffer, x.buffer, table
@@ -141,7 +142,19 @@ def _solve(F, piv, b, symmetric):
     return x
 
 
+def _solve_keys(n, columns):
+    """What systems have to agree in to be launched together: one right-hand side or several, and the size of small ones."""
+    single = columns == 1
+    return np.stack([single, np.where(single & (n <= WARP), n + n % 2, 0)])
+
+
 def _run_solve(dtype, buffers, batch, n, columns, symmetric):
+    if columns == 1 and n <= WARP:
+        size = n + n % 2
+        shared = SMALL_WARPS * size * (size | 1) * dtype.itemsize
+        instance = dtype, size, SMALL_WARPS, symmetric
+        function = kernel("batched/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
+        return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
     each, limit = (1 if columns == 1 else SOLVE_COLUMNS), shared_limit(cupy.cuda.Device().id)
     if _solve_bytes(dtype, n, each) > limit:
         each = 1

@@ -1,6 +1,6 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
-"matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
+"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
 (interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
@@ -16,7 +16,6 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 REGISTER_WARPS = 2  # of a block of method "matrix"
-MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
@@ -46,7 +45,7 @@ def lu_factor(A, method):
         LU = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy)
         piv = MatrixBatch.empty(np.minimum(A.rows, A.columns), 1, np.int32, cupy)
         every = np.arange(len(A))
-        for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, m, n)):
+        for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, len(A), m, n)):
             table = group.table(A.offsets, LU.offsets, piv.offsets, A.rows, A.columns, every)
             buffers = A.buffer, LU.buffer, piv.buffer, info, table
             _run(method, group.keys[0], A.dtype, buffers, group.count, *group.shape)
@@ -54,16 +53,16 @@ def lu_factor(A, method):
     batch, m, n = A.shape
     LU, piv = cupy.empty_like(A), cupy.empty((batch, min(m, n)), np.int32)
     if A.size:
-        kind = _keys(A.dtype, method, np.array([m]), np.array([n]))[0, 0]
+        kind = _keys(A.dtype, method, batch, np.array([m]), np.array([n]))[0, 0]
         _run(method, kind, A.dtype, (A, LU, piv, info, NULL), batch, m, n)
     return LU, piv, info
 
 
-def _keys(dtype, method, m, n):
+def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
     small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
     if method == "auto":
-        kind = np.where(small, MATRIX, np.where(fitting, SHARED, PANEL))
+        kind = np.where(small & (batch > _at_once(dtype)), MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
         kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
         suited = small if method == "matrix" else fitting
@@ -75,6 +74,11 @@ def _keys(dtype, method, m, n):
     rows = np.where(kind == MATRIX, _lanes(m), np.where(kind == SHARED, -(-m // WARP), 0))
     columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // WARP), 0))
     return np.stack([kind, rows, columns])
+
+
+def _at_once(dtype):
+    """Matrices of few rows that the device holds at the same time by "shared": only then is a block each faster than a warp."""
+    return SHARED_WARPS[dtype.itemsize][1][1] * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
 
 def _lanes(m):
@@ -92,12 +96,9 @@ def _run(method, kind, dtype, buffers, batch, m, n):
 
 
 def _run_matrix(dtype, buffers, batch, m, n):
-    lanes, slots = int(_lanes(np.array([m]))[0]), 1
-    if lanes == WARP and batch >= MANY and dtype.itemsize <= 8:
-        lanes, slots = WARP // 2, 2
-    columns = n + n % 2
-    shared = REGISTER_WARPS * WARP * slots * (columns | 1) * dtype.itemsize
-    instance = dtype, columns, lanes, slots, REGISTER_WARPS
+    lanes, columns = int(_lanes(np.array([m]))[0]), n + n % 2
+    shared = REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
+    instance = dtype, columns, lanes, REGISTER_WARPS
     function = kernel("batched/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
@@ -156,8 +157,9 @@ def _move_rows(dtype, arrays, widths, panels, inside):
     """Interchanges and rows of U of the panels between the first two columns, in columns inside the others, or outside."""
     LU, piv, info, place, batch = arrays
     first, end, start, stop = panels
-    table, _, n = place
-    columns = min(stop, n) - start - (min(end, n) - first if table is NULL else 0) if inside else n - min(stop, n) + start
+    table, m, n = place
+    own = min(end, m, n) - first if table is NULL else 0
+    columns = min(stop, n) - start - own if inside else n - min(stop, n) + start
     if columns <= 0:
         return
     strips = -(-columns // ROW_THREADS)

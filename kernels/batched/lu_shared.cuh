@@ -1,7 +1,7 @@
 // batched/lu_shared.cuh — P_b A_b = L_b U_b for matrices that fit in shared memory; one block a matrix.
 //
-// Panel columns at a time: as many warps as have a row a lane eliminate them in their registers (block/lu_panel.cuh); all
-// warps solve for the panel's rows of U, a column a thread, and update the columns of the next panel on the tensor cores
+// Panel columns at a time: the first warps eliminate them in their registers, one where it can hold them without a barrier
+// (warp/eliminate.cuh), else as many as have a row a lane (block/lu_panel.cuh); all warps solve for the panel's rows of U, a column a thread, and update the columns of the next panel on the tensor cores
 // (warp/rank_update.cuh); then the first warps eliminate that panel while the others update what is behind it. Rows never
 // move: `rows` says where the row at a position lies, and rows are read in order when they leave. Memory sees A and LU once.
 #pragma once
@@ -10,35 +10,58 @@
 #include "thread/copy.cuh"
 #include "thread/place.cuh"
 #include "thread/wide.cuh"
+#include "warp/eliminate.cuh"
 #include "warp/rank_update.cuh"
 
-// How many warps have the rows from `first` on, a row a lane.
-__device__ inline int panel_warps(int m, int first) { return (m - first + WARP - 1) / WARP; }
+constexpr int ALONE = 2;  // rows a lane of a warp that has a panel to itself, at most
 
-// The panel of columns first …, by those warps.
+// How many warps eliminate so many rows.
+__device__ inline int panel_warps(int rows) { return rows <= ALONE * WARP ? 1 : (rows + WARP - 1) / WARP; }
+
+// The panel of columns first …, by those warps, each lane with Held rows.
 // rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
 // unit: Panel × Panel, its rows of L above   pivots: of this matrix   verdict: see thread/place.cuh
+template <int Panel, int Held, int Slots, typename Scalar>
+__device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width,
+                            PanelExchange<Scalar, Panel, Slots>& exchange, int& verdict) {
+    Scalar x[Held][Panel];
+    int position[Held], row[Held];
+#pragma unroll
+    for (int h = 0; h < Held; h++) {
+        const int at = first + h * WARP + threadIdx.x;
+        position[h] = at < m ? at : -1;
+        row[h] = rows[min(at, m - 1)];
+        if constexpr (Field<Scalar>::COMPLEX)
+#pragma unroll
+            for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
+        else read_wide(x[h], A + row[h] + first);
+    }
+    const auto record = [&](int k, int pivot, bool zero) {
+        if (threadIdx.x == 0) pivots[first + k] = pivot;
+        if (zero && verdict == 0) verdict = first + k + 1;
+    };
+    const int warps = panel_warps(m - first);
+    if (Held > 1 || warps == 1) eliminate<WARP>(x, position, first, width, width, record);
+    else if constexpr (Slots > ALONE) eliminate_panel_rows<Held>(x, position, first, width, warps, exchange, record);
+#pragma unroll
+    for (int h = 0; h < Held; h++) {
+        if (position[h] < 0) continue;
+        ordered[position[h]] = row[h];
+#pragma unroll
+        for (int c = 0; c < Panel; c++) {
+            if (c < width) A[row[h] + first + c] = x[h][c];
+            if (position[h] < first + Panel) unit[(position[h] - first) * Panel + c] = x[h][c];
+        }
+    }
+}
+
 template <int Panel, int Slots, typename Scalar>
 __device__ void factor_panel(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width,
                              PanelExchange<Scalar, Panel, Slots>& exchange, int& verdict) {
-    const int at = first + threadIdx.x, row = rows[min(at, m - 1)];
-    int position[1] = {at < m ? at : -1};
-    Scalar x[1][Panel], *own = A + row + first;
-    if constexpr (Field<Scalar>::COMPLEX)
-#pragma unroll
-        for (int c = 0; c < Panel; c++) x[0][c] = own[c];
-    else read_wide(x[0], own);
-    eliminate_panel_rows<1>(x, position, first, width, panel_warps(m, first), exchange, [&](int k, int pivot, bool zero) {
-        if (threadIdx.x == 0) pivots[first + k] = pivot;
-        if (zero && verdict == 0) verdict = first + k + 1;
-    });
-    if (position[0] < 0) return;
-    ordered[position[0]] = row;
-#pragma unroll
-    for (int c = 0; c < Panel; c++) {
-        if (c < width) own[c] = x[0][c];
-        if (position[0] < first + Panel) unit[(position[0] - first) * Panel + c] = x[0][c];
-    }
+    if constexpr (Slots > 1)
+        if (m - first > WARP && m - first <= ALONE * WARP)
+            return factor_rows<Panel, ALONE>(A, rows, ordered, unit, pivots, m, first, width, exchange, verdict);
+    factor_rows<Panel, 1>(A, rows, ordered, unit, pivots, m, first, width, exchange, verdict);
 }
 
 // U's rows at positions first … first + width, in the columns behind the panel, by all threads.
@@ -103,7 +126,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     finite = __syncthreads_and(finite);
     int verdict = finite ? 0 : NOT_FINITE;
     for (int first = 0; finite && first < steps; first += Panel) {
-        const int width = min(Panel, steps - first), team = panel_warps(p.m, first), before = first - Panel;
+        const int width = min(Panel, steps - first), team = panel_warps(p.m - first), before = first - Panel;
         int* const last = rows;
         rows = ordered, ordered = last;  // of the panel before; where its rows are to be after this one
         if (warp < team) {
