@@ -98,11 +98,17 @@ def _run_register(dtype, buffers, batch, n):
     else:
         lanes, slots = max(LEAST_LANES, 1 << (n - 1).bit_length()), 1
     columns = n + n % 2
-    shared = CHOLESKY_WARPS * WARP * slots * (columns | 1) * dtype.itemsize
+    shared = CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
     function = kernel("batched/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
     launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
+
+
+def _stage_entries(columns, lanes, slots):
+    """Of kernels/warp/small_stage.cuh for the lower triangle of a matrix."""
+    raw = lanes * sum(min((s + 1) * lanes, columns) | 1 for s in range(slots))
+    return raw if lanes == WARP else (raw + WARP // 4 - 1) // (WARP // 2) * (WARP // 2) + WARP // 4
 
 
 def _run_panels(dtype, L, info, table, batch, n):

@@ -35,7 +35,7 @@ void cholesky_panel(Real* L, int* info, const long long* table, int n, int first
         bool finite = true;
         for (int i = warp; i < rows; i += Warps)
             for (int j = lane; j < rows; j += WARP)
-                if (j <= i) finite = finite && is_finite(L[i * ld + j]);
+                if (j <= i) finite &= is_finite(L[i * ld + j]);
                 else L[i * ld + j] = 0;
         if (!__syncthreads_and(finite)) return give_up(L, rows, info + p.index, NOT_FINITE);
     }

@@ -19,9 +19,9 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     const long long b = static_cast<long long>(blockIdx.x) * (Warps * WARP / Lanes) + part;
     const Place p = b < count ? Place(table, m, n, b) : Place();
-    const SmallStage<Scalar, N, Lanes, 1> stage(reinterpret_cast<Scalar*>(memory), part);
+    const SmallStage<Scalar, N, Lanes, 1, false> stage(reinterpret_cast<Scalar*>(memory), part);
     Scalar x[1][N];
-    const bool finite = stage.template load<false>(A + p.source, p.m, p.n, x);
+    const bool finite = stage.load(A + p.source, p.m, p.n, x);
     int position[1] = {lane < p.m ? lane : -1}, held[HELD], verdict = finite ? 0 : NOT_FINITE;
 #pragma unroll
     for (int h = 0; h < HELD; h++) held[h] = h * Lanes + lane;
@@ -35,7 +35,7 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
     if (!finite)
 #pragma unroll
         for (int j = 0; j < N; j++) x[0][j] = not_a_number<Scalar>();
-    stage.template store<false>(LU + p.target, p.m, p.n, x, position);
+    stage.store(LU + p.target, p.m, p.n, x, position);
 #pragma unroll
     for (int h = 0; h < HELD; h++)
         if (h * Lanes + lane < p.steps()) pivots[p.pivots + h * Lanes + lane] = held[h];

@@ -120,9 +120,9 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     }
     copies_issued();
     copies_arrived<0>();
-    bool finite = true;
+    bool finite = true;  // and without a branch, or each read would wait for the one before
     for (int i = warp; i < p.m; i += Warps)
-        for (int j = lane; j < p.n; j += WARP) finite = finite && is_finite(X[i * pitch + j]);
+        for (int j = lane; j < p.n; j += WARP) finite &= is_finite(X[i * pitch + j]);
     finite = __syncthreads_and(finite);
     int verdict = finite ? 0 : NOT_FINITE;
     for (int first = 0; finite && first < steps; first += Panel) {
