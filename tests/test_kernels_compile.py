@@ -197,8 +197,8 @@ def linear_instances(dtype):
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
         yield "batched/solve_triangles.cuh", name, spills
-    for symmetric, size in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
-        name = modules.expression("solve_small", dtype, size, chol["SMALL_WARPS"], symmetric)
+    for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
+        name = modules.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
         yield "batched/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)

@@ -1,8 +1,8 @@
 """What follows from LU on the GPU, and Cholesky: the twin of h2gpu.batched.cpu_linear.
 
 Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
-ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, of one right-hand side and
-at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.cuh.
+ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, of one right-hand
+side and at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.cuh.
 """
 
 import cupy
@@ -26,7 +26,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
 CHOLESKY_MANY = 2000
-CHOLESKY_SHARED = {  # bytes of a number: by rows that a lane holds of a panel, warps of a block, and blocks that shall be resident
+CHOLESKY_SHARED = {  # bytes of a number: by a lane's rows of a panel, warps of a block, blocks that shall be resident
     4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
     8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
 }
@@ -149,7 +149,7 @@ def _solve(F, piv, b, symmetric):
 
 
 def _solve_keys(n, columns):
-    """What systems have to agree in to be launched together: one right-hand side or several, and the size of small ones."""
+    """What systems launched together have to agree in: one right-hand side or several, and the size of small ones."""
     single = columns == 1
     return np.stack([single, np.where(single & (n <= WARP), n + n % 2, 0)])
 

@@ -77,7 +77,7 @@ def _keys(dtype, method, batch, m, n):
 
 
 def _at_once(dtype):
-    """Matrices of few rows that the device holds at the same time by "shared": only then is a block each faster than a warp."""
+    """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
     return SHARED_WARPS[dtype.itemsize][1][1] * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
 
@@ -154,7 +154,7 @@ def _run_panels(dtype, buffers, batch, m, n, method):
 
 
 def _move_rows(dtype, arrays, widths, panels, inside):
-    """Interchanges and rows of U of the panels between the first two columns, in columns inside the others, or outside."""
+    """Interchanges and rows of U of the panels from `first` to `end`, in columns inside start … stop, or outside."""
     LU, piv, info, place, batch = arrays
     first, end, start, stop = panels
     table, m, n = place
