@@ -46,9 +46,8 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
         Scalar *column = A + j, u[N], v[N];
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            if (k >= width) continue;
-            u[k] = column[from[k] * ld];
-            if (swaps[k] >= first + width) v[k] = column[from[N + k] * ld];
+            u[k] = k < width ? column[from[k] * ld] : Scalar();
+            if (k < width && swaps[k] >= first + width) v[k] = column[from[N + k] * ld];
         }
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -65,8 +64,7 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
 #pragma unroll
             for (int k = 0; k < N; k++)
 #pragma unroll
-                for (int i = k + 1; i < N; i++)
-                    if (i < width) u[i] = less_product(u[i], known[i][before + k], u[k]);
+                for (int i = k + 1; i < N; i++) u[i] = less_product(u[i], known[i][before + k], u[k]);
         }
 #pragma unroll
         for (int k = 0; k < N; k++)
