@@ -62,7 +62,8 @@ def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
     small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
     if method == "auto":
-        kind = np.where(small & (batch > _at_once(dtype)), MATRIX, np.where(fitting, SHARED, PANEL))
+        many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
+        kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
         kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
         suited = small if method == "matrix" else fitting
@@ -76,9 +77,10 @@ def _keys(dtype, method, batch, m, n):
     return np.stack([kind, rows, columns])
 
 
-def _at_once(dtype):
+@cache
+def _at_once(itemsize, device):
     """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return SHARED_WARPS[dtype.itemsize][1][1] * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    return SHARED_WARPS[itemsize][1][1] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def _lanes(m):
