@@ -178,9 +178,8 @@ def linear_instances(dtype):
     lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
     spills = lu["SPILL_BYTES"]
     warps = lu["REGISTER_WARPS"]
-    halves = ((32, 16, 2), (24, 16, 2)) if size <= 8 else ()
-    for columns, lanes, slots in ((32, 32, 1), (6, 8, 1), *halves):
-        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, slots, warps), spills
+    for columns, lanes in ((32, 32), (16, 16), (6, 8)):
+        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
     for slots, shape in lu["SHARED_WARPS"][size].items():
         name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
         yield "batched/lu_shared.cuh", name, spills
@@ -188,8 +187,10 @@ def linear_instances(dtype):
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, spills
-        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_THREADS"]), 0
+        for most in (width, lu["TOGETHER"][size]):
+            yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, most, lu["ROW_THREADS"]), 0
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
     for name in ("lu_column", "lu_unblocked"):
         yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
@@ -199,9 +200,12 @@ def linear_instances(dtype):
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
         yield "batched/solve_triangles.cuh", name, spills
+    for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
+        name = modules.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
+        yield "batched/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
-        for slots, shape in lu["SHARED_WARPS"][size].items():
+        for slots, shape in chol["CHOLESKY_SHARED"][size].items():
             name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
             yield "batched/cholesky_shared.cuh", name, spills
 
@@ -213,7 +217,8 @@ def cholesky_instances(dtype, knobs, spills):
         name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
         yield "batched/cholesky_register.cuh", name, 0
     yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
-    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, True), 0
+    for inner in (width, constants("cuda_lu")["TOGETHER"][np.dtype(dtype).itemsize]):
+        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, inner, True), 0
 
 
 def bidiagonal_instances(dtype):

@@ -51,6 +51,26 @@ def test_pivots_are_lapacks_where_unique(xp, method):
         np.testing.assert_array_equal(check(xp, A, method), batched.lu_factor(A)[1])
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_of_equal_candidates_the_first_is_the_pivot(xp, method):
+    """Edges and vertices of a tree: totally unimodular, every step leaves 0 and ±1, many of them in a column."""
+    rng = np.random.default_rng(1)
+    for n in (8, 31) if method == "matrix" else (8, 31, 70, 100):
+        A = -np.eye(n)
+        for edge in range(1, n):
+            A[edge, rng.integers(edge)] = 1
+        A = A[rng.permutation(n)][:, rng.permutation(n)][None]
+        LU, piv, info = factored(xp, A, method)
+        expected = A[0].copy()
+        for k in range(n):
+            first = k + np.argmax(np.abs(expected[k:, k]))
+            assert piv[0, k] == first
+            expected[[k, first]] = expected[[first, k]]
+            expected[k + 1 :, k] /= expected[k, k]
+            expected[k + 1 :, k + 1 :] -= np.outer(expected[k + 1 :, k], expected[k, k + 1 :])
+        assert not info.any() and np.array_equal(LU[0], expected)
+
+
 def test_many_matrices_share_warps(xp):
     for n in (3, 20):
         A = random(5000, n, n)

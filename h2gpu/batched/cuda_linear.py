@@ -1,8 +1,8 @@
 """What follows from LU on the GPU, and Cholesky: the twin of h2gpu.batched.cpu_linear.
 
 Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
-ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, determinants by
-lu_determinant.cuh.
+ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, of one right-hand
+side and at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.cuh.
 """
 
 import cupy
@@ -13,7 +13,7 @@ from h2gpu.batched.cuda_lu import (
     LEAST_LANES,
     ROW_BUFFER,
     SHARED_PANEL,
-    SHARED_WARPS,
+    TOGETHER,
     fits_shared,
     lu_factor,
     shared_bytes,
@@ -25,10 +25,15 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
-CHOLESKY_MANY = 4096
+CHOLESKY_MANY = 2000
+CHOLESKY_SHARED = {  # bytes of a number: by a lane's rows of a panel, warps of a block, blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+}
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
+SMALL_WARPS = 4  # of a block of solve_small, each with a matrix
 DETERMINANT_WARPS = 4
 
 
@@ -81,9 +86,10 @@ def _run_whole(dtype, buffers, batch, n):
         return _run_register(dtype, buffers, batch, n)
     shared, pitch = shared_bytes(dtype, n, n)
     slots = -(-n // WARP)
-    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, *SHARED_WARPS[dtype.itemsize][slots]
+    warps, resident = CHOLESKY_SHARED[dtype.itemsize][slots]
+    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
-    launch(function, batch, SHARED_WARPS[dtype.itemsize][slots][0] * WARP, (*buffers, n, pitch), shared)
+    launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)
 
 
 def _run_register(dtype, buffers, batch, n):
@@ -92,20 +98,28 @@ def _run_register(dtype, buffers, batch, n):
     else:
         lanes, slots = max(LEAST_LANES, 1 << (n - 1).bit_length()), 1
     columns = n + n % 2
-    shared = CHOLESKY_WARPS * WARP * slots * (columns | 1) * dtype.itemsize
+    shared = CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
     function = kernel("batched/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
     launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
 
 
+def _stage_entries(columns, lanes, slots):
+    """Of kernels/warp/small_stage.cuh for the lower triangle of a matrix."""
+    raw = lanes * sum(min((s + 1) * lanes, columns) | 1 for s in range(slots))
+    return raw if lanes == WARP else (raw + WARP // 4 - 1) // (WARP // 2) * (WARP // 2) + WARP // 4
+
+
 def _run_panels(dtype, L, info, table, batch, n):
     shared = PANEL_WARPS * ROW_BUFFER * dtype.itemsize
-    instance = dtype, CHOLESKY_PANEL, PANEL_WARPS
+    instance, together = (dtype, CHOLESKY_PANEL, PANEL_WARPS), TOGETHER[dtype.itemsize]
     function = kernel("batched/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
     for first in range(0, n, CHOLESKY_PANEL):
         launch(function, batch, PANEL_WARPS * WARP, (L, info, table, n, first), shared)
-        update_rest(dtype, L, info, (table, n, n), batch, CHOLESKY_PANEL, first, True)
+        start, end = first // together * together, first + CHOLESKY_PANEL
+        inner = (CHOLESKY_PANEL, first, start + together) if end < min(start + together, n) else (together, start, n)
+        update_rest(dtype, L, info, (table, n, n), batch, *inner, True)
 
 
 def lu_solve(LU, piv, b):
@@ -121,7 +135,7 @@ def cholesky_solve(L, b):
 def _solve(F, piv, b, symmetric):
     if isinstance(F, MatrixBatch):
         F, x = F.on_host(), MatrixBatch.empty(b.rows, b.columns, b.dtype, cupy)
-        for group in classes(F.rows, b.columns, lambda n, k: np.minimum(k, 2)[None]):  # one column, or several
+        for group in classes(F.rows, b.columns, _solve_keys):
             pivots = 0 if piv is None else piv.offsets
             table = group.table(F.offsets, x.offsets, pivots, b.columns, F.rows, np.arange(len(F)))
             buffers = F.buffer, NULL if piv is None else piv.buffer, b.buffer, x.buffer, table
@@ -134,7 +148,19 @@ def _solve(F, piv, b, symmetric):
     return x
 
 
+def _solve_keys(n, columns):
+    """What systems launched together have to agree in: one right-hand side or several, and the size of small ones."""
+    single = columns == 1
+    return np.stack([single, np.where(single & (n <= WARP), n + n % 2, 0)])
+
+
 def _run_solve(dtype, buffers, batch, n, columns, symmetric):
+    if columns == 1 and n <= WARP:
+        size = n + n % 2
+        shared = SMALL_WARPS * size * (size | 1) * dtype.itemsize
+        instance = dtype, size, SMALL_WARPS, symmetric
+        function = kernel("batched/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
+        return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
     each, limit = (1 if columns == 1 else SOLVE_COLUMNS), shared_limit(cupy.cuda.Device().id)
     if _solve_bytes(dtype, n, each) > limit:
         each = 1

@@ -1,8 +1,8 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
-"matrix": kernels/batched/lu_register.cuh, a warp or half of one a matrix. "shared": lu_shared.cuh, a block a matrix.
+"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
-(interchanges and rows of U), lu_update.cuh (what remains). Nothing is read back.
+(interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
 
 from functools import cache
@@ -16,22 +16,22 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 REGISTER_WARPS = 2  # of a block of method "matrix"
-MANY = 4096  # matrices from which on two share a warp: what a warp delivers counts then, not how long a step takes
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
-SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # rows that a lane of the panel's warp holds, at most
-SHARED_WARPS = {  # bytes of a number: by slots, warps of a block, and blocks that shall be resident
-    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
-    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
+SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
+SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
+    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
+    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
     16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
 }
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
+TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_THREADS = 64  # columns that a block of lu_rows takes
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
-STATIC_BYTES = 1 << 10
+STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
 MATRIX, SHARED, PANEL = range(3)
@@ -45,7 +45,7 @@ def lu_factor(A, method):
         LU = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy)
         piv = MatrixBatch.empty(np.minimum(A.rows, A.columns), 1, np.int32, cupy)
         every = np.arange(len(A))
-        for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, m, n)):
+        for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, len(A), m, n)):
             table = group.table(A.offsets, LU.offsets, piv.offsets, A.rows, A.columns, every)
             buffers = A.buffer, LU.buffer, piv.buffer, info, table
             _run(method, group.keys[0], A.dtype, buffers, group.count, *group.shape)
@@ -53,16 +53,17 @@ def lu_factor(A, method):
     batch, m, n = A.shape
     LU, piv = cupy.empty_like(A), cupy.empty((batch, min(m, n)), np.int32)
     if A.size:
-        kind = _keys(A.dtype, method, np.array([m]), np.array([n]))[0, 0]
+        kind = _keys(A.dtype, method, batch, np.array([m]), np.array([n]))[0, 0]
         _run(method, kind, A.dtype, (A, LU, piv, info, NULL), batch, m, n)
     return LU, piv, info
 
 
-def _keys(dtype, method, m, n):
+def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
     small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
     if method == "auto":
-        kind = np.where(small, MATRIX, np.where(fitting, SHARED, PANEL))
+        many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
+        kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
         kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
         suited = small if method == "matrix" else fitting
@@ -74,6 +75,12 @@ def _keys(dtype, method, m, n):
     rows = np.where(kind == MATRIX, _lanes(m), np.where(kind == SHARED, -(-m // WARP), 0))
     columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // WARP), 0))
     return np.stack([kind, rows, columns])
+
+
+@cache
+def _at_once(itemsize, device):
+    """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
+    return SHARED_WARPS[itemsize][1][1] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def _lanes(m):
@@ -91,12 +98,9 @@ def _run(method, kind, dtype, buffers, batch, m, n):
 
 
 def _run_matrix(dtype, buffers, batch, m, n):
-    lanes, slots = int(_lanes(np.array([m]))[0]), 1
-    if lanes == WARP and batch >= MANY and dtype.itemsize <= 8:
-        lanes, slots = WARP // 2, 2
-    columns = n + n % 2
-    shared = REGISTER_WARPS * WARP * slots * (columns | 1) * dtype.itemsize
-    instance = dtype, columns, lanes, slots, REGISTER_WARPS
+    lanes, columns = int(_lanes(np.array([m]))[0]), n + n % 2
+    shared = REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
+    instance = dtype, columns, lanes, REGISTER_WARPS
     function = kernel("batched/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
@@ -105,11 +109,11 @@ def _run_matrix(dtype, buffers, batch, m, n):
 def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
-    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 4 * m, pitch
+    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 8 * m, pitch
 
 
 def fits_shared(dtype, m, n):
-    """Whether a block can hold m × n matrices in shared memory, and one of its warps a panel."""
+    """Whether a block can hold m × n matrices in shared memory, and its warps a panel, a row a lane."""
     slots = SHARED_SLOTS[dtype.itemsize]
     return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
 
@@ -136,13 +140,33 @@ def _run_panels(dtype, buffers, batch, m, n, method):
     copy = kernel("batched/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
     launch(copy, batch * pieces, COPY_THREADS, (A, LU, info, *place, pieces))
     method, width = _panel(dtype, method, m)
-    for first in range(0, min(m, n), width):
+    together, steps = TOGETHER[dtype.itemsize], min(m, n)
+    rest = LU, info, place, batch
+    for first in range(0, steps, width):
+        start = first // together * together
+        stop, end = start + together, first + width
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
-        if table is not NULL or n > min(width, m):
-            strips = -(-n // ROW_THREADS)
-            rows = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_THREADS)
-            launch(rows, batch * strips, ROW_THREADS, (LU, piv, info, *place, first, strips))
-        update_rest(dtype, LU, info, place, batch, width, first, False)
+        moved = LU, piv, info, place, batch
+        _move_rows(dtype, moved, (width, width), (first, end, start, stop), True)
+        if end < min(stop, steps):
+            update_rest(dtype, *rest, width, first, stop, False)
+        else:
+            _move_rows(dtype, moved, (width, together), (start, end, start, stop), False)
+            update_rest(dtype, *rest, together, start, n, False)
+
+
+def _move_rows(dtype, arrays, widths, panels, inside):
+    """Interchanges and rows of U of the panels from `first` to `end`, in columns inside start … stop, or outside."""
+    LU, piv, info, place, batch = arrays
+    first, end, start, stop = panels
+    table, m, n = place
+    own = min(end, m, n) - first if table is NULL else 0
+    columns = min(stop, n) - start - own if inside else n - min(stop, n) + start
+    if columns <= 0:
+        return
+    strips = -(-columns // ROW_THREADS)
+    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, *widths, ROW_THREADS)
+    launch(function, batch * strips, ROW_THREADS, (LU, piv, info, *place, *panels, int(inside), strips))
 
 
 def _panel(dtype, method, m):
@@ -170,12 +194,13 @@ def _factor_panel(method, dtype, width, rows, batch, arguments):
     launch(function, batch, warps * WARP, arguments, shared)
 
 
-def update_rest(dtype, LU, info, place, batch, width, first, symmetric):
-    """C −= L U (symmetric: L Lᵀ) for what remains behind the panel of `width` columns from `first` on."""
+def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
+    """C −= L U (symmetric: L Lᵀ) behind the `width` columns from `first` on, in columns before `stop`."""
     _, m, n = place
-    if min(m, n) - first <= width:
+    begin = first + width
+    down, across = (-(-(size - begin) // UPDATE_EDGE) for size in (m, min(stop, n)))
+    if down <= 0 or across <= 0:
         return
-    tiles = -(-(max(m, n) - first - width) // UPDATE_EDGE)
     shared = 2 * UPDATE_EDGE * (width + UPDATE_PAD) * dtype.itemsize
     function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
-    launch(function, batch * tiles**2, UPDATE_THREADS, (LU, info, *place, first, tiles), shared)
+    launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)

@@ -34,9 +34,10 @@ void cholesky_panel(Real* L, int* info, const long long* table, int n, int first
     if (first == 0) {
         bool finite = true;
         for (int i = warp; i < rows; i += Warps)
+            for (int j = lane; j <= i; j += WARP) finite &= is_finite(L[i * ld + j]);
+        for (int i = warp; i < rows; i += Warps)  // apart: the compiler may not move a read over a store
             for (int j = lane; j < rows; j += WARP)
-                if (j <= i) finite = finite && is_finite(L[i * ld + j]);
-                else L[i * ld + j] = 0;
+                if (j > i) L[i * ld + j] = 0;
         if (!__syncthreads_and(finite)) return give_up(L, rows, info + p.index, NOT_FINITE);
     }
     Real* buffer = reinterpret_cast<Real*>(memory) + warp * ROW_BUFFER;

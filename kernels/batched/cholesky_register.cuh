@@ -18,9 +18,9 @@ void cholesky_register(const Real* A, Real* L, int* info, const long long* table
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     const long long b = static_cast<long long>(blockIdx.x) * (Warps * WARP / Lanes) + part;
     const Place p = b < count ? Place(table, n, n, b) : Place();
-    const SmallStage<Real, N, Lanes, Slots> stage(reinterpret_cast<Real*>(memory), part);
+    const SmallStage<Real, N, Lanes, Slots, true> stage(reinterpret_cast<Real*>(memory), part);
     Real x[Slots][N];
-    const bool finite = stage.template load<true>(A + p.source, p.n, p.n, x);
+    const bool finite = stage.load(A + p.source, p.n, p.n, x);
     const int verdict = cholesky_rows<Lanes>(x, p.n, __reduce_max_sync(EVERY_LANE, p.n));
     int position[Slots];
 #pragma unroll
@@ -30,6 +30,6 @@ void cholesky_register(const Real* A, Real* L, int* info, const long long* table
 #pragma unroll
         for (int j = 0; j < min(N, (s + 1) * Lanes); j++) x[s][j] = not_a_number<Real>();
     }
-    stage.template store<true>(L + p.target, p.n, p.n, x, position);
+    stage.store(L + p.target, p.n, p.n, x, position);
     if (b < count && lane == 0) info[p.index] = finite ? verdict : NOT_FINITE;
 }

@@ -56,7 +56,7 @@ void cholesky_shared(const Real* A, Real* L, int* info, const long long* table, 
     copies_arrived<0>();
     bool finite = true;
     for (int i = warp; i < n; i += Warps)
-        for (int j = lane; j <= i; j += WARP) finite = finite && is_finite(X[i * pitch + j]);
+        for (int j = lane; j <= i; j += WARP) finite &= is_finite(X[i * pitch + j]);
     int verdict = __syncthreads_and(finite) ? 0 : NOT_FINITE;
     for (int first = 0; verdict == 0 && first < n; first += Panel) {
         const int width = min(Panel, n - first), row0 = first + Panel;

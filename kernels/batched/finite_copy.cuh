@@ -7,7 +7,7 @@
 // A, target, table, m, n: as in batched/lu_register.cuh     info: matrices; NOT_FINITE where not finite, else as it was
 template <typename Scalar, int Threads>
 __global__ __launch_bounds__(Threads)
-void finite_copy(const Scalar* A, Scalar* target, int* info, const long long* table, int m, int n, int pieces) {
+void finite_copy(const Scalar* __restrict__ A, Scalar* __restrict__ target, int* info, const long long* table, int m, int n, int pieces) {
     const Place p(table, m, n, blockIdx.x / pieces);
     const long long entries = static_cast<long long>(p.m) * p.n, step = static_cast<long long>(pieces) * Threads;
     bool finite = true;

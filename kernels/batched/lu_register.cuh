@@ -8,10 +8,10 @@
 #include "warp/eliminate.cuh"
 #include "warp/small_stage.cuh"
 
-// A, LU    matrices × m × n, or as the table says, m ≤ Lanes · Slots, n ≤ N     table   see thread/place.cuh
+// A, LU    matrices × m × n, or as the table says, m ≤ Lanes, n ≤ N     table   see thread/place.cuh
 // pivots   matrices × min(m, n): row k was interchanged with row pivots[k]       info    matrices: see thread/place.cuh
 // Shared memory: the stages of Warps · WARP / Lanes matrices.
-template <typename Scalar, int N, int Lanes, int Slots, int Warps>
+template <typename Scalar, int N, int Lanes, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
 void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, long long count) {
     constexpr int HELD = (N + Lanes - 1) / Lanes;  // pivots that a lane remembers
@@ -19,12 +19,10 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     const long long b = static_cast<long long>(blockIdx.x) * (Warps * WARP / Lanes) + part;
     const Place p = b < count ? Place(table, m, n, b) : Place();
-    const SmallStage<Scalar, N, Lanes, Slots> stage(reinterpret_cast<Scalar*>(memory), part);
-    Scalar x[Slots][N];
-    const bool finite = stage.template load<false>(A + p.source, p.m, p.n, x);
-    int position[Slots], held[HELD], verdict = finite ? 0 : NOT_FINITE;
-#pragma unroll
-    for (int s = 0; s < Slots; s++) position[s] = s * Lanes + lane < p.m ? s * Lanes + lane : -1;
+    const SmallStage<Scalar, N, Lanes, 1, false> stage(reinterpret_cast<Scalar*>(memory), part);
+    Scalar x[1][N];
+    const bool finite = stage.load(A + p.source, p.m, p.n, x);
+    int position[1] = {lane < p.m ? lane : -1}, held[HELD], verdict = finite ? 0 : NOT_FINITE;
 #pragma unroll
     for (int h = 0; h < HELD; h++) held[h] = h * Lanes + lane;
     const int steps = finite ? p.steps() : 0, most = __reduce_max_sync(EVERY_LANE, steps);
@@ -36,10 +34,8 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
     });
     if (!finite)
 #pragma unroll
-        for (int s = 0; s < Slots; s++)
-#pragma unroll
-            for (int j = 0; j < N; j++) x[s][j] = not_a_number<Scalar>();
-    stage.template store<false>(LU + p.target, p.m, p.n, x, position);
+        for (int j = 0; j < N; j++) x[0][j] = not_a_number<Scalar>();
+    stage.store(LU + p.target, p.m, p.n, x, position);
 #pragma unroll
     for (int h = 0; h < HELD; h++)
         if (h * Lanes + lane < p.steps()) pivots[p.pivots + h * Lanes + lane] = held[h];

@@ -1,48 +1,67 @@
 // batched/lu_shared.cuh — P_b A_b = L_b U_b for matrices that fit in shared memory; one block a matrix.
 //
-// Panel columns at a time: one warp eliminates them in its registers (warp/eliminate.cuh), without a barrier, then all solve
-// for the panel's rows of U, a column a thread, and update what remains on the tensor cores (warp/rank_update.cuh). Rows never
+// Panel columns at a time: the first warps eliminate them in their registers, one where it can hold them without a barrier
+// (warp/eliminate.cuh), else as many as have a row a lane (block/lu_panel.cuh); all warps solve for the panel's rows of U, a column a thread, and update the columns of the next panel on the tensor cores
+// (warp/rank_update.cuh); then the first warps eliminate that panel while the others update what is behind it. Rows never
 // move: `rows` says where the row at a position lies, and rows are read in order when they leave. Memory sees A and LU once.
 #pragma once
 
+#include "block/lu_panel.cuh"
 #include "thread/copy.cuh"
 #include "thread/place.cuh"
+#include "thread/wide.cuh"
 #include "warp/eliminate.cuh"
 #include "warp/rank_update.cuh"
 
-// The panel of columns first … by a whole warp, with as few slots as the rest of the rows needs.
+constexpr int ALONE = 2;  // rows a lane of a warp that has a panel to itself, at most
+
+// How many warps eliminate so many rows.
+__device__ inline int panel_warps(int rows) { return rows <= ALONE * WARP ? 1 : (rows + WARP - 1) / WARP; }
+
+// The panel of columns first …, by those warps, each lane with Held rows.
+// rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
 // unit: Panel × Panel, its rows of L above   pivots: of this matrix   verdict: see thread/place.cuh
-template <int Panel, int Slots, typename Scalar>
-__device__ void factor_panel(Scalar* A, int* rows, Scalar* unit, int* pivots, int m, int first, int width, int& verdict) {
-    constexpr int FEWER = (Slots + 1) / 2;
-    if constexpr (FEWER < Slots)
-        if (m - first <= FEWER * WARP) return factor_panel<Panel, FEWER>(A, rows, unit, pivots, m, first, width, verdict);
-    const int lane = threadIdx.x % WARP;
-    Scalar x[Slots][Panel];
-    int position[Slots], row[Slots];
+template <int Panel, int Held, int Slots, typename Scalar>
+__device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width,
+                            PanelExchange<Scalar, Panel, Slots>& exchange, int& verdict) {
+    Scalar x[Held][Panel];
+    int position[Held], row[Held];
 #pragma unroll
-    for (int s = 0; s < Slots; s++) {
-        const int at = first + s * WARP + lane;
-        position[s] = at < m ? at : -1;
-        row[s] = rows[min(at, m - 1)];
+    for (int h = 0; h < Held; h++) {
+        const int at = first + h * WARP + threadIdx.x;
+        position[h] = at < m ? at : -1;
+        row[h] = rows[min(at, m - 1)];
+        if constexpr (Field<Scalar>::COMPLEX)
 #pragma unroll
-        for (int c = 0; c < Panel; c++) x[s][c] = A[row[s] + first + c];
+            for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
+        else read_wide(x[h], A + row[h] + first);
     }
-    eliminate<WARP>(x, position, first, width, width, [&](int k, int pivot, bool zero) {
-        if (lane == 0) pivots[first + k] = pivot;
+    const auto record = [&](int k, int pivot, bool zero) {
+        if (threadIdx.x == 0) pivots[first + k] = pivot;
         if (zero && verdict == 0) verdict = first + k + 1;
-    });
-    __syncwarp();
+    };
+    const int warps = panel_warps(m - first);
+    if (Held > 1 || warps == 1) eliminate<WARP>(x, position, first, width, width, record);
+    else if constexpr (Slots > ALONE) eliminate_panel_rows<Held>(x, position, first, width, warps, exchange, record);
 #pragma unroll
-    for (int s = 0; s < Slots; s++) {
-        if (position[s] < 0) continue;
-        rows[position[s]] = row[s];
+    for (int h = 0; h < Held; h++) {
+        if (position[h] < 0) continue;
+        ordered[position[h]] = row[h];
 #pragma unroll
         for (int c = 0; c < Panel; c++) {
-            if (c < width) A[row[s] + first + c] = x[s][c];
-            if (position[s] < first + Panel) unit[(position[s] - first) * Panel + c] = x[s][c];
+            if (c < width) A[row[h] + first + c] = x[h][c];
+            if (position[h] < first + Panel) unit[(position[h] - first) * Panel + c] = x[h][c];
         }
     }
+}
+
+template <int Panel, int Slots, typename Scalar>
+__device__ void factor_panel(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width,
+                             PanelExchange<Scalar, Panel, Slots>& exchange, int& verdict) {
+    if constexpr (Slots > 1)
+        if (m - first > WARP && m - first <= ALONE * WARP)
+            return factor_rows<Panel, ALONE>(A, rows, ordered, unit, pivots, m, first, width, exchange, verdict);
+    factor_rows<Panel, 1>(A, rows, ordered, unit, pivots, m, first, width, exchange, verdict);
 }
 
 // U's rows at positions first … first + width, in the columns behind the panel, by all threads.
@@ -63,58 +82,70 @@ __device__ void solve_rows(Scalar* A, const int* rows, const Scalar* unit, int f
     }
 }
 
-// What remains behind a whole panel, by all warps: strips of rows, each in as many parts as keep the warps busy.
-template <int Panel, int Warps, typename Scalar>
-__device__ void update_rest(Scalar* A, const int* rows, int first, int m, int n) {
+// Behind a whole panel, columns `begin` … before `end`, by `warps` warps of which this is number `warp`: strips of rows, each
+// in as many parts as keep the warps busy.
+template <int Panel, typename Scalar>
+__device__ void update_columns(Scalar* A, const int* rows, int first, int m, int begin, int end, int warp, int warps) {
     const int row0 = first + Panel, strips = (m - row0 + TILE_ROWS - 1) / TILE_ROWS;
-    if (strips <= 0 || row0 >= n) return;
-    const int tiles = (n - row0 + TILE_COLUMNS - 1) / TILE_COLUMNS, parts = min(tiles, (Warps + strips - 1) / strips);
+    if (strips <= 0 || begin >= end) return;
+    const int tiles = (end - begin + TILE_COLUMNS - 1) / TILE_COLUMNS, parts = min(tiles, (warps + strips - 1) / strips);
     const int each = (tiles + parts - 1) / parts;
-    for (int task = threadIdx.x / WARP; task < strips * parts; task += Warps) {
+    for (int task = warp; task < strips * parts; task += warps) {
         const int row = row0 + task % strips * TILE_ROWS, tile = task / strips * each;
-        update_strip<Panel>(A, rows, first, row, min(TILE_ROWS, m - row), first, row0 + tile * TILE_COLUMNS,
-                            row0 + min(tile + each, tiles) * TILE_COLUMNS);
+        update_strip<Panel>(A, rows, first, row, min(TILE_ROWS, m - row), first, begin + tile * TILE_COLUMNS,
+                            begin + min(tile + each, tiles) * TILE_COLUMNS);
     }
 }
 
 // A, LU, pivots, info, table, m, n: as in batched/lu_register.cuh, m ≤ Slots · WARP
+// Slots < Warps, so that there are others while a panel is eliminated
 // Resident: blocks that a multiprocessor shall hold, which decides on the registers of a thread
-// pitch   entries between rows in shared memory, even, at least n rounded up to a multiple of 16
-// Shared memory: m · pitch + Panel² entries, then m numbers.
+// pitch   entries between rows in shared memory, a multiple of 4, at least n rounded up to a multiple of 16
+// Shared memory: m · pitch + Panel² entries, then 2 m numbers.
 template <typename Scalar, int Panel, int Slots, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, int pitch) {
+    static_assert(Slots < Warps, "others update while a panel is eliminated");
     extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ PanelExchange<Scalar, Panel, Slots> exchange;
     const Place p(table, m, n, blockIdx.x);
     Scalar* unit = reinterpret_cast<Scalar*>(memory);
     Scalar* X = unit + Panel * Panel;
-    int* rows = reinterpret_cast<int*>(X + p.m * pitch);
+    int *rows = reinterpret_cast<int*>(X + p.m * pitch), *ordered = rows + p.m;
     A += p.source, LU += p.target, pivots += p.pivots;
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, steps = p.steps();
     for (int i = warp; i < p.m; i += Warps) {
         for (int j = lane; j < p.n; j += WARP) copy_async(X + i * pitch + j, A + static_cast<long long>(i) * p.n + j, true);
-        if (lane == 0) rows[i] = i * pitch;
+        if (lane == 0) ordered[i] = i * pitch;
     }
     copies_issued();
     copies_arrived<0>();
-    bool finite = true;
+    bool finite = true;  // and without a branch, or each read would wait for the one before
     for (int i = warp; i < p.m; i += Warps)
-        for (int j = lane; j < p.n; j += WARP) finite = finite && is_finite(X[i * pitch + j]);
+        for (int j = lane; j < p.n; j += WARP) finite &= is_finite(X[i * pitch + j]);
     finite = __syncthreads_and(finite);
     int verdict = finite ? 0 : NOT_FINITE;
-    for (int first = 0; finite && first < p.steps(); first += Panel) {
-        const int width = min(Panel, p.steps() - first);
-        if (warp == 0) factor_panel<Panel, Slots>(X, rows, unit, pivots, p.m, first, width, verdict);
+    for (int first = 0; finite && first < steps; first += Panel) {
+        const int width = min(Panel, steps - first), team = panel_warps(p.m - first), before = first - Panel;
+        int* const last = rows;
+        rows = ordered, ordered = last;  // of the panel before; where its rows are to be after this one
+        if (warp < team) {
+            factor_panel<Panel, Slots>(X, rows, ordered, unit, pivots, p.m, first, width, exchange, verdict);
+        } else if (first > 0) {
+            update_columns<Panel>(X, rows, before, p.m, first + Panel, p.n, warp - team, Warps - team);
+        }
+        for (int i = threadIdx.x; i < first; i += blockDim.x) ordered[i] = rows[i];
         __syncthreads();
-        solve_rows<Panel>(X, rows, unit, first, width, p.n);
+        solve_rows<Panel>(X, ordered, unit, first, width, p.n);
         __syncthreads();
-        if (width == Panel) update_rest<Panel, Warps>(X, rows, first, p.m, p.n);
+        if (first + Panel < steps)
+            update_columns<Panel>(X, ordered, first, p.m, first + Panel, min(first + 2 * Panel, p.n), warp, Warps);
         __syncthreads();
     }
     for (int i = warp; i < p.m; i += Warps)
         for (int j = lane; j < p.n; j += WARP)
-            LU[static_cast<long long>(i) * p.n + j] = finite ? X[rows[i] + j] : not_a_number<Scalar>();
+            LU[static_cast<long long>(i) * p.n + j] = finite ? X[ordered[i] + j] : not_a_number<Scalar>();
     if (!finite)
-        for (int k = threadIdx.x; k < p.steps(); k += blockDim.x) pivots[k] = k;
+        for (int k = threadIdx.x; k < steps; k += blockDim.x) pivots[k] = k;
     if (threadIdx.x == 0) info[p.index] = verdict;
 }

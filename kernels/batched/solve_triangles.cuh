@@ -7,6 +7,7 @@
 
 #include "thread/place.cuh"
 #include "warp/part_sums.cuh"
+#include "warp/substitute.cuh"
 
 constexpr int TRIANGLE_PITCH = WARP + 1;
 
@@ -63,15 +64,7 @@ struct Solution {
     __device__ void solve_own(int first) const {
         for (int c = warp; c < Columns; c += warps) {
             Scalar value = first + lane < n ? x[(first + lane) * Columns + c] : Scalar();
-            const Divisor<Scalar> divided(triangle[lane * TRIANGLE_PITCH + lane]);
-            const bool zero = !(magnitude(triangle[lane * TRIANGLE_PITCH + lane]) > 0);
-#pragma unroll
-            for (int step = 0; step < WARP; step++) {
-                const int k = Forward ? step : WARP - 1 - step;
-                if (!Unit && lane == k) value = zero ? not_a_number<Scalar>() : divided(value);
-                const Scalar known = of_lane<WARP>(value, k), f = triangle[Transposed ? k * TRIANGLE_PITCH + lane : lane * TRIANGLE_PITCH + k];
-                if (Forward ? lane > k : lane < k) value = less_product(value, f, known);
-            }
+            value = substitute<WARP, TRIANGLE_PITCH, Forward, Unit, Transposed>(value, triangle, WARP);
             if (first + lane < n) x[(first + lane) * Columns + c] = value;
         }
     }

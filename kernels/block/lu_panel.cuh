@@ -1,57 +1,55 @@
-// block/lu_panel.cuh — LU with partial pivoting of a panel whose rows lie in the registers of a thread block.
+// block/lu_panel.cuh — LU with partial pivoting of a panel whose rows lie in the registers of a block's first warps.
 //
 //     P X = L U,   X: rows × N, a row in one thread, Slots rows a thread
 //
-// As warp/eliminate.cuh with warps that meet twice a column: once to compare their candidates for the pivot, once to read the
-// pivot row, which its owner has put into shared memory.
-// Called by all threads; results stay in their registers.
+// As warp/eliminate.cuh with warps that meet once a column: each has put its candidate's row into shared memory by then, and
+// all look for the largest candidate themselves. What they read is written again two columns later.
+// Called by all threads of those warps; results stay in their registers.
 #pragma once
 
-#include "thread/field.cuh"
-#include "thread/wide.cuh"
+#include "block/meet.cuh"
 #include "warp/pivot.cuh"
 
 template <typename Scalar, int N, int Warps>
 struct PanelExchange {
-    typename Field<Scalar>::Real magnitudes[Warps];
-    int positions[Warps];
-    alignas(16) Scalar row[N];
-    Divisor<Scalar> divided;
+    alignas(16) Scalar rows[2][Warps][N];
+    Scalar candidates[2][Warps];
+    Divisor<Scalar> divisors[2][Warps];
+    int positions[2][Warps];
 };
 
-// x, position, record: as in warp/eliminate.cuh; record is called by every thread
+// x, position, first, steps, record: as in warp/eliminate.cuh; record is called by every thread     warps: of them, at most Warps
 template <int Slots, int N, int Warps, typename Scalar, typename Record>
 __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps,
-                                     PanelExchange<Scalar, N, Warps>& exchange, Record record) {
-    using Real = typename Field<Scalar>::Real;
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+                                     int warps, PanelExchange<Scalar, N, Warps>& exchange, Record record) {
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    PivotSearch<WARP, Slots, Scalar> search;
+    search.begin(x, 0, position, first);
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (k >= steps) break;
-        Real largest = 0;
-        Scalar candidate = Scalar();
-        int at = NOWHERE;
+        const int turn = k % 2, owner = search.settle(x, k, position, first + k);
+        if (owner < 0) {
+            if (lane == 0) exchange.positions[turn][warp] = -1;
+        } else if (lane == owner) {
 #pragma unroll
-        for (int s = 0; s < Slots; s++) {
-            const Real size = magnitude(x[s][k]);
-            if (position[s] >= first + k && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
-                largest = size, at = position[s], candidate = x[s][k];
+            for (int s = 0; s < Slots; s++)
+                if (position[s] == search.at) {
+                    exchange.candidates[turn][warp] = x[s][k];
+#pragma unroll
+                    for (int j = k + 1; j < N; j++) exchange.rows[turn][warp][j] = x[s][j];
+                }
+            exchange.divisors[turn][warp] = search.by_candidate, exchange.positions[turn][warp] = search.at;
         }
-        const Divisor<Scalar> by_candidate(candidate);  // while warps are waited for
-        const int best = pivot_position<WARP>(largest, at);
-        if (at == best && (at != NOWHERE || lane == 0))
-            exchange.magnitudes[warp] = largest, exchange.positions[warp] = at;
-        __syncthreads();
-        const bool some = lane < warps;
-        const int chosen = pivot_position<WARP>(some ? exchange.magnitudes[lane] : Real(0), some ? exchange.positions[lane] : NOWHERE);
-#pragma unroll
-        for (int s = 0; s < Slots; s++)
-            if (position[s] == chosen)
-#pragma unroll
-                for (int j = k + 1; j < N; j++) exchange.row[j] = x[s][j];
-        if (at == chosen) exchange.divided = by_candidate;
-        __syncthreads();
-        const Divisor<Scalar> divided = exchange.divided;
+        meet(warps);
+        const Scalar candidate[1][1] = {{exchange.candidates[turn][min(lane, warps - 1)]}};
+        const int there[1] = {lane < warps ? exchange.positions[turn][lane] : -1};
+        PivotSearch<WARP, 1, Scalar> contest;
+        contest.begin(candidate, 0, there, first + k);
+        const int winner = contest.settle(candidate, 0, there, first + k);
+        const int chosen = exchange.positions[turn][winner];
+        const Divisor<Scalar> divided = exchange.divisors[turn][winner];
+        const Scalar* row = exchange.rows[turn][winner];
         record(k, chosen, !(magnitude(divided.inverse) > 0));
         Scalar multiplier[Slots];
 #pragma unroll
@@ -63,9 +61,10 @@ __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slot
         }
 #pragma unroll
         for (int j = k + 1; j < N; j++) {
-            const Scalar u = exchange.row[j];
+            const Scalar u = row[j];
 #pragma unroll
             for (int s = 0; s < Slots; s++) x[s][j] = less_product(x[s][j], multiplier[s], u);
+            if (j == k + 1) search.begin(x, j, position, j < steps ? first + j : NOWHERE);
         }
     }
 }

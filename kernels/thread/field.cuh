@@ -81,7 +81,7 @@ struct Divisor {
         scale = size < TINY ? FAR : size > VAST ? 1 / FAR : Real(1);
         if constexpr (Field<Scalar>::COMPLEX) pivot = {pivot.re * scale, pivot.im * scale};
         else pivot *= scale;
-        inverse = magnitude(pivot) > 0 ? reciprocal(pivot) : Scalar();
+        inverse = size > 0 ? reciprocal(pivot) : Scalar();
     }
 
     __device__ Scalar operator()(Scalar x) const {

@@ -9,7 +9,6 @@
 // Called by whole warps, WARP / Lanes matrices at once.
 #pragma once
 
-#include "thread/field.cuh"
 #include "warp/pivot.cuh"
 
 // x         Slots × N entries a lane; L below the diagonal and U afterwards
@@ -18,43 +17,28 @@
 // record    record(k, position of the k-th pivot row before the interchange, whether the pivot is zero), in every lane
 template <int Lanes, int Slots, int N, typename Scalar, typename Record>
 __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int most, Record record) {
-    using Real = typename Field<Scalar>::Real;
-    int at, pivot, owner;         // this lane's candidate; the pivot, and the lane that has it
-    Divisor<Scalar> by_candidate;
-    const auto search = [&](int k) {
-        Real largest = 0;
-        Scalar candidate = Scalar();
-        at = NOWHERE;
-#pragma unroll
-        for (int s = 0; s < Slots; s++) {
-            const Real size = magnitude(x[s][k]);
-            const bool open = position[s] >= first + k && k < steps;
-            if (open && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
-                largest = size, at = position[s], candidate = x[s][k];
-        }
-        pivot = pivot_position<Lanes>(largest, at);
-        unsigned having = __ballot_sync(EVERY_LANE, at == pivot && pivot != NOWHERE);
-        if constexpr (Lanes < WARP) having = having >> threadIdx.x % WARP / Lanes * Lanes & ((1u << Lanes) - 1);
-        owner = __ffs(having) - 1;
-        by_candidate = Divisor<Scalar>(candidate);
-    };
-    search(0);
+    PivotSearch<Lanes, Slots, Scalar> search;
+    const auto least = [&](int k) { return k < steps ? first + k : NOWHERE; };  // position of a candidate for pivot k
+    search.begin(x, 0, position, least(0));
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (k >= most) break;
         const bool live = k < steps;
-        const int from = owner, chosen = pivot;
-        bool is_pivot[Slots];
+        const int from = search.settle(x, k, position, least(k)), chosen = of_lane<Lanes>(search.at, from);
+        bool is_best[Slots], is_pivot[Slots];  // of the lane, of the matrix: the first is known before the pivot is
 #pragma unroll
-        for (int s = 0; s < Slots; s++) is_pivot[s] = position[s] == chosen;
+        for (int s = 0; s < Slots; s++) {
+            is_best[s] = position[s] == search.at;
+            is_pivot[s] = is_best[s] && static_cast<int>(threadIdx.x) % Lanes == from;
+        }
         const auto pivot_row = [&](int j) {
             Scalar mine = x[0][j];
 #pragma unroll
             for (int s = 1; s < Slots; s++)
-                if (is_pivot[s]) mine = x[s][j];
+                if (is_best[s]) mine = x[s][j];
             return of_lane<Lanes>(mine, from);
         };
-        const Divisor<Scalar> divided = of_lane<Lanes>(by_candidate, from);
+        const Divisor<Scalar> divided = of_lane<Lanes>(search.by_candidate, from);
         if (live) record(k, chosen, !(magnitude(divided.inverse) > 0));
         Scalar multiplier[Slots];
 #pragma unroll
@@ -69,7 +53,7 @@ __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int fir
             const Scalar u = pivot_row(j);
 #pragma unroll
             for (int s = 0; s < Slots; s++) x[s][j] = less_product(x[s][j], multiplier[s], u);
-            if (j == k + 1) search(j);
+            if (j == k + 1) search.begin(x, j, position, least(j));
         }
     }
 }

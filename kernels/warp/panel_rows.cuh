@@ -9,15 +9,23 @@
 constexpr int ROW_CHUNK = 8, ROW_PITCH = ROW_CHUNK + 1, ROW_BUFFER = WARP * ROW_PITCH;  // columns at a time; entries
 constexpr int ROWS_AT_ONCE = WARP / ROW_CHUNK;
 
-// x[j] = A[row0 + lane][j] of rows ld apart, zero from row `rows` and column `columns` on
+// x[j] = A[row0 + lane][j] of rows ld apart, zero from row `rows` and column `columns` on. All is asked for before any of it is
+// passed on: a chunk's entries wait where its part of the row will be.
 template <int N, typename Scalar>
 __device__ void read_rows(Scalar (&x)[N], const Scalar* A, long long ld, int row0, int rows, int columns, Scalar* buffer) {
+    static_assert(WARP / ROWS_AT_ONCE == ROW_CHUNK, "a lane reads as many entries of a chunk as it keeps");
     const int lane = threadIdx.x % WARP, c = lane % ROW_CHUNK;
+#pragma unroll
+    for (int first = 0; first < N; first += ROW_CHUNK)
+#pragma unroll
+        for (int q = 0; q < ROW_CHUNK; q++) {
+            const int row = row0 + q * ROWS_AT_ONCE + lane / ROW_CHUNK;
+            x[first + q] = row < rows && first + c < columns ? A[row * ld + first + c] : Scalar();
+        }
 #pragma unroll
     for (int first = 0; first < N; first += ROW_CHUNK) {
 #pragma unroll
-        for (int r = lane / ROW_CHUNK; r < WARP; r += ROWS_AT_ONCE)
-            buffer[r * ROW_PITCH + c] = row0 + r < rows && first + c < columns ? A[(row0 + r) * ld + first + c] : Scalar();
+        for (int q = 0; q < ROW_CHUNK; q++) buffer[(q * ROWS_AT_ONCE + lane / ROW_CHUNK) * ROW_PITCH + c] = x[first + q];
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < ROW_CHUNK; j++) x[first + j] = buffer[lane * ROW_PITCH + j];

@@ -1,9 +1,10 @@
 // warp/pivot.cuh — the search for a pivot among the lanes of a warp, or of a part of it.
 //
-// The largest magnitude wins, among equals the least position, as in LAPACK.
+// The largest magnitude wins, among equals the least position, as in LAPACK. The leading 32 bits of a magnitude decide as a
+// rule, by one reduction; only where they leave several candidates does the warp look at the rest, and at positions.
 // Called by whole warps; every lane of a part holds the result.
 #pragma once
-#include "thread/constants.cuh"
+#include "thread/field.cuh"
 
 constexpr int NOWHERE = 0x7fffffff;  // position of a lane that has no candidate
 
@@ -34,3 +35,74 @@ __device__ int pivot_position(Real magnitude, int position) {
         return position;
     }
 }
+
+// Keys order magnitudes as far as they go; 0 is less than any.
+__device__ inline unsigned pivot_key(float x) { return (__float_as_uint(x) & 0x7fffffffu) + 1; }
+__device__ inline unsigned pivot_key(double x) { return (__double2hiint(x) & 0x7fffffffu) + 1; }
+template <typename Real>
+__device__ unsigned pivot_key(Complex<Real> x) { return pivot_key(magnitude(x)); }
+
+// The search for a pivot in column k of rows that lanes hold, begun early and settled late, so that work in between hides it.
+template <int Lanes, int Slots, typename Scalar>
+struct PivotSearch {
+    using Real = typename Field<Scalar>::Real;
+    int at;                        // this lane's candidate: its position
+    Divisor<Scalar> by_candidate;  // nobody waits for a division once the pivot is known
+    unsigned among;                // lanes of the part that may hold the pivot
+    bool tied;                     // the same in the whole warp: keys do not tell which
+
+    // x: Slots × N, rows of which those at positions from `least` on are candidates
+    template <int N>
+    __device__ void begin(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
+        if constexpr (Lanes == WARP) {
+            unsigned key[Slots], own = 0;
+#pragma unroll
+            for (int s = 0; s < Slots; s++) {
+                key[s] = position[s] >= least ? pivot_key(x[s][k]) : 0u;
+                own = own > key[s] ? own : key[s];
+            }
+            Scalar candidate = x[0][k];
+            at = position[0];
+            int equal = key[0] == own;
+#pragma unroll
+            for (int s = 1; s < Slots; s++) {
+                if (key[s] == own) candidate = x[s][k], at = position[s];
+                equal += key[s] == own;
+            }
+            const unsigned best = __reduce_max_sync(EVERY_LANE, own);
+            by_candidate = Divisor<Scalar>(candidate);
+            const bool holds = own == best && own != 0;
+            among = __ballot_sync(EVERY_LANE, holds);
+            tied = (among & (among - 1)) != 0;
+            if constexpr (Slots > 1) tied |= __ballot_sync(EVERY_LANE, holds && equal > 1) != 0;
+        } else {
+            compare(x, k, position, least);
+            tied = false;
+        }
+    }
+
+    // The lane of the part that holds the pivot, −1 for none.
+    template <int N>
+    __device__ int settle(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
+        if (__builtin_expect(tied, false)) compare(x, k, position, least);
+        return __ffs(among) - 1;
+    }
+
+  private:
+    template <int N>
+    __device__ void compare(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
+        Real largest = 0;
+        Scalar candidate = Scalar();
+        at = NOWHERE;
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            const Real size = magnitude(x[s][k]);
+            if (position[s] >= least && (at == NOWHERE || size > largest || (size == largest && position[s] < at)))
+                largest = size, at = position[s], candidate = x[s][k];
+        }
+        const int pivot = pivot_position<Lanes>(largest, at);
+        among = __ballot_sync(EVERY_LANE, at == pivot && pivot != NOWHERE);
+        if constexpr (Lanes < WARP) among = among >> threadIdx.x % WARP / Lanes * Lanes & ((1u << Lanes) - 1);
+        if constexpr (Lanes < WARP || Slots > 1) by_candidate = Divisor<Scalar>(candidate);
+    }
+};
