@@ -5,8 +5,7 @@
 Boukaram et al., algorithm 4, with the power iterations of Halko, Martinsson & Tropp (2011), algorithm 4.4. One Gaussian
 Ω serves the whole batch, so that a matrix's result does not depend on its neighbours. The columns of Rᵀ are graded, and
 nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the
-same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors. So does
-Y's in float32, whose condition is no more than float64 sums of squares can tell.
+same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors.
 """
 
 import numpy as np
@@ -32,9 +31,9 @@ def sampled(A, count, random_state):
     return twin(A).sampled(A.reshape(1, batch * m, n), Omega[None]).reshape(batch, m, count)
 
 
-def project(A, count, power=0, random_state=None, qr=batched.qr):
+def project(A, count, power=0, random_state=None):
     """Orthonormal Q_b (m_b × min(count, m_b)) whose range nearly holds the leading left singular vectors of A_b."""
-    Q, _ = qr(sampled(A, count, random_state))
+    Q, _ = batched.qr(sampled(A, count, random_state))
     for _ in range(power):
         Z, _ = batched.qr(batched.gemm(A, Q, transa=True))
         Q, _ = batched.qr(batched.gemm(A, Z))
@@ -102,10 +101,9 @@ def stack_triplets(A, Q, rank, qr):
     return (batched.gemm(Q, U), array_module(A).ascontiguousarray(s), batched.gemm(Vt, P, transb=True)), info
 
 
-def write_again(A, out, which, *samples):
+def write_again(A, Q, out, which):
     """The triplets of some matrices by Householder reflections, which fail for NaN and Inf alone; their info."""
-    A = A[which]
-    parts, info = stack_triplets(A, project(A, *samples), out[1].shape[1], batched.qr)
+    parts, info = stack_triplets(A[which], Q[which], out[1].shape[1], batched.qr)
     for M, part in zip(out, parts):
         M[which] = part
     return info()
@@ -116,13 +114,12 @@ def svd(A, rank, oversample, power, random_state):
     count = rank + oversample
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
-    samples = min(count, *A.shape[1:]), power, random_state
-    qr = batched.cholesky_qr if A.dtype == np.float32 else batched.qr
-    out, info = stack_triplets(A, project(A, *samples, qr), rank, batched.cholesky_qr)
+    Q = project(A, min(count, *A.shape[1:]), power, random_state)
+    out, info = stack_triplets(A, Q, rank, batched.cholesky_qr)
     info = info().copy()
     which = np.flatnonzero(info < 0)
     if len(which):
-        info[which] = write_again(A, out, which, *samples)
+        info[which] = write_again(A, Q, out, which)
     check(info)
     return out
 
