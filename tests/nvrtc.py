@@ -56,7 +56,7 @@ def compile_cubin(source, options, names):
 def spilled(case):
     """The most bytes that ptxas spills in a function of (architecture, header, name expressions, options)."""
     architecture, header, names, more = case
-    options = [*modules.options(), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
+    options = [*modules.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
     size, log = compile_cubin(f'#include "{header}"\n', options, names)
     assert size
     return max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
@@ -74,16 +74,11 @@ def unoptimized(architecture, instances):
     ]
 
 
-@cache
-def sources(header):
-    """A header and all that it includes."""
-    text = (modules.source_folder() / header).read_text(encoding="utf-8")
-    return text + "".join(map(sources, re.findall(r'^#include "(.+)"', text, re.MULTILINE)))
-
-
 def digest(case):
     """What the result of a case depends on."""
-    return sha256(repr((library()._name, *case, *modules.options()[:1], sources(case[1]))).encode()).hexdigest()
+    return sha256(
+        repr((library()._name, *case, *modules.options(case[1])[:1], modules.source_hash(case[1]))).encode()
+    ).hexdigest()
 
 
 def all_spilled(cases, config):

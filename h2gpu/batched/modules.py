@@ -3,11 +3,12 @@
     kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
 One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
-keeps the result on disk under a key that ignores included files, so the hash of all our sources travels in the options.
+keeps the result on disk under a key that ignores included files, so the hash of those travels in the options.
 """
 
 import hashlib
 import importlib.util
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -35,12 +36,21 @@ def source_folder():
 
 
 @cache
-def source_hash():
-    """A hash over the names and contents of all CUDA sources."""
-    digest = hashlib.sha256()
-    for path in sorted(source_folder().rglob("*.cuh")):
-        digest.update(path.relative_to(source_folder()).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+def sources(header):
+    """{name: text} of a header and all of ours that it includes, itself first."""
+    found, left = {}, [header]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found[name] = (source_folder() / name).read_text(encoding="utf-8")
+            left += re.findall(r'^#include "(.+)"', found[name], re.MULTILINE)
+    return found
+
+
+@cache
+def source_hash(header):
+    """A hash over the names and contents of a header and of all that it includes."""
+    return hashlib.sha256(repr(sorted(sources(header).items())).encode()).hexdigest()[:16]
 
 
 def expression(name, *arguments):
@@ -57,9 +67,9 @@ def _word(argument):
     return NAMES[np.dtype(argument)]
 
 
-def options():
-    """The compiler's options, the same for every instance."""
-    return STANDARD, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash()}"
+def options(header):
+    """The compiler's options, the same for every instance of a header."""
+    return STANDARD, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash(header)}"
 
 
 def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
@@ -90,7 +100,7 @@ def _function(device, header, instance, definitions):
     import cupy
 
     source = program(header, definitions)
-    module = cupy.RawModule(code=source, options=options(), name_expressions=(instance,))
+    module = cupy.RawModule(code=source, options=options(header), name_expressions=(instance,))
     if not definitions:
         return module.get_function(instance)
     try:

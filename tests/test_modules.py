@@ -1,0 +1,44 @@
+"""Sources of kernels: what a compiled instance is remembered by."""
+
+import shutil
+
+import pytest
+
+from h2gpu.batched import modules
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A copy of the sources that may be changed."""
+    shutil.copytree(modules.source_folder(), tmp_path / "kernels")
+    monkeypatch.setattr(modules, "source_folder", lambda: tmp_path / "kernels")
+    yield tmp_path / "kernels"
+    forget()
+
+
+def forget():
+    modules.sources.cache_clear()
+    modules.source_hash.cache_clear()
+
+
+def hashes():
+    forget()
+    headers = (path.name for path in (modules.source_folder() / "batched").glob("*.cuh"))
+    return {name: modules.source_hash(f"batched/{name}") for name in headers}
+
+
+def test_a_change_is_seen_by_what_includes_it_alone(copied):
+    before = hashes()
+    assert len(set(before.values())) == len(before)
+    changed = copied / "block" / "cholesky.cuh"
+    changed.write_text(changed.read_text() + "// another\n")
+    found = {name for name, value in hashes().items() if value != before[name]}
+    including = {name for name in before if "block/cholesky.cuh" in modules.sources(f"batched/{name}")}
+    assert found == including and 0 < len(found) < len(before)
+
+
+def test_sources_are_closed_under_inclusion():
+    for path in (modules.source_folder() / "batched").glob("*.cuh"):
+        found = modules.sources(f"batched/{path.name}")
+        lines = "".join(found.values()).splitlines()
+        assert {line.split('"')[1] for line in lines if line.startswith('#include "')} <= set(found)
