@@ -34,7 +34,7 @@ def total_weights(basis, couplings, R, column_side=False):
     transfer, parent = basis.transfer.resident, R.xp.asarray(tree.parent)
     heights[1:] += rows[tree.parent[1:]]
     limit = STACK_ENTRIES[R.xp.__name__] if couplings.evaluated else np.inf
-    with phase("weights", len(tree)) as advance:
+    with phase("weights", max(1, np.count_nonzero(rows))) as advance:
         for l, t in _groups(tree, heights * basis.ranks, limit):
             products = [kind.products(t) for kind in links]
             if l > 0:
@@ -43,7 +43,7 @@ def total_weights(basis, couplings, R, column_side=False):
             here = slice(t.start - spans[l].start, t.stop - spans[l].start)
             batched.triangles_of_products(products, weights[l].resident[here])
             del products  # before the next are evaluated
-            advance(t.stop - t.start)
+            advance(np.count_nonzero(rows[t]))
     return weights
 
 
@@ -57,9 +57,11 @@ def _reached(tree, heights):
 
 
 def _groups(tree, entries, limit):
-    """(level, consecutive clusters of it) of about `limit` entries of products in all."""
+    """(level, consecutive clusters of it) of about `limit` entries of products in all; no levels without any."""
     for l in range(tree.levels):
         t = tree.span(l)
+        if not entries[t].any():
+            continue
         for part in pieces(entries[t], limit):
             yield l, slice(t.start + part.start, t.start + part.stop)
 
