@@ -165,7 +165,9 @@ def _all_ranks(tree, done):
 
 def _some(A, chosen):
     """The chosen matrices, without an index where all or none are."""
-    return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
+    if chosen.all() or not chosen.any():
+        return A if chosen.all() else A[:0]
+    return A[array_module(A.rows).asarray(np.flatnonzero(chosen))]
 
 
 def _room(basis, l, ranks, weights, most=0):
