@@ -168,7 +168,8 @@ def shape_keys(dtype, rows, columns):
 
 def _slots(dtype, rows):
     """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES."""
-    return np.minimum(LARGEST_SLOTS, 1 << np.log2(SLOT_BYTES // (rows * dtype.itemsize)).astype(np.int64))
+    columns = np.maximum(1, SLOT_BYTES // (rows * dtype.itemsize))  # at least one, if of more rows than are held
+    return np.minimum(LARGEST_SLOTS, 1 << np.log2(columns).astype(np.int64))
 
 
 @lru_cache
