@@ -50,9 +50,11 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     del A  # where nobody else holds it, its memory serves for what follows, as soon as it is no longer needed
     held = [METHODS[method](held, share, decompose)]
     with phase("store"):
-        trim(held[0].row_basis.leaf.xp)  # whole parts are stored anew, and must not go on top of what is free
+        evaluated = isinstance(held[0].nearfield, EvaluatedNearfield) and not computed
+        if shared or evaluated:
+            trim(held[0].row_basis.leaf.xp)  # whole parts are stored anew, and must not go on top of what is free
         B = rounded(held.pop(), rtol, but=("nearfield",) if computed else ()) if shared else held.pop()
-        evaluated = isinstance(B.nearfield, EvaluatedNearfield) and not computed
+        evaluated = evaluated and isinstance(B.nearfield, EvaluatedNearfield)  # rounding may have stored it
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
 
 
