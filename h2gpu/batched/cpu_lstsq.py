@@ -2,19 +2,29 @@
 
 import numpy as np
 
-from h2gpu.batched.cpu_small import TOGETHER
 from h2gpu.batched.threads import parallel, pieces
+
+TOGETHER = 1 << 16  # entries of the matrices that a thread takes at a time
 
 
 def lstsq(A, b, rcond):
     """See h2gpu.batched.lstsq."""
-    (batch, _, n), k = A.shape, b.shape[-1]
-    X, rank = np.zeros((batch, n, k), A.dtype), np.zeros(batch, np.int32)
+    X, rank = np.zeros((len(A), A.shape[-1], b.shape[-1]), A.dtype), np.zeros(len(A), np.int32)
 
-    def run(piece):
-        for i in range(piece.start, min(piece.stop, batch)):
-            X[i], _, rank[i], _ = np.linalg.lstsq(A[i], b[i], rcond=rcond)
+    def keep(i, x, found, s):
+        X[i], rank[i] = x, found
 
     if X.size:
-        parallel(run, pieces(np.full(batch, max(1, A[:1].size)), TOGETHER))
+        each(A, b, rcond, keep)
     return X, rank
+
+
+def each(A, b, rcond, keep):
+    """keep(i, x, rank, singular values) for each problem i, some at a time on a thread."""
+
+    def run(piece):
+        for i in range(piece.start, min(piece.stop, len(A))):
+            x, _, rank, s = np.linalg.lstsq(A[i], b[i], rcond=rcond)
+            keep(i, x, rank, s)
+
+    parallel(run, pieces(np.full(len(A), max(1, A[:1].size)), TOGETHER))

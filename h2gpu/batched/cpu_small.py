@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from h2gpu.batched.threads import parallel, pieces
-
-TOGETHER = 1 << 16  # entries of the matrices that a thread takes at a time
+from h2gpu.batched.cpu_lstsq import each
 
 
 def lu(A, layout=None):
@@ -51,13 +49,11 @@ def least_squares(A, b, layout=None):
     (batch, _, n), k = A.shape, b.shape[-1]
     X, condition = np.zeros((batch, n, k), A.dtype), np.zeros(batch, A.real.dtype)
 
-    def run(piece):
-        for i in range(piece.start, min(piece.stop, batch)):
-            X[i], _, _, s = np.linalg.lstsq(A[i], b[i], rcond=0)
-            condition[i] = s[0] / s[-1] if n and s[-1] else np.inf if n else 0
+    def keep(i, x, rank, s):
+        X[i], condition[i] = x, s[0] / s[-1] if n and s[-1] else np.inf if n else 0
 
     with np.errstate(all="ignore"):
-        parallel(run, pieces(np.full(batch, max(1, A[:1].size)), TOGETHER))
+        each(A, b, 0, keep)
     return X, condition
 
 
