@@ -59,6 +59,12 @@ def all_equal(n, dim, rng):
 POINT_SETS = {f.__name__: f for f in (uniform, grid, clustered, duplicates, collinear, on_an_axis, outlier, all_equal)}
 
 
+def normal(rng, dtype, *shape):
+    """Independent standard normal numbers, complex ones in both parts."""
+    A = rng.standard_normal(shape)
+    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
+
+
 def points_of(name, n, dim, seed=0, dtype=np.float64):
     """The point set of a name."""
     return POINT_SETS[name](n, dim, np.random.default_rng(seed)).astype(dtype)

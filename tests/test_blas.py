@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reference import normal
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, to_host
@@ -13,9 +14,7 @@ RAGGED = np.array([(3, 5), (64, 65), (1, 1), (33, 2), (0, 4), (7, 0), (130, 17),
 
 
 def random(shape, dtype, seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal(shape)
-    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
+    return normal(np.random.default_rng(seed), dtype, *np.atleast_1d(shape))
 
 
 def ragged(rows, columns, dtype, seed=0):

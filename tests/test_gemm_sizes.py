@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reference import normal
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, fixed_plans, to_host
@@ -25,9 +26,7 @@ SHARED_BYTES, THREADS = 227 << 10, 1024  # of a block of an H200
 
 
 def random(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal(shape)
-    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
+    return normal(np.random.default_rng(seed), dtype, *np.atleast_1d(shape))
 
 
 def check(xp, batch, m, n, k, dtype, transa=False, transb=False, beta=0, method="fixed"):

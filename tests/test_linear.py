@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from criteria import lu_error, solution_error
+from reference import normal
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, to_host
@@ -14,9 +15,7 @@ LARGER = ((33, 33), (64, 64), (100, 37), (37, 100), (129, 129))
 
 
 def random(*shape, dtype=F64, seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal(shape)
-    return (A + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else A.astype(dtype)
+    return normal(np.random.default_rng(seed), dtype, *shape)
 
 
 def factored(xp, A, method="auto"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from criteria import one_norm, worst
+from reference import normal
 
 from h2gpu.batched import small, to_host
 from h2gpu.batched.layouts import THREAD, layout
@@ -18,14 +19,9 @@ def rng():
     return np.random.default_rng(6)
 
 
-def random(rng, dtype, *shape):
-    A = rng.standard_normal(shape)
-    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
-
-
 def dominant(rng, dtype, batch, n):
     """Matrices that need no pivoting."""
-    return random(rng, dtype, batch, n, n) + (4 * np.sqrt(n) * np.eye(n)).astype(dtype)
+    return normal(rng, dtype, batch, n, n) + (4 * np.sqrt(n) * np.eye(n)).astype(dtype)
 
 
 def wide(*arrays):
@@ -50,7 +46,7 @@ def orthogonal(QR, tau):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [*range(1, 17), 23, 32, 33, 56, 64])
 def test_lu_and_systems(n, dtype, xp, rng):
-    A, b = dominant(rng, dtype, 35, n), random(rng, dtype, 35, n, 2)
+    A, b = dominant(rng, dtype, 35, n), normal(rng, dtype, 35, n, 2)
     epsilon = np.finfo(dtype).eps
     (F,), (M, B) = wide(small.lu(xp.asarray(A))), wide(A, b)
     product = (np.tril(F, -1) + np.eye(n)) @ np.triu(F)
@@ -63,7 +59,7 @@ def test_lu_and_systems(n, dtype, xp, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", range(1, 17))
 def test_cholesky_reads_the_lower_triangle(n, dtype, xp, rng):
-    B = random(rng, dtype, 33, n, n)
+    B = normal(rng, dtype, 33, n, n)
     A = B @ B.conj().swapaxes(1, 2) + n * np.eye(n, dtype=dtype)
     given = A.copy()
     given[:, np.triu(np.ones((n, n), bool), 1)] = np.nan
@@ -77,7 +73,7 @@ def test_cholesky_reads_the_lower_triangle(n, dtype, xp, rng):
 @pytest.mark.parametrize("shape", [*((n, n) for n in range(1, 17)), *SHAPES])
 def test_qr_of_all_scales(shape, dtype, xp, rng):
     (m, n), epsilon = shape, np.finfo(dtype).eps
-    A = random(rng, dtype, 6, m, n)
+    A = normal(rng, dtype, 6, m, n)
     A[0], A[1, :, 0] = 0, 0
     A[2] *= np.finfo(dtype).tiny * 2.0**30  # denormal numbers may count as zero
     A[3] *= np.finfo(dtype).max / 2**14
@@ -97,7 +93,7 @@ def test_qr_of_all_scales(shape, dtype, xp, rng):
 def test_every_layout_gives_the_same(kind, dtype, xp, rng):
     """What the layouts differ in is rounding."""
     for m, n in ((12, 12), (30, 17)):
-        A, b = random(rng, dtype, 4, m, n), random(rng, dtype, 4, m)
+        A, b = normal(rng, dtype, 4, m, n), normal(rng, dtype, 4, m)
         x, condition = small.least_squares(xp.asarray(A), xp.asarray(b), kind)
         tolerance = 100 * np.finfo(dtype).eps * to_host(condition).max()
         expected = np.stack([np.linalg.lstsq(M, y, rcond=None)[0] for M, y in zip(*wide(A, b))])
@@ -112,7 +108,7 @@ def test_every_layout_gives_the_same(kind, dtype, xp, rng):
 @pytest.mark.parametrize("n", [3, 20])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_breakdowns_are_told(n, dtype, xp, rng):
-    A, b = dominant(rng, dtype, 5, n), random(rng, dtype, 5, n)
+    A, b = dominant(rng, dtype, 5, n), normal(rng, dtype, 5, n)
     A[1, 0, 0] = 0
     A[2, 2] = 0
     A[3, 1, 1] = np.nan
