@@ -129,16 +129,13 @@ def factor(A, keep):
 def _reduce_large(dtype, knobs, these, arguments):
     """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
     m, n = np.maximum(these.rows, these.columns), np.minimum(these.rows, these.columns)
-    in_shared = bool(knobs.shared)
-    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, in_shared).max())
-    function = kernel(
-        "batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs[:-1], in_shared, shared_bytes=shared
-    )
-    stride = 0 if in_shared else int((m * plans.pitch(n)).max())
-    most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * dtype.itemsize))
+    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, knobs.held).max())
+    function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
+    stride = int((m * (plans.pitch(n) + knobs.held)).max()) if knobs.held else 0
+    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else these.count
     for first in range(0, these.count, most):
         rows = arguments[-1][first : first + most]
-        workspace = NULL if in_shared else cp.empty(len(rows) * stride, dtype)
+        workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL
         more = rows, workspace, np.int64(stride)
         launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
 
