@@ -16,7 +16,7 @@ from h2gpu.batched import bidiagonal_plans as plans
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_svd_blocks import SHARED_MARGIN, transposed
 from h2gpu.batched.cuda_truncated import Factors, reflect
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, Steps, launch, tables
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
@@ -65,27 +65,30 @@ class Reduced:
 
 def bidiagonalize(A, vectors):
     """See h2gpu.batched.bidiagonalize; d and e as columns."""
-    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A)
-    F = factor(batch, vectors == "both")
+    if vectors == "none" and not isinstance(A, MatrixBatch):
+        return tuple(M[..., None] for M in factor_stack(A))
+    F = factor(A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A), vectors == "both")
     if vectors == "none":
-        return _shaped(A, d=F.d, e=F.e)
+        return F.d, F.e
     U, V = applied(F, None, None)
     return _shaped(A, U=U, d=F.d, e=F.e, Vt=transposed(V))
 
 
 def svd(A, vectors, return_info):
     """See h2gpu.batched.svd, method "bidiagonal"; info is 0 where there are values."""
-    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A)
-    F = factor(batch, vectors != "none")
-    info = cp.zeros(len(batch) + 1, np.int32)
-    s = MatrixBatch.empty(F.d.rows, 1, A.dtype, cp)
-    if vectors == "none":
-        values(F, s, info)
-        results = {"d": s}
+    info = cp.zeros(len(A) + 1, np.int32)
+    if vectors == "none" and not isinstance(A, MatrixBatch):
+        results = (values_of_stack(*factor_stack(A), info)[..., None],)
     else:
-        U, V = applied(F, *turned(F, s, info), vectors == "both")
-        results = {"U": U, "d": s} | ({"Vt": transposed(V)} if vectors == "both" else {})
-    results = _shaped(A, **results)
+        F = factor(A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A), vectors != "none")
+        s = MatrixBatch.empty(F.d.rows, 1, A.dtype, cp)
+        results = {"d": s}
+        if vectors == "none":
+            values(F, s, info)
+        else:
+            U, V = applied(F, *turned(F, s, info), vectors == "both")
+            results = {"U": U, "d": s} | ({"Vt": transposed(V)} if vectors == "both" else {})
+        results = _shaped(A, **results)
     if return_info:
         return *results, info[:-1]
     check(info[:-1])
@@ -113,28 +116,48 @@ def factor(A, keep):
         taus = cp.empty(d.buffer.size, A.dtype), cp.empty(d.buffer.size, A.dtype)
         buffers = A.buffer, V.buffer, U.buffer, d.buffer, e.buffer, *taus
     offsets = A.offsets, V.offsets if keep else 0, U.offsets if keep else 0, d.offsets, e.offsets
-    size, limit = A.dtype.itemsize, _shared_limit()
-    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(size, m, n, limit)):
-        table = these.table(*offsets, A.rows, A.columns)
-        is_large, *knobs = map(int, these.keys)
-        if is_large:
-            _reduce_large(A.dtype, plans.Rows(*knobs), these, (*buffers, table))
-            continue
-        knobs = plans.Tile(*knobs)
-        function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", A.dtype, *knobs)
-        launch(function, these.count, knobs.warps * WARP, (*buffers, table))
+    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(A.dtype.itemsize, m, n, _shared_limit())):
+        _reduce(A.dtype, these.keys, these.rows, these.columns, (*buffers, these.table(*offsets, A.rows, A.columns)))
     return Reduced(A, d, e, V, U, taus)
 
 
-def _reduce_large(dtype, knobs, these, arguments):
+def factor_stack(A, keep=False):
+    """d (batch, k) and e (batch, k − 1) of an array (batch, m, n), whose sizes cost the host nothing.
+
+    keep: also V, U and both τ, as in Reduced.
+    """
+    batch, m, n = A.shape
+    tall, k = max(m, n), min(m, n)
+    shapes = (k,), (max(k - 1, 0),), *(((k, tall), (k, k), (k,), (k,)) if keep else ())
+    results = [cp.empty((batch, *shape), A.dtype) for shape in shapes]
+    if results[0].size:
+        keys = plans.keys(A.dtype.itemsize, np.array([m]), np.array([n]), _shared_limit())[:, 0]
+        (table,) = tables(batch, (Steps(m * n), Steps(k * tall), Steps(k * k), Steps(k), Steps(k - 1), m, n))
+        d, e, V, U, *taus = results if keep else (*results, NULL, NULL, NULL, NULL)
+        buffers = cp.ascontiguousarray(A), V, U, d, e, *taus, table
+        _reduce(A.dtype, keys, np.array([m]), np.array([n]), buffers)
+    return tuple(results)
+
+
+def _reduce(dtype, keys, rows, columns, arguments):
+    """Matrices of one kernel instance, of sizes among `rows` and `columns`; arguments end with their table."""
+    is_large, *knobs = map(int, keys)
+    if is_large:
+        return _reduce_large(dtype, plans.Rows(*knobs), rows, columns, arguments)
+    knobs = plans.Tile(*knobs)
+    function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", dtype, *knobs)
+    launch(function, len(arguments[-1]), knobs.warps * WARP, arguments)
+
+
+def _reduce_large(dtype, knobs, rows, columns, arguments):
     """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
-    m, n = np.maximum(these.rows, these.columns), np.minimum(these.rows, these.columns)
+    m, n, table = np.maximum(rows, columns), np.minimum(rows, columns), arguments[-1]
     shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, knobs.held).max())
     function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
     stride = int((m * (plans.pitch(n) + knobs.held)).max()) if knobs.held else 0
-    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else these.count
-    for first in range(0, these.count, most):
-        rows = arguments[-1][first : first + most]
+    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
+    for first in range(0, len(table), most):
+        rows = table[first : first + most]
         workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL
         more = rows, workspace, np.int64(stride)
         launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
@@ -160,10 +183,24 @@ def values(F, s, info):
     """Singular values into s, what became of each matrix into info and its last entry."""
     for these in _by_columns(F, VALUE_THREADS, 1):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, F.d.rows, np.arange(len(s)))
-        threads, shared = int(these.keys[0]), 2 * 8 * int(these.rows.max())
-        function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", s.dtype, threads, shared_bytes=shared)
-        arguments = F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table, HALVINGS[s.dtype.itemsize]
-        launch(function, these.count, threads, arguments, shared)
+        _find(these.keys[0], these.rows.max(), (F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table))
+
+
+def values_of_stack(d, e, info):
+    """The same for arrays d (batch, k) and e (batch, k − 1): s (batch, k)."""
+    s, (batch, k) = cp.empty_like(d), d.shape
+    if s.size:
+        (table,) = tables(batch, (Steps(k), Steps(k - 1), Steps(k), k, Steps(1)))
+        (threads,) = _threads(np.array(VALUE_THREADS), VALUE_THREADS, k)
+        _find(threads, k, (d, e, s, info, info[-1:], table))
+    return s
+
+
+def _find(threads, most, arguments):
+    """Values of matrices of at most so many columns; arguments end with their table."""
+    dtype, threads, shared = arguments[0].dtype, int(threads), 2 * 8 * int(most)
+    function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", dtype, threads, shared_bytes=shared)
+    launch(function, len(arguments[-1]), threads, (*arguments, HALVINGS[dtype.itemsize]), shared)
 
 
 def turned(F, s, info):
