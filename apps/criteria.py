@@ -12,7 +12,7 @@ Everything is computed by NumPy in float64 from results that come to the host.
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched.arrays import to_host
+from h2gpu.batched.arrays import array_module, to_host
 
 QR_LIMIT, SVD_LIMIT, GEMM_LIMIT = 30, 50, 3
 LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about
@@ -53,9 +53,9 @@ def svd(A, U, s, Vt=None):
 
 
 def bidiagonal(A, d, e):
-    """d (batch, k), e (batch, k − 1) of A (batch, m, n), m ≥ n: |A − Q B Pt| with Q and Pt of a reduction of its own."""
+    """A (batch, m, n), m ≥ n, d (batch, n), e (batch, n − 1); Q and Pt are of a reduction of the few matrices."""
     which = some(len(A), A[0].size)
-    chosen = A[which]
+    chosen = array_module(A).stack([A[int(b)] for b in which])
     Q, _, _, Pt = batched.bidiagonalize(chosen)
     epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
     few = np.arange(len(which))
@@ -63,9 +63,8 @@ def bidiagonal(A, d, e):
     d, e = _host(d, which), _host(e, which)
     B = d[..., None] * np.eye(n) + np.pad(e, [(0, 0), (0, 1)])[..., None] * np.eye(n, k=1)
     error = _norm(A - Q @ B @ Pt) / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
-    return max(
-        _worst(error) / SVD_LIMIT, _worst(np.maximum(_departure(Q, epsilon), _departure(_t(Pt), epsilon))) / QR_LIMIT
-    )
+    departure = np.maximum(_departure(Q, epsilon), _departure(_t(Pt), epsilon))
+    return max(_worst(error) / SVD_LIMIT, _worst(departure) / QR_LIMIT)
 
 
 def truncated(A, U, atol):

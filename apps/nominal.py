@@ -51,7 +51,7 @@ def svd(batch, m, n, dtype, sweeps):
 
 
 def gebrd(batch, m, n, dtype):
-    """Reduction of m × n to bidiagonal form: 4mn² − 4/3n³; reflectors take the matrix's place, and the two τ, d and e."""
+    """Reduction of m × n to bidiagonal form: 4mn² − 4/3n³; reflectors take its place, with both τ, d and e."""
     m, n = max(m, n), min(m, n)
     return _work(batch * (4 * m * n**2 - 4 / 3 * n**3), batch * (2 * m * n + 4 * n), dtype, VECTOR_RATE)
 
