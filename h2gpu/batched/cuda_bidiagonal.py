@@ -91,7 +91,8 @@ def svd(A, vectors, return_info):
         results = _shaped(A, **results)
     if return_info:
         return *results, info[:-1]
-    check(info[:-1])
+    if int(info[-1]):  # no reduction where all went well
+        check(info[:-1])
     return results if len(results) > 1 else results[0]
 
 
