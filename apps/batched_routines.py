@@ -145,7 +145,7 @@ class GEBRD(Routine):
         return lambda A: batched.bidiagonalize(A, "none")
 
     def work(self, case):
-        from h2gpu.batched.cuda_bidiagonal import factor_stack
+        from h2gpu.batched.cuda_bidiagonal_stacks import factor_stack
 
         return lambda A: factor_stack(A, keep=True)
 

@@ -220,7 +220,7 @@ def bidiagonal_instances(dtype):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
         name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
         yield f"batched/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
-    launched = constants("cuda_bidiagonal")
+    launched = constants("cuda_bidiagonal") | constants("cuda_bidiagonal_stacks")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
             yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0

@@ -7,29 +7,36 @@ applies Q and P. Golub & Kahan (1965); Dong, Haidar, Tomov & Dongarra (2018).
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import cupy as cp
 import numpy as np
 
 from h2gpu.batched import bidiagonal_plans as plans
 from h2gpu.batched.classes import classes
-from h2gpu.batched.cuda_svd_blocks import SHARED_MARGIN, transposed
+from h2gpu.batched.cuda_bidiagonal_stacks import (
+    SCRATCH_BYTES,
+    VALUE_THREADS,
+    bidiagonalize_stack,
+    factor_stack,
+    find_values,
+    reduce_class,
+    shared_limit,
+    threads_for,
+    values_of_stack,
+)
+from h2gpu.batched.cuda_svd_blocks import transposed
 from h2gpu.batched.cuda_truncated import Factors, reflect
-from h2gpu.batched.launch import NULL, WARP, Steps, launch, tables
+from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
 
-SCRATCH_BYTES = 1 << 28  # of matrices in device memory at a time
-VALUE_THREADS = (32, 64, 128, 256)  # of a block, a value each
 TURN_THREADS = (
     64,
     128,
     256,
     544,
 )  # of a block: a warp makes the rotations, each of the others takes a column of X or Y
-HALVINGS = {4: 28, 8: 55}  # of the interval that holds a value
 SWEEPS = 30  # for each value at most
 TURN_ENTRIES = 10  # of shared memory for each column: d, e and the rotations of two sweeps
 
@@ -65,13 +72,13 @@ class Reduced:
 
 def bidiagonalize(A, vectors):
     """See h2gpu.batched.bidiagonalize; d and e as columns."""
-    if vectors == "none" and not isinstance(A, MatrixBatch):
-        return tuple(M[..., None] for M in factor_stack(A))
-    F = factor(A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A), vectors == "both")
+    if not isinstance(A, MatrixBatch):
+        return bidiagonalize_stack(A, vectors)
+    F = factor(A, vectors == "both")
     if vectors == "none":
         return F.d, F.e
     U, V = applied(F, None, None)
-    return _shaped(A, U=U, d=F.d, e=F.e, Vt=transposed(V))
+    return U, F.d, F.e, transposed(V)
 
 
 def svd(A, vectors, return_info):
@@ -102,7 +109,7 @@ def _shaped(A, **results):
         return tuple(results.values())
     m, n = A.shape[1:]
     k = min(m, n)
-    shapes = {"U": (m, k), "d": (k, 1), "e": (max(k - 1, 0), 1), "Vt": (k, n)}
+    shapes = {"U": (m, k), "d": (k, 1), "Vt": (k, n)}
     return tuple(M.buffer.reshape(len(A), *shapes[name]) for name, M in results.items())
 
 
@@ -117,51 +124,11 @@ def factor(A, keep):
         taus = cp.empty(d.buffer.size, A.dtype), cp.empty(d.buffer.size, A.dtype)
         buffers = A.buffer, V.buffer, U.buffer, d.buffer, e.buffer, *taus
     offsets = A.offsets, V.offsets if keep else 0, U.offsets if keep else 0, d.offsets, e.offsets
-    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(A.dtype.itemsize, m, n, _shared_limit())):
-        _reduce(A.dtype, these.keys, these.rows, these.columns, (*buffers, these.table(*offsets, A.rows, A.columns)))
+    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(A.dtype.itemsize, m, n, shared_limit())):
+        reduce_class(
+            A.dtype, these.keys, these.rows, these.columns, (*buffers, these.table(*offsets, A.rows, A.columns))
+        )
     return Reduced(A, d, e, V, U, taus)
-
-
-def factor_stack(A, keep=False):
-    """d (batch, k) and e (batch, k − 1) of an array (batch, m, n), whose sizes cost the host nothing.
-
-    keep: also V, U and both τ, as in Reduced.
-    """
-    batch, m, n = A.shape
-    tall, k = max(m, n), min(m, n)
-    shapes = (k,), (max(k - 1, 0),), *(((k, tall), (k, k), (k,), (k,)) if keep else ())
-    results = [cp.empty((batch, *shape), A.dtype) for shape in shapes]
-    if results[0].size:
-        keys = plans.keys(A.dtype.itemsize, np.array([m]), np.array([n]), _shared_limit())[:, 0]
-        (table,) = tables(batch, (Steps(m * n), Steps(k * tall), Steps(k * k), Steps(k), Steps(k - 1), m, n))
-        d, e, V, U, *taus = results if keep else (*results, NULL, NULL, NULL, NULL)
-        buffers = cp.ascontiguousarray(A), V, U, d, e, *taus, table
-        _reduce(A.dtype, keys, np.array([m]), np.array([n]), buffers)
-    return tuple(results)
-
-
-def _reduce(dtype, keys, rows, columns, arguments):
-    """Matrices of one kernel instance, of sizes among `rows` and `columns`; arguments end with their table."""
-    is_large, *knobs = map(int, keys)
-    if is_large:
-        return _reduce_large(dtype, plans.Rows(*knobs), rows, columns, arguments)
-    knobs = plans.Tile(*knobs)
-    function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", dtype, *knobs)
-    launch(function, len(arguments[-1]), knobs.warps * WARP, arguments)
-
-
-def _reduce_large(dtype, knobs, rows, columns, arguments):
-    """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
-    m, n, table = np.maximum(rows, columns), np.minimum(rows, columns), arguments[-1]
-    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, knobs.held).max())
-    function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
-    stride = int((m * (plans.pitch(n) + knobs.held)).max()) if knobs.held else 0
-    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
-    for first in range(0, len(table), most):
-        rows = table[first : first + most]
-        workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL
-        more = rows, workspace, np.int64(stride)
-        launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
 
 
 def applied(F, X, Y, both=True):
@@ -184,24 +151,7 @@ def values(F, s, info):
     """Singular values into s, what became of each matrix into info and its last entry."""
     for these in _by_columns(F, VALUE_THREADS, 1):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, F.d.rows, np.arange(len(s)))
-        _find(these.keys[0], these.rows.max(), (F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table))
-
-
-def values_of_stack(d, e, info):
-    """The same for arrays d (batch, k) and e (batch, k − 1): s (batch, k)."""
-    s, (batch, k) = cp.empty_like(d), d.shape
-    if s.size:
-        (table,) = tables(batch, (Steps(k), Steps(k - 1), Steps(k), k, Steps(1)))
-        (threads,) = _threads(np.array(VALUE_THREADS), VALUE_THREADS, k)
-        _find(threads, k, (d, e, s, info, info[-1:], table))
-    return s
-
-
-def _find(threads, most, arguments):
-    """Values of matrices of at most so many columns; arguments end with their table."""
-    dtype, threads, shared = arguments[0].dtype, int(threads), 2 * 8 * int(most)
-    function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", dtype, threads, shared_bytes=shared)
-    launch(function, len(arguments[-1]), threads, (*arguments, HALVINGS[dtype.itemsize]), shared)
+        find_values(these.keys[0], these.rows.max(), (F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table))
 
 
 def turned(F, s, info):
@@ -212,7 +162,7 @@ def turned(F, s, info):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, X.offsets, n, np.arange(len(s)))
         threads, widest = int(these.keys[0]), int(these.rows.max())
         shared, stride = widest * (TURN_ENTRIES * size + 4), 2 * widest * (widest | 1)
-        in_shared = shared + stride * size <= _shared_limit()
+        in_shared = shared + stride * size <= shared_limit()
         shared += stride * size if in_shared else 0
         function = kernel("batched/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
         most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * size))
@@ -228,17 +178,4 @@ def _by_columns(F, threads, share):
     """Classes of columns by threads of a block: `share` a column, and a warp besides for the rotations."""
     edges = np.array(threads) - (WARP if share > 1 else 0)
     ones = np.ones_like(F.d.rows)
-    return classes(F.d.rows, ones, lambda n, _: _threads(edges, threads, share * n))
-
-
-def _threads(edges, threads, wanted):
-    return np.array(threads)[np.minimum(np.searchsorted(edges, wanted), len(threads) - 1)][None]
-
-
-def _shared_limit():
-    return _device_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
-
-
-@cache
-def _device_shared(device):
-    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    return classes(F.d.rows, ones, lambda n, _: threads_for(edges, threads, share * n))
