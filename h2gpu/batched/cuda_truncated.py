@@ -167,8 +167,9 @@ def shape_keys(dtype, rows, columns):
 
 
 def _slots(dtype, rows):
-    """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES."""
-    return np.minimum(LARGEST_SLOTS, 1 << np.log2(SLOT_BYTES // (rows * dtype.itemsize)).astype(np.int64))
+    """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES, at least one."""
+    entries = np.maximum(1, SLOT_BYTES // (rows * dtype.itemsize))
+    return np.minimum(LARGEST_SLOTS, 1 << np.log2(entries).astype(np.int64))
 
 
 @lru_cache
