@@ -286,7 +286,7 @@ def test_pages_and_pictures(tmp_path):
     assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
     assert bench_plots.main([str(tmp_path)]) == 0
     pictures = {path.name for path in tmp_path.glob("*.png")}
-    kinds = ("qr", "svd_small", "svd_large", "profiles")
+    kinds = ("qr", "svd_small", "svd_large", "gebrd", "profiles")
     assert pictures == {f"batched_{kind}.png" for kind in kinds}
 
 
