@@ -124,7 +124,8 @@ def slopes(rows):
         mine = mine[len(mine) // 2 :] if len(mine) > 3 else mine
         if len(mine) > 1:
             n = np.log([row["n"] for row in mine])
-            found = [f"{key} n^{np.polyfit(n, np.log([row[key] for row in mine]), 1)[0]:.2f}" for key in GROWTH]
+            slopes_of = {key: np.polyfit(n, np.log([row[key] for row in mine]), 1)[0] for key in GROWTH}
+            found = [f"{key} n^{round(slope, 2) + 0.0:.2f}" for key, slope in slopes_of.items()]
             yield f"{name}, from {mine[0]['n']:,} points: {', '.join(found)}"
 
 

@@ -44,7 +44,19 @@ def test_every_cluster_has_an_orthonormal_basis_of_the_same_span(points, leaf_si
 @pytest.mark.parametrize("name", ["uniform", "duplicates", "collinear", "outlier"])
 def test_triangular_factors_alone_are_those_of_the_orthogonalization(name, xp):
     """RᵀR = UᵀU for all clusters, without forming Q."""
-    basis = matrix(points_of(name, 300, 2), xp).row_basis
+    check_triangular_factors(matrix(points_of(name, 300, 2), xp).row_basis)
+
+
+def test_triangular_factors_above_levels_without_any(xp):
+    """Deep leaves close to all of a far set of columns have no basis; some of the clusters above them do."""
+    points, cols = (xp.asarray(points_of(*which)) for which in (("clustered", 283, 3), ("uniform", 141, 3, 1)))
+    basis = matrix(points, leaf_size=27, xp=xp, col_points=cols).row_basis
+    deepest = basis.tree.span(basis.tree.levels - 1)
+    assert not basis.ranks[deepest].any() and basis.ranks.any()
+    check_triangular_factors(basis)
+
+
+def check_triangular_factors(basis):
     R, U = triangular_factors(basis), bases_of(basis)
     _, change = orthogonalize(basis)
     for t in range(len(basis.tree)):

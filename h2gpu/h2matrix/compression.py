@@ -89,7 +89,7 @@ def _careful(rtol, decompose, basis):
     level = float(np.finfo(basis.dtype).eps) * np.sqrt(basis.tree.levels)
     rounding = ROTATIONS * level
     if basis.dtype == np.float32 and rounding > SPARED * rtol:
-        rounding, decompose = level, InDouble(decompose)
+        rounding, decompose = PRODUCTS * level, InDouble(decompose)
     return max(rtol**2 - rounding**2, rtol**2 / 2) * (1 - MARGIN), decompose
 
 
@@ -137,7 +137,8 @@ def _projected(A, row_change, col_change):
     return A.replace(couplings=project(A.couplings, A.row_basis, A.col_basis, row_change, col_change))
 
 
-ROTATIONS = 4  # ε that singular vectors err by after the rotations of a level, as measured
+ROTATIONS = 5  # ε that singular vectors err by after the rotations of a level, as measured
+PRODUCTS = 1.25  # ε that products and sums of a level alone leave
 SPARED = 1 / 4  # of rtol, for them
 MARGIN = 1e-3  # of the budget, left for the rounding of sums
 TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol

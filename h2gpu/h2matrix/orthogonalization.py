@@ -58,7 +58,7 @@ def _upsweep(basis, mode):
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
         if mode == "r" and not rows[tree.span(l)].any():
-            break  # nor is there anything above
+            continue
         batched.gemm(R[children], transfer[children], out=RE[children])
         Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[_consecutive(t)], mode)
         if Q is not None:

@@ -141,11 +141,9 @@ def _assembled(basis, done):
         l, U, change = done.pop(0)
         t, is_leaf = tree.span(l), tree.first_child[tree.span(l)] < 0
         batched.leading(change.resident, out=T[t])
-        if is_leaf.all() and array_module(U.rows) is not np:
-            own = tree.leaves[slice(*np.searchsorted(tree.leaves, (t.start, t.stop)))]
-            U = batched.leading(U, tree.sizes[own], ranks[own])
         if is_leaf.any():
-            leaves.append(_some(U, is_leaf))
+            own, V = t.start + np.flatnonzero(is_leaf), _some(U, is_leaf)
+            leaves.append(V if array_module(V.rows) is np else batched.leading(V, tree.sizes[own], ranks[own]))
         if not is_leaf.all():
             here = slice(*np.searchsorted(parents, (t.start, t.stop)))
             batched.leading(_some(U, ~is_leaf).resident, out=stacks[here])
@@ -167,7 +165,9 @@ def _all_ranks(tree, done):
 
 def _some(A, chosen):
     """The chosen matrices, without an index where all or none are."""
-    return A if chosen.all() else A[:0] if not chosen.any() else A[chosen]
+    if chosen.all() or not chosen.any():
+        return A if chosen.all() else A[:0]
+    return A[array_module(A.rows).asarray(np.flatnonzero(chosen))]
 
 
 def _room(basis, l, ranks, weights, most=0):
