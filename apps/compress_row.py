@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import time
+from functools import cache
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from h2gpu.batched.arrays import module_of_device
 from h2gpu.h2matrix import compress
 from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
+from h2gpu.memory import StreamOrderedPool
 from h2gpu.progress import PhaseTimes, watched_by
 
 MEGABYTE = 1e6
@@ -30,12 +32,16 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     warm_up      points that are compressed before: context, libraries and kernels are loaded once in a process
     """
     xp, synchronize, pool = device_of(device)
-    if warm_up is not None and device == "cuda":
-        _compressed(xp.asarray(warm_up), cov, parameters, rtol, None)
-        pool.free_all_blocks()
+    if device == "cuda":
+        if warm_up is not None:
+            _compressed(xp.asarray(warm_up), cov, parameters, rtol, None)
+        pool.restart()
     points, times = xp.asarray(points), PhaseTimes(synchronize)
     (B, chosen, trees), total = timed(lambda: _compressed(points, cov, parameters, rtol, times), synchronize)
-    peak = pool.total_bytes() if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if device == "cuda":
+        peaks = {"peak MB": pool.peak, "peak reserved MB": pool.peak_reserved}
+    else:
+        peaks = {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
     row = {"n": len(points), **chosen, "total s": total}
     A = deferred(points, cov, nearfield="computed", trees=trees, **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
@@ -44,7 +50,7 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     row["A x ms"] = 1e3 * float(np.median([timed(lambda: B @ x, synchronize)[1] for _ in range(TIMED_PRODUCTS)]))
     for when, matrix in (("before", A), ("after", B)):
         row |= {f"{part} {when} MB": size / MEGABYTE for part, size in matrix.memory.items()}
-    row["peak MB"] = peak / MEGABYTE
+    row |= {name: peak / MEGABYTE for name, peak in peaks.items()}
     if len(points) <= MOST_ERRORS_OF:
         row["error of compression"] = A.relative_error(B)
     rows = int(np.clip(SAMPLED_ENTRIES // len(points), 1, MOST_ROWS))
@@ -70,12 +76,13 @@ def _compressed(points, cov, parameters, rtol, times):
         return B, parameters, ()
 
 
+@cache
 def device_of(device):
-    """Array module, its synchronization, and its memory pool, which keeps what it once has taken."""
+    """Array module, its synchronization, and on a GPU its memory pool, which knows its peaks."""
     xp = module_of_device(device)
     if xp is np:
         return np, lambda: None, None
-    return xp, xp.cuda.Device().synchronize, xp.get_default_memory_pool()
+    return xp, xp.cuda.Device().synchronize, StreamOrderedPool(xp)
 
 
 def timed(work, synchronize):

@@ -5,7 +5,7 @@ import platform
 import numpy as np
 
 from h2gpu.apps.command import FailureError
-from h2gpu.memory import free_memory, readable
+from h2gpu.memory import StreamOrderedPool, free_memory, readable
 
 
 class Device:
@@ -50,6 +50,10 @@ class CudaDevice(Device):
                 f"--device cuda: expected CuPy and a CUDA device, got {type(error).__name__}: {reason:.120}; install "
                 "with pip install 'h2gpu[cuda13]', or use --device cpu"
             ) from None
+        try:
+            self._pool = StreamOrderedPool(cupy)
+        except RuntimeError:  # an older device: CuPy's own pool, which does not know its peak
+            self._pool = None
 
     @property
     def name(self):
@@ -59,7 +63,7 @@ class CudaDevice(Device):
         return self.arrays.asarray(array)
 
     def peak_memory(self):
-        return self.arrays.get_default_memory_pool().total_bytes()  # the pool gives nothing back: its size is the peak
+        return self._pool and self._pool.peak_reserved
 
 
 def device(name):

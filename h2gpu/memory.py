@@ -61,7 +61,43 @@ def require(needed, xp, what, advice=""):
 def trim(xp):
     """Give back to the device what CuPy's memory pool holds unused, in whole pieces; waits for the device."""
     if not _on_host(xp):
-        xp.get_default_memory_pool().free_all_blocks()
+        _pool(xp).free_all_blocks()
+
+
+class StreamOrderedPool:
+    """CuPy allocates from the driver's stream-ordered pool of the current device, from now on.
+
+    Where free memory is in pieces it makes a large request of several, where CuPy's own pool takes new memory; and it
+    knows its peaks. What is free stays with it, for the next request, until `trim`.
+    Raises RuntimeError where the device has no such pool.
+    """
+
+    RELEASE_THRESHOLD, RESERVED_HIGH, USED_HIGH = 4, 6, 8  # of cudaMemPoolAttr
+    SUPPORTED = 115  # cudaDevAttrMemoryPoolsSupported
+
+    def __init__(self, cupy):
+        self._runtime, device = cupy.cuda.runtime, cupy.cuda.Device().id
+        if not self._runtime.deviceGetAttribute(self.SUPPORTED, device):
+            raise RuntimeError(f"stream-ordered memory: device {device} has no pool for it")
+        self._pool, self._handle = cupy.cuda.MemoryAsyncPool(), self._runtime.deviceGetDefaultMemPool(device)
+        self._runtime.memPoolSetAttribute(self._handle, self.RELEASE_THRESHOLD, 2**64 - 1)
+        cupy.cuda.set_allocator(self._pool.malloc)
+
+    def restart(self):
+        """Give back what is free, and let the peaks be those from now on."""
+        self._pool.free_all_blocks()
+        for peak in (self.RESERVED_HIGH, self.USED_HIGH):
+            self._runtime.memPoolSetAttribute(self._handle, peak, 0)
+
+    @property
+    def peak(self):
+        """Most bytes that were in use at once."""
+        return self._runtime.memPoolGetAttribute(self._handle, self.USED_HIGH)
+
+    @property
+    def peak_reserved(self):
+        """Most bytes that were taken from the device at once."""
+        return self._runtime.memPoolGetAttribute(self._handle, self.RESERVED_HIGH)
 
 
 def peak_memory():
@@ -80,9 +116,16 @@ def _on_host(xp):
 
 def _device(cupy):
     """What the device has free and what the memory pool would give again, within the limit set for the pool."""
-    pool = cupy.get_default_memory_pool()
-    free, limit = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes(), pool.get_limit()
+    pool = _pool(cupy)
+    free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    limit = pool.get_limit() if pool is cupy.get_default_memory_pool() else 0  # CuPy's own alone can have one
     return min(free, limit - pool.used_bytes()) if limit else free
+
+
+def _pool(cupy):
+    """The stream-ordered pool where CuPy allocates from one, else CuPy's own."""
+    owner = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    return owner if isinstance(owner, cupy.cuda.MemoryAsyncPool) else cupy.get_default_memory_pool()
 
 
 def _system():

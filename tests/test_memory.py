@@ -58,6 +58,60 @@ def test_couplings_that_do_not_fit_are_not_evaluated(monkeypatch):
         h2gpu.build(points, COV, leaf_size=16, order=6)
 
 
+class FakeCuPy:
+    """CuPy of a device with 100 bytes free and pools that hold 7 (CuPy's own) and 20 bytes unused."""
+
+    __name__ = "cupy"
+
+    class MemoryAsyncPool:
+        free_bytes, malloc, get_limit = lambda self: 20, lambda self, size: None, None
+
+        def free_all_blocks(self):
+            self.freed = True
+
+    class OwnPool:
+        free_bytes, used_bytes, get_limit = lambda self: 7, lambda self: 5, lambda self: 0
+
+        def malloc(self, size):
+            """No memory."""
+
+        def free_all_blocks(self):
+            self.freed = True
+
+    def __init__(self, supported=1):
+        self.own, self.attributes = self.OwnPool(), {6: 30, 8: 25}
+        self.allocator = self.own.malloc
+        self.cuda = self.runtime = self
+        self.memGetInfo, self.get_allocator = lambda: (100, 200), lambda: self.allocator
+        self.get_default_memory_pool, self.deviceGetAttribute = lambda: self.own, lambda *_: supported
+        self.Device, self.id, self.deviceGetDefaultMemPool = lambda: self, 0, lambda device: "pool"
+        self.memPoolSetAttribute = lambda pool, which, value: self.attributes.update({which: value})
+        self.memPoolGetAttribute = lambda pool, which: self.attributes[which]
+
+    def set_allocator(self, allocator):
+        self.allocator = allocator
+
+
+def test_the_pool_in_force_counts():
+    """What it holds unused is free, and it is what `trim` empties; peaks are the driver's."""
+    cupy = FakeCuPy()
+    assert memory.free_memory(cupy) == 107
+    memory.trim(cupy)
+    assert cupy.own.freed
+    pool = memory.StreamOrderedPool(cupy)
+    assert cupy.attributes[4] == 2**64 - 1 and memory.free_memory(cupy) == 120
+    assert (pool.peak, pool.peak_reserved) == (25, 30)
+    pool.restart()
+    assert (pool.peak, pool.peak_reserved) == (0, 0)
+
+
+def test_a_device_without_stream_ordered_memory_keeps_cupys_pool():
+    cupy = FakeCuPy(supported=0)
+    with pytest.raises(RuntimeError, match="device 0 has no pool"):
+        memory.StreamOrderedPool(cupy)
+    assert memory.free_memory(cupy) == 107
+
+
 @pytest.mark.gpu
 def test_the_limit_of_the_device_holds():
     """The pool's limit stands for a small device."""
