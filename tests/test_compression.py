@@ -1,10 +1,7 @@
 """Compression keeps its promise ‖A − Ã‖_F ≤ rtol ‖A‖_F, spends it, and leaves A alone."""
 
 import gc
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +13,12 @@ import h2gpu
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function
-from h2gpu.h2matrix import truncate
+from h2gpu.h2matrix import truncate, truncation
 from h2gpu.h2matrix.construction import deferred
-from h2gpu.h2matrix.decompositions import FullSVD, RandomizedSVD
+from h2gpu.h2matrix.decompositions import FullSVD, RandomizedSVD, TruncatedSVD
+from h2gpu.h2matrix.orthogonalization import triangular_factors
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget
+from h2gpu.h2matrix.weights import total_weights
 
 COVARIANCES = [
     Exponential(1.0, 0.1),
@@ -362,10 +361,24 @@ def _batches():
     return sum(isinstance(thing, MatrixBatch) for thing in gc.get_objects())
 
 
-def test_ranks_that_stay_on_a_gpu_give_the_truncation_of_the_cpu():
-    """The host's part of it, by the program tests/resident.py."""
-    program = Path(__file__).with_name("resident.py")
-    run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    waits = [line.partition("wait:")[2].split() for line in run.stdout.splitlines()]
-    assert len(waits) == 3 and all(int(line[-1]) < int(line[0]) for line in waits)
+@pytest.mark.gpu
+@pytest.mark.parametrize(("split", "order", "leaf_size"), [("median", 5, 25), ("mean", 5, 30), ("median", 8, 64)])
+def test_ranks_that_stay_on_the_gpu_are_those_waited_for(split, order, leaf_size, monkeypatch):
+    """Truncations that wait at every level, at some, at as few as they can."""
+    cupy = pytest.importorskip("cupy")
+    points = cupy.asarray(np.random.default_rng(0).random((2000, 2)) ** 2)
+    A = deferred(points, Exponential(1.0, 0.2), leaf_size=leaf_size, order=order, split=split)
+    Z, levels = list(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis))), []
+    found = []
+    for room in (0, 4 << 15, 16 << 15, 1 << 40):
+        monkeypatch.setitem(truncation.ROOM, "cupy", room)
+        levels.append(truncation._first_to_wait(A.row_basis, 0, TruncatedSVD(), Z))
+        found.append(truncate(A.row_basis, list(Z), 1e-4, TruncatedSVD(), SharedBudget()))
+    assert levels == sorted(levels) and levels[-1] > levels[0]
+    expected, change = found[0]
+    for basis, changed in found[1:]:
+        np.testing.assert_array_equal(basis.ranks, expected.ranks)
+        for U, V in zip(bases_of(basis), bases_of(expected)):
+            np.testing.assert_allclose(U @ (U.T @ V), V, rtol=0, atol=1e-9)  # the same spaces
+        norms = [to_host(h2gpu.batched.frobenius_norms(T.matrices)) for T in (changed, change)]
+        np.testing.assert_allclose(*norms, rtol=1e-9)

@@ -199,7 +199,7 @@ def linear_instances(dtype):
     yield "batched/lu_determinant.cuh", name, 0
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
-        yield "batched/solve_triangles.cuh", name, spills
+        yield "batched/solve_triangles.cuh", name, 64
     for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
         name = modules.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
         yield "batched/solve_small.cuh", name, 0

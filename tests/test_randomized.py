@@ -74,7 +74,7 @@ def test_a_sample_depends_on_seed_and_place_alone(dtype, xp):
     assert large.dtype == dtype
     assert (large[:7, :9] == to_host(gaussian(7, 9, 5, dtype, xp))).all()
     assert not (large == to_host(gaussian(30, 20, 6, dtype, xp))).any()
-    assert not (large == to_host(gaussian(30, 20, None, dtype, xp))).any()
+    assert np.mean(large == to_host(gaussian(30, 20, None, dtype, xp))) < 0.05  # some of few bits may agree
 
 
 @pytest.mark.gpu

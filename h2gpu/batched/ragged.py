@@ -61,9 +61,9 @@ class MatrixBatch:
         is rounded up, so that CuPy's memory pool can give what one batch leaves to the next.
         """
         if array_module(rows, columns) is not np:
-            room = limits[0] * limits[1]
-            offsets = xp.arange(len(rows), dtype=np.int64) * room
-            return cls(xp.empty(rounded_up(len(rows) * room), dtype), offsets, rows, columns, limits)
+            count, room = len(rows), limits[0] * limits[1]
+            offsets = xp.arange(0, count * room, room) if room else xp.zeros(count, np.int64)
+            return cls(xp.empty(rounded_up(count * room), dtype), offsets, rows, columns, limits)
         rows, columns = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
         if rows.shape != columns.shape:
             rows, columns = np.broadcast_arrays(rows, columns)

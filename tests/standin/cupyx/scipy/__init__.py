@@ -1,0 +1,3 @@
+from cupyx.scipy import linalg, sparse
+
+__all__ = ["linalg", "sparse"]

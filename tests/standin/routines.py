@@ -1,0 +1,179 @@
+"""pytest -p routines: the GPU's routines on the stand-in, whose kernels do nothing, with the numbers of the CPU's.
+
+A routine of h2gpu.batched.cuda runs as it is: sizes, uploads and launches, which refuse what a kernel could not read.
+Then what its twin in h2gpu.batched.cpu makes of the same arguments is put into its results, which must have the same
+shapes. Where it reads itself what kernels made, its results are the twin's.
+"""
+
+import ctypes
+import inspect
+from contextlib import contextmanager
+from dataclasses import fields, replace
+
+import cupy
+import numpy as np
+from cupy.arrays import device_array
+
+from h2gpu.batched import modules
+
+PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
+running = 0  # routines that run, one inside another
+
+
+class Kernel:
+    """A kernel that looks at its arguments, and does nothing unless it is one of MADE_HERE."""
+
+    max_dynamic_shared_size_bytes = 0
+
+    def __init__(self, header, name, *arguments, shared_bytes=0, definitions=()):
+        modules.sources(header)
+        modules.expression(name, *arguments)
+        if shared_bytes > cupy.cuda.ATTRIBUTES["MaxSharedMemoryPerBlockOptin"]:
+            raise ValueError(f"{name}: {shared_bytes} bytes of shared memory")
+        self.name = name
+
+    def __call__(self, grid, block, arguments, shared_mem=0):
+        for a in arguments:
+            if isinstance(a, np.ndarray) and a.ndim and a.dtype.names is None:  # structs travel by value
+                raise TypeError(f"{self.name}: an array of the host")
+            if isinstance(a, cupy.ndarray) and not is_readable(a, self.name in PITCHED):
+                raise TypeError(f"{self.name}: an array with gaps")
+        if self.name in MADE_HERE:
+            MADE_HERE[self.name](*arguments)
+        elif not running:
+            raise NotImplementedError(f"{self.name}: no numbers without a GPU")
+
+
+def is_readable(a, pitched):
+    """Whether entries follow one another, of each row alone if the kernel is told how far apart rows are."""
+    return a.flags.c_contiguous or (pitched and a.ndim == 2 and a.strides[1] in (a.itemsize, 0))
+
+
+def table(out, batch, count, packed):
+    """kernels/batched/table.cuh"""
+    flat = host(out).reshape(-1)
+    for first, step, place, along in packed["words"].reshape(-1, 4)[: int(count)].tolist():
+        if step < 0:
+            numbers = ctypes.cast(first, ctypes.POINTER(ctypes.c_longlong))
+            column = np.ctypeslib.as_array(numbers, (-step * (int(batch) - 1) + 1,))[::-step]
+        else:
+            column = first + step * np.arange(batch)
+        flat[place : place + batch * along : along] = column
+
+
+def owners(first, owner, count):
+    """kernels/batched/owners.cuh"""
+    host(owner)[:] = np.repeat(np.arange(count), np.diff(host(first)))
+
+
+MADE_HERE = {"table": table, "owners": owners}
+
+
+@contextmanager
+def idle_kernels():
+    global running
+    running += 1
+    try:
+        with np.errstate(all="ignore"):  # nobody has written the numbers
+            yield
+    finally:
+        running -= 1
+
+
+def host(x):
+    """The same where the CPU's routines take it, sharing memory."""
+    if isinstance(x, cupy.ndarray):
+        return x._entries
+    if type(x) in (list, tuple):
+        return type(x)(map(host, x))
+    if isinstance(x, MatrixBatch):
+        return MatrixBatch(*map(host, (x.buffer, x.offsets, x.rows, x.columns)))
+    if x is cupy:
+        return np
+    if isinstance(x, (BlockSparse, Nested, Products)):
+        return replace(x, **{field.name: host(getattr(x, field.name)) for field in fields(x) if field.init})
+    return x
+
+
+def device(x):
+    """The CPU's results on the device, sizes of batches on the host."""
+    if isinstance(x, MatrixBatch):
+        return replace(x, buffer=device_array(x.buffer))
+    return tuple(map(device, x)) if type(x) is tuple else device_array(x)
+
+
+def stays_on_device(A, atol, padded=False, return_info=False, consume=False):
+    """Whether the host does not read the ranks of a truncated SVD."""
+    return return_info and cuda_truncated_resident.fits(A)
+
+
+def copied(x):
+    if isinstance(x, MatrixBatch):
+        return MatrixBatch.from_matrices(x.matrices()) if len(x) else x
+    if x is None:
+        return None
+    return tuple(map(copied, x)) if type(x) is tuple else np.array(x)
+
+
+def fill(results, numbers):
+    """Put the CPU's numbers into results on the device, and into their sizes where those are there too."""
+    if type(results) is tuple:
+        for part, right in zip(results, numbers, strict=True):
+            fill(part, right)
+    elif isinstance(results, MatrixBatch):
+        for side in ("rows", "columns"):
+            sizes, right = getattr(results, side), getattr(numbers, side)
+            if isinstance(sizes, cupy.ndarray):
+                host(sizes)[...] = right
+            np.testing.assert_array_equal(host(sizes), right)
+        for matrix, right in zip(host(results).matrices(), numbers.matrices()):
+            matrix[...] = right
+    else:
+        assert isinstance(results, cupy.ndarray) and results.shape == np.shape(numbers)
+        host(results)[...] = numbers
+
+
+def routine(gpu, cpu):
+    """The GPU's routine with the numbers of the CPU's."""
+    signature = inspect.signature(gpu)
+
+    def call(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        numbers = copied(cpu(*map(host, bound.args), **{name: host(a) for name, a in bound.kwargs.items()}))
+        if bound.arguments.get("xp") is np:
+            return numbers
+        if gpu.__name__ == "truncated_svd" and not stays_on_device(**bound.arguments):
+            return device(numbers)
+        with idle_kernels():
+            results = gpu(*args, **kwargs)
+        if results is not None:  # else they are in `out`, where the twin has written
+            fill(results, numbers)
+        return results
+
+    return call
+
+
+def gather(A, index, transpose, out):
+    """The CPU's takes arrays alone."""
+    index = np.arange(len(out)) if index is None else index
+    return cpu.gather(A, index, np.broadcast_to(transpose, len(index)), out) if len(out) else out
+
+
+def pairwise(function, X, Y, out):
+    """The CPU's takes blocks that follow one another."""
+    return cpu.pairwise(function, X, Y, MatrixBatch.empty(out.rows, out.columns, out.dtype))
+
+
+modules.kernel = Kernel  # before the modules that import it
+from h2gpu.batched import MatrixBatch, cpu, cpu_nested, cuda, cuda_nested, cuda_truncated_resident, randomized  # noqa: E402
+from h2gpu.batched import gaussian as samples  # noqa: E402
+from h2gpu.batched.blocksparse import BlockSparse  # noqa: E402
+from h2gpu.batched.nested import Nested  # noqa: E402
+from h2gpu.batched.products import Products  # noqa: E402
+
+TWINS = {"gather": gather, "pairwise": pairwise}
+for _name in cuda.__all__:
+    setattr(cuda, _name, routine(getattr(cuda, _name), TWINS.get(_name, getattr(cpu, _name))))
+for _name in ("up", "down"):
+    setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
+samples.gaussian = randomized.gaussian = routine(samples.gaussian, samples.gaussian)

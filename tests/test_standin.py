@@ -1,0 +1,96 @@
+"""The host code of the GPU path, where there is no GPU: tests marked gpu, on the stand-in for CuPy of tests/standin.
+
+What runs is all that Python does for the device: sizes there and here, uploads, launches, ranks that stay there, the
+layers above. Numbers are the CPU's, so that nothing is said about kernels. In a process of its own, so that nothing of
+the stand-in stays behind in that of the tests.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+MATRICES = [
+    "test_compression.py",
+    "test_construction.py",
+    "test_covariance_matrix.py",
+    "test_h2matrix.py",
+    "test_norms.py",
+    "test_orthogonalization.py",
+    "test_precision.py",
+    "test_storage.py",
+    "test_solvers_cg.py",
+    "test_solvers_lanczos.py",
+    "test_solvers_vecchia.py",
+    "test_statistics_kriging.py",
+    "test_statistics_likelihood.py",
+    "test_statistics_simulation.py",
+]
+ROUTINES = [
+    "test_batched_gpu.py",
+    "test_blas.py",
+    "test_cholesky.py",
+    "test_cluster_tree_gpu.py",
+    "test_covariance.py",
+    "test_linear.py",
+    "test_multiply_gpu.py",
+    "test_pairwise_gpu.py",
+    "test_products.py",
+    "test_qr_cholesky.py",
+    "test_randomized.py",
+    "test_thin_product_gpu.py",
+    "test_triple_product.py",
+    "test_truncated_svd.py",
+]
+LEFT_OUT = {
+    "test_h2matrix.py::test_cupys_linear_operators_take_it_too": "CuPy's own solvers",
+    "test_pairwise_gpu.py::test_more_blocks_than_a_grid_dimension_and_two_sets_of_points": "takes 2 seconds",
+    "test_pairwise_gpu.py::test_extreme_distances_vanish": "the CPU warns of overflow",
+    "test_precision.py::test_a_matrix_in_two_precisions_does_what_others_do[cupy-None]": "takes 6 seconds",
+    "test_qr_cholesky.py::test_what_is_not_orthonormal_is_named": "the CPU's reflections never fail",
+    "test_thin_product_gpu.py::test_entries_of_products_with_samples": "calls a kernel's launch by itself",
+    "test_truncated_svd.py::test_ranks_may_stay_where_the_matrices_are": "the CPU raises where the GPU's info tells",
+}
+
+
+def start(files):
+    """The tests marked gpu of some files, on the stand-in, as a process."""
+    left_out = [word for node in LEFT_OUT for word in ("--deselect", f"tests/{node}")]
+    options = ["-q", "--tb=short", "-m", "gpu", "-p", "routines", "-p", "no:cacheprovider", *left_out]
+    paths = os.pathsep.join(filter(None, [str(TESTS / "standin"), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *(f"tests/{file}" for file in files)],
+        cwd=TESTS.parent,
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},  # matrices are small
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Both at once, as there are mostly two cores."""
+    started = {"matrices": start(MATRICES), "routines": start(ROUTINES)}
+    yield started
+    for process in started.values():
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize("name", ["matrices", "routines"])
+def test_host_code_of_the_gpu_runs_without_one(name, runs):
+    report, _ = runs[name].communicate()
+    assert runs[name].returncode == 0, report
+    assert " passed" in report
+
+
+@pytest.mark.parametrize("node", LEFT_OUT)
+def test_what_is_left_out_exists(node):
+    file, _, test = node.partition("::")
+    assert file in MATRICES + ROUTINES
+    assert f"def {test.partition('[')[0]}(" in (TESTS / file).read_text()
