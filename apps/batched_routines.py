@@ -14,6 +14,8 @@ from h2gpu.apps.spectra import RANK, matrices
 from h2gpu.batched import BlockSparse, MatrixBatch, fixed_plans
 from h2gpu.batched.ragged import offsets_of
 
+PANEL = 16  # columns of the products in the bound of GEBRD
+PAPER_BOUND = "paper's bound GFLOP/s"
 OVERSAMPLE = 8  # samples of the randomized SVD beyond RANK
 ATOL = 1e-6  # of the truncated SVD
 KERNEL_OF_METHOD = {
@@ -136,6 +138,32 @@ class SVD(Routine):
         return criteria.svd(A, *result[0])
 
 
+class GEBRD(Routine):
+    """d and e, and with `work` the reflectors: what LAPACK's GEBRD leaves."""
+
+    def call(self, case):
+        return lambda A: batched.bidiagonalize(A, "none")
+
+    def work(self, case):
+        from h2gpu.batched.cuda_bidiagonal_stacks import factor_stack
+
+        return lambda A: factor_stack(A, keep=True)
+
+    def nominal(self, case, one, result):
+        return nominal.gebrd(case.batch, *case.shape, case.dtype)
+
+    def facts(self, case, result):
+        """The bound of Dong et al. (2018) from our own products: half of the work is GEMV's, half GEMM's."""
+        A, flops = self.inputs(case), 2e-6 * case.batch * case.shape[0] * case.shape[1]
+        x, left, right = A[0][:, 0].copy(), A[0][:, :, :PANEL].copy(), A[0][:, :PANEL].copy()
+        gemv = flops / timing.device_ms(lambda A: batched.gemv(A, x), A)
+        gemm = flops * left.shape[2] / timing.device_ms(lambda _: batched.gemm(left, right), A)
+        return {"gemv GFLOP/s": gemv, "gemm GFLOP/s": gemm, PAPER_BOUND: 2 * gemm * gemv / (gemm + gemv)}
+
+    def criterion(self, case, A, result):
+        return criteria.bidiagonal(A, *result[:2])
+
+
 class TruncatedSVD(Routine):
     """Left vectors and values to an absolute tolerance."""
 
@@ -232,6 +260,7 @@ ROUTINES = {
     "qr_r": QR("r"),
     "qr_ragged": RaggedQR(),
     "svd": SVD(),
+    "gebrd": GEBRD(),
     "truncated_svd": TruncatedSVD(),
     "rsvd": RSVD(),
     "gemm": GEMM(False),

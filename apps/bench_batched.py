@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps import bench_cases, bench_plots, bench_profiles, kernel_report, peers, tables, timing
-from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
+from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, PAPER_BOUND, ROUTINES, Case
 from h2gpu.apps.command import FailureError, InputError, Parser, run
 
 ABOUT = {
@@ -24,6 +24,7 @@ ABOUT = {
     "qr_ragged": "QR of ragged batches, R alone",
     "svd": "SVD, left vectors (figures 5, 8, 10)",
     "rsvd": "Randomized SVD, 64 triplets (figure 12)",
+    "gebrd": "Bidiagonal form (figure 5 of Dong et al. 2018), against its bound from GEMV and GEMM",
     "truncated": "SVD truncated at 1e-6 of a steep spectrum",
     "products": "Products",
     "sizes": "Products of every size, compiled for it (figures 7–10 of Nath et al. 2010)",
@@ -80,12 +81,12 @@ def _work(argv):
 
 
 def run_once(case):
-    """The case's work, once: compiles what it needs."""
+    """The case's work and what its facts take, once: compiles what they need."""
     import cupy
 
     routine = ROUTINES[case.routine]
     (one,) = routine.inputs(case, rotate=False)
-    routine.work(case)(one)
+    routine.facts(case, routine.work(case)(one))
     cupy.cuda.Device().synchronize()
 
 
@@ -131,6 +132,8 @@ class Bench:
         del result
         ms, call_ms = timing.device_ms(work, inputs), timing.call_ms(routine.call(case), inputs)
         row = described(case) | {"ms": ms, "call ms": call_ms} | nominal.of(ms) | facts | {"of allowed error": error}
+        if PAPER_BOUND in facts:
+            row["of paper's bound"] = row["GFLOP/s"] / facts[PAPER_BOUND]
         return row | compared(case, ms, self.peers_of(case, inputs))
 
     def peers_of(self, case, inputs):

@@ -5,6 +5,7 @@
 | 4 | QR of 1000 matrices, square and m × 32 | also 200, and R alone |
 | 5, 8 | SVD of 1000 small matrices, register and shared kernel | every method that a size admits |
 | 10 | SVD of 200 matrices by block Jacobi, by Gram matrices and directly | and in shared memory where it fits |
+| 5 of Dong et al. | GEBRD | against the bound from GEMV and GEMM |
 | 12 | 64 leading triplets of 200 matrices, randomized | against the methods of figure 10 |
 """
 
@@ -39,6 +40,7 @@ SVD_TARGETS = {
     (200, 512, 512): 150,
 }
 RSVD_TARGETS = {(200, 512, 512): 1.2}
+GEBRD_ORDERS = tuple((1000, n) for n in (16, 32, 48, 64, 96)) + tuple((200, n) for n in (128, 160, 192, 256, 384, 512))
 GEMM_ORDERS = ((80000, 16), (80000, 32), (80000, 33), (20000, 63), (20000, 64), (20000, 65), (3000, 127), (3000, 128))
 RAGGED = ((20000, 200, 1800, 64), (30000, 200, 1000, 20), (5000, 256, 3000, 121), (20000, 200, 1000, 16))
 RAGGED += ((100, 200, 1800, 64), (500, 400, 3000, 343))
@@ -94,6 +96,12 @@ def svd(dtype):
     for n in LARGE:
         for method in METHODS[1:]:
             yield Case("svd", dtype, 200, (n, n), "svd", "10", method, "decaying")
+
+
+def gebrd(dtype):
+    """Figure 5 of Dong et al. (2018)."""
+    for batch, n in GEBRD_ORDERS:
+        yield Case("gebrd", dtype, batch, (n, n), "gebrd", "5 of Dong et al.")
 
 
 def rsvd(dtype):
@@ -160,6 +168,7 @@ GROUPS = {
     "qr_ragged": qr_ragged,
     "svd": svd,
     "rsvd": rsvd,
+    "gebrd": gebrd,
     "gemm": gemm,
     "gemm_sizes": gemm_sizes,
     "blas": blas,

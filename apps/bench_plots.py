@@ -3,7 +3,8 @@
     python -m h2gpu.apps.bench_plots [FOLDER]
 
 Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
-batched_svd_large.png (10, 12), batched_profiles.png (9, 11) and batched_sizes.png (7–10 of Nath et al.) beside them;
+batched_svd_large.png (10, 12), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong et al. 2018) and
+batched_sizes.png (7–10 of Nath et al. 2010) beside them;
 tables that are missing are left out.
 """
 
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from h2gpu.apps import bench_profiles, tables
+from h2gpu.apps.batched_routines import PAPER_BOUND
 from h2gpu.apps.command import Parser, run
 
 DTYPES = ("float64", "float32")
@@ -53,11 +55,13 @@ def draw(folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    found = {name: _read(folder / f"batched_{name}.csv") for name in ("qr", "svd", "rsvd", "profiles", "sizes")}
+    names = "qr", "svd", "rsvd", "gebrd", "profiles", "sizes"
+    found = {name: _read(folder / f"batched_{name}.csv") for name in names}
     pictures = {
         "batched_qr": (qr, found["qr"]),
         "batched_svd_small": (svd_small, [r for r in found["svd"] if r["figure"] == "5, 8"]),
         "batched_svd_large": (svd_large, [r for r in found["svd"] if r["figure"] == "10"] + found["rsvd"]),
+        "batched_gebrd": (gebrd, found["gebrd"]),
         "batched_profiles": (profiles, found["profiles"]),
         "batched_sizes": (sizes, found["sizes"]),
     }
@@ -122,6 +126,20 @@ def svd_large(rows):
         _line(axes, randomized, KBLAS, "+", "KBLAS", ELSEWHERE + ", randomized")
         axes.set(xlabel="n", title=dtype)
     panels[0][0].set_ylabel("milliseconds")
+    return _finished(figure, panels)
+
+
+def gebrd(rows):
+    """GFLOP/s over the size, beside the bound from our own products and the peers."""
+    figure, panels = _panels(1, "Bidiagonal form of 1000 matrices, from 128² on of 200")
+    for column, dtype in enumerate(DTYPES):
+        some, axes = [r for r in rows if r["dtype"] == dtype], panels[0][column]
+        _line(axes, some, "GFLOP/s", "o-", "qr", "d, e and reflectors")
+        _line(axes, some, PAPER_BOUND, "--", "KBLAS", "2 GEMM · GEMV / (GEMM + GEMV)")
+        for peer in ("peer", "second peer"):
+            _rate(axes, some, f"{peer} ms", "s:", peer, next((r[peer] for r in some if r.get(peer)), None))
+        axes.set(xlabel="n", title=dtype)
+    panels[0][0].set_ylabel("GFLOP/s")
     return _finished(figure, panels)
 
 

@@ -3,6 +3,7 @@
     QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30         R alone: |AᵀA − RᵀR| / (max(m, n) |A|² ε) < 30
     SVD   |A − U Uᵀ A|, |‖A row by row‖ − s| / (max(m, n) |A| ε), |I − UᵀU| / (m ε) < 50
           truncated: |A − U Uᵀ A| ≤ atol
+    GEBRD |A − Q B Pt| / (max(m, n) |A| ε) < 50, |I − QᵀQ| / (m ε) < 30
     GEMM  |ΔC| < 3 ε √(K + 2) |A| |B|
 
 Everything is computed by NumPy in float64 from results that come to the host.
@@ -10,7 +11,8 @@ Everything is computed by NumPy in float64 from results that come to the host.
 
 import numpy as np
 
-from h2gpu.batched.arrays import to_host
+from h2gpu import batched
+from h2gpu.batched.arrays import array_module, to_host
 
 QR_LIMIT, SVD_LIMIT, GEMM_LIMIT = 30, 50, 3
 LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about
@@ -48,6 +50,21 @@ def svd(A, U, s, Vt=None):
     error = error / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
     unsorted = (np.diff(s, axis=1) > 0).any() or (s < 0).any()
     return np.inf if unsorted else _worst(np.maximum(error, _departure(U, epsilon))) / SVD_LIMIT
+
+
+def bidiagonal(A, d, e):
+    """A (batch, m, n), m ≥ n, d (batch, n), e (batch, n − 1); Q and Pt are of a reduction of the few matrices."""
+    which = some(len(A), A[0].size)
+    chosen = array_module(A).stack([A[int(b)] for b in which])
+    Q, _, _, Pt = batched.bidiagonalize(chosen)
+    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
+    few = np.arange(len(which))
+    A, Q, Pt = _host(chosen, few), _host(Q, few), _host(Pt, few)
+    d, e = _host(d, which), _host(e, which)
+    B = d[..., None] * np.eye(n) + np.pad(e, [(0, 0), (0, 1)])[..., None] * np.eye(n, k=1)
+    error = _norm(A - Q @ B @ Pt) / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
+    departure = np.maximum(_departure(Q, epsilon), _departure(_t(Pt), epsilon))
+    return max(_worst(error) / SVD_LIMIT, _worst(departure) / QR_LIMIT)
 
 
 def truncated(A, U, atol):

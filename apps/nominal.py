@@ -50,6 +50,12 @@ def svd(batch, m, n, dtype, sweeps):
     return Work(sweeps * sweep, bound.nbytes, bound.arithmetic_ms)
 
 
+def gebrd(batch, m, n, dtype):
+    """Reduction of m × n to bidiagonal form: 4mn² − 4/3n³; reflectors take its place, with both τ, d and e."""
+    m, n = max(m, n), min(m, n)
+    return _work(batch * (4 * m * n**2 - 4 / 3 * n**3), batch * (2 * m * n + 4 * n), dtype, VECTOR_RATE)
+
+
 def pivoted_qr(batch, m, n, dtype, rank):
     """Pivoted QR stopped after `rank` columns, the first step of a truncated SVD; left vectors of that rank out."""
     flops = 4 * m * n * rank - 2 * (m + n) * rank**2 + 4 / 3 * rank**3

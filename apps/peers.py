@@ -83,11 +83,15 @@ class Peer:
 
 
 def times(routine, arrays, columns=None):
-    """A Peer for each of the routine's, the accurate one first; none where PyTorch is missing.
+    """A Peer for each of the routine's, the accurate one first; PyTorch's only where it is there.
 
     arrays    inputs in rotation: (batch, m, n) CuPy arrays, or pairs of them
     columns   of the random samples, for svd_lowrank
     """
+    if routine == "gebrd":
+        from h2gpu.apps import gebrd_peers
+
+        return gebrd_peers.times(arrays)
     try:
         import torch
     except ImportError:

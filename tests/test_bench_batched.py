@@ -7,12 +7,14 @@ import numpy as np
 import nvrtc
 import pytest
 
+from h2gpu import batched
 from h2gpu.apps import (
     bench_batched,
     bench_cases,
     bench_plots,
     bench_profiles,
     criteria,
+    gebrd_peers,
     kernel_report,
     nominal,
     peers,
@@ -78,6 +80,8 @@ def test_nominal_flops_and_bounds():
     product = nominal.gemm(10, 64, 64, 64, "float32")
     assert product.flops == 20 * 64**3 and product.nbytes == 120 * 64**2
     assert product.bound_ms == 1e3 * product.nbytes / nominal.MEMORY_RATE  # small products are bound by memory
+    assert nominal.gebrd(2, 64, 64, "float64").flops == pytest.approx(2 * 8 / 3 * 64**3)
+    assert nominal.gebrd(1, 30, 50, "float64") == nominal.gebrd(1, 50, 30, "float64")
     svd = nominal.svd(1, 64, 64, "float64", 6)
     assert svd.flops == 6 * 32 * 63 * 8 * 64 and svd.bound_ms == pytest.approx(1e3 * svd.flops / 34e12)
     assert nominal.svd(1, 64, 64, "float64", 12).bound_ms == svd.bound_ms
@@ -102,6 +106,8 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
         assert criteria.svd(A, U + 0.01, s, Vt) > 1 and criteria.svd(A, np.nan * U, s) == np.inf
         missed = np.linalg.norm(s[:, 5:], axis=1).max()
         kept = np.concatenate([U[:, :, :5], 0 * U[:, :, 5:]], axis=2)
+        d, e = batched.bidiagonalize(A, "none")
+        assert criteria.bidiagonal(A, d, e) < 1 < criteria.bidiagonal(A, d, 1.01 * e)
         assert criteria.truncated(A, kept, 1.01 * missed) < 1 < criteria.truncated(A, kept, 0.9 * missed)
         assert criteria.truncated(A, 1.01 * kept, 2 * missed) > 1
         B = rng.standard_normal((6, 12, 5)).astype(dtype)
@@ -181,6 +187,18 @@ def test_peers_that_loop_are_scaled(monkeypatch):
         monkeypatch.setattr(peers.timing, name, lambda leading, tensors: 0.5)
     monkeypatch.setattr(peers.timing, "once_ms", lambda leading, tensors: 0.1)
     assert peers._grown("batched", seen.append, [(np.zeros((1000, 2, 2)),)]) == peers.Peer("batched", 0.5, 0.5, 1000)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_lapack_finds_the_same_bidiagonal_form(dtype, rng):
+    """B is unique but for signs; LAPACK sees the transpose of what lies row by row."""
+    A = rng.standard_normal((3, 21, 21)).astype(dtype)
+    ours = batched.bidiagonalize(A.swapaxes(1, 2).copy(), vectors="none")
+    theirs = [np.stack(parts) for parts in zip(*map(gebrd_peers.gebrd, A.copy()))]
+    for mine, other in zip(ours, theirs):
+        np.testing.assert_allclose(np.abs(mine), np.abs(other), rtol=0, atol=1e4 * np.finfo(dtype).eps)
+    peer = gebrd_peers.lapack(A)
+    assert peer.matrices == 3 and peer.ms > 0 and "LAPACK" in peer.name
 
 
 def test_odd_products_are_compared_with_their_neighbours():
@@ -268,7 +286,7 @@ def test_pages_and_pictures(tmp_path):
     assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
     assert bench_plots.main([str(tmp_path)]) == 0
     pictures = {path.name for path in tmp_path.glob("*.png")}
-    kinds = ("qr", "svd_small", "svd_large", "profiles", "sizes")
+    kinds = ("qr", "svd_small", "svd_large", "gebrd", "profiles", "sizes")
     assert pictures == {f"batched_{kind}.png" for kind in kinds}
 
 

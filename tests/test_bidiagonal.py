@@ -15,6 +15,7 @@ DTYPES = [np.float64, np.float32]
 THRESHOLD, ORTHOGONALITY = 50, 30
 EVERY = 40  # sizes without a gap; beyond, on either side of the limits of the kernels' instances
 SELECTED = [47, 48, 49, 63, 64, 65, 80, 81, 96, 97, 127, 128, 129, 160, 168]
+TOO_MANY_ENTRIES = 60000  # for shared memory, in float32
 LARGER = [200, 256, 257, 512, 700]  # on the GPU alone
 
 
@@ -79,6 +80,15 @@ def test_larger_sizes(n, dtype, rng):
     cupy = pytest.importorskip("cupy")
     check(rng.standard_normal((2, n, n)).astype(dtype), cupy)
     check(normal([(n, n // 3), (n // 4, n)], dtype, rng), cupy)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 48])
+def test_ends_of_panels(n, dtype, rng):
+    """Too tall for shared memory, with few columns."""
+    cupy = pytest.importorskip("cupy")
+    check(rng.standard_normal((1, TOO_MANY_ENTRIES // n, n)).astype(dtype), cupy)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

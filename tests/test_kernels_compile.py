@@ -226,13 +226,9 @@ def bidiagonal_instances(dtype):
     limits = [8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512, bidiagonal_plans.LARGEST]
     for n, times in product(limits, (1, 2, 6)):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
-        *knobs, last = plan
-        if isinstance(plan, bidiagonal_plans.Rows):
-            name, header = modules.expression("bidiagonalize_large", dtype, *knobs, bool(last)), "bidiagonalize_large"
-        else:
-            name, header = modules.expression("bidiagonalize", dtype, *plan), "bidiagonalize"
-        yield f"batched/{header}.cuh", name, bidiagonal_plans.SPILL_BYTES
-    launched = constants("cuda_bidiagonal")
+        name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
+        yield f"batched/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
+    launched = constants("cuda_bidiagonal") | constants("cuda_bidiagonal_stacks")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
             yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0

@@ -19,6 +19,7 @@ VECTORS = 3  # of a lane's rows and columns, held besides its entries
 STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and rows that a warp takes together
 SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
 MEMORY_BLOCKS = 2  # of a multiprocessor then, as far as it has registers for them
+HELD = (32, 16)  # columns of V and X, twice those of a panel
 PITCH_UNIT = 4  # of bidiagonalize_large.cuh
 SPILL_BYTES = 250  # that instances may spill, at most
 
@@ -40,7 +41,7 @@ class Rows(NamedTuple):
     together: int
     warps: int
     resident: int
-    shared: int
+    held: int  # columns of V and X of a panel; 0: the matrix is in shared memory
 
 
 @lru_cache(maxsize=4096)
@@ -66,16 +67,20 @@ def tile(itemsize, m, n):
 
 
 def large(itemsize, m, n, shared_limit):
-    """In shared memory where it fits."""
+    """In shared memory where it fits, else with the widest panel that lets a multiprocessor hold as many blocks."""
     strips = _least(STRIPS, -(-n // WARP))
-    if shared_bytes(itemsize, m, n, SHARED_WARPS, True) <= shared_limit:
-        return Rows(strips, STRIPS[strips], SHARED_WARPS, 1, 1)
-    return Rows(strips, STRIPS[strips], MEMORY_WARPS, 1 if strips == max(STRIPS) else MEMORY_BLOCKS, 0)
+    if shared_bytes(itemsize, m, n, SHARED_WARPS, 0) <= shared_limit:
+        return Rows(strips, STRIPS[strips], SHARED_WARPS, 1, 0)
+    wanted = 1 if strips == max(STRIPS) else MEMORY_BLOCKS
+    for resident in range(wanted, 0, -1):
+        for held in HELD:
+            if resident * shared_bytes(itemsize, m, strips * WARP, MEMORY_WARPS, held) <= shared_limit:
+                return Rows(strips, STRIPS[strips], MEMORY_WARPS, resident, held)
 
 
-def shared_bytes(itemsize, m, n, warps, in_shared):
+def shared_bytes(itemsize, m, n, warps, held):
     """Of a block of bidiagonalize_large."""
-    return itemsize * pitch(n) * (warps + 2 + (m if in_shared else 0))
+    return itemsize * ((pitch(n) + held) * (warps + 2) + pitch(n) * (held or m))
 
 
 def pitch(n):

@@ -7,29 +7,36 @@ applies Q and P. Golub & Kahan (1965); Dong, Haidar, Tomov & Dongarra (2018).
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import cupy as cp
 import numpy as np
 
 from h2gpu.batched import bidiagonal_plans as plans
 from h2gpu.batched.classes import classes
-from h2gpu.batched.cuda_svd_blocks import SHARED_MARGIN, transposed
+from h2gpu.batched.cuda_bidiagonal_stacks import (
+    SCRATCH_BYTES,
+    VALUE_THREADS,
+    bidiagonalize_stack,
+    factor_stack,
+    find_values,
+    reduce_class,
+    shared_limit,
+    threads_for,
+    values_of_stack,
+)
+from h2gpu.batched.cuda_svd_blocks import transposed
 from h2gpu.batched.cuda_truncated import Factors, reflect
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
 
-SCRATCH_BYTES = 1 << 28  # of matrices in device memory at a time
-VALUE_THREADS = (32, 64, 128, 256)  # of a block, a value each
 TURN_THREADS = (
     64,
     128,
     256,
     544,
 )  # of a block: a warp makes the rotations, each of the others takes a column of X or Y
-HALVINGS = {4: 28, 8: 55}  # of the interval that holds a value
 SWEEPS = 30  # for each value at most
 TURN_ENTRIES = 10  # of shared memory for each column: d, e and the rotations of two sweeps
 
@@ -65,30 +72,34 @@ class Reduced:
 
 def bidiagonalize(A, vectors):
     """See h2gpu.batched.bidiagonalize; d and e as columns."""
-    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A)
-    F = factor(batch, vectors == "both")
+    if not isinstance(A, MatrixBatch):
+        return bidiagonalize_stack(A, vectors)
+    F = factor(A, vectors == "both")
     if vectors == "none":
-        return _shaped(A, d=F.d, e=F.e)
+        return F.d, F.e
     U, V = applied(F, None, None)
-    return _shaped(A, U=U, d=F.d, e=F.e, Vt=transposed(V))
+    return U, F.d, F.e, transposed(V)
 
 
 def svd(A, vectors, return_info):
     """See h2gpu.batched.svd, method "bidiagonal"; info is 0 where there are values."""
-    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A)
-    F = factor(batch, vectors != "none")
-    info = cp.zeros(len(batch) + 1, np.int32)
-    s = MatrixBatch.empty(F.d.rows, 1, A.dtype, cp)
-    if vectors == "none":
-        values(F, s, info)
-        results = {"d": s}
+    info = cp.zeros(len(A) + 1, np.int32)
+    if vectors == "none" and not isinstance(A, MatrixBatch):
+        results = (values_of_stack(*factor_stack(A), info)[..., None],)
     else:
-        U, V = applied(F, *turned(F, s, info), vectors == "both")
-        results = {"U": U, "d": s} | ({"Vt": transposed(V)} if vectors == "both" else {})
-    results = _shaped(A, **results)
+        F = factor(A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(A), vectors != "none")
+        s = MatrixBatch.empty(F.d.rows, 1, A.dtype, cp)
+        results = {"d": s}
+        if vectors == "none":
+            values(F, s, info)
+        else:
+            U, V = applied(F, *turned(F, s, info), vectors == "both")
+            results = {"U": U, "d": s} | ({"Vt": transposed(V)} if vectors == "both" else {})
+        results = _shaped(A, **results)
     if return_info:
         return *results, info[:-1]
-    check(info[:-1])
+    if int(info[-1]):  # no reduction where all went well
+        check(info[:-1])
     return results if len(results) > 1 else results[0]
 
 
@@ -98,7 +109,7 @@ def _shaped(A, **results):
         return tuple(results.values())
     m, n = A.shape[1:]
     k = min(m, n)
-    shapes = {"U": (m, k), "d": (k, 1), "e": (max(k - 1, 0), 1), "Vt": (k, n)}
+    shapes = {"U": (m, k), "d": (k, 1), "Vt": (k, n)}
     return tuple(M.buffer.reshape(len(A), *shapes[name]) for name, M in results.items())
 
 
@@ -113,34 +124,11 @@ def factor(A, keep):
         taus = cp.empty(d.buffer.size, A.dtype), cp.empty(d.buffer.size, A.dtype)
         buffers = A.buffer, V.buffer, U.buffer, d.buffer, e.buffer, *taus
     offsets = A.offsets, V.offsets if keep else 0, U.offsets if keep else 0, d.offsets, e.offsets
-    size, limit = A.dtype.itemsize, _shared_limit()
-    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(size, m, n, limit)):
-        table = these.table(*offsets, A.rows, A.columns)
-        is_large, *knobs = map(int, these.keys)
-        if is_large:
-            _reduce_large(A.dtype, plans.Rows(*knobs), these, (*buffers, table))
-            continue
-        knobs = plans.Tile(*knobs)
-        function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", A.dtype, *knobs)
-        launch(function, these.count, knobs.warps * WARP, (*buffers, table))
+    for these in classes(A.rows, A.columns, lambda m, n: plans.keys(A.dtype.itemsize, m, n, shared_limit())):
+        reduce_class(
+            A.dtype, these.keys, these.rows, these.columns, (*buffers, these.table(*offsets, A.rows, A.columns))
+        )
     return Reduced(A, d, e, V, U, taus)
-
-
-def _reduce_large(dtype, knobs, these, arguments):
-    """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
-    m, n = np.maximum(these.rows, these.columns), np.minimum(these.rows, these.columns)
-    in_shared = bool(knobs.shared)
-    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, in_shared).max())
-    function = kernel(
-        "batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs[:-1], in_shared, shared_bytes=shared
-    )
-    stride = 0 if in_shared else int((m * plans.pitch(n)).max())
-    most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * dtype.itemsize))
-    for first in range(0, these.count, most):
-        rows = arguments[-1][first : first + most]
-        workspace = NULL if in_shared else cp.empty(len(rows) * stride, dtype)
-        more = rows, workspace, np.int64(stride)
-        launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
 
 
 def applied(F, X, Y, both=True):
@@ -163,10 +151,7 @@ def values(F, s, info):
     """Singular values into s, what became of each matrix into info and its last entry."""
     for these in _by_columns(F, VALUE_THREADS, 1):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, F.d.rows, np.arange(len(s)))
-        threads, shared = int(these.keys[0]), 2 * 8 * int(these.rows.max())
-        function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", s.dtype, threads, shared_bytes=shared)
-        arguments = F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table, HALVINGS[s.dtype.itemsize]
-        launch(function, these.count, threads, arguments, shared)
+        find_values(these.keys[0], these.rows.max(), (F.d.buffer, F.e.buffer, s.buffer, info, info[-1:], table))
 
 
 def turned(F, s, info):
@@ -177,7 +162,7 @@ def turned(F, s, info):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, X.offsets, n, np.arange(len(s)))
         threads, widest = int(these.keys[0]), int(these.rows.max())
         shared, stride = widest * (TURN_ENTRIES * size + 4), 2 * widest * (widest | 1)
-        in_shared = shared + stride * size <= _shared_limit()
+        in_shared = shared + stride * size <= shared_limit()
         shared += stride * size if in_shared else 0
         function = kernel("batched/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
         most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * size))
@@ -193,17 +178,4 @@ def _by_columns(F, threads, share):
     """Classes of columns by threads of a block: `share` a column, and a warp besides for the rotations."""
     edges = np.array(threads) - (WARP if share > 1 else 0)
     ones = np.ones_like(F.d.rows)
-    return classes(F.d.rows, ones, lambda n, _: _threads(edges, threads, share * n))
-
-
-def _threads(edges, threads, wanted):
-    return np.array(threads)[np.minimum(np.searchsorted(edges, wanted), len(threads) - 1)][None]
-
-
-def _shared_limit():
-    return _device_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
-
-
-@cache
-def _device_shared(device):
-    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    return classes(F.d.rows, ones, lambda n, _: threads_for(edges, threads, share * n))

@@ -167,9 +167,9 @@ def shape_keys(dtype, rows, columns):
 
 
 def _slots(dtype, rows):
-    """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES."""
-    columns = np.maximum(1, SLOT_BYTES // (rows * dtype.itemsize))  # at least one, if of more rows than are held
-    return np.minimum(LARGEST_SLOTS, 1 << np.log2(columns).astype(np.int64))
+    """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES, at least one."""
+    entries = np.maximum(1, SLOT_BYTES // (rows * dtype.itemsize))
+    return np.minimum(LARGEST_SLOTS, 1 << np.log2(entries).astype(np.int64))
 
 
 @lru_cache
@@ -200,15 +200,17 @@ def reflect(F, X, Y):
         Y.buffer[...] = 0  # also of matrices of rank 0, which are in no class
     for these in classes(Y.rows, F.ranks, lambda m, r: shape_keys(Y.dtype, m, r)):
         rows = these.table(*offsets, Y.rows, F.ranks, Y.columns)
-        tall, wide = these.shape
-        if these.keys[0] > LARGEST // WARP:
-            stride = tall * wide
-            function = kernel("batched/reflectors.cuh", "reflect_columns_large", Y.dtype, LARGE_THREADS)
-            scratch = cp.empty(len(rows) * stride, Y.dtype)
-            launch(function, len(rows), LARGE_THREADS, (*buffers, rows, scratch, np.int64(stride)))
-            continue
-        reflect_in_registers(Y.dtype, these.keys, these.shape, (*buffers, rows))
+        reflect_class(Y.dtype, these.keys, these.shape, (*buffers, rows))
     return Y
+
+
+def reflect_class(dtype, keys, bounds, arguments):
+    """Launch for the matrices in the table, the last of the arguments, wherever these keys say that they are held."""
+    if keys[0] <= LARGEST // WARP:
+        return reflect_in_registers(dtype, keys, bounds, arguments)
+    stride, rows = bounds[0] * bounds[1], len(arguments[-1])
+    function = kernel("batched/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
+    launch(function, rows, LARGE_THREADS, (*arguments, cp.empty(rows * stride, dtype), np.int64(stride)))
 
 
 def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):

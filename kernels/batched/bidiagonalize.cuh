@@ -7,7 +7,8 @@
 //     2. updates W ← W − v (τ w)ᵀ − x uᵀ and adds up a'ᵀ W for the next column a' at once.
 // The bits of a' are those of W's column: the sums pair the two, and cancellation would magnify a difference. A factor one that
 // the compiler does not know keeps it from contracting the operations of either.
-// A warp holds all columns of its rows: W r is its own business, and a step has one barrier, after the sums aᵀ W.
+// A warp holds all columns of its rows: W r is its own business, and a step has one or two barriers,
+// after the sums aᵀ W of every warp and after those of all.
 // Nominal work 8/3 n³: four multiply-adds an entry and step. Lanes hold rows and columns cyclically; both ranges shrink at
 // compile time, each time that a round of either is done.
 #pragma once
@@ -15,8 +16,10 @@
 
 template <typename Real, int Columns, int Warps>
 struct StepExchange {
-    Real row[2][Columns];          // row j
-    Real sums[2][Warps][Columns];  // aᵀ W of each warp's rows
+    static constexpr int BUFFERS = Warps == 1 ? 2 : 1;  // several warps have a barrier more
+    Real row[BUFFERS][Columns];                         // row j
+    Real sums[BUFFERS][Warps][Columns];                 // aᵀ W of each warp's rows
+    Real y[Columns], r[Columns];                        // where there are several warps
     int scratch[Warps];
 };
 
@@ -91,33 +94,44 @@ struct BidiagonalTile {
             taken[q] = __shfl_sync(EVERY_LANE, k < NEXT * Across ? x[q][C] : x[q][NEXT], k % Across, Across);
     }
 
+    __device__ static void reflect_entry(const Householder<Real>& h, int j, int c, const Real (&sums)[Warps][WIDTH],
+                                         const Real* row_j, Real& y, Real& r) {
+        Real total = 0;
+#pragma unroll
+        for (int w = 0; w < Warps; w++) total += sums[w][c];
+        y = c > j ? h.tau * fma(h.scale, total, row_j[c]) : Real(0);
+        r = row_j[c] - y;
+    }
+
     // Row j and the sums of all warps, to every thread: returns H_j; y = τ w and r = row j of H_j W from column j + 1 on, r is
     // anything before.
     template <int Q, int C>
     __device__ __forceinline__ Householder<Real> reflect(int j, int k, Real (&y)[Columns], Real (&r)[Columns], Real& y_k,
                                                          Real& r_k) {
-        Real* row_j = exchange.row[j % 2];
-        const auto& sums = exchange.sums[j % 2];
+        Real* row_j = exchange.row[j % Exchange::BUFFERS];
+        const auto& sums = exchange.sums[j % Exchange::BUFFERS];
 #pragma unroll
         for (int c = C; c < Columns; c++) {
             if (row(Q) == j) row_j[column(c)] = x[Q][c];
-            if (threadIdx.x % WARP < Across) exchange.sums[j % 2][threadIdx.x / WARP][column(c)] = sum[c];
+            if (threadIdx.x % WARP < Across) exchange.sums[j % Exchange::BUFFERS][threadIdx.x / WARP][column(c)] = sum[c];
         }
         sync();
         Real square = 0, sum_k = 0;
 #pragma unroll
         for (int w = 0; w < Warps; w++) square += sums[w][j], sum_k += sums[w][k];
         const Householder<Real> h = householder(row_j[j], square);
-#pragma unroll
-        for (int c = C; c < Columns; c++) {
-            Real total = 0;
-#pragma unroll
-            for (int w = 0; w < Warps; w++) total += sums[w][column(c)];
-            const Real entry = row_j[column(c)];
-            y[c] = column_beyond<C>(c, j) ? h.tau * fma(h.scale, total, entry) : Real(0);
-            r[c] = entry - y[c];
-        }
         y_k = h.tau * fma(h.scale, sum_k, row_j[k]), r_k = row_j[k] - y_k;
+        if constexpr (Warps == 1) {
+#pragma unroll
+            for (int c = C; c < Columns; c++) reflect_entry(h, j, column(c), sums, row_j, y[c], r[c]);
+        } else {  // a column a thread: all threads' loads of all warps' sums would take longer than a barrier
+#pragma unroll 1
+            for (int c = C * Across + threadIdx.x; c < WIDTH; c += Warps * WARP)
+                reflect_entry(h, j, c, sums, row_j, exchange.y[c], exchange.r[c]);
+            sync();
+#pragma unroll
+            for (int c = C; c < Columns; c++) y[c] = exchange.y[column(c)], r[c] = exchange.r[column(c)];
+        }
         return h;
     }
 

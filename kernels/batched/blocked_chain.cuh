@@ -10,6 +10,7 @@
 // oldest has passed the last station, the others move up and the next is loaded. Warps of a matrix are apart by a part of
 // a phase: each row of tiles of R meets the blocks in their order, and one barrier a station keeps them apart.
 #pragma once
+#include "thread/prefetch.cuh"
 #include "thread/range.cuh"
 #include "warp/tile_panel.cuh"
 
@@ -19,7 +20,6 @@ template <int Strips, int Tiles, int Ways>
 struct TileBlocks {
     using Panels = TilePanels<Strips, Ways>;
     static constexpr int HEIGHT = Strips * TILE, PHASE = (Tiles + Ways - 1) / Ways, GROUP = 4;
-    static constexpr int LINE_BYTES = 128;  // of the cache
     __host__ __device__ static constexpr int left_at_most(int way) { return Tiles - 1 - way * PHASE; }
 
     const Panels panels;
@@ -29,11 +29,11 @@ struct TileBlocks {
     __device__ explicit TileBlocks(double* scratch) : panels(scratch) {}
 
     // Rows `first` … of A on their way to the cache.
-    __device__ static void prefetch(const double* A, int first, int m, int n) {
+    __device__ static void announce(const double* A, int first, int m, int n) {
         constexpr int STEP = LINE_BYTES / sizeof(double);
         const double* const end = A + static_cast<long long>(min(first + HEIGHT, m)) * n;
         for (const double* a = A + static_cast<long long>(first) * n + threadIdx.x % WARP * STEP; a < end; a += WARP * STEP)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(a));
+            prefetch(a);
     }
 
     // Rows `first` … of A become block 0; nobody waits for the tiles to the right of the panel yet.   A: m × n
@@ -209,7 +209,7 @@ void blocked_chain(const double* A, double* R, const long long* table, long long
             if (station == 0) {
                 blocks.load(matrix.A, min(first, matrix.m), matrix.m, matrix.n, shift);
                 first += Warps * Blocks::HEIGHT;
-                if (first < matrix.m) Blocks::prefetch(matrix.A, first, matrix.m, matrix.n);
+                if (first < matrix.m) Blocks::announce(matrix.A, first, matrix.m, matrix.n);
             }
             if (station >= 0) {
                 blocks.panels.reduce(tiles + starts[station + tile_quad() / Panels::LANES * phase]);

@@ -8,6 +8,7 @@
 // itself (thread/range.cuh): reflectors know no scale.
 #pragma once
 #include "block/panel.cuh"
+#include "thread/prefetch.cuh"
 
 // One matrix, where its factors go and its reflectors.
 template <typename Real, int Warps>
@@ -39,7 +40,7 @@ template <typename Real, int Warps>
 __device__ __forceinline__ void announce(const BlockedProblem<Real, Warps>& p, int column0) {
     if (column0 < p.n)
         for (int i = threadIdx.x; i < p.m; i += Warps * WARP)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(p.A + static_cast<long long>(i) * p.n + column0));
+            prefetch(p.A + static_cast<long long>(i) * p.n + column0);
 }
 
 // Columns PANEL k … of R, and V_k, T_k where they have pivots.

@@ -1,0 +1,115 @@
+"""Bidiagonal reduction of arrays on the GPU, and the launches: matrices of one shape, of which the host looks at one.
+
+Ragged batches, and what comes after the reduction: cuda_bidiagonal, which calls this.
+"""
+
+from functools import cache
+
+import cupy as cp
+import numpy as np
+
+from h2gpu.batched import bidiagonal_plans as plans
+from h2gpu.batched.cuda_svd_blocks import SHARED_MARGIN
+from h2gpu.batched.cuda_truncated import reflect_class, shape_keys
+from h2gpu.batched.launch import NULL, WARP, Steps, launch, tables
+from h2gpu.batched.modules import kernel
+
+SCRATCH_BYTES = 1 << 28  # of matrices in device memory at a time
+VALUE_THREADS = (32, 64, 128, 256)  # of a block, a value each
+HALVINGS = {4: 28, 8: 55}  # of the interval that holds a value
+
+
+def bidiagonalize_stack(A, vectors):
+    """See h2gpu.batched.bidiagonalize, of an array; d and e as columns."""
+    m, n = A.shape[1:]
+    d, e, *rest = factor_stack(A, vectors == "both")
+    d, e = d[..., None], e[..., None]
+    if vectors == "none":
+        return d, e
+    V, U, tau_v, tau_u = rest
+    Q, P = _formed(V, tau_v), _formed(U, tau_u)
+    Q, P = (Q, P) if m >= n else (P, Q)
+    return Q, d, e, cp.ascontiguousarray(P.swapaxes(1, 2))
+
+
+def _formed(V, tau):
+    """H_0 … H_{k−1} [I; 0] (batch, rows, k) of reflectors V (batch, k, rows), tau (batch, k)."""
+    batch, k, rows = V.shape
+    Q = cp.empty((batch, rows, k), V.dtype)
+    if Q.size:
+        (table,) = tables(batch, (0, Steps(k * rows), Steps(k), Steps(rows * k), rows, k, k))
+        keys = shape_keys(V.dtype, np.array([rows]), np.array([k]))[:, 0]
+        reflect_class(V.dtype, keys, (rows, k), (NULL, V, tau, Q, table))
+    return Q
+
+
+def factor_stack(A, keep=False):
+    """d (batch, k) and e (batch, k − 1) of an array (batch, m, n), whose sizes cost the host nothing.
+
+    keep: also V, U and both τ, as in Reduced.
+    """
+    batch, m, n = A.shape
+    tall, k = max(m, n), min(m, n)
+    shapes = (k,), (max(k - 1, 0),), *(((k, tall), (k, k), (k,), (k,)) if keep else ())
+    results = [cp.empty((batch, *shape), A.dtype) for shape in shapes]
+    if results[0].size:
+        keys = plans.keys(A.dtype.itemsize, np.array([m]), np.array([n]), shared_limit())[:, 0]
+        (table,) = tables(batch, (Steps(m * n), Steps(k * tall), Steps(k * k), Steps(k), Steps(k - 1), m, n))
+        d, e, V, U, *taus = results if keep else (*results, NULL, NULL, NULL, NULL)
+        buffers = cp.ascontiguousarray(A), V, U, d, e, *taus, table
+        reduce_class(A.dtype, keys, np.array([m]), np.array([n]), buffers)
+    return tuple(results)
+
+
+def reduce_class(dtype, keys, rows, columns, arguments):
+    """Matrices of one kernel instance, of sizes among `rows` and `columns`; arguments end with their table."""
+    is_large, *knobs = map(int, keys)
+    if is_large:
+        return _reduce_large(dtype, plans.Rows(*knobs), rows, columns, arguments)
+    knobs = plans.Tile(*knobs)
+    function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", dtype, *knobs)
+    launch(function, len(arguments[-1]), knobs.warps * WARP, arguments)
+
+
+def _reduce_large(dtype, knobs, rows, columns, arguments):
+    """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
+    m, n, table = np.maximum(rows, columns), np.minimum(rows, columns), arguments[-1]
+    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, knobs.held).max())
+    function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
+    stride = int((m * (plans.pitch(n) + knobs.held)).max()) if knobs.held else 0
+    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
+    for first in range(0, len(table), most):
+        rows = table[first : first + most]
+        workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL
+        more = rows, workspace, np.int64(stride)
+        launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
+
+
+def values_of_stack(d, e, info):
+    """s (batch, k) of d (batch, k) and e (batch, k − 1); what became of each matrix into info and its last entry."""
+    s, (batch, k) = cp.empty_like(d), d.shape
+    if s.size:
+        (table,) = tables(batch, (Steps(k), Steps(k - 1), Steps(k), k, Steps(1)))
+        (threads,) = threads_for(np.array(VALUE_THREADS), VALUE_THREADS, k)
+        find_values(threads, k, (d, e, s, info, info[-1:], table))
+    return s
+
+
+def find_values(threads, most, arguments):
+    """Values of matrices of at most so many columns; arguments end with their table."""
+    dtype, threads, shared = arguments[0].dtype, int(threads), 2 * 8 * int(most)
+    function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", dtype, threads, shared_bytes=shared)
+    launch(function, len(arguments[-1]), threads, (*arguments, HALVINGS[dtype.itemsize]), shared)
+
+
+def threads_for(edges, threads, wanted):
+    return np.array(threads)[np.minimum(np.searchsorted(edges, wanted), len(threads) - 1)][None]
+
+
+def shared_limit():
+    return _device_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
+
+
+@cache
+def _device_shared(device):
+    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
