@@ -58,17 +58,11 @@ def require(needed, xp, what, advice=""):
         )
 
 
-def trim(xp):
-    """Give back to the device what CuPy's memory pool holds unused, in whole pieces; waits for the device."""
-    if not _on_host(xp):
-        _pool(xp).free_all_blocks()
-
-
 class StreamOrderedPool:
     """CuPy allocates from the driver's stream-ordered pool of the current device, from now on.
 
     Where free memory is in pieces it makes a large request of several, where CuPy's own pool takes new memory; and it
-    knows its peaks. What is free stays with it, for the next request, until `trim`.
+    knows its peaks. What is free stays with it, for the next request, until `restart`.
     Raises RuntimeError where the device has no such pool.
     """
 

@@ -79,6 +79,32 @@ def test_products_with_vectors_and_blocks_of_vectors(A):
         close(A.rmatmat(z), dense.T @ to_host(z))
 
 
+def test_products_again_and_again_are_the_same(A):
+    """A (2^k x) = 2^k A x and Aᵀ (2^k z) = 2^k Aᵀ z, though later ones are recorded ones on a GPU."""
+    x, z = vectors(A, 1), vectors(A, 0)
+    y, w = A @ x, A.T @ z
+    for k in (0, 3, -2, 1):
+        close(2.0**-k * (A @ (2.0**k * x)), to_host(y))
+        close(2.0**-k * A.rmatvec(2.0**k * z), to_host(w))
+    close(y, dense_of(A) @ to_host(x))
+
+
+@pytest.mark.gpu
+def test_products_from_two_streams_do_not_meet():
+    """A (2^k x) = 2^k A x, bit for bit, of the first product and of recorded ones."""
+    cp = pytest.importorskip("cupy")
+    A = h2gpu.build(cp.asarray(points_of("uniform", 3000, 2)), COV)
+    x = cp.asarray(np.random.default_rng(0).standard_normal(3000))
+    y, streams = A @ x, [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
+    cp.cuda.Device().synchronize()
+    found = []
+    for k in range(20):
+        with streams[k % 2]:
+            found.append((k, A @ (2.0**k * x)))
+    cp.cuda.Device().synchronize()
+    assert all((of_stream == 2.0**k * y).all() for k, of_stream in found)
+
+
 def test_products_on_random_rows_are_those_of_the_exact_covariance():
     """|(A x − C x)_i| ≤ max |A − C| · Σ_j |x_j| for an n whose dense matrix would be too large here; order 8."""
     points, cov = points_of("uniform", 10_000, 2), Exponential(1.0, 0.1)

@@ -17,7 +17,6 @@ from h2gpu.h2matrix.precision import LEFT, check_storage, rounded
 from h2gpu.h2matrix.projection import project
 from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
 from h2gpu.h2matrix.weights import total_weights
-from h2gpu.memory import trim
 from h2gpu.progress import phase
 
 
@@ -51,8 +50,6 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     held = [METHODS[method](held, share, decompose)]
     with phase("store"):
         evaluated = isinstance(held[0].nearfield, EvaluatedNearfield) and not computed
-        if shared or evaluated:
-            trim(held[0].row_basis.leaf.xp)  # whole parts are stored anew, and must not go on top of what is free
         B = rounded(held.pop(), rtol, but=("nearfield",) if computed else ()) if shared else held.pop()
         evaluated = evaluated and isinstance(B.nearfield, EvaluatedNearfield)  # rounding may have stored it
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B

@@ -4,13 +4,16 @@ A_ts = U_t S_ts V_sᵀ  for farfield pairs,     A_ts = D_ts  for nearfield pairs
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, module_of_device
 from h2gpu.batched.ragged import ranges
+from h2gpu.batched.replay import repeated
 from h2gpu.batched.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
 
@@ -170,16 +173,19 @@ class H2Matrix:
             )
         if x.dtype.kind not in "fiub":
             raise ValueError(f"A @ x: expected real numbers, got {x.dtype}; apply A to real and imaginary parts")
-        vectors = x.reshape(len(x), -1)
-        y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
-        for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
-            part = slice(first, first + VECTORS_AT_A_TIME)
-            z = vectors[:, part].astype(self.dtype, copy=False)[cols.tree.permutation_on(xp)]
-            y[rows.tree.permutation_on(xp), part] = self._in_tree_order(rows, cols, z, transpose)
+        few, vectors = partial(self._few, rows, cols, transpose), x.reshape(len(x), -1)
+        if vectors.shape[1] == 1 and not isinstance(self.nearfield, EvaluatedNearfield):  # which takes much memory
+            y = repeated(self, transpose and not self.symmetric, few, vectors.astype(self.dtype, copy=False))
+        else:
+            y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
+            for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
+                part = slice(first, first + VECTORS_AT_A_TIME)
+                y[:, part] = few(vectors[:, part].astype(self.dtype, copy=False))
         return y.reshape(rows.tree.n, *x.shape[1:])
 
-    def _in_tree_order(self, rows, cols, x, transpose):
-        """Forward transformation, couplings, backward transformation, plus the nearfield beside them."""
+    def _few(self, rows, cols, transpose, x):
+        """The products with a few vectors in the caller's order: through the trees, plus the nearfield beside that."""
+        x = x[cols.tree.permutation_on(self.xp)]
 
         def far():
             y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
@@ -187,7 +193,8 @@ class H2Matrix:
 
         near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), far)
         near += y
-        return near
+        y[rows.tree.permutation_on(self.xp)] = near
+        return y
 
 
 def ranks_by_level(A):
