@@ -247,6 +247,10 @@ class MatrixBatch:
         offsets[some], columns[some] = self.offsets[first[:-1][some]], self.columns[first[:-1][some]]
         return MatrixBatch(self.buffer, offsets, rows, columns)
 
+    def pairs(self):
+        """Vertical stacks of each two consecutive matrices, on the same terms."""
+        return MatrixBatch(self.buffer, self.offsets[::2], self.rows[::2] + self.rows[1::2], self.columns[::2])
+
     def as_stack(self):
         """The (batch, m, n) view when all matrices have one shape and follow one another; else None."""
         if not len(self):

@@ -146,7 +146,7 @@ def _side_by_side(U, V, t, below):
         leaf = basis.leaf[at]
         batched.gather(leaf, np.arange(len(leaf)), True, half[is_leaf])
         if len(children):
-            RE = batched.gemm(below[i], basis.transfer[children], transa=True).stacked(np.full(len(children) // 2, 2))
+            RE = batched.gemm(below[i], basis.transfer[children], transa=True).pairs()
             batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
     return batched.transpose(joint)
 

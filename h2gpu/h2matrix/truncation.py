@@ -8,7 +8,7 @@ to the squared error of this side. They are therefore spent from one account: ea
 number of clusters) of what is left, smallest values first whichever cluster they belong to.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,7 +57,6 @@ def truncate(basis, weights, budget, decompose, rule):
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
-    basis = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:])
     MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
     waits = _first_to_wait(basis, top, decompose, weights)
@@ -90,8 +89,9 @@ def truncate(basis, weights, budget, decompose, rule):
             done.append((l, kept, below))
             advance(len(below))
         advance(int(tree.level_offsets[top]))
-    for verdict in verdicts:
-        _check(verdict)
+    if not np.isfinite(float(budget)):
+        for verdict in verdicts:
+            _check(verdict)
     return _assembled(basis, done)
 
 
@@ -134,7 +134,7 @@ def _assembled(basis, done):
     above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
     T, E = MatrixBatch.empty(ranks, basis.ranks, dtype, xp), MatrixBatch.empty(ranks, above, dtype, xp)
     parents = np.flatnonzero(tree.first_child >= 0)
-    stacks = E[1:].stacked(np.full(len(parents), 2))  # [E_1; E_2]: siblings follow each other, in the parents' order
+    stacks = E[1:].pairs()  # [E_1; E_2]: siblings follow each other, in the parents' order
     MatrixBatch.place(T, stacks)
     leaves = []
     while done:
