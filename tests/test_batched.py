@@ -376,9 +376,12 @@ def test_stacking_and_halving_change_sizes_only(counts, columns):
     for g, count in enumerate(counts):
         parts = [A[b] for b in range(first[g], first[g + 1])]
         np.testing.assert_array_equal(stacks[g], np.concatenate(parts) if count else np.zeros((0, 0)))
-    halves = A.halves(rows // 2)
-    for b in range(len(A)):
-        np.testing.assert_array_equal(np.concatenate([halves[2 * b], halves[2 * b + 1]]), A[b])
+    halves = A.halves(np.stack([rows // 2, rows - rows // 2], axis=1).ravel())
+    for b, (upper, lower) in enumerate(zip(halves[::2].matrices(), halves[1::2].matrices())):
+        assert len(upper) == rows[b] // 2
+        np.testing.assert_array_equal(np.concatenate([upper, lower]), A[b])
+    for pair, upper, lower in zip(halves.pairs().matrices(), halves[::2].matrices(), halves[1::2].matrices()):
+        np.testing.assert_array_equal(pair, np.concatenate([upper, lower]))
 
 
 def test_views_share_memory():

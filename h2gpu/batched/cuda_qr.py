@@ -46,9 +46,11 @@ def _ragged(A, mode, out):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
             continue
-        batches = [A, R if Q is None else Q, R]
-        if isinstance(chosen, np.ndarray):
-            batches = [M[chosen] for M in batches]
+        if isinstance(chosen, slice) and all(M.is_packed for M in (A, Q, R) if M is not None):  # of one shape: no table
+            arrays = (None if M is None else M.buffer[int(M.offsets[0]) :] for M in (A, Q, R))
+            _run(*arrays, NULL, len(A), int(A.rows[0]), int(A.columns[0]))
+            continue
+        batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
         m, n = batches[0].rows, batches[0].columns
         if all(M.is_placed for M in batches):
             table = upload(*(M.number(0) for M in batches), batches[0].number(1), batches[0].number(2))

@@ -62,7 +62,7 @@ def _upsweep(basis, mode):
         batched.gemm(R[children], transfer[children], out=RE[children])
         Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[_consecutive(t)], mode)
         if Q is not None:
-            F.append(Q.halves(rows[children][::2]))
+            F.append(Q.halves(rows[children]))
     return R, Q_leaf, F[::-1]
 
 

@@ -186,12 +186,12 @@ def _room(basis, l, ranks, weights, most=0):
     if array_module(ranks) is not np:
         (_, heights, columns), (k, n) = map(Z.number, range(3)), Z.bounds
         B = MatrixBatch.empty(rows, columns, basis.dtype, xp, (2 * most, n))
-        return B, B.halves(ranks[::2]), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
+        return B, B.halves(ranks), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
     if is_leaf.any():
         pairs, rows = rows, np.where(is_leaf, tree.sizes[t], 0)
         rows[~is_leaf] = pairs
     B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
-    halves = _some(B, ~is_leaf).halves(ranks[::2])
+    halves = _some(B, ~is_leaf).halves(ranks)
     return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z.rows, basis.dtype, xp)
 
 

@@ -60,7 +60,7 @@ def _reached(tree, counts):
     """Whether a cluster or one above it has couplings."""
     reached = counts > 0
     for l in range(1, tree.levels):
-        t = tree.level(l)
+        t = tree.span(l)
         reached[t] |= reached[tree.parent[t]]
     return reached
 
