@@ -8,7 +8,7 @@ to the squared error of this side. They are therefore spent from one account: ea
 number of clusters) of what is left, smallest values first whichever cluster they belong to.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,11 +81,15 @@ def truncate(basis, weights, budget, decompose, rule):
                 ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
                 _check(verdicts.pop())
             budget = budget - spent
-            kept, below = _cut_matrices(B, ranks, min(M.bounds))
+            kept, below = _cut_matrices(U, B, ranks)
             del M
             room = _room(basis, l - 1, ranks, weights, kept.bounds[1]) if l > top else ()
             MatrixBatch.place(kept, below, *room)
-            batched.gemm(batched.leading(U, out=kept), B, transa=True, out=below)
+            if kept is not U:
+                batched.leading(U, out=kept)
+            batched.gemm(kept, B, transa=True, out=below)
+            if kept is U:
+                below = replace(below, rows=ranks)
             done.append((l, kept, below))
             advance(len(below))
         advance(int(tree.level_offsets[top]))
@@ -116,19 +120,20 @@ def _check(verdict):
         check(*info, "truncated_svd")
 
 
-def _cut_matrices(B, ranks, most):
-    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t; most: a bound on the ranks."""
+def _cut_matrices(U, B, ranks):
+    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t.
+
+    Where only the device knows the ranks, U itself, whose other columns are left behind with the rows of T_t then.
+    """
     if array_module(ranks) is np:
         return MatrixBatch.empty(B.rows, ranks, B.dtype, B.xp), MatrixBatch.empty(ranks, B.columns, B.dtype, B.xp)
-    (_, rows, columns), (m, n) = map(B.number, range(3)), B.bounds
-    kept = MatrixBatch.empty(rows, ranks, B.dtype, B.xp, (m, most))
-    return kept, MatrixBatch.empty(ranks, columns, B.dtype, B.xp, (most, n))
+    return U, MatrixBatch.empty(U.columns, B.number(2), B.dtype, B.xp, (U.bounds[1], B.bounds[1]))
 
 
 def _assembled(basis, done):
     """(ClusterBasis, BasisChange), packed, from (level, U_t, T_t) of levels in `done`, the last level first.
 
-    `done` is emptied, so that the memory of each level is given back as it is copied.
+    U_t may have more columns than are kept. `done` is emptied, so that each level's memory is given back once copied.
     """
     tree, xp, dtype, ranks = basis.tree, basis.leaf.xp, basis.dtype, _all_ranks(basis.tree, done)
     above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
