@@ -68,7 +68,8 @@ def instances():
         for of_rounding in (False, True):
             norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
             yield "batched/frobenius_norms.cuh", norms, 0
-        yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
+        for name in ("gather", "gather_batches"):
+            yield "batched/gather.cuh", modules.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
             yield "batched/pairwise.cuh", name, 0

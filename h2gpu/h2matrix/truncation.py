@@ -133,28 +133,27 @@ def _cut_matrices(U, B, ranks):
 def _assembled(basis, done):
     """(ClusterBasis, BasisChange), packed, from (level, U_t, T_t) of levels in `done`, the last level first.
 
-    U_t may have more columns than are kept. `done` is emptied, so that each level's memory is given back once copied.
+    U_t may have more columns than are kept. `done` is emptied, so that memory is given back once it is copied.
     """
     tree, xp, dtype, ranks = basis.tree, basis.leaf.xp, basis.dtype, _all_ranks(basis.tree, done)
+    top = int(tree.level_offsets[done[-1][0]]) if done else len(tree)
     above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
     T, E = MatrixBatch.empty(ranks, basis.ranks, dtype, xp), MatrixBatch.empty(ranks, above, dtype, xp)
     parents = np.flatnonzero(tree.first_child >= 0)
     stacks = E[1:].pairs()  # [E_1; E_2]: siblings follow each other, in the parents' order
     MatrixBatch.place(T, stacks)
-    leaves = []
-    while done:
-        l, U, change = done.pop(0)
+    batched.join([change for *_, change in done[::-1]], out=T[top:])
+    levels = [(l, U) for l, U, _ in done[::-1]]
+    done.clear()
+    leaves, inner = [MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < top]], 0, dtype, xp)], []
+    for l, U in levels:
         t, is_leaf = tree.span(l), tree.first_child[tree.span(l)] < 0
-        batched.leading(change.resident, out=T[t])
+        inner.append(_some(U, ~is_leaf))
         if is_leaf.any():
             own, V = t.start + np.flatnonzero(is_leaf), _some(U, is_leaf)
             leaves.append(V if array_module(V.rows) is np else batched.leading(V, tree.sizes[own], ranks[own]))
-        if not is_leaf.all():
-            here = slice(*np.searchsorted(parents, (t.start, t.stop)))
-            batched.leading(_some(U, ~is_leaf).resident, out=stacks[here])
-    none = tree.leaves[: len(tree.leaves) - sum(map(len, leaves))]  # of levels above
-    leaves.append(MatrixBatch.empty(tree.sizes[none], 0, dtype, xp))
-    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves[::-1]), E), BasisChange(T)
+    batched.join(inner, out=stacks[np.searchsorted(parents, top) :])
+    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves), E), BasisChange(T)
 
 
 def _all_ranks(tree, done):
