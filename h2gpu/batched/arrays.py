@@ -8,7 +8,7 @@ import numpy as np
 def array_module(*arrays):
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays."""
     for array in arrays:  # called often: NumPy's are told by the first question
-        if not isinstance(array, np.ndarray):
+        if type(array) is not np.ndarray:
             cupy = sys.modules.get("cupy")
             if cupy is not None and isinstance(array, cupy.ndarray):
                 return cupy

@@ -175,7 +175,7 @@ class MatrixBatch:
     @property
     def is_resident(self):
         """Whether the numbers are where the buffer is, and there alone."""
-        return isinstance(self.offsets, np.ndarray) == isinstance(self.buffer, np.ndarray)
+        return array_module(self.offsets) is self.xp
 
     @property
     def is_placed(self):
