@@ -21,8 +21,9 @@ LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of col
     4: ((8, 1), (8, 2), (8, 4), (8, 5), (8, 6), (8, 8), (16, 8), (32, 8)),
     8: ((8, 2), (8, 4), (8, 8), (16, 5), (16, 6), (16, 8), (32, 8), (32, 16)),
 }
-SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
-MEMORY_BLOCKS, MANY_VECTORS = 2, 16  # of a multiprocessor then; of which registers hold one block alone
+SHARED_BLOCKS = ((2, 8), (1, 16))  # of a multiprocessor and their warps, the matrix in shared memory
+MEMORY_BLOCKS, MEMORY_WARPS = 2, 8  # the same, in device memory
+MANY_VECTORS = 16  # of which registers hold one block alone
 HELD = (32, 16)  # columns of V and X, twice those of a panel
 SPILL_BYTES = 250  # that instances may spill, at most
 
@@ -72,8 +73,9 @@ def tile(itemsize, m, n):
 def large(itemsize, m, n, shared_limit):
     """In shared memory where it fits, else with the widest panel that lets a multiprocessor hold as many blocks."""
     across, vectors, capacity = _layout(itemsize, n)
-    if shared_bytes(itemsize, m, n, across, vectors, SHARED_WARPS, 0) <= shared_limit:
-        return Rows(across, vectors, SHARED_WARPS, 1, 0)
+    for resident, warps in SHARED_BLOCKS:
+        if resident * shared_bytes(itemsize, m, n, across, vectors, warps, 0) <= shared_limit:
+            return Rows(across, vectors, warps, resident, 0)
     for resident in range(1 if vectors == MANY_VECTORS else MEMORY_BLOCKS, 0, -1):
         for held in HELD:
             if resident * shared_bytes(itemsize, m, capacity, across, vectors, MEMORY_WARPS, held) <= shared_limit:

@@ -45,12 +45,12 @@ struct BidiagonalRows {
     __device__ static Vector& vector(Real* at) { return *reinterpret_cast<Vector*>(at); }
 
     // x ← x + f y
-    __device__ static void add(Real f, const Vector& y, Vector& x) {
+    __device__ static void add(Real f, Vector y, Vector& x) {
 #pragma unroll
         for (int e = 0; e < WIDE; e++) x.e[e] = fma(f, y.e[e], x.e[e]);
     }
 
-    __device__ static void add_products(const Vector& x, const Vector& y, Vector& sum) {
+    __device__ static void add_products(const Vector& x, Vector y, Vector& sum) {
 #pragma unroll
         for (int e = 0; e < WIDE; e++) sum.e[e] = fma(x.e[e], y.e[e], sum.e[e]);
     }
@@ -237,12 +237,13 @@ struct BidiagonalRows {
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
                 if (mine(q)) x[q] = vector(from + at + q * ROUND);
-            if constexpr (Held > 0)
+            if constexpr (Held > 0) {
 #pragma unroll
                 for (int u = 0; u < TAILS; u++) {
                     const int l = across * WIDE + u * ROUND;
                     if (l < held) tail[u] = vector(from + pitch + l);
                 }
+            }
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
                 if (some(q)) add_products(x[q], vector(r + at + q * ROUND), product);
