@@ -25,7 +25,7 @@ SHARED_BLOCKS = ((2, 8), (1, 16))  # of a multiprocessor and their warps, the ma
 MEMORY_BLOCKS, MEMORY_WARPS = 2, 8  # the same, in device memory
 MANY_VECTORS = 16  # of which registers hold one block alone
 HELD = (32, 16)  # columns of V and X, twice those of a panel
-SPILL_BYTES = 250  # that instances may spill, at most
+SPILL_BYTES = 150  # that instances may spill, at most
 
 
 class Tile(NamedTuple):
