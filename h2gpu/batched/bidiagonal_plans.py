@@ -18,7 +18,7 @@ SCHEDULERS = 4  # of a multiprocessor, each with as many warps as the others
 VECTORS = 3  # of a lane's rows and columns, held besides its entries
 VECTOR_BYTES = 16
 LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of columns
-    4: ((8, 1), (8, 2), (8, 4), (8, 5), (8, 6), (8, 8), (16, 8), (32, 8)),
+    4: ((8, 1), (8, 2), (8, 4), (8, 5), (8, 6), (8, 8), (16, 8), (16, 16)),
     8: ((8, 2), (8, 4), (8, 8), (16, 5), (16, 6), (16, 8), (32, 8), (32, 16)),
 }
 SHARED_BLOCKS = ((2, 8), (1, 16))  # of a multiprocessor and their warps, the matrix in shared memory

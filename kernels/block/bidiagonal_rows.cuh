@@ -7,19 +7,20 @@
 #pragma once
 #include "block/bidiagonal.cuh"
 #include "thread/prefetch.cuh"
+#include "thread/wide_vector.cuh"
 
 // Across lanes a row, each with Vectors of 16 bytes; rows lie `line` apart; Held: columns of V and X, 0: each step updates W
 // shared: line (Warps + 2) + GUARD + Held · pitch entries and, where W is null, the matrix   corner: 2
 template <typename Real, int Across, int Vectors, int Warps, int Held>
 struct BidiagonalRows {
     static constexpr int THREADS = Warps * WARP, SUMS = Held ? 2 : 1;
-    static constexpr int WIDE = 16 / sizeof(Real), ROUND = Across * WIDE, STEP = WARP / Across * Warps;  // columns, rows at once
+    using Vector = WideVector<Real>;
+    static constexpr int WIDE = Vector::WIDE, ROUND = Across * WIDE, STEP = WARP / Across * Warps;  // columns, rows at once
     static constexpr int GRAIN = Vectors % 2 ? 1 : 2, SPAN = GRAIN * ROUND;  // vectors and columns of a row that end together
     static constexpr int GUARD = SPAN - ROUND;  // zeros before r: the first span may begin so far before column 0
     static constexpr int TAILS = Held > ROUND ? Held / ROUND : 1;  // vectors of a lane behind its row
     static_assert(Held % WIDE == 0 && (Held <= ROUND || Held % ROUND == 0));
 
-    struct alignas(16) Vector { Real e[WIDE]; };
     struct Sums {                                    // of a lane's columns
         Vector entry[Vectors], tail[TAILS];          // aᵀ W, aᵀ [V X]
         Real newest;                                 // aᵀ a, or aᵀ v or aᵀ z of what the pass puts off
@@ -46,26 +47,6 @@ struct BidiagonalRows {
     __device__ Real* row(int i) const {
         char* const begin = reinterpret_cast<char*>(W);
         return reinterpret_cast<Real*>(begin + static_cast<unsigned long long>(unsigned(i)) * unsigned(line * sizeof(Real)));
-    }
-
-    __device__ static Vector& vector(Real* at) { return *reinterpret_cast<Vector*>(at); }
-
-    // x ← x + f y
-    __device__ static void add(Real f, Vector y, Vector& x) {
-#pragma unroll
-        for (int e = 0; e < WIDE; e++) x.e[e] = fma(f, y.e[e], x.e[e]);
-    }
-
-    __device__ static void add_products(const Vector& x, Vector y, Vector& sum) {
-#pragma unroll
-        for (int e = 0; e < WIDE; e++) sum.e[e] = fma(x.e[e], y.e[e], sum.e[e]);
-    }
-
-    __device__ static Real total(const Vector& x) {
-        Real sum = x.e[0];
-#pragma unroll
-        for (int e = 1; e < WIDE; e++) sum += x.e[e];
-        return sum;
     }
 
     __device__ void load(int* scratch) {
@@ -101,7 +82,7 @@ struct BidiagonalRows {
             if (base + q / GRAIN * SPAN >= pitch) break;
 #pragma unroll
             for (int e = 0; e < WIDE; e++) sum_rows(sum.entry[q].e[e]);
-            if (lane < Across && (q >= GRAIN || at + q * ROUND + WIDE > k)) vector(to + at + q * ROUND) = sum.entry[q];
+            if (lane < Across && (q >= GRAIN || at + q * ROUND + WIDE > k)) Vector::at(to + at + q * ROUND) = sum.entry[q];
         }
         __syncwarp();
         if (lane == square_lane) to[k] = sum.newest;
@@ -114,7 +95,7 @@ struct BidiagonalRows {
             const int l = across * WIDE + u * ROUND;
 #pragma unroll
             for (int e = 0; e < WIDE; e++) sum_rows(sum.tail[u].e[e]);
-            if (lane < Across && l < held) vector(to + l) = sum.tail[u];
+            if (lane < Across && l < held) Vector::at(to + l) = sum.tail[u];
         }
         __syncwarp();
         if (lane < Across && part < 2) to[held + part] = sum.newest;
@@ -137,7 +118,7 @@ struct BidiagonalRows {
             sum.newest = fma(a, a, sum.newest);
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
-                if (base + q * ROUND < pitch && at + q * ROUND >= 0) add(a, vector(row(i) + at + q * ROUND), sum.entry[q]);
+                if (base + q * ROUND < pitch && at + q * ROUND >= 0) sum.entry[q].add(a, Vector::at(row(i) + at + q * ROUND));
         }
         __syncwarp();
         publish(0, 0, sum);
@@ -154,34 +135,35 @@ struct BidiagonalRows {
     __device__ __forceinline__ void read(const Pass& now, Real* from, Vector (&x)[Vectors], Vector (&tail)[TAILS]) const {
 #pragma unroll
         for (int q = 0; q < Vectors; q++)
-            if (now.mine(q)) x[q] = vector(from + now.at + q * ROUND);
+            if (now.mine(q)) x[q] = Vector::at(from + now.at + q * ROUND);
         if constexpr (Held > 0) {  // braces: without, nvcc 13.0 drops an unrolled loop behind one that it discards
 #pragma unroll
             for (int u = 0; u < TAILS; u++) {
                 const int l = across * WIDE + u * ROUND;
-                if (l < now.held) tail[u] = vector(from + pitch + l);
+                if (l < now.held) tail[u] = Vector::at(from + pitch + l);
             }
         }
     }
 
     // W r, and a_k − v y_k, to which column k of −[V X] [Y U]ᵀ comes
-    __device__ __forceinline__ Real multiply(const Pass& now, const Vector (&x)[Vectors], const Vector (&tail)[TAILS], Real& a_k) const {
+    __device__ __forceinline__ Real multiply(const Pass& now, const Vector (&x)[Vectors], const Vector (&tail)[TAILS],
+                                             Real& a_k) const {
         Vector product = {}, product_k = {};
         Real products[SUMS];
 #pragma unroll
         for (int q = 0; q < Vectors; q++)
-            if (now.some(q)) add_products(x[q], vector(r + now.at + q * ROUND), product);
+            if (now.some(q)) product.add_products(x[q], Vector::at(r + now.at + q * ROUND));
         if constexpr (Held > 0) {
 #pragma unroll
             for (int u = 0; u < TAILS; u++) {
                 const int l = min(across * WIDE + u * ROUND, Held - WIDE);  // tail is zero in the lanes beyond
-                add_products(tail[u], vector(r + pitch + l), product);
-                add_products(tail[u], vector(y + pitch + l), product_k);
+                product.add_products(tail[u], Vector::at(r + pitch + l));
+                product_k.add_products(tail[u], Vector::at(y + pitch + l));
             }
             if (across == 0) product_k.e[0] += a_k;
-            products[1] = total(product_k);
+            products[1] = product_k.total();
         }
-        products[0] = total(product);
+        products[0] = product.total();
         __syncwarp();  // all have read columns j and k
         sum_all<Across / 2>(products);
         if constexpr (Held > 0) a_k = products[1];
@@ -202,7 +184,7 @@ struct BidiagonalRows {
                     Real* of = factors + ((u * Across + a) * WIDE + e) * pitch + now.at;
 #pragma unroll
                     for (int q = 0; q < Vectors; q++)
-                        if (now.some(q)) add(-factor, vector(of + q * ROUND), x[q]);
+                        if (now.some(q)) x[q].add(-factor, Vector::at(of + q * ROUND));
                 }
     }
 
@@ -216,11 +198,11 @@ struct BidiagonalRows {
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
                 if (now.some(q))
-                    add(-v, vector(y + now.at + q * ROUND), x[q]), add(-scaled, vector(r + now.at + q * ROUND), x[q]);
+                    x[q].add(-v, Vector::at(y + now.at + q * ROUND)), x[q].add(-scaled, Vector::at(r + now.at + q * ROUND));
         }
 #pragma unroll
         for (int q = 0; q < Vectors; q++)
-            if (live && now.mine(q)) vector(from + now.at + q * ROUND) = x[q];
+            if (live && now.mine(q)) Vector::at(from + now.at + q * ROUND) = x[q];
         __syncwarp();
         if (live && across == 0) from[now.k] = a_k;
     }
@@ -230,7 +212,8 @@ struct BidiagonalRows {
     template <bool Now>
     __device__ void pass(int j, int held, const Householder<Real>& h, const Householder<Real>& g, Real yr) const {
         const int k = j + 1, base = begin(k), slot = held / WIDE % Across, part = Now ? 2 : (across - slot) & (Across - 1);
-        const Pass now = {j, k, held, (pitch - base) / SPAN, base + across * WIDE, slot, part, h.scale, g.tau, g.scale, corner[1], yr};
+        const Pass now = {j,    k,       held,  (pitch - base) / SPAN, base + across * WIDE, slot,
+                          part, h.scale, g.tau, g.scale,               corner[1],            yr};
         const int groups = (p.m - k + STEP - 1) / STEP, onward = Held > 0 && j % 2 ? -STEP : STEP;
         Vector x[Vectors] = {}, tail[TAILS] = {};
         Sums sum = {};
@@ -251,11 +234,11 @@ struct BidiagonalRows {
             } else {
                 if (live && part < 3) from[part < 2 ? pitch + held + part : k] = newest;
 #pragma unroll
-                for (int u = 0; u < TAILS; u++) add(a, tail[u], sum.tail[u]);
+                for (int u = 0; u < TAILS; u++) sum.tail[u].add(a, tail[u]);
             }
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
-                if (now.some(q)) add(a, x[q], sum.entry[q]);
+                if (now.some(q)) sum.entry[q].add(a, x[q]);
         }
         publish(k, Now ? 0 : (slot + 2) & (Across - 1), sum);
         if constexpr (!Now) publish_tail(held, part, sum);
