@@ -187,9 +187,9 @@ def linear_instances(dtype):
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, spills
-        for most in (width, lu["TOGETHER"][size]):
-            yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, most, lu["ROW_THREADS"]), 0
+        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
     yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
     for name in ("lu_column", "lu_unblocked"):

@@ -29,7 +29,7 @@ PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
 TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
-ROW_THREADS = 64  # columns that a block of lu_rows takes
+ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
 UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
@@ -147,26 +147,28 @@ def _run_panels(dtype, buffers, batch, m, n, method):
         stop, end = start + together, first + width
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
         moved = LU, piv, info, place, batch
-        _move_rows(dtype, moved, (width, width), (first, end, start, stop), True)
+        _move_rows(dtype, moved, width, (first, end, start, stop), True)
         if end < min(stop, steps):
             update_rest(dtype, *rest, width, first, stop, False)
         else:
-            _move_rows(dtype, moved, (width, together), (start, end, start, stop), False)
+            _move_rows(dtype, moved, together, (start, end, start, stop), False)
             update_rest(dtype, *rest, together, start, n, False)
 
 
-def _move_rows(dtype, arrays, widths, panels, inside):
+def _move_rows(dtype, arrays, width, panels, inside):
     """Interchanges and rows of U of the panels from `first` to `end`, in columns inside start … stop, or outside."""
     LU, piv, info, place, batch = arrays
     first, end, start, stop = panels
     table, m, n = place
     own = min(end, m, n) - first if table is NULL else 0
-    columns = min(stop, n) - start - own if inside else n - min(stop, n) + start
-    if columns <= 0:
+    left, right = (first - start, min(stop, n) - first - own) if inside else (start, n - stop)
+    strips = sum(-(-max(0, columns) // ROW_COLUMNS) for columns in (left, right))
+    if strips == 0:
         return
-    strips = -(-columns // ROW_THREADS)
-    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, *widths, ROW_THREADS)
-    launch(function, batch * strips, ROW_THREADS, (LU, piv, info, *place, *panels, int(inside), strips))
+    warps = min(ROW_WARPS, strips)
+    blocks = -(-strips // warps)
+    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
+    launch(function, batch * blocks, warps * WARP, (LU, piv, info, *place, *panels, int(inside), blocks))
 
 
 def _panel(dtype, method, m):
