@@ -30,7 +30,7 @@ PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16
 TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
-UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
+UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
@@ -203,6 +203,13 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
     down, across = (-(-(size - begin) // UPDATE_EDGE) for size in (m, min(stop, n)))
     if down <= 0 or across <= 0:
         return
-    shared = 2 * UPDATE_EDGE * (width + UPDATE_PAD) * dtype.itemsize
+    shared = _update_bytes(dtype.itemsize, width, symmetric)
     function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
     launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
+
+
+def _update_bytes(size, width, symmetric):
+    """Shared memory of kernels/batched/lu_update.cuh: tiles of C, L and U (or L)."""
+    left = UPDATE_EDGE * (width + 4)
+    right = left if symmetric else width * (UPDATE_EDGE + 32 // size)
+    return (UPDATE_EDGE * (UPDATE_EDGE + 8) + left + right) * size
