@@ -109,7 +109,8 @@ def _run_matrix(dtype, buffers, batch, m, n):
 def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
-    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 8 * m, pitch
+    panel = SHARED_PANEL[dtype.itemsize]
+    return (m * pitch + 2 * panel * (panel + 8 * (panel % 16 == 0))) * dtype.itemsize + 8 * m, pitch
 
 
 def fits_shared(dtype, m, n):

@@ -2,70 +2,23 @@
 //
 //     A ← P A,   U = L⁻¹ A   with L the unit lower triangle of all the panels together
 //
-// A column is one warp's, which has read every row that moves before it writes one. In registers the rows are turned: tiles of
-// Uᵀ are sums and then factors (warp/tile_chain.cuh), by blocks of rows U_i = L_ii⁻¹ (A_i − Σ_j L_ij U_j), for which only
-// triangles of ROWS_BLOCK rows are inverted. Where a row comes from is found by going back through the interchanges, one row a
-// thread. L and the rows are on their way at once.
+// A column is one warp's, which has read every row that moves before it writes one; U from warp/solve_turned.cuh. Where a row
+// comes from is found by going back through the interchanges, one row a thread. L and the rows are on their way at once.
 #pragma once
 
 #include "thread/copy.cuh"
 #include "thread/field.cuh"
-#include "thread/pair.cuh"
 #include "thread/place.cuh"
-#include "warp/tile_chain.cuh"
+#include "warp/solve_turned.cuh"
 
-constexpr int ROWS_TILE = 16, ROWS_BLOCK = 8;  // columns of a warp; rows that are solved for at once
-
-// The square blocks on the diagonal of L, unit lower triangles, become their inverses without the diagonal; zeros above.
-template <int N, int Pitch, typename Scalar>
-__device__ void invert_blocks(Scalar (*L)[Pitch]) {
-    static_assert(WARP % ROWS_BLOCK == 0, "a block within a warp");
-    for (int t = threadIdx.x; t < (N + WARP - 1) / WARP * WARP; t += blockDim.x) {
-        const int c = t % ROWS_BLOCK, corner = min(t - c, N - ROWS_BLOCK);
-        Scalar x[ROWS_BLOCK];
-#pragma unroll
-        for (int i = 0; i < ROWS_BLOCK; i++) {
-            x[i] = i == c ? one<Scalar>() : Scalar();
-#pragma unroll
-            for (int k = 0; k < i; k++) x[i] = less_product(x[i], L[corner + i][corner + k], x[k]);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int i = 1; i < ROWS_BLOCK; i++)
-            if (i > c && t < N) L[corner + i][corner + c] = x[i];
-        __syncwarp();
-    }
-}
-
-// u ← L⁻¹ of it, in the lane's part of tiles Uᵀ; L as invert_blocks leaves it
-template <int N, int Pitch, typename Scalar>
-__device__ void solve_turned(Scalar (&u)[N / ROWS_BLOCK][4], const Scalar (*L)[Pitch]) {
-    const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    const auto subtract = [&](Scalar(&sum)[4], int i, int j, const Scalar(&factor)[4]) {
-        const auto l = *reinterpret_cast<const Pair<Scalar>*>(L[i * ROWS_BLOCK + g] + j * ROWS_BLOCK + 2 * t);
-        multiply_tile(sum, factor, l.x, l.y);
-    };
-#pragma unroll
-    for (int i = 0; i < N / ROWS_BLOCK; i++) {
-        Scalar sum[4] = {}, change[4] = {};
-#pragma unroll
-        for (int j = 0; j < i; j++) subtract(sum, i, j, u[j]);
-#pragma unroll
-        for (int e = 0; e < 4; e++) u[i][e] = minus(u[i][e], sum[e]);
-        subtract(change, i, i, u[i]);
-#pragma unroll
-        for (int e = 0; e < 4; e++) u[i][e] = plus(u[i][e], change[e]);
-    }
-}
-
-// LU, pivots, info, table, m, n: as in batched/lu_panel.cuh     blocks: of a matrix, a warp for ROWS_TILE columns
+// LU, pivots, info, table, m, n: as in batched/lu_panel.cuh     blocks: of a matrix, a warp for TURNED_COLUMNS columns
 // first, end   the panels that begin there and before end ≤ first + N
 // start, stop  inside: these columns, but for those of the panels; else all but these, in which the panels' rows are in place
 template <typename Scalar, int N, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
 void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* table, int m, int n, int first, int end, int start,
              int stop, int inside, int blocks) {
-    constexpr int BLOCKS = N / ROWS_BLOCK, PITCH = N + ROWS_BLOCK;
+    constexpr int BLOCKS = N / TURNED_ROWS, PITCH = TURNED_PITCH<N>;
     __shared__ __align__(16) Scalar L[N][PITCH];
     __shared__ int swaps[N];
     // entries before rows: those that come to first …, those that go to rows swaps[…], and these rows, −1 where one of the former
@@ -76,10 +29,10 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
     for (int t = threadIdx.x; t < width; t += blockDim.x) swaps[t] = pivots[p.pivots + first + t];
     if (verdict == NOT_FINITE) return;
     const int left = inside ? start : 0, right = inside ? first + width : stop, left_end = inside ? first : start;
-    const int left_strips = (left_end - left + ROWS_TILE - 1) / ROWS_TILE, warps = blockDim.x / WARP;
+    const int left_strips = (left_end - left + TURNED_COLUMNS - 1) / TURNED_COLUMNS, warps = blockDim.x / WARP;
     const int strip0 = blockIdx.x % blocks * warps, strip = strip0 + threadIdx.x / WARP;
     const bool solves = strip >= left_strips, some_solve = strip0 + warps > left_strips;
-    const int column0 = solves ? right + (strip - left_strips) * ROWS_TILE : left + strip * ROWS_TILE;
+    const int column0 = solves ? right + (strip - left_strips) * TURNED_COLUMNS : left + strip * TURNED_COLUMNS;
     const int limit = !solves ? left_end : inside ? min(stop, p.n) : p.n;
     const long long ld = p.n;
     Scalar* A = LU + p.target;
@@ -108,7 +61,7 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) visit(b, e, b * ROWS_BLOCK + 2 * t + e % 2, columns[e / 2], there[e / 2]);
+            for (int e = 0; e < 4; e++) visit(b, e, b * TURNED_ROWS + 2 * t + e % 2, columns[e / 2], there[e / 2]);
     };
     Scalar u[BLOCKS][4], v[BLOCKS][4];  // of rows and columns that are not there some other number, on which no other depends
     each([&](int b, int e, int k, const Scalar* column, bool) { v[b][e] = column[going[k]]; });
@@ -118,9 +71,9 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && beyond[k] >= 0) column[beyond[k]] = v[b][e];
     });
-    if (some_solve) invert_blocks<N, PITCH>(L);
+    if (some_solve) invert_blocks<N>(L[0], threadIdx.x, blockDim.x);
     __syncthreads();
-    if (solves) solve_turned<N, PITCH>(u, L);
+    if (solves) solve_turned<N>(u, L[0]);
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && k < width) column[(first + k) * ld] = u[b][e];
     });
