@@ -22,7 +22,7 @@ SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occu
 SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
     4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
     8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
-    16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
+    16: {1: (4, 4), 2: (4, 3), 3: (8, 1), 4: (8, 1)},
 }
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32

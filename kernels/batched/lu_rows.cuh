@@ -71,8 +71,6 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && beyond[k] >= 0) column[beyond[k]] = v[b][e];
     });
-    if (some_solve) invert_blocks<N>(L[0], threadIdx.x, blockDim.x);
-    __syncthreads();
     if (solves) solve_turned<N>(u, L[0]);
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && k < width) column[(first + k) * ld] = u[b][e];

@@ -9,6 +9,7 @@
 
 #include "block/lu_panel.cuh"
 #include "thread/copy.cuh"
+#include "thread/pair.cuh"
 #include "thread/place.cuh"
 #include "thread/wide.cuh"
 #include "warp/eliminate.cuh"
@@ -22,7 +23,8 @@ __device__ inline int panel_warps(int rows) { return rows <= ALONE * WARP ? 1 : 
 
 // The panel of columns first …, by those warps, each lane with Held rows.
 // rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
-// unit: its rows of L above, below the diagonal, as warp/solve_turned.cuh wants them   pivots: of this matrix   verdict: see thread/place.cuh
+// unit: its rows of L above, below the diagonal, as warp/solve_turned.cuh wants them
+// pivots: of this matrix   verdict: see thread/place.cuh
 template <int Panel, int Held, int Slots, typename Scalar>
 __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width,
                             PanelExchange<Scalar, Panel, Slots>& exchange, int& verdict) {
@@ -53,13 +55,9 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* un
         for (int c = 0; c < Panel; c++) {
             if (c < width) A[row[h] + first + c] = x[h][c];
             const int k = position[h] - first;
-            if (k < width) unit[k * TURNED_PITCH<Panel> + c] = c < k ? x[h][c] : Scalar();
+            if (k < width) unit[k * TURNED_PITCH<Panel> + c] = x[h][c];
         }
     }
-    for (int e = width * TURNED_PITCH<Panel> + threadIdx.x; e < Panel * TURNED_PITCH<Panel>; e += WARP) unit[e] = Scalar();
-    if (warps > 1) meet(warps);
-    else __syncwarp();
-    if (threadIdx.x < WARP) invert_blocks<Panel>(unit, threadIdx.x, WARP);
 }
 
 template <int Panel, int Slots, typename Scalar>
@@ -154,23 +152,32 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     int *rows = reinterpret_cast<int*>(X + p.m * pitch), *ordered = rows + p.m;
     A += p.source, LU += p.target, pivots += p.pivots;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, steps = p.steps();
-    for (int i = warp; i < p.m; i += Warps) {
-        for (int j = lane; j < p.n; j += WARP) copy_async(X + i * pitch + j, A + static_cast<long long>(i) * p.n + j, true);
-        if (lane == 0) ordered[i] = i * pitch;
-    }
-    copies_issued();
-    copies_arrived<0>();
+    const auto each_entry = [&](bool behind, auto visit) {  // of the thread, in the first panel's columns or behind them
+        if (behind)
+            for (int i = warp; i < p.m; i += Warps)
+                for (int j = Panel + lane; j < p.n; j += WARP) visit(i, j);
+        else
+            for (int i = threadIdx.x / Panel; i < p.m; i += Warps * WARP / Panel)
+                if (threadIdx.x % Panel < p.n) visit(i, threadIdx.x % Panel);
+    };
     bool finite = true;  // and without a branch, or each read would wait for the one before
-    for (int i = warp; i < p.m; i += Warps)
-        for (int j = lane; j < p.n; j += WARP) finite &= is_finite(X[i * pitch + j]);
-    finite = __syncthreads_and(finite);
-    int verdict = finite ? 0 : NOT_FINITE;
+    const auto load = [&](int i, int j) { copy_async(X + i * pitch + j, A + static_cast<long long>(i) * p.n + j, true); };
+    const auto look = [&](int i, int j) { finite &= is_finite(X[i * pitch + j]); };
+    each_entry(false, load);
+    copies_issued();
+    each_entry(true, load);
+    copies_issued();
+    for (int i = threadIdx.x; i < p.m; i += Warps * WARP) ordered[i] = i * pitch;
+    copies_arrived<1>();
+    each_entry(false, look);
+    __syncthreads();
+    int verdict = 0;
     // of panel p: units + p % 2 · UNIT; rows before it, ordered afterwards
     const auto factor = [&](int first) {
         factor_panel<Panel, Slots>(X, rows, ordered, units + first / Panel % 2 * UNIT, pivots, p.m, first, min(Panel, steps - first),
                                    exchange, verdict);
     };
-    for (int first = -Panel; finite && first < steps; first += Panel) {
+    for (int first = -Panel; first < steps; first += Panel) {  // the panel at `first` is known, if there is one
         const int next = first + Panel, end = min(next, steps), width = end - first, team = next < steps ? panel_warps(p.m - next) : 0;
         const Scalar* unit = units + (first / Panel & 1) * UNIT;
         int* const last = rows;
@@ -190,12 +197,19 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             for (int k = number; k < width; k += others)
                 for (int j = lane; j < end; j += WARP) LU[static_cast<long long>(first + k) * p.n + j] = X[rows[first + k] + j];
         }
-        __syncthreads();
+        if (first >= 0) {
+            __syncthreads();
+        } else {  // the rest of the matrix has come meanwhile
+            copies_arrived<0>();
+            each_entry(true, look);
+            finite = __syncthreads_and(finite);
+            if (!finite) break;
+        }
     }
     for (int i = warp + (finite ? steps : 0); i < p.m; i += Warps)
         for (int j = lane; j < p.n; j += WARP)
             LU[static_cast<long long>(i) * p.n + j] = finite ? X[rows[i] + j] : not_a_number<Scalar>();
     if (!finite)
         for (int k = threadIdx.x; k < steps; k += blockDim.x) pivots[k] = k;
-    if (threadIdx.x == 0) info[p.index] = verdict;
+    if (threadIdx.x == 0) info[p.index] = finite ? verdict : NOT_FINITE;
 }
