@@ -16,7 +16,7 @@
 #include "warp/solve_turned.cuh"
 
 constexpr int ALONE = 2;        // rows a lane of a warp that has a panel to itself, at most
-constexpr int STRIP_ROWS = 16;  // that a warp updates at once
+constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
 
 // How many warps eliminate so many rows.
 __device__ inline int panel_warps(int rows) { return rows <= ALONE * WARP ? 1 : (rows + WARP - 1) / WARP; }
@@ -86,33 +86,40 @@ __device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar*
     if (LU) each([&](Scalar x, int k, int j) { if (k < width && j < end) LU[(first + k) * ld + j] = x; });
 }
 
-// X −= L u for the rows at positions row … before m, at most STRIP_ROWS of them, and `tiles` times 8 columns
-template <int Panel, typename Scalar>
-__device__ void update_strip(Scalar* X, const int* rows, int row, int m, int first, int column, int tiles,
-                             const Scalar (&u)[Panel / TURNED_ROWS][4]) {
+// X −= L u for the rows at positions row … before m, at most Strips · STRIP_ROWS of them, and `tiles` times 8 columns. All is read
+// before any is written, or each strip would wait for the one before.
+template <int Panel, int Strips, typename Scalar>
+__device__ void update_strips(Scalar* X, const int* rows, int row, int m, int first, int column, int tiles,
+                              const Scalar (&u)[Panel / TURNED_ROWS][4]) {
+    constexpr int BLOCKS = Panel / TURNED_ROWS, HALVES = 2 * Strips, HALF = STRIP_ROWS / 2;
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    Scalar* own[2];
-    Scalar left[Panel / TURNED_ROWS][4];
+    Scalar* own[HALVES];
+    Scalar left[Strips][BLOCKS][4];
 #pragma unroll
-    for (int h = 0; h < 2; h++) own[h] = X + rows[min(row + g + 8 * h, m - 1)] + 2 * t;
+    for (int h = 0; h < HALVES; h++) own[h] = X + rows[min(row + g + HALF * h, m - 1)] + 2 * t;
 #pragma unroll
-    for (int b = 0; b < Panel / TURNED_ROWS; b++)
+    for (int h = 0; h < HALVES; h++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int b = 0; b < BLOCKS; b++) {
             const auto l = *reinterpret_cast<const Pair<Scalar>*>(own[h] + first + b * TURNED_ROWS);
-            left[b][2 * h] = l.x, left[b][2 * h + 1] = l.y;
+            left[h / 2][b][h % 2 * 2] = l.x, left[h / 2][b][h % 2 * 2 + 1] = l.y;
         }
 #pragma unroll
     for (int tile = 0; tile < 2; tile++) {
         if (tile >= tiles) break;
-        Scalar sum[4] = {};
+        Pair<Scalar> c[HALVES];
+        Scalar sum[Strips][4] = {};
 #pragma unroll
-        for (int b = 0; b < Panel / TURNED_ROWS; b++) multiply_tile(sum, left[b], u[b][2 * tile], u[b][2 * tile + 1]);
+        for (int h = 0; h < HALVES; h++) c[h] = *reinterpret_cast<const Pair<Scalar>*>(own[h] + column + tile * 8);
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            if (row + g + 8 * h >= m) continue;
-            auto& c = *reinterpret_cast<Pair<Scalar>*>(own[h] + column + tile * 8);
-            c = {minus(c.x, sum[2 * h]), minus(c.y, sum[2 * h + 1])};
+        for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+            for (int s = 0; s < Strips; s++) multiply_tile(sum[s], left[s][b], u[b][2 * tile], u[b][2 * tile + 1]);
+#pragma unroll
+        for (int h = 0; h < HALVES; h++) {
+            const Scalar(&less)[4] = sum[h / 2];
+            const Pair<Scalar> rest = {minus(c[h].x, less[h % 2 * 2]), minus(c[h].y, less[h % 2 * 2 + 1])};
+            if (row + g + HALF * h < m) *reinterpret_cast<Pair<Scalar>*>(own[h] + column + tile * 8) = rest;
         }
     }
 }
@@ -129,7 +136,7 @@ __device__ void update_share(Scalar* X, const int* rows, const Scalar* unit, int
     for (bool known = false; square < squares * (warp + 1) / warps; square++) {
         if (!known) solve_columns<Panel>(u, X, rows, unit, first, width, column, n, pitch, strip == 0 ? LU : nullptr, n);
         const int row = row0 + strip * STRIP_ROWS;
-        if (row < m) update_strip<Panel>(X, rows, row, m, first, column, column + 8 < n ? 2 : 1, u);
+        if (row < m) update_strips<Panel, 1>(X, rows, row, m, first, column, column + 8 < n ? 2 : 1, u);
         known = ++strip < strips;
         if (!known) strip = 0, column += TURNED_COLUMNS;
     }
@@ -148,6 +155,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     __shared__ PanelExchange<Scalar, Panel, Slots> exchange;
     const Place p(table, m, n, blockIdx.x);
     constexpr int UNIT = Panel * TURNED_PITCH<Panel>;
+    constexpr int STRIPS = Field<Scalar>::COMPLEX ? 1 : 2;  // as registers allow
     Scalar *units = reinterpret_cast<Scalar*>(memory), *X = units + 2 * UNIT;
     int *rows = reinterpret_cast<int*>(X + p.m * pitch), *ordered = rows + p.m;
     A += p.source, LU += p.target, pivots += p.pivots;
@@ -186,8 +194,8 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             if (first >= 0) {
                 Scalar u[Panel / TURNED_ROWS][4];
                 solve_columns<Panel>(u, X, rows, unit, first, width, next, min(next + Panel, p.n), pitch, warp == 0 ? LU : nullptr, p.n);
-                for (int row = next + warp * WARP; row < min(p.m, next + (team == 1 ? ALONE : warp + 1) * WARP); row += STRIP_ROWS)
-                    update_strip<Panel>(X, rows, row, p.m, first, next, Panel / TURNED_ROWS, u);
+                for (int row = next + warp * WARP; row < min(p.m, next + (team == 1 ? ALONE : warp + 1) * WARP); row += STRIPS * STRIP_ROWS)
+                    update_strips<Panel, STRIPS>(X, rows, row, p.m, first, next, Panel / TURNED_ROWS, u);
                 __syncwarp();
             }
             factor(next);
