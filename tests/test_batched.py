@@ -277,6 +277,16 @@ def test_gather_selects_and_transposes(sizes, choice):
         np.testing.assert_array_equal(out[b], transposed(A[i], flag))
 
 
+@given(st.lists(SIZES, max_size=4), st.floats(0, 1))
+def test_batches_are_joined_by_their_leading_parts(lists, fraction):
+    batches = [of_sizes(sizes) for sizes in lists if sizes]
+    matrices = [A for batch in batches for A in batch.matrices()]
+    rows, columns = np.array([np.multiply(A.shape, fraction) for A in matrices]).astype(int).reshape(-1, 2).T
+    out = batched.join(batches, MatrixBatch.empty(rows, columns, np.float64))
+    for part, A in zip(out.matrices(), matrices):
+        np.testing.assert_array_equal(part, A[: part.shape[0], : part.shape[1]])
+
+
 @given(SIZES, st.floats(0, 1))
 def test_leading_parts_and_transposes(sizes, fraction):
     A = of_sizes(sizes)
@@ -376,9 +386,12 @@ def test_stacking_and_halving_change_sizes_only(counts, columns):
     for g, count in enumerate(counts):
         parts = [A[b] for b in range(first[g], first[g + 1])]
         np.testing.assert_array_equal(stacks[g], np.concatenate(parts) if count else np.zeros((0, 0)))
-    halves = A.halves(rows // 2)
-    for b in range(len(A)):
-        np.testing.assert_array_equal(np.concatenate([halves[2 * b], halves[2 * b + 1]]), A[b])
+    halves = A.halves(np.stack([rows // 2, rows - rows // 2], axis=1).ravel())
+    for b, (upper, lower) in enumerate(zip(halves[::2].matrices(), halves[1::2].matrices())):
+        assert len(upper) == rows[b] // 2
+        np.testing.assert_array_equal(np.concatenate([upper, lower]), A[b])
+    for pair, upper, lower in zip(halves.pairs().matrices(), halves[::2].matrices(), halves[1::2].matrices()):
+        np.testing.assert_array_equal(pair, np.concatenate([upper, lower]))
 
 
 def test_views_share_memory():
@@ -484,6 +497,7 @@ A34, A43, A32_SINGLE = np.zeros((2, 3, 4)), np.zeros((2, 4, 3)), np.zeros((2, 4,
         ),
         (lambda: batched.gather(ragged([2], [3]), [1]), "gather: expected indices of 1 matrices, got 1"),
         (lambda: batched.leading(ragged([2], [3]), [3], [3]), "gather: expected out of 1 matrices no larger"),
+        (lambda: batched.join([ragged([2], [3])], ragged([2, 2], [3, 3])), "join: expected out of 1 matrices"),
     ],
 )
 def test_bad_arguments_give_one_clear_error(call, message):

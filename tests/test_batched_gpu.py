@@ -70,6 +70,19 @@ def test_norms_and_gather(dtype):
     assert np.array_equal(device.buffer.get(), out.buffer)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 32, 70])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_join(dtype, count):
+    rng = np.random.default_rng(count)
+    sizes = [rng.integers(0, 90, (2, rng.integers(0, 30))) for _ in range(count)]
+    batches = [random_batch(*size, dtype) for size in sizes]
+    rows, columns = (np.concatenate([np.zeros((2, 0)), *sizes], axis=1) * rng.random()).astype(int)
+    out = cpu.join(batches, MatrixBatch.empty(rows, columns, dtype))
+    there = [to_device(A).resident if i % 2 else to_device(A) for i, A in enumerate(batches)]
+    device = batched.join(there, MatrixBatch.empty(rows, columns, dtype, cp))
+    assert np.array_equal(device.buffer.get(), out.buffer)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pairwise(dtype, monkeypatch):
     from h2gpu.batched import cuda_pairwise

@@ -68,7 +68,8 @@ def instances():
         for of_rounding in (False, True):
             norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
             yield "batched/frobenius_norms.cuh", norms, 0
-        yield "batched/gather.cuh", modules.expression("gather", dtype, basics["TILE"], basics["LINES"]), 0
+        for name in ("gather", "gather_batches"):
+            yield "batched/gather.cuh", modules.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
         yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
             yield "batched/pairwise.cuh", name, 0
@@ -187,9 +188,9 @@ def linear_instances(dtype):
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, spills
-        for most in (width, lu["TOGETHER"][size]):
-            yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, most, lu["ROW_THREADS"]), 0
+        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
     yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
     for name in ("lu_column", "lu_unblocked"):

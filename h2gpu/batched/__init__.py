@@ -41,6 +41,7 @@ __all__ = [
     "gemm",
     "gemv",
     "inv",
+    "join",
     "leading",
     "lstsq",
     "lu_factor",
@@ -253,6 +254,16 @@ def leading(A, rows=None, columns=None, *, out=None):
     if array_module(A.rows) is np:
         return gather(A, np.arange(len(A)), out=out)
     return _twin(A).gather(A, None, False, out)
+
+
+def join(batches, out):
+    """out_b = the leading part, as large as out_b, of the b-th matrix of several batches behind one another.
+
+    Raises ValueError unless out has as many matrices as they; that theirs are as large is their maker's business.
+    """
+    if len(out) != sum(map(len, batches)):
+        raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {out!r}")
+    return _twin(out).join(batches, out)
 
 
 def transpose(A):

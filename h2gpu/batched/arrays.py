@@ -7,10 +7,10 @@ import numpy as np
 
 def array_module(*arrays):
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays."""
-    cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        for array in arrays:  # called often: twice as fast as any()
-            if isinstance(array, cupy.ndarray):
+    for array in arrays:  # called often: NumPy's are told by the first question
+        if type(array) is not np.ndarray:
+            cupy = sys.modules.get("cupy")
+            if cupy is not None and isinstance(array, cupy.ndarray):
                 return cupy
     return np
 

@@ -16,12 +16,16 @@ BLOCKS = ((1, 32), (2, 32), (4, 32), (8, 64))  # warps of a block, and entries o
 BLOCK_WORDS, LANE_WORDS, OTHER_WORDS = 1 << 16, 255, {4: 16, 8: 18}  # registers, and those besides entries and vectors
 SCHEDULERS = 4  # of a multiprocessor, each with as many warps as the others
 VECTORS = 3  # of a lane's rows and columns, held besides its entries
-STRIPS = {1: 4, 2: 4, 4: 4, 6: 2, 8: 2, 16: 1, 32: 1}  # 32 columns each, and rows that a warp takes together
-SHARED_WARPS, MEMORY_WARPS = 16, 8  # of a block, the matrix in shared or in device memory
-MEMORY_BLOCKS = 2  # of a multiprocessor then, as far as it has registers for them
+VECTOR_BYTES = 16
+LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of columns
+    4: ((8, 1), (8, 2), (8, 4), (8, 5), (8, 6), (8, 8), (16, 8), (16, 16)),
+    8: ((8, 2), (8, 4), (8, 8), (16, 5), (16, 6), (16, 8), (32, 8), (32, 16)),
+}
+SHARED_BLOCKS = ((2, 8), (1, 16))  # of a multiprocessor and their warps, the matrix in shared memory
+MEMORY_BLOCKS, MEMORY_WARPS = 2, 8  # the same, in device memory
+MANY_VECTORS = 16  # of which registers hold one block alone
 HELD = (32, 16)  # columns of V and X, twice those of a panel
-PITCH_UNIT = 4  # of bidiagonalize_large.cuh
-SPILL_BYTES = 250  # that instances may spill, at most
+SPILL_BYTES = 150  # that instances may spill, at most
 
 
 class Tile(NamedTuple):
@@ -37,8 +41,8 @@ class Tile(NamedTuple):
 class Rows(NamedTuple):
     """Template arguments of `bidiagonalize_large`."""
 
-    strips: int
-    together: int
+    across: int
+    vectors: int
     warps: int
     resident: int
     held: int  # columns of V and X of a panel; 0: the matrix is in shared memory
@@ -68,24 +72,37 @@ def tile(itemsize, m, n):
 
 def large(itemsize, m, n, shared_limit):
     """In shared memory where it fits, else with the widest panel that lets a multiprocessor hold as many blocks."""
-    strips = _least(STRIPS, -(-n // WARP))
-    if shared_bytes(itemsize, m, n, SHARED_WARPS, 0) <= shared_limit:
-        return Rows(strips, STRIPS[strips], SHARED_WARPS, 1, 0)
-    wanted = 1 if strips == max(STRIPS) else MEMORY_BLOCKS
-    for resident in range(wanted, 0, -1):
+    across, vectors, capacity = _layout(itemsize, n)
+    for resident, warps in SHARED_BLOCKS:
+        if resident * shared_bytes(itemsize, m, n, across, vectors, warps, 0) <= shared_limit:
+            return Rows(across, vectors, warps, resident, 0)
+    for resident in range(1 if vectors == MANY_VECTORS else MEMORY_BLOCKS, 0, -1):
         for held in HELD:
-            if resident * shared_bytes(itemsize, m, strips * WARP, MEMORY_WARPS, held) <= shared_limit:
-                return Rows(strips, STRIPS[strips], MEMORY_WARPS, resident, held)
+            if resident * shared_bytes(itemsize, m, capacity, across, vectors, MEMORY_WARPS, held) <= shared_limit:
+                return Rows(across, vectors, MEMORY_WARPS, resident, held)
 
 
-def shared_bytes(itemsize, m, n, warps, held):
+def _layout(itemsize, n):
+    """Lanes, vectors and columns of the first layout that holds n columns."""
+    sizes = ((across, vectors, vectors * _round(itemsize, across)) for across, vectors in LAYOUTS[itemsize])
+    return next(size for size in sizes if size[-1] >= n)
+
+
+def _round(itemsize, across):
+    """Columns that so many lanes take at once."""
+    return across * VECTOR_BYTES // itemsize
+
+
+def shared_bytes(itemsize, m, n, across, vectors, warps, held):
     """Of a block of bidiagonalize_large."""
-    return itemsize * ((pitch(n) + held) * (warps + 2) + pitch(n) * (held or m))
+    row, guard = pitch(itemsize, n, across), _round(itemsize, across) if vectors % 2 == 0 else 0
+    return itemsize * ((row + held) * (warps + 2) + guard + row * (held or m))
 
 
-def pitch(n):
-    """Entries from row to row."""
-    return -(-n // PITCH_UNIT) * PITCH_UNIT
+def pitch(itemsize, n, across):
+    """Entries of a row with its padding."""
+    columns = _round(itemsize, across)
+    return -(-n // columns) * columns
 
 
 def _least(sizes, needed):

@@ -62,7 +62,7 @@ def tolerances(atol, shape):
     One number on the device stays there, and is the business of whoever computed it.
     """
     if array_module(atol) is not np and atol.ndim == 0:
-        return (array_module(atol).zeros(shape) + atol).ravel()
+        return array_module(atol).full(shape, atol).ravel()
     values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
     if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
         raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")

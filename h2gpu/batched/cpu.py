@@ -28,6 +28,7 @@ __all__ = [
     "gather",
     "gemm",
     "gemv",
+    "join",
     "lu_factor",
     "lu_solve",
     "pairwise",
@@ -155,6 +156,15 @@ def gather(A, index, transpose, out):
             out[b][...] = transposed(A[int(index[b])], transpose[b])[:m, :n]
 
     parallel(run, pieces(out.sizes, WORK_PER_TASK))
+    return out
+
+
+def join(batches, out):
+    """The leading parts of all matrices of several batches."""
+    first = 0
+    for A in batches:
+        gather(A, np.arange(len(A)), np.zeros(len(A), bool), out[first : first + len(A)])
+        first += len(A)
     return out
 
 

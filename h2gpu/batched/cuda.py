@@ -21,7 +21,7 @@ from h2gpu.batched.cuda_triple import triple_product
 from h2gpu.batched.cuda_truncated import pivoted_qr
 from h2gpu.batched.launch import NULL, WARP, launch, tiling, upload
 from h2gpu.batched.modules import kernel
-from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.ragged import MatrixBatch, offsets_of
 
 __all__ = [
     "axpy",
@@ -35,6 +35,7 @@ __all__ = [
     "gather",
     "gemm",
     "gemv",
+    "join",
     "lu_factor",
     "lu_solve",
     "pairwise",
@@ -56,6 +57,8 @@ __all__ = [
 
 NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
+SOURCES, SOURCE_WORDS = 32, 4  # of kernels/batched/gather.cuh: batches of a launch at most
+SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
 
 
 def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
@@ -99,4 +102,22 @@ def gather(A, index, transpose, out):
         places = upload(*sources, out.offsets, out.rows, out.columns)
     function = kernel("batched/gather.cuh", "gather", A.dtype, TILE, LINES)
     launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
+    return out
+
+
+def join(batches, out):
+    """See h2gpu.batched.join; as many batches a launch as the kernel takes."""
+    first = offsets_of([len(A) for A in batches])
+    for i in range(0, len(batches), SOURCES):
+        these = batches[i : i + SOURCES]
+        part = out if len(these) == len(batches) else out[first[i] : first[i + len(these)]]
+        if not len(part):
+            continue
+        fields = [(A.buffer.data.ptr, A.number(0), A.number(2), k) for A, k in zip(these, first[i:] - first[i])]
+        words = [word for a, offsets, pitches, k in fields for word in (a, offsets.data.ptr, pitches.data.ptr, k)]
+        words = np.pad(np.array(words, np.int64), (0, SOURCE_WORDS * SOURCES - len(words)))
+        tiles, places = tiling(part, (TILE, TILE)), (part.number(side) for side in range(3))
+        function = kernel("batched/gather.cuh", "gather_batches", out.dtype, TILE, LINES)
+        arguments = words.view(SOURCE_TABLE)[0], len(these), out.buffer, *tiles.arguments, *places
+        launch(function, tiles.blocks, TILE * LINES, arguments)
     return out

@@ -74,9 +74,10 @@ def reduce_class(dtype, keys, rows, columns, arguments):
 def _reduce_large(dtype, knobs, rows, columns, arguments):
     """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
     m, n, table = np.maximum(rows, columns), np.minimum(rows, columns), arguments[-1]
-    shared = int(plans.shared_bytes(dtype.itemsize, m, n, knobs.warps, knobs.held).max())
+    layout = knobs.across, knobs.vectors, knobs.warps, knobs.held
+    shared = int(plans.shared_bytes(dtype.itemsize, m, n, *layout).max())
     function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
-    stride = int((m * (plans.pitch(n) + knobs.held)).max()) if knobs.held else 0
+    stride = int((m * (plans.pitch(dtype.itemsize, n, knobs.across) + knobs.held)).max()) if knobs.held else 0
     most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
     for first in range(0, len(table), most):
         rows = table[first : first + most]

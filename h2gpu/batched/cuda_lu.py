@@ -22,15 +22,15 @@ SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occu
 SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
     4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
     8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
-    16: {1: (4, 4), 2: (4, 4), 3: (8, 1), 4: (8, 1)},
+    16: {1: (4, 4), 2: (4, 3), 3: (8, 1), 4: (8, 1)},
 }
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
 PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
 TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
-ROW_THREADS = 64  # columns that a block of lu_rows takes
-UPDATE_EDGE, UPDATE_THREADS, UPDATE_PAD = 64, 128, 4  # of kernels/batched/lu_update.cuh
+ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
+UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/batched/lu_update.cuh
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
@@ -109,7 +109,8 @@ def _run_matrix(dtype, buffers, batch, m, n):
 def shared_bytes(dtype, m, n):
     """Shared memory of a block of method "shared", and entries between its rows."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
-    return (m * pitch + SHARED_PANEL[dtype.itemsize] ** 2) * dtype.itemsize + 8 * m, pitch
+    panel = SHARED_PANEL[dtype.itemsize]
+    return (m * pitch + 2 * panel * (panel + 8 * (panel % 16 == 0))) * dtype.itemsize + 8 * m, pitch
 
 
 def fits_shared(dtype, m, n):
@@ -147,26 +148,28 @@ def _run_panels(dtype, buffers, batch, m, n, method):
         stop, end = start + together, first + width
         _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
         moved = LU, piv, info, place, batch
-        _move_rows(dtype, moved, (width, width), (first, end, start, stop), True)
+        _move_rows(dtype, moved, width, (first, end, start, stop), True)
         if end < min(stop, steps):
             update_rest(dtype, *rest, width, first, stop, False)
         else:
-            _move_rows(dtype, moved, (width, together), (start, end, start, stop), False)
+            _move_rows(dtype, moved, together, (start, end, start, stop), False)
             update_rest(dtype, *rest, together, start, n, False)
 
 
-def _move_rows(dtype, arrays, widths, panels, inside):
+def _move_rows(dtype, arrays, width, panels, inside):
     """Interchanges and rows of U of the panels from `first` to `end`, in columns inside start … stop, or outside."""
     LU, piv, info, place, batch = arrays
     first, end, start, stop = panels
     table, m, n = place
     own = min(end, m, n) - first if table is NULL else 0
-    columns = min(stop, n) - start - own if inside else n - min(stop, n) + start
-    if columns <= 0:
+    left, right = (first - start, min(stop, n) - first - own) if inside else (start, n - stop)
+    strips = sum(-(-max(0, columns) // ROW_COLUMNS) for columns in (left, right))
+    if strips == 0:
         return
-    strips = -(-columns // ROW_THREADS)
-    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, *widths, ROW_THREADS)
-    launch(function, batch * strips, ROW_THREADS, (LU, piv, info, *place, *panels, int(inside), strips))
+    warps = min(ROW_WARPS, strips)
+    blocks = -(-strips // warps)
+    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
+    launch(function, batch * blocks, warps * WARP, (LU, piv, info, *place, *panels, int(inside), blocks))
 
 
 def _panel(dtype, method, m):
@@ -201,6 +204,13 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
     down, across = (-(-(size - begin) // UPDATE_EDGE) for size in (m, min(stop, n)))
     if down <= 0 or across <= 0:
         return
-    shared = 2 * UPDATE_EDGE * (width + UPDATE_PAD) * dtype.itemsize
+    shared = _update_bytes(dtype.itemsize, width, symmetric)
     function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
     launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
+
+
+def _update_bytes(size, width, symmetric):
+    """Shared memory of kernels/batched/lu_update.cuh: tiles of C, L and U (or L)."""
+    left = UPDATE_EDGE * (width + 4)
+    right = left if symmetric else width * (UPDATE_EDGE + 32 // size)
+    return (UPDATE_EDGE * (UPDATE_EDGE + 8) + left + right) * size

@@ -46,13 +46,17 @@ def _ragged(A, mode, out):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
             continue
+        if isinstance(chosen, slice) and all(M.is_packed for M in (A, Q, R) if M is not None):  # of one shape: no table
+            arrays = (None if M is None else M.buffer[int(M.offsets[0]) :] for M in (A, Q, R))
+            _run(*arrays, NULL, len(A), int(A.rows[0]), int(A.columns[0]))
+            continue
         batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
         m, n = batches[0].rows, batches[0].columns
         if all(M.is_placed for M in batches):
             table = upload(*(M.number(0) for M in batches), batches[0].number(1), batches[0].number(2))
         else:
             table = upload(*(M.offsets for M in batches), m, n)
-        _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table[0], len(m), m, n)
+        _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table, len(m), m, n)
     return R if Q is None else (Q, R)
 
 
@@ -159,7 +163,7 @@ def _vendor(A, mode):
 
 
 def _vendor_each(A, Q, R, chosen):
-    for b in map(int, chosen):
+    for b in np.arange(len(A))[chosen].tolist():
         if Q is None:
             R[b][...] = cupy.linalg.qr(A[b], mode="r")
         else:

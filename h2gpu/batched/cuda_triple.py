@@ -32,7 +32,7 @@ def triple_product(A, B, C, out):
     rows = next(edge for edge in EDGES if tile[0] <= edge)
     function = kernel("batched/triple_product.cuh", "triple_product", A.dtype, rows, inner, shared_bytes=shared)
     buffers = (M.buffer for M in batches)
-    arguments = *buffers, table[0], np.int64(len(A)), *tile, *tiles.arguments
+    arguments = *buffers, table, np.int64(len(A)), *tile, *tiles.arguments
     launch(function, tiles.blocks, rows // WARP_ROWS * WARP, arguments, shared)
     return out
 

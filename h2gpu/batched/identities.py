@@ -11,12 +11,13 @@ def with_identities(rows, columns, which, dtype, xp=np):
     rows, columns   (batch,) on the host
     which           (batch,) bool
     """
-    sizes = np.unique(rows[which])
+    wanted = rows[which]
+    sizes = np.flatnonzero(np.bincount(wanted))
     shared = [xp.eye(int(size), dtype=dtype).ravel() for size in sizes]
     first = offsets_of(sizes**2)
     offsets = first[-1] + offsets_of(np.where(which, 0, rows * columns))
     buffer = xp.empty(int(offsets[-1]), dtype)
     if shared:
         buffer[: int(first[-1])] = xp.concatenate(shared)
-    offsets[:-1][which] = first[np.searchsorted(sizes, rows[which])]
+    offsets[:-1][which] = first[np.searchsorted(sizes, np.arange(sizes.max(initial=0) + 1))][wanted]
     return MatrixBatch(buffer, offsets[:-1], rows, columns)

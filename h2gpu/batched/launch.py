@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import cupy
@@ -22,13 +21,10 @@ _record = None  # where launches are written down, if anywhere
 
 
 def upload(*arrays):
-    """Integer arrays, all on the host or all on the device, as int64 arrays behind one another on the device."""
+    """Integer arrays of one length, all on the host or all on the device, as (arrays, length) int64 on the device."""
     if isinstance(arrays[0], cupy.ndarray):
-        return list(tables(len(arrays[0]), list(arrays))[0])
-    arrays = [np.asarray(array, np.int64).ravel() for array in arrays]
-    packed = cupy.asarray(np.concatenate(arrays))
-    bounds = offsets_of([len(array) for array in arrays])
-    return [packed[start:stop] for start, stop in pairwise(bounds)]
+        return tables(len(arrays[0]), list(arrays))[0]
+    return cupy.asarray(np.stack([np.asarray(array, np.int64) for array in arrays]))
 
 
 class Steps(NamedTuple):

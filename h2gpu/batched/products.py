@@ -50,7 +50,7 @@ def _factor(firsts, rows_before, products, out):
     stacks = MatrixBatch.empty(sum(heights), out.columns, out.dtype, out.xp)
     above = np.zeros(len(out), np.int64)
     for kind, first, rows, height in zip(products, firsts, rows_before, heights):
-        _multiply_into(stacks, above - rows[:-1], kind, first)
+        _multiply_into(stacks, above - (rows[:-1] - rows[0]), kind, first)
         above += height
     triangles = batched.qr(stacks, mode="r")
     targets = MatrixBatch(out.buffer, out.offsets, np.minimum(out.rows, triangles.rows), out.columns)
@@ -60,12 +60,12 @@ def _factor(firsts, rows_before, products, out):
 
 
 def _multiply_into(stacks, above, kind, first):
-    """P_l into the stacks of their segments; above: what to add to the rows of all P before, for each segment."""
-    F, xp, span = kind.F, kind.F.xp, slice(int(first[0]), int(first[-1]))
-    owner = np.repeat(np.arange(len(stacks)), np.diff(first))
+    """P_l into the stacks of their segments; above: what to add to the rows of these P before, for each segment."""
+    xp, span = kind.F.xp, slice(int(first[0]), int(first[-1]))
+    F, owner = kind.F[span], np.repeat(np.arange(len(stacks)), np.diff(first))
     if xp is not np:
         F, owner = F.resident, xp.asarray(owner)
     origin, columns = (xp.asarray(part)[owner] for part in (stacks.offsets + above * stacks.columns, stacks.columns))
-    offsets, bounds = origin + offsets_of(F.rows)[:-1][span] * columns, (F.bounds[0], stacks.bounds[1])
-    targets = MatrixBatch(stacks.buffer, offsets, F.rows[span], columns, bounds)
-    batched.gemm(F[span], kind.S[span], transb=kind.turned, out=targets)
+    offsets, bounds = origin + offsets_of(F.rows)[:-1] * columns, (F.bounds[0], stacks.bounds[1])
+    targets = MatrixBatch(stacks.buffer, offsets, F.rows, columns, bounds)
+    batched.gemm(F, kind.S[span], transb=kind.turned, out=targets)

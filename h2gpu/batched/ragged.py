@@ -109,11 +109,10 @@ class MatrixBatch:
         if array_module(index) is not np:
             numbers = self.resident.numbers[:, index]
             return MatrixBatch._numbered(self.buffer, numbers, *numbers, self.bounds)
-        if "numbers" not in vars(self) or not isinstance(index, slice):
-            return MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index], self.limits)
-        numbers, here = self.numbers[:, index], array_module(self.offsets) is np
-        sides = (self.offsets[index], self.rows[index], self.columns[index]) if here else numbers
-        return MatrixBatch._numbered(self.buffer, numbers, *sides, self.limits)
+        sides = self.offsets[index], self.rows[index], self.columns[index]
+        if "numbers" in vars(self) and isinstance(index, slice):
+            return MatrixBatch._numbered(self.buffer, self.numbers[:, index], *sides, self.limits)
+        return MatrixBatch(self.buffer, *sides, self.limits)
 
     @classmethod
     def _numbered(cls, buffer, numbers, *sides):
@@ -157,7 +156,7 @@ class MatrixBatch:
     @property
     def resident(self):
         """The same matrices with their sizes where the buffer is; itself when that is so already."""
-        return self if array_module(self.offsets) is self.xp else self._resident
+        return self if self.is_resident else self._resident
 
     @cached_property
     def _resident(self):
@@ -170,14 +169,18 @@ class MatrixBatch:
 
     def number(self, i):
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
-        there = array_module(self.offsets) is self.xp
-        found = (self.offsets, self.rows, self.columns)[i] if there else self.numbers[i]
+        found = (self.offsets, self.rows, self.columns)[i] if self.is_resident else self.numbers[i]
         return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
+
+    @property
+    def is_resident(self):
+        """Whether the numbers are where the buffer is, and there alone."""
+        return array_module(self.offsets) is self.xp
 
     @property
     def is_placed(self):
         """Whether the numbers are where the buffer is, if perhaps on the host as well."""
-        return "numbers" in vars(self) or array_module(self.offsets) is self.xp
+        return "numbers" in vars(self) or self.is_resident
 
     @staticmethod
     def place(*batches):
@@ -247,6 +250,10 @@ class MatrixBatch:
         offsets[some], columns[some] = self.offsets[first[:-1][some]], self.columns[first[:-1][some]]
         return MatrixBatch(self.buffer, offsets, rows, columns)
 
+    def pairs(self):
+        """Vertical stacks of each two consecutive matrices, on the same terms."""
+        return MatrixBatch(self.buffer, self.offsets[::2], self.rows[::2] + self.rows[1::2], self.columns[::2])
+
     def as_stack(self):
         """The (batch, m, n) view when all matrices have one shape and follow one another; else None."""
         if not len(self):
@@ -256,11 +263,10 @@ class MatrixBatch:
             return None
         return self.entries.reshape(len(self), m, n)
 
-    def halves(self, upper_rows):
-        """Each matrix cut after upper_rows[b] rows: 2·batch matrices, upper and lower alternating, sharing memory."""
-        xp = array_module(self.rows)
-        rows = xp.stack([upper_rows, self.rows - upper_rows], axis=1).ravel()
-        offsets = xp.stack([self.offsets, self.offsets + upper_rows * self.columns], axis=1).ravel()
+    def halves(self, rows):
+        """Each matrix cut in two, of rows[2 b] and rows[2 b + 1] rows: 2·batch matrices, sharing memory."""
+        xp = array_module(rows)
+        offsets = xp.stack([self.offsets, self.offsets + rows[::2] * self.columns], axis=1).ravel()
         return MatrixBatch(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.limits)
 
     @staticmethod

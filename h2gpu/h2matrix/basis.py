@@ -58,7 +58,7 @@ class ClusterBasis:
 
     def stacked_transfers(self, parents):
         """[E_1; E_2] of both children of each parent, sharing memory."""
-        return self.transfer[self.tree.children(parents)].stacked(np.full(len(parents), 2))
+        return self.transfer[self.tree.children(parents)].pairs()
 
     @cached_property
     def nested(self):

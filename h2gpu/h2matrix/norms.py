@@ -34,7 +34,7 @@ def nearfield_square(D):
         return multiplicities(D) @ block_measures(D, batched.frobenius_norms) ** 2
     square = _square(D.blocks.entries)
     if D.symmetric:
-        own = D.blocks[D.rows == D.columns]
+        own = D.blocks[np.flatnonzero(D.rows == D.columns)]
         square = 2 * square - _sum_of_squares(own)
     return square
 
@@ -124,7 +124,7 @@ class JointFactors:
         for l in reversed(range(tree.levels)):
             t = tree.level(l)
             RT = batched.transpose(batched.qr(_side_by_side(U, V, t, below), mode="r"))
-            parts = RT.halves(U.ranks[t])
+            parts = RT.halves(_pairwise(U.ranks[t], V.ranks[t]))
             below = parts[::2], parts[1::2]
             levels.append(below)
         return cls(*(MatrixBatch.concatenated(list(part)) for part in zip(*levels[::-1])))
@@ -142,13 +142,18 @@ def _side_by_side(U, V, t, below):
     # [U_t V_t]ᵀ is [U_tᵀ ; V_tᵀ]: transposed, the two stand one above the other.
     joint = MatrixBatch.empty(U.ranks[t] + V.ranks[t], rows, U.dtype, U.leaf.xp)
     for i, basis in enumerate((U, V)):
-        half = joint.halves(U.ranks[t])[i::2]
+        half = joint.halves(_pairwise(U.ranks[t], V.ranks[t]))[i::2]
         leaf = basis.leaf[at]
         batched.gather(leaf, np.arange(len(leaf)), True, half[is_leaf])
         if len(children):
-            RE = batched.gemm(below[i], basis.transfer[children], transa=True).stacked(np.full(len(children) // 2, 2))
+            RE = batched.gemm(below[i], basis.transfer[children], transa=True).pairs()
             batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
     return batched.transpose(joint)
+
+
+def _pairwise(a, b):
+    """a_0, b_0, a_1, b_1, …"""
+    return np.stack([a, b], axis=1).ravel()
 
 
 def _wide(M):

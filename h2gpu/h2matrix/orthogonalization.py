@@ -48,12 +48,12 @@ def _upsweep(basis, mode):
     known = np.zeros(len(tree), bool)  # to be identities
     if mode == "r" and basis.identical is not None:
         known[tree.leaves] = basis.identical
-    R, leaf = MatrixBatch.place(with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[:])
     others = _consecutive(np.flatnonzero(~known[tree.leaves]))
-    Q_leaf = _factor(leaf[others], R[_consecutive(tree.leaves[others])], mode)
-    RE = MatrixBatch.empty(rows, basis.transfer.columns, basis.dtype, xp)  # of all levels: sizes go up once
-    stacks = RE[1:].stacked(np.full(len(parents), 2))  # siblings follow each other, in the order of their parents
-    transfer, RE, stacks = MatrixBatch.place(basis.transfer[:], RE, stacks)
+    R, leaf = with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[others]
+    RE = MatrixBatch.empty(rows, basis.transfer.columns, basis.dtype, xp)
+    stacks = RE[1:].pairs()  # siblings follow each other, in the order of their parents
+    R, leaf, transfer, RE, stacks = MatrixBatch.place(R, leaf, basis.transfer, RE, stacks)  # sizes go up once
+    Q_leaf = _factor(leaf, R[_consecutive(tree.leaves[others])], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
@@ -62,7 +62,7 @@ def _upsweep(basis, mode):
         batched.gemm(R[children], transfer[children], out=RE[children])
         Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[_consecutive(t)], mode)
         if Q is not None:
-            F.append(Q.halves(rows[children][::2]))
+            F.append(Q.halves(rows[children]))
     return R, Q_leaf, F[::-1]
 
 
@@ -86,8 +86,8 @@ def _new_ranks(basis):
     tree = basis.tree
     rows = np.minimum(tree.sizes, basis.ranks)
     for l in reversed(range(tree.levels - 1)):
-        t = tree.parents(l)
-        rows[t] = np.minimum(rows[tree.first_child[t]] + rows[tree.first_child[t] + 1], basis.ranks[t])
+        t, below = tree.parents(l), rows[tree.span(l + 1)]
+        rows[t] = np.minimum(below[::2] + below[1::2], basis.ranks[t])
     return rows
 
 

@@ -13,17 +13,20 @@ from h2gpu.batched.ragged import offsets_of
 from h2gpu.h2matrix.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
+FEW = 1 << 14  # couplings of a level that go with those of others: a launch costs more than sizes that differ
+
 
 def project(couplings, row_basis, col_basis, row_change, col_change):
     """The couplings (BlockSparse or EvaluatedCouplings) in the new bases, as a BlockSparse; some at a time."""
     xp, t, s = row_change.matrices.xp, couplings.rows, couplings.columns
     with phase("project", len(t)) as advance:
         t_where, s_where = couplings.pairs(xp)
-        projected = _room(row_basis, col_basis, t_where, s_where, xp)
-        for part in _parts(couplings, col_basis.tree, row_change.matrices, col_change.matrices):
-            T, W = row_change[t_where[part]], col_change[s_where[part]]
+        T, W = row_change[t_where], col_change[s_where]
+        offsets = offsets_of(T.rows * W.rows)
+        projected = MatrixBatch(xp.empty(int(offsets[-1]), row_basis.dtype), offsets[:-1], T.rows, W.rows)
+        for part in _parts(couplings, col_basis.tree, T.bounds[1] * W.bounds[1], xp):
             limits = _largest(row_basis.ranks, t[part]), _largest(col_basis.ranks, s[part])  # ranks differ by level
-            couplings.triple_products(T, part, W, replace(projected[part], limits=limits))
+            couplings.triple_products(T[part], part, W[part], replace(projected[part], limits=limits))
             advance(part.stop - part.start)
         if xp is not np:  # their sizes on the host too, worked out there while the device is busy
             rows, columns = row_basis.ranks[t], col_basis.ranks[s]
@@ -31,21 +34,17 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)
 
 
-def _room(row_basis, col_basis, t, s, xp):
-    """Packed matrices of the couplings' new sizes, whose numbers are where the matrices are."""
-    rows, columns = xp.asarray(row_basis.ranks)[t], xp.asarray(col_basis.ranks)[s]
-    offsets = offsets_of(rows * columns)
-    return MatrixBatch(xp.empty(int(offsets[-1]), row_basis.dtype), offsets[:-1], rows, columns)
+def _parts(couplings, tree, entries, xp):
+    """Slices of couplings of one level, or of several levels of few.
 
-
-def _parts(couplings, tree, T, W):
-    """Slices of couplings of one level, and no more at a time than there is room for where they are evaluated first."""
-    most = STACK_ENTRIES[T.xp.__name__] // max(1, T.bounds[1] * W.bounds[1])
-    if isinstance(couplings, BlockSparse) and T.xp is not np:
-        most = len(couplings)
-    levels = pairwise(np.searchsorted(couplings.columns, tree.level_offsets).tolist())
-    starts = (range(first, stop, max(1, most)) for first, stop in levels)
-    return [slice(*part) for part in pairwise([*chain(*starts), len(couplings)])]
+    entries   of a coupling, at most: there is room for so many at a time where they are evaluated first, and on the CPU
+    """
+    firsts = np.searchsorted(couplings.columns, tree.level_offsets)
+    cuts = np.append(np.diff(firsts), FEW) >= FEW
+    cuts[1:] |= cuts[:-1]  # before and behind levels of many
+    most = STACK_ENTRIES[xp.__name__] // max(1, entries) if couplings.evaluated or xp is np else len(couplings)
+    parts = (range(first, stop, max(1, most)) for first, stop in pairwise([0, *firsts[cuts].tolist()]))
+    return [slice(*part) for part in pairwise([*chain(*parts), len(couplings)])]
 
 
 def _largest(ranks, clusters):

@@ -57,7 +57,6 @@ def truncate(basis, weights, budget, decompose, rule):
     rule        (sigma, allowance) → ranks, where sigma is
     """
     tree, used = basis.tree, basis.ranks > 0
-    basis = replace(basis, leaf=basis.leaf[:], transfer=basis.transfer[:])
     MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
     top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
     waits = _first_to_wait(basis, top, decompose, weights)
@@ -82,16 +81,21 @@ def truncate(basis, weights, budget, decompose, rule):
                 ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
                 _check(verdicts.pop())
             budget = budget - spent
-            kept, below = _cut_matrices(B, ranks, min(M.bounds))
+            kept, below = _cut_matrices(U, B, ranks)
             del M
             room = _room(basis, l - 1, ranks, weights, kept.bounds[1]) if l > top else ()
             MatrixBatch.place(kept, below, *room)
-            batched.gemm(batched.leading(U, out=kept), B, transa=True, out=below)
+            if kept is not U:
+                batched.leading(U, out=kept)
+            batched.gemm(kept, B, transa=True, out=below)
+            if kept is U:
+                below = replace(below, rows=ranks)
             done.append((l, kept, below))
             advance(len(below))
         advance(int(tree.level_offsets[top]))
-    for verdict in verdicts:
-        _check(verdict)
+    if not np.isfinite(float(budget)):
+        for verdict in verdicts:
+            _check(verdict)
     return _assembled(basis, done)
 
 
@@ -116,40 +120,40 @@ def _check(verdict):
         check(*info, "truncated_svd")
 
 
-def _cut_matrices(B, ranks, most):
-    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t; most: a bound on the ranks."""
+def _cut_matrices(U, B, ranks):
+    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t.
+
+    Where only the device knows the ranks, U itself, whose other columns are left behind with the rows of T_t then.
+    """
     if array_module(ranks) is np:
         return MatrixBatch.empty(B.rows, ranks, B.dtype, B.xp), MatrixBatch.empty(ranks, B.columns, B.dtype, B.xp)
-    (_, rows, columns), (m, n) = map(B.number, range(3)), B.bounds
-    kept = MatrixBatch.empty(rows, ranks, B.dtype, B.xp, (m, most))
-    return kept, MatrixBatch.empty(ranks, columns, B.dtype, B.xp, (most, n))
+    return U, MatrixBatch.empty(U.columns, B.number(2), B.dtype, B.xp, (U.bounds[1], B.bounds[1]))
 
 
 def _assembled(basis, done):
     """(ClusterBasis, BasisChange), packed, from (level, U_t, T_t) of levels in `done`, the last level first.
 
-    `done` is emptied, so that the memory of each level is given back as it is copied.
+    U_t may have more columns than are kept. `done` is emptied, so that memory is given back once it is copied.
     """
     tree, xp, dtype, ranks = basis.tree, basis.leaf.xp, basis.dtype, _all_ranks(basis.tree, done)
+    top = int(tree.level_offsets[done[-1][0]]) if done else len(tree)
     above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
     T, E = MatrixBatch.empty(ranks, basis.ranks, dtype, xp), MatrixBatch.empty(ranks, above, dtype, xp)
     parents = np.flatnonzero(tree.first_child >= 0)
-    stacks = E[1:].stacked(np.full(len(parents), 2))  # [E_1; E_2]: siblings follow each other, in the parents' order
+    stacks = E[1:].pairs()  # [E_1; E_2]: siblings follow each other, in the parents' order
     MatrixBatch.place(T, stacks)
-    leaves = []
-    while done:
-        l, U, change = done.pop(0)
+    batched.join([change for *_, change in done[::-1]], out=T[top:])
+    levels = [(l, U) for l, U, _ in done[::-1]]
+    done.clear()
+    leaves, inner = [MatrixBatch.empty(tree.sizes[tree.leaves[tree.leaves < top]], 0, dtype, xp)], []
+    for l, U in levels:
         t, is_leaf = tree.span(l), tree.first_child[tree.span(l)] < 0
-        batched.leading(change.resident, out=T[t])
+        inner.append(_some(U, ~is_leaf))
         if is_leaf.any():
             own, V = t.start + np.flatnonzero(is_leaf), _some(U, is_leaf)
             leaves.append(V if array_module(V.rows) is np else batched.leading(V, tree.sizes[own], ranks[own]))
-        if not is_leaf.all():
-            here = slice(*np.searchsorted(parents, (t.start, t.stop)))
-            batched.leading(_some(U, ~is_leaf).resident, out=stacks[here])
-    none = tree.leaves[: len(tree.leaves) - sum(map(len, leaves))]  # of levels above
-    leaves.append(MatrixBatch.empty(tree.sizes[none], 0, dtype, xp))
-    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves[::-1]), E), BasisChange(T)
+    batched.join(inner, out=stacks[np.searchsorted(parents, top) :])
+    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves), E), BasisChange(T)
 
 
 def _all_ranks(tree, done):
@@ -186,12 +190,12 @@ def _room(basis, l, ranks, weights, most=0):
     if array_module(ranks) is not np:
         (_, heights, columns), (k, n) = map(Z.number, range(3)), Z.bounds
         B = MatrixBatch.empty(rows, columns, basis.dtype, xp, (2 * most, n))
-        return B, B.halves(ranks[::2]), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
+        return B, B.halves(ranks), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
     if is_leaf.any():
         pairs, rows = rows, np.where(is_leaf, tree.sizes[t], 0)
         rows[~is_leaf] = pairs
     B = MatrixBatch.empty(rows, basis.ranks[t], basis.dtype, xp)
-    halves = _some(B, ~is_leaf).halves(ranks[::2])
+    halves = _some(B, ~is_leaf).halves(ranks)
     return B, halves, B if Z is None else MatrixBatch.empty(B.rows, Z.rows, basis.dtype, xp)
 
 

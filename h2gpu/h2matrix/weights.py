@@ -7,11 +7,12 @@ values of U_t Z_tᵀ are those of that part of the matrix. Börm, Efficient Nume
 (2010), section 6.6.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, Products
-from h2gpu.batched.arrays import to_host
 from h2gpu.batched.ragged import offsets_of
 from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
@@ -27,19 +28,19 @@ def total_weights(basis, couplings, R, column_side=False):
     R             triangular factors of the other side's basis (of the same, when symmetric)
     """
     tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
-    heights = sum(kind.heights for kind in links)
-    rows, spans = np.where(_reached(tree, heights), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
+    counts = sum(np.diff(kind.first) for kind in links)
+    rows, spans = np.where(_reached(tree, counts), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
     weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans[::-1]][::-1]  # largest first
-    MatrixBatch.place(*weights)
-    transfer, parent = basis.transfer.resident, R.xp.asarray(tree.parent)
-    heights[1:] += rows[tree.parent[1:]]
+    inherited = _inherited(basis, weights, rows)
+    MatrixBatch.place(*weights, inherited.F, basis.transfer)
+    entries = (counts * R.bounds[0] + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
     limit = STACK_ENTRIES[R.xp.__name__] if couplings.evaluated else np.inf
     with phase("weights", max(1, np.count_nonzero(rows))) as advance:
-        for l, t in _groups(tree, heights * basis.ranks, limit):
+        for l, t in _groups(tree, entries, limit):
             products = [kind.products(t) for kind in links]
             if l > 0:
-                above = weights[l - 1].resident[parent[t] - spans[l - 1].start]
-                products.append(Products(above, transfer[t], R.xp.arange(t.stop - t.start + 1), turned=True))
+                above = replace(inherited.F.resident, buffer=weights[l - 1].buffer)
+                products.append(replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1]))
             here = slice(t.start - spans[l].start, t.stop - spans[l].start)
             batched.triangles_of_products(products, weights[l].resident[here])
             del products  # before the next are evaluated
@@ -47,11 +48,19 @@ def total_weights(basis, couplings, R, column_side=False):
     return weights
 
 
-def _reached(tree, heights):
+def _inherited(basis, weights, rows):
+    """Z_parent E_tᵀ of all clusters; F lies in the buffer of the level above."""
+    parent, offsets = basis.tree.parent, np.concatenate([Z.offsets for Z in weights])
+    above = np.where(parent >= 0, rows[parent], 0)
+    F = MatrixBatch(weights[0].buffer, offsets[parent], above, basis.ranks[parent])
+    return Products(F, basis.transfer, basis.leaf.xp.arange(len(rows) + 1), turned=True)
+
+
+def _reached(tree, counts):
     """Whether a cluster or one above it has couplings."""
-    reached = heights > 0
+    reached = counts > 0
     for l in range(1, tree.levels):
-        t = tree.level(l)
+        t = tree.span(l)
         reached[t] |= reached[tree.parent[t]]
     return reached
 
@@ -70,7 +79,6 @@ class Links:
     """The couplings S_ts by cluster t (transposed), or by s, and the triangles R_s (R_t) that they meet.
 
     first    (clusters + 1,) links before each cluster, on the host
-    heights  (clusters,) rows of all products of a cluster, on the host
 
     The numbers of single links are many, and stay where R is.
     """
@@ -78,22 +86,23 @@ class Links:
     def __init__(self, couplings, clusters, R, transpose):
         xp = R.xp
         self.couplings, self.transpose = couplings, transpose
+        owners = couplings.rows if transpose else couplings.columns
+        self.first = offsets_of(np.bincount(owners, minlength=clusters))
+        self.first_there = xp.asarray(self.first)
         rows, columns = couplings.pairs(xp)
-        if transpose:
-            self.index = xp.argsort(rows, kind="stable")
-            owner, other = rows[self.index], columns[self.index]
-        else:  # couplings are sorted by column
-            self.index, owner, other = None, columns, rows
-        self.F, self.first_there = R[other], xp.searchsorted(owner, xp.arange(clusters + 1))
-        rows_before = offsets_of(self.F.rows)[self.first_there]
-        self.first, self.heights = to_host(self.first_there), np.diff(to_host(rows_before))
+        self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
+        self.F = R[columns[self.index] if transpose else rows]
+        self.all = None if couplings.evaluated else self._made(self.F, slice(None), self.first_there)
 
     def products(self, t):
         """R_s S_tsᵀ (or R_t S_ts) of the clusters of a slice t."""
-        span = slice(int(self.first[t.start]), int(self.first[t.stop]))
+        first, span = self.first_there[t.start : t.stop + 1], slice(*self.first[[t.start, t.stop]].tolist())
+        return replace(self.all, first=first) if self.all else self._made(self.F[span], span, first - span.start)
+
+    def _made(self, F, span, first):
+        """The products of a slice of links, given their F and where their segments begin."""
         S, turned = self.couplings.factors(span if self.index is None else self.index[span], self.transpose)
-        first = self.first_there[t.start : t.stop + 1] - span.start
-        return Products(self.F[span], S, first, turned, triangular=True)
+        return Products(F, S, first, turned, triangular=True)
 
 
 def _links(couplings, clusters, R, column_side):

@@ -1,7 +1,7 @@
 // warp/rank_update.cuh — a warp's strip of C −= L U, all three in one shared array whose rows lie where `rows` says.
 //
-// real numbers: 16 × 8 tiles on the tensor cores (warp/tile_chain.cuh), L in registers for the whole strip; the product is
-// summed from zero and subtracted once, so that C sees no truncated sums. complex ones: a column a lane.
+// Tiles of 16 × 8 on the tensor cores (warp/tile_chain.cuh), L in registers for the whole strip; the product is
+// summed from zero and subtracted once, so that C sees no truncated sums.
 // Called by whole warps; the result is in shared memory.
 #pragma once
 
@@ -45,22 +45,6 @@ __device__ void update_strip(Real* A, const int* rows, int top, int row, int cou
             if (g + 8 * h >= count) continue;
             Couple<Real>& c = couple(own[h] + j);
             c = {c.first - sum[2 * h], c.second - sum[2 * h + 1]};
-        }
-    }
-}
-
-template <int Inner, typename Real>
-__device__ void update_strip(Complex<Real>* A, const int* rows, int top, int row, int count, int first, int columns, int stop) {
-    for (int j = columns + threadIdx.x % WARP; j < stop; j += WARP) {
-        Complex<Real> u[Inner];
-#pragma unroll
-        for (int k = 0; k < Inner; k++) u[k] = A[rows[top + k] + j];
-        for (int i = row; i < row + count; i++) {
-            const Complex<Real>* l = A + rows[i] + first;
-            Complex<Real> c = A[rows[i] + j];
-#pragma unroll
-            for (int k = 0; k < Inner; k++) c = less_product(c, l[k], u[k]);
-            A[rows[i] + j] = c;
         }
     }
 }

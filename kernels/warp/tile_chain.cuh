@@ -5,10 +5,11 @@
 // Lane (g, t) = (lane / 4, lane % 4) holds of A and of C, in this order, (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1):
 // the instruction's inner index is permuted, so that sums are factors without any exchange. Of B it holds (2t, g), (2t + 1, g).
 // float64: mma, 16×8×8 on sm_90 and later, 8×8×4 before. float32: three products of TF32 parts, x = high + low, which keeps
-// the precision (Ootomo & Yokota 2022); the tensor cores truncate sums, so callers keep those short.
+// the precision (Ootomo & Yokota 2022); the tensor cores truncate sums, so callers keep those short. Complex ones: by their parts.
 // Called by whole warps; every lane holds its part.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/field.cuh"
 
 __device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900
@@ -74,6 +75,19 @@ __device__ inline void multiply_tile(float (&c)[4], const float (&a)[4], float b
     multiply_tf32(c, a_0.low, a_1.low, a_2.low, a_3.low, b_0.high, b_1.high);
     multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.low, b_1.low);
     multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, b_0.high, b_1.high);
+}
+
+template <typename Real>
+__device__ void multiply_tile(Complex<Real> (&c)[4], const Complex<Real> (&a)[4], Complex<Real> b0, Complex<Real> b1) {
+    Real re[4], im[4], a_re[4], a_im[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) re[e] = c[e].re, im[e] = c[e].im, a_re[e] = a[e].re, a_im[e] = a[e].im;
+    multiply_tile(re, a_re, b0.re, b1.re);
+    multiply_tile(im, a_re, b0.im, b1.im);
+    multiply_tile(re, a_im, -b0.im, -b1.im);
+    multiply_tile(im, a_im, b0.re, b1.re);
+#pragma unroll
+    for (int e = 0; e < 4; e++) c[e] = {re[e], im[e]};
 }
 
 // The same for b0, b1 of no more than TF32's 11 bits: two products.

@@ -47,18 +47,6 @@ struct TileProduct {
     // Calls store(row, column, value) for every entry this lane holds, rows and columns counted within the tile.
     template <typename Store>
     __device__ void each(int row0, int column0, int row_step, int column_step, Store store) const {
-        visit(row0, column0, row_step, column_step, [&](int row, int column, int i, int j, int h) { store(row, column, sum[i][j][h]); });
-    }
-
-    // The sums begin with load(row, column), likewise.
-    template <typename Load>
-    __device__ void begin(int row0, int column0, int row_step, int column_step, Load load) {
-        visit(row0, column0, row_step, column_step, [&](int row, int column, int i, int j, int h) { sum[i][j][h] = load(row, column); });
-    }
-
-  private:
-    template <typename Visit>
-    __device__ static void visit(int row0, int column0, int row_step, int column_step, Visit visit) {
         const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
 #pragma unroll
         for (int i = 0; i < RowStrips; i++)
@@ -67,10 +55,11 @@ struct TileProduct {
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const int column = sizeof(Real) == sizeof(double) ? 2 * quad + h : quad + 4 * h;
-                    visit(row0 + i * row_step + line, column0 + j * column_step + column, i, j, h);
+                    store(row0 + i * row_step + line, column0 + j * column_step + column, sum[i][j][h]);
                 }
     }
 
+  private:
     template <int Pitch>
     __device__ void add_tensor(const Real* A, const Real* B, int row_step, int column_step, int rows, int columns,
                                int line, int quad) {
