@@ -21,10 +21,9 @@ LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of col
     4: ((8, 1), (8, 2), (8, 4), (8, 5), (8, 6), (8, 8), (16, 8), (16, 16)),
     8: ((8, 2), (8, 4), (8, 8), (16, 5), (16, 6), (16, 8), (32, 8), (32, 16)),
 }
-SHARED_BLOCKS = ((2, 8), (1, 16))  # of a multiprocessor and their warps, the matrix in shared memory
-MEMORY_BLOCKS, MEMORY_WARPS = 2, 8  # the same, in device memory
-MANY_VECTORS = 16  # of which registers hold one block alone
-HELD = (32, 16)  # columns of V and X, twice those of a panel
+SHARED_BLOCKS, SHARED_WARPS = (2, 1), 8  # of a multiprocessor, at best first; of a block: the matrix in shared memory
+# in device memory, by layout: blocks at most, warps, and columns of V and X, twice those of a panel; of other layouts
+MEMORY_BLOCKS, USUAL_BLOCKS = {(16, 16): (1, 8, 32), (32, 16): (1, 8, 16), (32, 8): (1, 16, 16)}, (2, 8, 16)
 SPILL_BYTES = 150  # that instances may spill, at most
 
 
@@ -71,15 +70,15 @@ def tile(itemsize, m, n):
 
 
 def large(itemsize, m, n, shared_limit):
-    """In shared memory where it fits, else with the widest panel that lets a multiprocessor hold as many blocks."""
+    """In shared memory where it fits, else in device memory."""
     across, vectors, capacity = _layout(itemsize, n)
-    for resident, warps in SHARED_BLOCKS:
-        if resident * shared_bytes(itemsize, m, n, across, vectors, warps, 0) <= shared_limit:
-            return Rows(across, vectors, warps, resident, 0)
-    for resident in range(1 if vectors == MANY_VECTORS else MEMORY_BLOCKS, 0, -1):
-        for held in HELD:
-            if resident * shared_bytes(itemsize, m, capacity, across, vectors, MEMORY_WARPS, held) <= shared_limit:
-                return Rows(across, vectors, MEMORY_WARPS, resident, held)
+    for resident in SHARED_BLOCKS:
+        if resident * shared_bytes(itemsize, m, n, across, vectors, SHARED_WARPS, 0) <= shared_limit:
+            return Rows(across, vectors, SHARED_WARPS, resident, 0)
+    most, warps, held = MEMORY_BLOCKS.get((across, vectors), USUAL_BLOCKS)
+    for resident in range(most, 0, -1):
+        if resident * shared_bytes(itemsize, m, capacity, across, vectors, warps, held) <= shared_limit:
+            return Rows(across, vectors, warps, resident, held)
 
 
 def _layout(itemsize, n):

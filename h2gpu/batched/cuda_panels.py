@@ -17,7 +17,7 @@ from h2gpu.batched.plans import planned
 WARPS = 2  # of a block, a panel each
 SIDES, GROUPS = 8, (1, 2)  # right-hand sides of a tile, tiles that a warp can hold
 SIDES_AT_ONCE = SIDES * GROUPS[-1]
-STAGES, STAGE_BYTES, STAGE_ROWS = 2, {8: 8704, 4: 4480}, 64  # of the kernel; bytes of an entry: of a stage
+STAGES, STAGE_BYTES, STAGE_ROWS = 2, 8704, 64  # of the kernel
 Z_ENTRIES = {1: 384, 2: 640}  # room for right-hand sides in a stage, by tiles
 PANEL_ENTRIES = 8192  # of a panel's run of rows: a warp's work
 STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time, rows of a tile
@@ -89,7 +89,7 @@ def _kernel(device, product, precisions, groups):
     groups       0 for a single side
     """
     room = Z_ENTRIES[groups] if groups and product.backward else STAGE_ROWS
-    shared = WARPS * STAGES * (STAGE_BYTES[precisions[0].itemsize] + room * precisions[1].itemsize)
+    shared = WARPS * STAGES * (STAGE_BYTES + room * precisions[1].itemsize)
     instance = *precisions, product.forward, product.backward, product.add, max(1, groups), WARPS
     return kernel(HEADER, "panel_products", *instance, shared_bytes=shared), room, shared
 

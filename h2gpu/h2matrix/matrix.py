@@ -4,7 +4,6 @@ A_ts = U_t S_ts V_sᵀ  for farfield pairs,     A_ts = D_ts  for nearfield pairs
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from h2gpu.batched.ragged import ranges
 from h2gpu.batched.replay import repeated
 from h2gpu.batched.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
-from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
 
@@ -173,28 +171,27 @@ class H2Matrix:
             )
         if x.dtype.kind not in "fiub":
             raise ValueError(f"A @ x: expected real numbers, got {x.dtype}; apply A to real and imaginary parts")
-        few, vectors = partial(self._few, rows, cols, transpose), x.reshape(len(x), -1)
-        if vectors.shape[1] == 1 and not isinstance(self.nearfield, EvaluatedNearfield):  # which takes much memory
-            y = repeated(self, transpose and not self.symmetric, few, vectors.astype(self.dtype, copy=False))
-        else:
-            y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
-            for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
-                part = slice(first, first + VECTORS_AT_A_TIME)
-                y[:, part] = few(vectors[:, part].astype(self.dtype, copy=False))
+        vectors = x.reshape(len(x), -1)
+        y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
+        for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
+            part = slice(first, first + VECTORS_AT_A_TIME)
+            z = vectors[:, part].astype(self.dtype, copy=False)[cols.tree.permutation_on(xp)]
+            y[rows.tree.permutation_on(xp), part] = self._in_tree_order(rows, cols, z, transpose)
         return y.reshape(rows.tree.n, *x.shape[1:])
 
-    def _few(self, rows, cols, transpose, x):
-        """The products with a few vectors in the caller's order: through the trees, plus the nearfield beside that."""
-        x = x[cols.tree.permutation_on(self.xp)]
+    def _in_tree_order(self, rows, cols, x, transpose):
+        """Forward transformation, couplings, backward transformation, plus the nearfield beside them."""
 
-        def far():
+        def far(x):
             y_hat = self.couplings.multiply(cols.forward(x), int(rows.starts[-1]), transpose)
             return rows.backward(y_hat)
 
-        near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), far)
+        def through_trees():
+            return repeated(self, transpose, far, x) if x.shape[1] == 1 else far(x)
+
+        near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), through_trees)
         near += y
-        y[rows.tree.permutation_on(self.xp)] = near
-        return y
+        return near
 
 
 def ranks_by_level(A):

@@ -9,14 +9,10 @@
 #include "thread/copy.cuh"
 #include "warp/tile_product.cuh"
 
-constexpr int PANEL_STAGES = 2;                          // of one warp
+constexpr int PANEL_STAGES = 2, STAGE_BYTES = 8704;      // of one warp: stages, bytes of a stage's entries
 constexpr int STAGE_ROWS = 64, STRIP_COLUMNS = 64;       // at most, of a stage
 constexpr int SIDES = 8, TILE_ROWS = 2 * STRIP;          // of a tile: right-hand sides, rows
 constexpr int PIECE = 16;                                // bytes that travel together
-
-// Of a stage's entries: a tile of whole strips in either precision, so that warps are not fewer than they need be.
-template <typename Stored>
-constexpr int STAGE_BYTES = sizeof(Stored) == 8 ? 8704 : 4480;
 
 // A panel and where its operands and results begin, as the host writes it.
 struct alignas(16) Panel {
@@ -46,23 +42,23 @@ struct PanelOperands {
 
 __device__ inline int rounded_up(int n, int step) { return (n + step - 1) / step * step; }
 
-// Shared memory of one warp: PANEL_STAGES times BYTES of entries, then as many times z_entries numbers.
+// Shared memory of one warp: PANEL_STAGES times STAGE_BYTES of entries, then as many times z_entries numbers.
 template <typename Stored, typename Real>
 struct PanelMemory {
-    static constexpr int BYTES = STAGE_BYTES<Stored>, ENTRIES = BYTES / sizeof(Stored);
+    static constexpr int ENTRIES = STAGE_BYTES / sizeof(Stored);
     unsigned char* first;
     int z_entries;
     __device__ Stored* entries(int s) const {
-        return reinterpret_cast<Stored*>(first + s % PANEL_STAGES * BYTES);
+        return reinterpret_cast<Stored*>(first + s % PANEL_STAGES * STAGE_BYTES);
     }
     __device__ Real* z(int s) const {
-        return reinterpret_cast<Real*>(first + PANEL_STAGES * BYTES) + s % PANEL_STAGES * z_entries;
+        return reinterpret_cast<Real*>(first + PANEL_STAGES * STAGE_BYTES) + s % PANEL_STAGES * z_entries;
     }
 
     // What no copy fills is multiplied by zero and must be finite.
     __device__ void clear() const {
         float4* piece = reinterpret_cast<float4*>(first);
-        for (int i = threadIdx.x % WARP; i < PANEL_STAGES * BYTES / PIECE; i += WARP) piece[i] = {0, 0, 0, 0};
+        for (int i = threadIdx.x % WARP; i < PANEL_STAGES * STAGE_BYTES / PIECE; i += WARP) piece[i] = {0, 0, 0, 0};
         __syncwarp();
     }
 };
