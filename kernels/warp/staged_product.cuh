@@ -70,8 +70,8 @@ struct TensorProduct {
                 step_apart<rows.value, strips.value>(A + k * InnerA, next_a + k * InnerA, B + k * InnerB, next_b + k * InnerB, true);
             const int last = WHOLE + 2 * t;
             if constexpr (Depth > WHOLE)
-                step_apart<rows.value, strips.value>(A + WHOLE * InnerA, next_a + WHOLE * InnerA, B + WHOLE * InnerB, next_b + WHOLE * InnerB,
-                                                     last + 1 < Depth, last < Depth);
+                step_apart<rows.value, strips.value, true>(A + WHOLE * InnerA, next_a + WHOLE * InnerA, B + WHOLE * InnerB,
+                                                           next_b + WHOLE * InnerB, last + 1 < Depth, last < Depth);
         });
     }
 
@@ -84,7 +84,7 @@ struct TensorProduct {
         for (; k + STRIP <= depth; k += STRIP)
             step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, true, true, own_tiles, own_strips);
         if (k < depth)
-            step<HALF, OWN_TILES, OWN_STRIPS>(A + k * InnerA, B + k * InnerB, k + HALF + t < depth, k + t < depth, own_tiles, own_strips);
+            step<HALF, OWN_TILES, OWN_STRIPS, true>(A + k * InnerA, B + k * InnerB, k + HALF + t < depth, k + t < depth, own_tiles, own_strips);
     }
 
     // Calls store(row, column, value, value beside it) for all pairs of entries this lane holds, some beyond the edges.
@@ -112,20 +112,22 @@ struct TensorProduct {
 #pragma unroll
         for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
         const int last = WHOLE + t;
-        if constexpr (Depth - WHOLE > HALF) step<HALF, OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, HALF + last < Depth);
+        if constexpr (Depth - WHOLE > HALF) step<HALF, OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, HALF + last < Depth);
         else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
     }
 
     // Two inner indices a lane, Apart from each other.
-    template <int Apart, int OwnTiles, int OwnStrips>
+    template <int Apart, int OwnTiles, int OwnStrips, bool Partial = false>
     __device__ __forceinline__ void step(const double* A, const double* B, bool second, bool inside = true, int tiles = OwnTiles,
                                          int strips = OwnStrips) {
-        step_apart<OwnTiles, OwnStrips>(A, A + Apart * InnerA, B, B + Apart * InnerB, second, inside, tiles, strips);
+        step_apart<OwnTiles, OwnStrips, Partial>(A, A + Apart * InnerA, B, B + Apart * InnerB, second, inside, tiles, strips);
     }
 
     // Two inner indices a lane, each with its places; inside, second: whether the first and the second are inside
     // tiles, strips: of OwnTiles × OwnStrips that there are
-    template <int OwnTiles, int OwnStrips>
+    // Partial: lanes differ in that. Without a barrier of the warp the compiler makes paths of their own for those that read and
+    // those that do not, products included, which wait for each other forever
+    template <int OwnTiles, int OwnStrips, bool Partial = false>
     __device__ __forceinline__ void step_apart(const double* A0, const double* A1, const double* B0, const double* B1, bool second,
                                                bool inside = true, int tiles = OwnTiles, int strips = OwnStrips) {
         double a[OwnTiles][4];
@@ -139,6 +141,7 @@ struct TensorProduct {
             if (j >= strips) break;
             const int at = j * WarpColumns * STRIP * ColumnStep;
             const double b0 = inside ? B0[at] : 0, b1 = second ? B1[at] : 0;
+            if constexpr (Partial) { __syncwarp(); }
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++)
                 if (i < tiles) multiply_tile(sum[i][j], a[i], b0, b1);
@@ -156,6 +159,7 @@ struct TensorProduct {
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             const double b = inside ? B[j * WarpColumns * STRIP * ColumnStep] : 0;
+            __syncwarp();  // as above
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++) multiply_half_tile(sum[i][j], a[i][0], a[i][1], b);
         }
