@@ -89,7 +89,7 @@ struct StripProduct {
                 if (i > 0 && i * TILE_ROWS >= width) break;
                 double a[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) a[e] = row[i * TILE_ROWS + e * STRIP];
+                for (int e = 0; e < 4; e++) a[e] = widened(row[i * TILE_ROWS + e * STRIP]);
 #pragma unroll
                 for (int g = 0; g < Groups; g++) {
                     multiply_strips(w[i][g][0], w[i][g][1], a[0], a[1], b[g]);
@@ -111,8 +111,10 @@ struct StripProduct {
             if (i > 0 && i * DEPTH_STEP >= width) break;
             double a[AT_ONCE][2];
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++)
-                a[j][0] = upper[(i + j) * DEPTH_STEP], a[j][1] = lower[(i + j) * DEPTH_STEP];
+            for (int j = 0; j < AT_ONCE; j++) {
+                const int k = (i + j) * DEPTH_STEP;
+                a[j][0] = widened(upper[k]), a[j][1] = widened(lower[k]);
+            }
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++)
 #pragma unroll

@@ -80,7 +80,7 @@ struct StagedStrip {
     bool flat;                                           // rows stay one after the other
     int pitch, z_pitch, stage_rows, stages;              // of a stage; how many
     int z_row, skip;                                     // first row of z, rows of the panel that meet none
-    int met[FEW];                                        // rows of z of the next stage, a lane each
+    int met[FEW] = {};                                   // rows of z of the next stage, a lane each
 
     __device__ StagedStrip(const PanelOperands<Stored, Real>& all, const Panel& panel, int column, int z_entries) {
         const unsigned long long address = reinterpret_cast<unsigned long long>(all.entries + panel.entry + column);
@@ -110,7 +110,8 @@ struct StagedStrip {
         return ((misfit + (flat ? 0 : r * row_bytes)) & (PIECE - 1)) / static_cast<int>(sizeof(Stored));
     }
 
-    __device__ void load(const PanelOperands<Stored, Real>& all, const PanelMemory<Stored, Real, Groups>& memory, int s) {
+    __device__ void load(const PanelOperands<Stored, Real>& all, const PanelMemory<Stored, Real, Groups>& memory,
+                         int s) {
         if (s >= stages) return;
         if (flat) load_flat(memory.entries(s), s);
         else load_rows(memory.entries(s), s);
@@ -129,11 +130,11 @@ struct StagedStrip {
 
   private:
     __device__ void load_flat(Stored* target, int s) const {
-        const unsigned lane = threadIdx.x % WARP, end = misfit + rows_of(s) * row_bytes;
+        const int lane = threadIdx.x % WARP, end = misfit + rows_of(s) * row_bytes;
         const char* from = source + static_cast<long long>(s * stage_rows) * row_bytes;
         const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
 #pragma unroll 4
-        for (unsigned at = lane * PIECE; at < end; at += WARP * PIECE) copy_piece(to + at, from + at, true);
+        for (int at = lane * PIECE; at < end; at += WARP * PIECE) copy_piece(to + at, from + at, true);
     }
 
     // 8, 16 or 32 lanes a row; the last piece of a row may hold what follows it in memory.
@@ -142,14 +143,14 @@ struct StagedStrip {
         const int log_lanes = row_span <= WARP / 4 * PIECE ? 3 : row_span <= WARP / 2 * PIECE ? 4 : 5;
         const unsigned row = lane >> log_lanes, step = WARP >> log_lanes, pitch_bytes = pitch * sizeof(Stored);
         const char* base = source + static_cast<long long>(s * stage_rows) * row_bytes;
-        const unsigned end = misfit + (count - 1) * row_bytes + width * sizeof(Stored);
+        const unsigned last = misfit + (count - 1) * row_bytes, end = last + width * sizeof(Stored);
         for (unsigned begin = lane % (1u << log_lanes) * PIECE; begin < row_span; begin += WARP * PIECE) {
             unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target)) + row * pitch_bytes + begin;
-            unsigned start = misfit + row * row_bytes;
 #pragma unroll 4
-            for (unsigned r = 0; r < count; r += step, start += step * row_bytes, to += step * pitch_bytes) {
-                const unsigned at = start / PIECE * PIECE + begin;
+            for (unsigned from = misfit + row * row_bytes + begin; from <= last + begin; from += step * row_bytes) {
+                const unsigned at = from / PIECE * PIECE;
                 copy_piece(to, base + at, at < end);
+                to += step * pitch_bytes;
             }
         }
     }
@@ -172,7 +173,7 @@ struct StagedStrip {
             for (int i = 0; i < FEW; i++) {
                 const int r = lane + i * WARP;
                 const bool valid = r < count && r >= left_out;
-                if (r < filled) copy_async(target + r, all.in.row(valid ? met[i] : 0), valid);
+                if (r < filled) copy_async(target + r, all.in.row(met[i]), valid);
             }
         } else {
             constexpr int LANES = Groups * SIDES, STEP = WARP / LANES;

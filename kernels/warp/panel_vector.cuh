@@ -1,11 +1,12 @@
 // warp/panel_vector.cuh — both products of a strip with a single right-hand side: multiply-adds on the vector pipe.
 //
-// On the tensor cores 7/8 of every product would be for no right-hand side, and each entry would be read and turned into
-// float64 once a product. Here it is read once: a lane keeps COLUMNS entries of x and sums of w, LANES columns apart, and
-// four lines of as many lanes take two rows each. A lane's sums of rows are added up over its line by exchanges of halves.
+// On the tensor cores 7/8 of every product would be for no right-hand side, and each entry would be turned into float64
+// once a product. Here a lane keeps COLUMNS entries of x and sums of w, LANES columns apart, and four lines of as many
+// lanes take two rows each. A lane's sums of rows are added up over its line by exchanges of halves.
 // Called by all lanes of a warp together; results go to memory.
 #pragma once
 #include "thread/pair.cuh"
+#include "thread/power_of_two.cuh"
 #include "warp/panel_stage.cuh"
 #include "warp/part_sums.cuh"
 #include "warp/reduce_many.cuh"
@@ -29,8 +30,8 @@ struct StripProduct<Stored, Real, Forward, Backward, 0> {
     // w += Pᵀ z and y[first + r] = P[r] x, or with Add y + P x, for the rows of a stage, whose last STEP is filled up
     // with zeros of z and rows that are finite
     template <bool Add>
-    __device__ void multiply(const StagedStrip<Stored, Real, Backward, 0>& strip, const Stored* P, int rows, const Real* z,
-                             Vectors<Real> y, int first) {
+    __device__ void multiply(const StagedStrip<Stored, Real, Backward, 0>& strip, const Stored* P, int rows,
+                             const Real* z, Vectors<Real> y, int first) {
         multiply_columns<Add, COLUMNS>(strip, P, rows, z + 2 * line, y, first);
     }
 
@@ -50,7 +51,8 @@ struct StripProduct<Stored, Real, Forward, Backward, 0> {
     __device__ void multiply_columns(const StagedStrip<Stored, Real, Backward, 0>& strip, const Stored* P, int rows,
                                      const Real* z, Vectors<Real> y, int first) {
         if constexpr (Columns > 1)
-            if (strip.width <= (Columns - 1) * LANES) return multiply_columns<Add, Columns - 1>(strip, P, rows, z, y, first);
+            if (strip.width <= (Columns - 1) * LANES)
+                return multiply_columns<Add, Columns - 1>(strip, P, rows, z, y, first);
         const int pitch = strip.pitch, mine = 2 * line;
         const Stored* row[2] = {P + mine * pitch + strip.shift(mine) + lane,
                                 P + (mine + 1) * pitch + strip.shift(mine + 1) + lane};
@@ -85,7 +87,7 @@ struct StripProduct<Stored, Real, Forward, Backward, 0> {
         if constexpr (Backward) b = *reinterpret_cast<const Pair<Real>*>(z);
 #pragma unroll
         for (int j = 0; j < Columns; j++) {
-            const double first = a0[j], second = a1[j];
+            const double first = widened(a0[j]), second = widened(a1[j]);
             if constexpr (Forward) sum0 = fma(first, x[j], sum0), sum1 = fma(second, x[j], sum1);
             if constexpr (Backward) w[j] = fma(second, double(b.y), fma(first, double(b.x), w[j]));
         }
