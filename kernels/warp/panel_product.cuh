@@ -19,6 +19,8 @@ struct StripProduct {
     double w[Backward ? TILES : 1][Groups][2][2] = {};
     int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
 
+    __device__ explicit StripProduct(const StagedStrip<Stored, Real, Backward, Groups>&) {}
+
     __device__ void read_x(Vectors<const Real> source, int row, int width) {
         const Real* from = source.row(row + quad) + line;
         const long long step = static_cast<long long>(source.pitch) * DEPTH_STEP;
@@ -142,7 +144,7 @@ __device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Pan
 #pragma unroll 1
     for (int column = 0; column < (Add ? panel.width : 1); column += STRIP_COLUMNS) {
         StagedStrip<Stored, Real, Backward, Groups> strip(all, panel, column, memory.z_entries);
-        StripProduct<Stored, Real, Forward, Backward, Groups> product;
+        StripProduct<Stored, Real, Forward, Backward, Groups> product(strip);
 #pragma unroll 1
         for (int s = 1 - PANEL_STAGES; s < strip.stages; s++) {
             strip.load(all, memory, s + PANEL_STAGES - 1);

@@ -77,7 +77,7 @@ struct StagedStrip {
     const char* source;                                  // the piece that the first row begins in
     int width, rows, row_bytes;                          // of the strip in memory
     int misfit, slack;                                   // bytes before the first row in its piece, before any at most
-    bool flat;                                           // rows stay one after the other
+    bool turned, flat;                                   // rows stay one after the other
     int pitch, z_pitch, stage_rows, stages;              // of a stage; how many
     int z_row, skip;                                     // first row of z, rows of the panel that meet none
     int met[FEW] = {};                                   // rows of z of the next stage, a lane each
@@ -89,7 +89,8 @@ struct StagedStrip {
         width = min(panel.width - column, STRIP_COLUMNS), rows = panel.rows, row_bytes = panel.pitch * sizeof(Stored);
         const int shifts = (misfit | row_bytes) % PIECE ? EACH - 1 : 0;
         slack = shifts * sizeof(Stored);
-        flat = panel.pitch == width && width % TILE_ROWS;
+        turned = Groups == 0 && panel.pitch == width && width % WARP == 0;
+        flat = turned || (panel.pitch == width && width % TILE_ROWS);
         pitch = flat ? width : rounded_up(width + shifts + STRIP / 2, STRIP) - STRIP / 2;
         z_pitch = Groups ? Groups * SIDES + STRIP / 2 : 1;
         const int whole = rounded_up(width, TILE_ROWS);  // whole tiles are read
@@ -131,10 +132,11 @@ struct StagedStrip {
   private:
     __device__ void load_flat(Stored* target, int s) const {
         const int lane = threadIdx.x % WARP, end = misfit + rows_of(s) * row_bytes;
-        const char* from = source + static_cast<long long>(s * stage_rows) * row_bytes;
-        const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+        const char* from = source + static_cast<long long>(s * stage_rows) * row_bytes + lane * PIECE;
+        unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target)) + lane * PIECE;
 #pragma unroll 4
-        for (int at = lane * PIECE; at < end; at += WARP * PIECE) copy_piece(to + at, from + at, true);
+        for (int at = lane * PIECE; at < end; at += WARP * PIECE, from += WARP * PIECE, to += WARP * PIECE)
+            copy_piece(to, from, true);
     }
 
     // 8, 16 or 32 lanes a row; the last piece of a row may hold what follows it in memory.
