@@ -171,7 +171,8 @@ def panel_instances(dtype, knobs):
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
-            yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
+            name = modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"])
+            yield header, name, knobs["SPILL_BYTES"][tiles]
 
 
 def linear_instances(dtype):

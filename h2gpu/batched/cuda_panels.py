@@ -18,6 +18,7 @@ WARPS = 2  # of a block, a panel each
 SIDES, GROUPS = 8, (0, 1, 2)  # right-hand sides of a tile, tiles that a warp can hold: none for a single side
 SIDES_AT_ONCE = SIDES * GROUPS[-1]
 STAGES, STAGE_BYTES, VECTOR_ENTRIES, STAGE_ROWS = 2, 8704, 1096, 64  # of the kernel; entries with a single side
+SPILL_BYTES = {0: 40, 1: 0, 2: 0}  # of a thread at most, once a panel, by tiles (sm_90: 4)
 Z_ENTRIES = {0: STAGE_ROWS, 1: 384, 2: 640}  # room for right-hand sides in a stage, by tiles
 PANEL_ENTRIES = 8192  # of a panel's run of rows: a warp's work
 STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time, rows of a tile
