@@ -44,7 +44,7 @@ def cublas_lu(inputs, pivoted):
         getattr(cublas, f"{LETTERS[inputs[0].dtype.name]}getrfBatched"),
         cupy.cuda.device.get_cublas_handle(),
     )
-    pivots, info = cupy.empty((batch, n), np.int32), cupy.empty(batch, np.int32)
+    pivots, info = cupy.empty((batch, n), np.int32), cupy.full(batch, -1, np.int32)
     step = cupy.arange(batch, dtype=np.int64) * inputs[0][0].nbytes
     arrays = [array.copy() for array in inputs]
     places = [array.data.ptr + step for array in arrays]
@@ -53,6 +53,8 @@ def cublas_lu(inputs, pivoted):
         getrf(handle, n, pointers.data.ptr, n, pivots.data.ptr if pivoted else 0, info.data.ptr, batch)
 
     ms, call_ms = timing.device_ms(work, places), timing.call_ms(work, places)
+    if info.any():
+        raise ArithmeticError("small_peers: getrfBatched did not factorize all matrices")
     return Peer("cuBLAS getrfBatched" + ("" if pivoted else ", not pivoted"), ms, call_ms, batch)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_cases, small_peers, small_plots, study_gebrd, study_panels, study_small, tables
+from h2gpu.apps import bench_cases, small_peers, small_plots, study_gebrd, study_panels, study_small, tables, timing
 from h2gpu.batched import bidiagonal_counts, counts, model, small_counts
 from h2gpu.batched.layouts import layout
 
@@ -110,3 +110,38 @@ def test_cycles_of_reductions(dtype, n):
     assert list(found) == list(study_gebrd.PARTS) and 0 < sum(found.values()) < whole
     needed = study_gebrd.PARTS[: 6 if study_gebrd.kind(np.dtype(dtype).itemsize, n) == "device memory" else 5]
     assert all(found[part] > 0 for part in needed)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Small batches, nothing timed and nothing compiled beforehand."""
+    monkeypatch.setattr(study_small, "BLOCK_BATCH", 20)
+    monkeypatch.setattr(bench_cases, "GEBRD_ORDERS", ((4, 16), (2, 160), (2, 256)))
+    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
+    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(timing, "side_by_side", lambda *_: None)
+
+
+@pytest.mark.gpu
+def test_the_study_of_reductions(few, tmp_path):
+    study_gebrd.main(["--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "study_gebrd.csv")
+    assert {r["plan"] for r in rows} == {"registers", "shared memory", "device memory"}
+    for dtype in bench_cases.DTYPES:
+        shares = [float(r["share"]) for r in rows if (r["dtype"], r["n"]) == (dtype, "160") and r["share"]]
+        assert sum(shares) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.gpu
+def test_the_study_of_panels(few, tmp_path):
+    study_small.main(["--figures", "8", "--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "study_panels.csv")
+    assert [r["part"] for r in rows[-4:]] == ["load", "compute", "store", "kernel, beginning to end"]
+    assert not (tmp_path / "study_small.csv").exists()
+
+
+@pytest.mark.gpu
+def test_cublas_factorizes():
+    pytest.importorskip("cupy_backends")
+    A, _ = study_small.problems(PANELS[0]._replace(batch=5))
+    assert [peer.ms > 0 for peer in small_peers.times("lu", [A])] == [True] * 3
