@@ -47,6 +47,7 @@ def panels(rows):
     for place, (column, title) in zip(axes[0], (("cycles", "measured"), ("predicted cycles", "model"))):
         _stack(place, [(r["panel"], r["part"], float(r.get(column) or 0)) for r in rows])
         place.set(xlabel="panel", title=f"QR of {rows[0]['shape']}, {rows[0]['dtype']}, {title}")
+    _beside(axes[0][1])
     axes[0][0].set_ylabel("cycles")
     return figure
 
@@ -74,6 +75,7 @@ def others(rows):
 def breakdown(rows):
     """Shares of the time of the bidiagonal reduction over n: measured above, predicted below."""
     figure, axes = _axes(2, 2, sharex="col")
+    rows = [r for r in rows if r["share"]]  # none of the kernel as a whole
     for column, dtype in enumerate(("float64", "float32")):
         for line, share in enumerate(("share", "predicted share")):
             place = axes[line][column]
@@ -81,6 +83,7 @@ def breakdown(rows):
             place.set(
                 title=f"{dtype}, {'measured' if line == 0 else 'model'}", ylabel="share of the cycles", xlabel="n"
             )
+    _beside(axes[0][1])
     return figure
 
 
@@ -99,7 +102,11 @@ def _stack(axes, numbers):
         low, high = [bottom[place] for place in places], [heights.get(place, 0.0) for place in places]
         axes.bar(list(map(str, places)), high, WIDTH, low, color=colour, label=part)
         bottom |= {place: bottom[place] + height for place, height in heights.items()}
-    axes.legend(fontsize="small")
+
+
+def _beside(axes):
+    """A legend that covers no bar."""
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _line(rows, value):

@@ -1,8 +1,8 @@
 """Counts of the bidiagonal reductions, part by part: kernels/batched/bidiagonalize.cuh and bidiagonalize_large.cuh.
 
 One problem, one block; columns one after another. Sizes of what a lane holds shrink as the kernels' do; instructions
-beside multiply-adds and exchanges are so many for every number of a tile, of its edges, of a step. Products are half of
-the work of n × n each time: W r and aᵀ W, as Dong et al. (2018) count GEMV, and the update, as they count GEMM.
+beside multiply-adds and exchanges are estimates, so many for every number of a tile, of its edges, of a step.
+Half of the work is W r and aᵀ W, as Dong et al. (2018) count GEMV, half the update, as they count GEMM.
 """
 
 from math import ceil, log2
