@@ -9,19 +9,16 @@ foretells and the paper's numbers.
 """
 
 import argparse
-import time
 from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps import peers, study_small, tables, timing
+from h2gpu.apps import peers, small_peers, study_small, tables, timing
 from h2gpu.batched import small
-from h2gpu.batched.threads import parallel, pieces
 
 PAPER = {(80, 16): (134, 5.4), (240, 66): (99, 36), (192, 96): (98, 27)}  # GFLOP/s of a Quadro 6000, and of MKL
 TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last place times rows
-CALLS = 5
 
 
 def main(arguments=None):
@@ -49,7 +46,7 @@ def row(case, device):
     found |= {"predicted ms": study_small.predicted(case, device), "GFLOP/s": gigaflop / ms}
     for peer in peers.times("qr_r", inputs):
         found |= {peer.name: gigaflop / peer.ms, "times as fast": peer.ms / ms}
-    host = lapack_ms(A)
+    host = small_peers.lapack_ms("qr", A)
     ours, theirs = PAPER[case.m, case.n]
     found |= {"LAPACK": gigaflop / host, "times LAPACK": host / ms, "paper": ours, "paper, MKL": theirs}
     return found | {"departure": fraction}
@@ -67,21 +64,6 @@ def departure(A, QR):
     gram = wide.conj().swapaxes(1, 2) @ wide
     off = np.linalg.norm(gram - R.conj().swapaxes(1, 2) @ R, axis=(1, 2)) / np.linalg.norm(gram, axis=(1, 2))
     return float(off.max()) / (TOLERANCE * A.shape[1] * np.finfo(A.dtype).eps)
-
-
-def lapack_ms(A):
-    """Milliseconds of LAPACK's geqrf for all matrices, spread over the cores: the fastest of CALLS."""
-    each = pieces(np.full(len(A), A[0].size), A.size // 256)
-
-    def run(piece):
-        np.linalg.qr(A[piece], mode="raw")
-
-    found = []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        parallel(run, each)
-        found.append(1e3 * (time.perf_counter() - begin))
-    return min(found)
 
 
 if __name__ == "__main__":

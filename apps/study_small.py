@@ -1,12 +1,12 @@
 """How fast do small problems in registers run, and does the model say so beforehand?
 
-Figures 4, 7, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
-thread, layouts of one problem a block, sizes, complex problems of radar (STAP); and the kernels of h2gpu.batched that
-the model counts. Every row has its measured time, and its predicted one where the device's constants are known
-(h2gpu.apps.microbench). Whoever ends it early, by --seconds, a signal or control-C, gets the table and the summary of
-what has been measured.
+Figures 4, 7, 8, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
+thread, layouts of one problem a block, cycles by panel (study_panels), sizes, others' libraries (small_peers), complex
+problems of radar (STAP); and the kernels of h2gpu.batched that the model counts. Every row has its measured time, and
+its predicted one where the device's constants are known (h2gpu.apps.microbench). Whoever ends it early, by --seconds, a
+signal or control-C, gets the tables and the summary of what has been measured.
 
-    python -m h2gpu.apps.study_small [--figures 9,12,VII,7,4,library] [--seconds N] [--output FOLDER]
+    python -m h2gpu.apps.study_small [--figures 9,12,VII,7,4,library,11,8] [--seconds N] [--output FOLDER]
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps import bench_profiles, nominal, tables, timing
+from h2gpu.apps import bench_profiles, nominal, small_peers, small_plots, study_panels, tables, timing
 from h2gpu.batched import model, small, small_counts
 from h2gpu.batched.layouts import layout
 
@@ -29,7 +29,7 @@ THREAD_BATCH, LAYOUT_BATCH, BLOCK_BATCH, LIBRARY_BATCH = 64_000, 10_000, 8_000, 
 DTYPES = ("float32", "float64", "complex64")
 RADAR = ((384, 80, 16), (128, 240, 66), (128, 192, 96))  # problems, rows, columns
 TOLERANCES = (0.25, 2.0)  # of the median, and the factor of all, that the model is to keep
-FIGURES = "9,12,VII,7,4,library"
+FIGURES = "9,12,VII,7,4,library,11,8"
 THREAD_SIZES = (2, 3, 4, 6, 8, 9, 11, 12, 14, 16)  # those that divide a sector's 8 words, and some that do not
 MATRICES = 64  # that differ; the batch repeats them
 REPEATS = 5
@@ -52,10 +52,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--figures", default=FIGURES, help="in this order")
     parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_small.csv")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for the tables")
+    parser.add_argument("--draw", action="store_true", help="pictures of figures 8 and 11 too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
     options = parser.parse_args(arguments)
     end, device, rows = time.monotonic() + options.seconds, timing.gpu_name(), []
+    panels = []
     chosen = [case for figure in options.figures.split(",") for case in cases() if case.figure == figure]
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     try:
@@ -63,12 +65,29 @@ def main(arguments=None):
         for case in chosen:
             if time.monotonic() > end:
                 break
+            if case.figure == "8":
+                panels += study_panels.rows(case.routine, problems(case)[0], device)
+                continue
             rows.append(row(case, measured(case), predicted(case, device)))
+            if case.figure == "11":
+                inputs = timing.rotation(problems(case)[0])
+                rows[-1] |= small_peers.columns(case.routine, inputs, 1e-6 * flops(case))
             print(tables.text(rows[-1:]), flush=True)
     finally:
         signal.signal(signal.SIGTERM, previous)
-        tables.write(Path(options.output) / "study_small.csv", rows, device)
-        print(summary(rows), flush=True)
+        write(Path(options.output), rows, panels, device)
+    if options.draw:
+        small_plots.draw(Path(options.output))
+
+
+def write(folder, rows, panels, device):
+    """A table for figure 8, one for figure 11, one for the others: those that have rows."""
+    found = {"study_small": [r for r in rows if r["figure"] != "11"]}
+    found |= {"study_small_peers": [r for r in rows if r["figure"] == "11"], "study_panels": panels}
+    for name, these in found.items():
+        if these:
+            tables.write(folder / f"{name}.csv", these, device)
+    print(tables.text(panels), summary(rows), sep="\n", flush=True)
 
 
 def cases():
@@ -77,6 +96,8 @@ def cases():
         for n in THREAD_SIZES:
             for routine in ("lu", "qr", "cholesky", "solve", "gauss-jordan", "lstsq"):
                 yield Case("4", routine, "thread", dtype, THREAD_BATCH, n, n)
+    for routine in ("lu", "qr"):
+        yield Case("8", routine, "2d", "float32", BLOCK_BATCH, 56, 56)
     for kind in ("2d", "row", "column"):
         for n in range(8, 49, 8):
             yield Case("7", "lstsq", kind, "float32", LAYOUT_BATCH, n, n)
@@ -84,6 +105,8 @@ def cases():
         for n in (16, 32, 48, 56, 64, 80, 96, 112, 128):
             for routine in ("lu", "qr"):
                 yield Case("9", routine, "2d", dtype, BLOCK_BATCH, n, n)
+                if dtype == "float32":
+                    yield Case("11", routine, "2d", dtype, BLOCK_BATCH, n, n)
             for routine in ("gauss-jordan", "lstsq"):
                 yield Case("12", routine, "2d", dtype, BLOCK_BATCH, n, n)
     for batch, m, n in RADAR:
@@ -129,6 +152,8 @@ def compiled(case):
     if not case.layout or grid_of(case) is not None:
         A, b = problems(case._replace(batch=2))
         calls(case, b)(A)
+        if case.figure == "8":
+            study_panels.launched(case.routine, A)
 
 
 def problems(case):

@@ -12,7 +12,7 @@ import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.apps import microbench
+from h2gpu.apps import bench_cases, microbench, study_gebrd, study_panels, study_small
 from h2gpu.batched import bidiagonal_plans, modules
 from h2gpu.batched.layouts import THREAD, THREAD_EDGE, layout
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
@@ -30,6 +30,7 @@ SMALL_SPILLS = {
     np.complex64: (8, 15400),
 }  # at the edge of "auto"; at 16 × 16
 BLOCK_SPILLS = 40
+WATCHED_SPILLS = 200  # of bidiagonal reductions that count their cycles
 SMALL_BLOCKS = (
     *((dtype, n, n, "2d") for dtype in (np.float32, np.float64, np.complex64) for n in (5, 17, 32, 56, 64)),
     *((np.float32, n, n, kind) for n, kind in ((32, "row"), (32, "column"), (48, "column"))),
@@ -113,6 +114,7 @@ def instances():
         yield tall_instance(row)
     yield from small_instances()
     yield from microbench_instances()
+    yield from watched_instances()
 
 
 def small_instances():
@@ -146,6 +148,19 @@ def block_routines(m, n):
         yield "solve", (n, 1, True), n + 1
 
 
+def watched_instances():
+    """The kernels that read the clock: h2gpu.apps.study_panels and study_gebrd."""
+    for case in (case for case in study_small.cases() if case.figure == "8"):
+        sizes = (case.n,) if case.routine == "lu" else (case.m, case.n)
+        name = modules.expression(f"block_{case.routine}_cycles", case.dtype, *sizes, *study_small.grid_of(case))
+        yield study_panels.HEADER, name, BLOCK_SPILLS
+    for dtype, (_, n) in product(DTYPES, bench_cases.GEBRD_ORDERS):
+        plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, n, n, SHARED_LIMIT)
+        large = "_large" if isinstance(plan, bidiagonal_plans.Rows) else ""
+        name = modules.expression(f"bidiagonalize{large}_cycles", dtype, *plan)
+        yield study_gebrd.HEADER, name, WATCHED_SPILLS
+
+
 def microbench_instances():
     """The kernels of h2gpu.apps.microbench."""
     header = "batched/microbench.cuh"
@@ -171,7 +186,8 @@ def panel_instances(dtype, knobs):
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
-            yield header, modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"]), 0
+            name = modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"])
+            yield header, name, knobs["SPILL_BYTES"][tiles]
 
 
 def linear_instances(dtype):

@@ -52,7 +52,7 @@ def assert_close(z, y, size):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("size", [*range(1, 40, 3), 47, 48, 63, 64, 65, 80, 128, 129, 200])
+@pytest.mark.parametrize("size", [*range(1, 40, 3), 32, 47, 48, 56, 57, 63, 64, 65, 80, 96, 128, 129, 200])
 def test_products_of_equal_blocks_of_every_size(size, symmetric, dtype):
     for gap in (0, 1, 3):
         A, n = band(np.full(9, size), symmetric, dtype, gap)

@@ -41,6 +41,7 @@ ROUTINES = [
     "test_products.py",
     "test_qr_cholesky.py",
     "test_randomized.py",
+    "test_study_cycles.py",
     "test_thin_product_gpu.py",
     "test_triple_product.py",
     "test_truncated_svd.py",

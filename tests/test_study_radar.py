@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2gpu.apps import study_radar, study_small, tables
+from h2gpu.apps import small_peers, study_radar, study_small, tables
 from h2gpu.batched import small
 
 CASES = [case for case in study_small.cases() if case.figure == "VII"]
@@ -23,7 +23,7 @@ def test_departure_sees_a_wrong_entry(case):
 
 
 def test_lapack_is_timed():
-    assert study_radar.lapack_ms(study_radar.problems(CASES[0]._replace(batch=4))) > 0
+    assert small_peers.lapack_ms("qr", study_radar.problems(CASES[0]._replace(batch=4))) > 0
 
 
 @pytest.mark.gpu

@@ -15,10 +15,11 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.plans import planned
 
 WARPS = 2  # of a block, a panel each
-SIDES, GROUPS = 8, (1, 2)  # right-hand sides of a tile, tiles that a warp can hold
+SIDES, GROUPS = 8, (0, 1, 2)  # right-hand sides of a tile, tiles that a warp can hold: none for a single side
 SIDES_AT_ONCE = SIDES * GROUPS[-1]
-STAGES, STAGE_BYTES, STAGE_ROWS = 2, 8704, 64  # of the kernel
-Z_ENTRIES = {1: 384, 2: 640}  # room for right-hand sides in a stage, by tiles
+STAGES, STAGE_BYTES, VECTOR_ENTRIES, STAGE_ROWS = 2, 8704, 1096, 64  # of the kernel; entries with a single side
+SPILL_BYTES = {0: 40, 1: 0, 2: 0}  # of a thread at most, once a panel, by tiles (sm_90: 4)
+Z_ENTRIES = {0: STAGE_ROWS, 1: 384, 2: 640}  # room for right-hand sides in a stage, by tiles
 PANEL_ENTRIES = 8192  # of a panel's run of rows: a warp's work
 STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time, rows of a tile
 HEADER = "batched/block_multiply.cuh"
@@ -88,9 +89,11 @@ def _kernel(device, product, precisions, groups):
     precisions   of the entries and of the vectors
     groups       0 for a single side
     """
-    room = Z_ENTRIES[groups] if groups and product.backward else STAGE_ROWS
-    shared = WARPS * STAGES * (STAGE_BYTES + room * precisions[1].itemsize)
-    instance = *precisions, product.forward, product.backward, product.add, max(1, groups), WARPS
+    stored, real = (dtype.itemsize for dtype in precisions)
+    room = Z_ENTRIES[groups] if product.backward else STAGE_ROWS
+    entries = STAGE_BYTES if groups else VECTOR_ENTRIES * stored
+    shared = WARPS * STAGES * (entries + room * real)
+    instance = *precisions, product.forward, product.backward, product.add, groups, WARPS
     return kernel(HEADER, "panel_products", *instance, shared_bytes=shared), room, shared
 
 

@@ -31,6 +31,7 @@ SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
 GROUP = 128  # threads of a block whose threads have problems of their own
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
 PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
+ENDLESS = 1 << 30  # problems of a batch that fills the device
 MEASURE = "python -m h2gpu.apps.microbench"
 
 
@@ -115,6 +116,23 @@ def seconds(work, batch, dtype, constants):
     )
     first, second = max(moved, computed), min(moved, computed)
     return constants("launch") + waves * wait + first + second / waves
+
+
+def wave(parts, dtype, constants, batch=ENDLESS):
+    """Seconds of each part of a kernel, Counts that follow one another, while a multiprocessor holds all it can.
+
+    What each waits for, its bytes, and the busiest of what computes: blocks of a wave go through their parts together.
+    """
+    real, clock = "float64" if np.dtype(dtype) == np.float64 else "float32", constants("clock")
+    held, multiprocessors = resident(counts.added(*parts)), constants("multiprocessors")
+    busiest = min(held, ceil(batch / multiprocessors)) * multiprocessors
+    at_once = batch / ceil(batch / (held * multiprocessors))  # on average
+    return [
+        chain(part, real, constants)
+        + at_once * part.nbytes / constants("copy_rate")
+        + max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
+        for part in parts
+    ]
 
 
 def throughput(work, real, constants):

@@ -24,34 +24,53 @@ SCALED = 3  # for each word, of looking for the largest and scaling
 STEP, REFLECTED, SOLVED, BOUNDED = 30, 45, 30, 20  # of a step in a thread: a pivot, more for a reflection, …
 LOADED, STORED, BLOCK = 4, 2, 60  # for each entry of a tile; of a block
 COMPLEX_STEP = 25  # more for a complex pivot
-# of a step in a block for each row and column of the tile, and beside those
-TILE = {"lu": (6, 3, 55), "gauss-jordan": (5, 7, 35), "qr": (5, 3, 75), "substitution": (5, 7, 65)}
+# of the parts of a step in a block, for each row and column of the tile, and beside those
+TILE = {
+    "lu": {"publish": (1, 1, 15), "update": (5, 2, 40)},
+    "gauss-jordan": {"publish": (1, 1, 15), "update": (4, 6, 20)},
+    "qr": {"publish": (1, 1, 12), "products": (2, 0, 4), "reflection": (0, 2, 43), "update": (2, 0, 16)},
+    "substitution": (5, 7, 65),
+}
 TILE |= {"solve": TILE["lu"], "lstsq": TILE["qr"]}
+LOAD, SOLUTION, STORE = "load", "solution", "store"  # panels beside those of a factorization, in their order
 
 
 def small(routine, dtype, m, n, k, grid):
     """lu, cholesky, solve, gauss-jordan, qr (LAPACK's form) or lstsq of m × n with k right-hand sides, in a layout."""
     field = Field.of(dtype)
-    stored = {"lu": n * n, "cholesky": n * n, "qr": m * n}.get(routine, n * k)
-    loaded = m * n + (m * k if routine in ("solve", "gauss-jordan", "lstsq") else 0)
-    entries = loaded + stored + (min(m, n) if routine == "qr" else 0)
-    width = n + k
-    if grid == THREAD:
-        return _in_thread(routine, field, (m, n, k), loaded, stored, entries)
+    if grid != THREAD:
+        return added(*(work for *_, work in block_parts(routine, dtype, m, n, k, grid)))
+    return _in_thread(routine, field, (m, n, k), *_entries(routine, m, n, k))
+
+
+def block_parts(routine, dtype, m, n, k, grid):
+    """(panel, part of a step, Counts) of a problem a block, step by step: LOAD, panels 0 …, SOLUTION, STORE."""
+    field, width, mirrored = Field.of(dtype), n + k, routine in ("qr", "lstsq")
+    loaded, _, entries = _entries(routine, m, n, k)
     height, across = grid.tile(m, width)
-    tile, mirrored = height * across, routine in ("qr", "lstsq")
-    passes = LOADED + STORED + SCALED * mirrored
-    moved = Counts(
-        nbytes=entries * field.size + INT,
-        issued=(BLOCK + tile * passes * _wide(field)) * grid.threads / WARP,
+    each = height * across * _wide(field) * grid.threads / WARP  # instructions for one in every entry
+    words = (height * across + height + across) * field.words + (WORKING_WORDS if mirrored else ELIMINATION_WORDS)
+    load = Counts(
+        nbytes=loaded * field.size,
+        issued=(LOADED + SCALED * mirrored) * each + BLOCK * grid.threads / WARP,
         global_trips=1,
         threads=grid.threads,
-        words=(tile + height + across) * field.words + (WORKING_WORDS if mirrored else ELIMINATION_WORDS),
+        words=words,
     )
-    steps = [_block_step(routine, field, grid, s, m, width) for s in range(min(m, n))]
-    if routine in ("solve", "lstsq"):
-        steps += [_substitution_step(field, grid, s, n, k) for s in range(n)]
-    return added(moved, *steps)
+    yield LOAD, "", load
+    for s in range(min(m, n)):
+        for part, work in _block_step(routine, field, grid, s, m, width):
+            yield s // grid.columns, part, work
+    for s in range(n if routine in ("solve", "lstsq") else 0):
+        yield SOLUTION, "", _substitution_step(field, grid, s, n, k)
+    yield STORE, "", Counts(nbytes=(entries - loaded) * field.size + INT, issued=STORED * each, threads=grid.threads)
+
+
+def _entries(routine, m, n, k):
+    """Numbers that are loaded, that a result has, and all that pass."""
+    stored = {"lu": n * n, "cholesky": n * n, "qr": m * n}.get(routine, n * k)
+    loaded = m * n + (m * k if routine in ("solve", "gauss-jordan", "lstsq") else 0)
+    return loaded, stored, loaded + stored + (min(m, n) if routine == "qr" else 0)
 
 
 def thread_products(routine, m, n, k):
@@ -120,50 +139,53 @@ def _wide(field):
     return 2 if field.products > 1 else 1
 
 
-def _instructions(kind, field, height, across):
+def _instructions(of_tile, field, height, across):
     """Of one step beside its multiply-adds, by one warp."""
-    row, column, step = TILE[kind]
-    return _wide(field) * (row * height + column * across) + step + (COMPLEX_STEP if field.products > 1 else 0)
+    row, column, step = of_tile
+    return _wide(field) * (row * height + column * across) + step
 
 
 def _block_step(routine, field, grid, s, m, width):
-    """One step of LU, Gauss-Jordan or QR: publish a column and a row, then update."""
-    panel = s // grid.columns
+    """(part, Counts) of one step of LU, Gauss-Jordan or QR: publish a column and a row, then update."""
+    panel, mirrored = s // grid.columns, routine in ("qr", "lstsq")
     height, across = grid.tile(m, width)
     height -= 0 if routine == "gauss-jordan" else panel * grid.columns // grid.rows
     across -= panel
-    mirrored = routine in ("qr", "lstsq")
-    products = field.products * (height * across * (2 if mirrored else 1) + 2 * height)
     trips = log2(min(grid.rows, WARP)) if mirrored else 0
     sums = trips * (across + 1) * field.words
     wide = mirrored and grid.rows > WARP
-    warps = grid.threads / WARP
-    exchanged = 2 * (height + across) + 1  # numbers that a thread writes or reads, and the pivot
-    return Counts(
-        flops=2 * products * grid.threads,
-        issued=warps * (field.products * height * across * (2 if mirrored else 1) + 2 * sums)
-        + warps * _instructions(routine, field, height, across),
-        shared_bytes=grid.threads * exchanged * field.size,
-        shuffles=sums * warps,
-        dependent=height + SCALARS + trips if mirrored else 2,
-        barriers=2 if wide else 1,
-        roots=1 if mirrored else 0,
-        divisions=1,
-        shared_trips=2 if wide else 1,
-        shuffle_trips=trips,
-    )
+    warps, each = grid.threads / WARP, field.products * height
+    scalars = {"dependent": SCALARS if mirrored else 2, "roots": mirrored, "divisions": 1}
+    complex_step = COMPLEX_STEP if field.products > 1 else 0
+
+    def part(name, products=0, issued=0, exchanged=0, **more):
+        issued += _instructions(TILE[routine][name], field, height, across)
+        more |= {"flops": 2 * products * grid.threads, "issued": warps * issued, "threads": grid.threads}
+        return name, Counts(shared_bytes=grid.threads * exchanged * field.size, **more)
+
+    yield part("publish", exchanged=height + across, barriers=1, shared_trips=1)
+    if not mirrored:
+        yield part("update", each * (across + 2), each * across + complex_step, height + across + 1, **scalars)
+        return
+    summed = {"dependent": height + trips, "shuffles": sums * warps, "shuffle_trips": trips}
+    summed |= {"barriers": wide, "shared_trips": wide}
+    yield part("products", each * (across + 1), each * across + 2 * sums, height, **summed)
+    yield part("reflection", issued=complex_step, exchanged=across + 1, **scalars)
+    yield part("update", each * (across + 1), each * across)
 
 
 def _substitution_step(field, grid, s, n, k):
     """One step from the last row up: its unknowns to all, then the rows above."""
     height, across = s // grid.rows + 1, ceil((n + k) / grid.columns) - n // grid.columns
     products, warps = field.products * height * (across + 2), grid.threads / WARP
+    complex_step = COMPLEX_STEP if field.products > 1 else 0
     return Counts(
         flops=2 * products * grid.threads,
-        issued=warps * (products + _instructions("substitution", field, height, across)),
+        issued=warps * (products + complex_step + _instructions(TILE["substitution"], field, height, across)),
         shared_bytes=grid.threads * (2 * height + across + 2) * field.size,
         dependent=2,
         barriers=1,
         divisions=1,  # two that wait for the same number
         shared_trips=1,
+        threads=grid.threads,
     )

@@ -24,7 +24,7 @@ struct StepExchange {
 };
 
 // Rows × Columns entries a lane; Across lanes of a warp lie along the columns, the others along the rows.
-template <typename Real, int Rows, int Columns, int Across, int Warps>
+template <typename Real, int Rows, int Columns, int Across, int Warps, typename Watch>
 struct BidiagonalTile {
     static constexpr int DOWN = WARP / Across, ROUND = DOWN * Warps, WIDTH = Columns * Across;
     static constexpr int STEPS = ROUND < Across ? ROUND : Across;  // after which rows or columns may become fewer
@@ -32,12 +32,13 @@ struct BidiagonalTile {
 
     const Bidiagonal<Real>& p;
     Exchange& exchange;
+    Watch watch;
     const int across, down;
     int shift;
     Real x[Rows][Columns], a[Rows], sum[Columns];  // entries; column j below row j; aᵀ W
 
-    __device__ __forceinline__ BidiagonalTile(const Bidiagonal<Real>& p, Exchange& exchange)
-        : p(p), exchange(exchange), across(threadIdx.x % Across), down(threadIdx.x / Across) {
+    __device__ __forceinline__ BidiagonalTile(const Bidiagonal<Real>& p, Exchange& exchange, const Watch& watch)
+        : p(p), exchange(exchange), watch(watch), across(threadIdx.x % Across), down(threadIdx.x / Across) {
         int field = 0;
 #pragma unroll
         for (int q = 0; q < Rows; q++)
@@ -165,6 +166,7 @@ struct BidiagonalTile {
 #pragma unroll
         for (int q = Q; q < Rows; q++) v[q] = h.scale * a[q];
         save<Q>(j, h, v);
+        watch.part(REFLECT);
         if (k == j) return save_row<C>(j, Real(0), u);
 
         Real sums[Rows - Q + 2] = {};  // W r, then |r|² and y · r, of the columns beyond k
@@ -178,12 +180,14 @@ struct BidiagonalTile {
         }
         take_column<Q, C>(k, a_k);
         sum_all<Across / 2>(sums);
+        watch.part(ROW_PRODUCT);
         const Householder<Real> g = householder(r_k, sums[Rows - Q]);
         const Real yu = fma(g.scale, sums[Rows - Q + 1], y_k), one = Real(g.tau > 0);
 #pragma unroll
         for (int c = C; c < Columns; c++) u[c] = c <= C + 1 && column(c) == k ? Real(1) : g.scale * r[c];
         if (threadIdx.x == 0) p.e[j] = g.beta;
         save_row<C>(j, g.tau, u);
+        watch.part(REFLECT);
 #pragma unroll
         for (int q = Q; q < Rows; q++) {
             const Real z = row_beyond<Q>(q, j) ? g.tau * fma(-v[q], yu, fma(g.scale, sums[q - Q], a_k[q])) : Real(0);
@@ -191,7 +195,10 @@ struct BidiagonalTile {
 #pragma unroll
             for (int c = C; c < Columns; c++) x[q][c] = fma(-z, u[c], fma(-v[q], y[c], x[q][c]));
         }
+        watch.part(UPDATE_ALL);
         multiply<Q, C>();
+        watch.part(COLUMN_PRODUCT);
+        watch.part(BETWEEN);
     }
 
     template <int Part = 0>
@@ -204,22 +211,32 @@ struct BidiagonalTile {
     }
 
     __device__ __forceinline__ void factor() {
+        watch.part(READ);
         take_column<0, 0>(0, a);
 #pragma unroll
         for (int q = 0; q < Rows; q++) a[q] = row(q) > 0 ? a[q] : Real(0);
         multiply<0, 0>();
+        watch.part(COLUMN_PRODUCT);
         steps();
         p.unscale(shift);
+        watch.part(REFLECT);
+        watch.panel();
+        watch.finish();
     }
 };
+
+template <int Rows, int Columns, int Across, int Warps, typename Real, typename Watch>
+__device__ __forceinline__ void bidiagonalize_tile(const Bidiagonal<Real>& problem, const Watch& watch) {
+    using Tile = BidiagonalTile<Real, Rows, Columns, Across, Warps, Watch>;
+    __shared__ typename Tile::Exchange exchange;
+    Tile tile(problem, exchange, watch);
+    tile.factor();
+}
 
 // One thread block a matrix of at most Rows · ROUND × Columns · Across; what the pointers lead to: block/bidiagonal.cuh
 template <typename Real, int Rows, int Columns, int Across, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void bidiagonalize(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table) {
-    using Tile = BidiagonalTile<Real, Rows, Columns, Across, Warps>;
-    __shared__ typename Tile::Exchange exchange;
-    const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x);
-    Tile tile(problem, exchange);
-    tile.factor();
+    bidiagonalize_tile<Rows, Columns, Across, Warps>(
+        Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x), NoWatch());
 }

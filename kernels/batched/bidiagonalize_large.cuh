@@ -9,10 +9,11 @@
 #include "block/bidiagonal_rows.cuh"
 
 // Template arguments: block/bidiagonal_rows.cuh
-template <typename Real, int Across, int Vectors, int Warps, int Held>
-struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
-    using Rows = BidiagonalRows<Real, Across, Vectors, Warps, Held>;
-    using Rows::p, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total;
+template <typename Real, int Across, int Vectors, int Warps, int Held, typename Watch>
+struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Watch> {
+    using Rows = BidiagonalRows<Real, Across, Vectors, Warps, Held, Watch>;
+    using Rows::p, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total,
+        Rows::watch;
     using Rows::Rows;
     static constexpr int THREADS = Rows::THREADS, PANEL = Held / 2;
 
@@ -82,6 +83,7 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
     }
 
     __device__ void factor() {
+        watch.part(READ);
         this->multiply_first();
         for (int j = 0; j < p.n; j++) {
             const int held = Held ? j % PANEL * 2 : 0;
@@ -90,26 +92,36 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
             Real yr = 0;
             if (j + 1 < p.n) g = reflect_row(j + 1, yr);
             save(j, h, g);
+            watch.part(REFLECT);
             if (j + 1 == p.n) return;
-            if constexpr (Held > 0) hold(j + 1, held, g);
+            if constexpr (Held > 0) hold(j + 1, held, g), watch.part(PUT_OFF);
             if (held + 2 < Held) this->template pass<false>(j, held, h, g, yr);
             else this->template pass<true>(j, held, h, g, yr);
         }
     }
 };
 
+template <int Across, int Vectors, int Warps, int Held, typename Real, typename Watch>
+__device__ __forceinline__ void bidiagonalize_rows(const Bidiagonal<Real>& problem, Real* workspace, long long stride,
+                                                   const Watch& watch) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int scratch[Warps];
+    __shared__ Real corner[2];
+    BidiagonalSteps<Real, Across, Vectors, Warps, Held, Watch> steps(
+        problem, reinterpret_cast<Real*>(memory), Held ? workspace + blockIdx.x * stride : nullptr, corner, watch);
+    steps.load(scratch);
+    steps.factor();
+    problem.unscale(steps.shift);
+    steps.watch.part(REFLECT);
+    steps.watch.panel();
+    steps.watch.finish();
+}
+
 // workspace: matrices × stride entries where Held > 0, else null   Resident: blocks a multiprocessor shall hold
 template <typename Real, int Across, int Vectors, int Warps, int Resident, int Held>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void bidiagonalize_large(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table,
                          Real* workspace, long long stride) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int scratch[Warps];
-    __shared__ Real corner[2];
-    const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x);
-    BidiagonalSteps<Real, Across, Vectors, Warps, Held> steps(problem, reinterpret_cast<Real*>(memory),
-                                                            Held ? workspace + blockIdx.x * stride : nullptr, corner);
-    steps.load(scratch);
-    steps.factor();
-    problem.unscale(steps.shift);
+    bidiagonalize_rows<Across, Vectors, Warps, Held>(
+        Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x), workspace, stride, NoWatch());
 }

@@ -6,19 +6,25 @@
 #pragma once
 #include "warp/panel_product.cuh"
 
+// Warps of a multiprocessor at least: with a single right-hand side as many as find room in shared memory, 96 registers
+// each for float32.
+template <typename Stored, int Groups>
+constexpr int PANEL_WARPS = Groups ? 1 : sizeof(Stored) == sizeof(float) ? 20 : 12;
+
 // A warp a panel, of at most STRIP_COLUMNS columns unless Add.   entries: buffer of all panels, in float or as Real
 // in, out: · × sides, rows in_pitch and out_pitch apart; with Add, P x is added to what is in `out`
 // z_rows: rows of all panels, or null   z_entries: room in shared memory for z, a stage
+// Groups: tiles of right-hand sides, 0 for a single one
 template <typename Stored, typename Real, bool Forward, bool Backward, bool Add, int Groups, int Warps>
-__global__ __launch_bounds__(Warps * WARP)
+__global__ __launch_bounds__(Warps * WARP, (PANEL_WARPS<Stored, Groups> + Warps - 1) / Warps)
 void panel_products(const Panel* panels, int count, const Stored* entries, const Real* in, int in_pitch,
                     const int* z_rows, Real* out, int out_pitch, int sides, int z_entries) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int warp = threadIdx.x / WARP, i = blockIdx.x * Warps + warp;
     if (i >= count) return;
-    const int bytes = PANEL_STAGES * (STAGE_BYTES + z_entries * static_cast<int>(sizeof(Real)));
+    const int bytes = PANEL_STAGES * (STAGE_BYTES<Stored, Groups> + z_entries * static_cast<int>(sizeof(Real)));
     const PanelOperands<Stored, Real> all = {entries, {in, in_pitch, sides}, z_rows, {out, out_pitch, sides}};
-    const PanelMemory<Stored, Real> own = {memory + warp * bytes, z_entries};
+    const PanelMemory<Stored, Real, Groups> own = {memory + warp * bytes, z_entries};
     multiply_panel<Forward, Backward, Add, Groups>(all, panels[i], own);
 }
 

@@ -15,33 +15,56 @@ __device__ inline int least_broken(int mine, bool finite, int& shared) {
     return !all ? NOT_FINITE : shared == 0x7fffffff ? 0 : shared;
 }
 
-// A, LU   problems × N × N
-template <typename Scalar, int N, int P, int Q>
-__global__ __launch_bounds__(P * Q)
-void block_lu(const Scalar* A, Scalar* LU, int* info) {
+// The work of block_lu and block_qr, the first and the last row of the watch being what loading and storing take.
+template <int N, int P, int Q, typename Scalar, typename Watch>
+__device__ __forceinline__ void lu_of_block(const Scalar* A, Scalar* LU, int* info, Watch& watch) {
     __shared__ CyclicLines<Scalar, N, N, P, Q> lines;
     const long long at = static_cast<long long>(blockIdx.x) * N * N;
     CyclicMatrix<Scalar, N, N, P, Q> a;
     const bool finite = a.template load<0, N>(A + at);
-    const int broken = least_broken(cyclic_eliminate<N, false>(a, lines), finite, lines.broken);
+    watch.part(PUBLISH);
+    watch.panel();
+    const int broken = least_broken(cyclic_eliminate<N, false>(a, lines, watch), finite, lines.broken);
     a.template store<0, N, N>(LU + at);
     if (threadIdx.x == 0) info[blockIdx.x] = broken;
+    watch.part(PUBLISH);
+    watch.panel();
+    watch.finish();
+}
+
+template <int M, int N, int P, int Q, typename Scalar, typename Watch>
+__device__ __forceinline__ void qr_of_block(const Scalar* A, Scalar* QR, Scalar* tau, int* info, Watch& watch) {
+    __shared__ CyclicLines<Scalar, M, N, P, Q> lines;
+    const long long at = static_cast<long long>(blockIdx.x) * M * N;
+    CyclicMatrix<Scalar, M, N, P, Q> a;
+    const bool finite = a.template load<0, N>(A + at);
+    const int shift = a.template make_safe<0, N>(lines.exponents[0]);
+    watch.part(PUBLISH);
+    watch.panel();
+    cyclic_qr<N>(a, lines, tau + static_cast<long long>(blockIdx.x) * min(M, N), watch);
+    if (shift) a.template scale_by<0, N>(shift, true);
+    a.template store<0, N, M>(QR + at);
+    const bool all = __syncthreads_and(finite);
+    if (threadIdx.x == 0) info[blockIdx.x] = all ? 0 : NOT_FINITE;
+    watch.part(PUBLISH);
+    watch.panel();
+    watch.finish();
+}
+
+// A, LU   problems × N × N
+template <typename Scalar, int N, int P, int Q>
+__global__ __launch_bounds__(P * Q)
+void block_lu(const Scalar* A, Scalar* LU, int* info) {
+    const NoWatch watch = {};
+    lu_of_block<N, P, Q>(A, LU, info, watch);
 }
 
 // A, QR   problems × M × N     tau   problems × min(M, N)
 template <typename Scalar, int M, int N, int P, int Q>
 __global__ __launch_bounds__(P * Q)
 void block_qr(const Scalar* A, Scalar* QR, Scalar* tau, int* info) {
-    __shared__ CyclicLines<Scalar, M, N, P, Q> lines;
-    const long long at = static_cast<long long>(blockIdx.x) * M * N;
-    CyclicMatrix<Scalar, M, N, P, Q> a;
-    const bool finite = a.template load<0, N>(A + at);
-    const int shift = a.template make_safe<0, N>(lines.exponents[0]);
-    cyclic_qr<N>(a, lines, tau + static_cast<long long>(blockIdx.x) * min(M, N));
-    if (shift) a.template scale_by<0, N>(shift, true);
-    a.template store<0, N, M>(QR + at);
-    const bool all = __syncthreads_and(finite);
-    if (threadIdx.x == 0) info[blockIdx.x] = all ? 0 : NOT_FINITE;
+    const NoWatch watch = {};
+    qr_of_block<M, N, P, Q>(A, QR, tau, info, watch);
 }
 
 // A   problems × N × N     b, X   problems × N × K     Jordan: by Gauss-Jordan elimination, else by LU

@@ -6,7 +6,11 @@
 #pragma once
 #include "thread/householder.cuh"
 #include "thread/power_of_two.cuh"
+#include "thread/stopwatch.cuh"
 #include "warp/sum_all.cuh"
+
+// Parts of the time: A comes, the reflections, W r, what becomes of W, aᵀ W, products with what is put off; between borders.
+enum BidiagonalPart { READ, REFLECT, ROW_PRODUCT, UPDATE_ALL, COLUMN_PRODUCT, PUT_OFF, BETWEEN, BIDIAGONAL_PARTS };
 
 // A(i, c) of W is A[i · down + c · right]   V: n × m   U: n × n   d, tau_v, tau_u: n   e: n − 1   V is null for B alone
 template <typename Real>

@@ -11,7 +11,7 @@
 
 // Across lanes a row, each with Vectors of 16 bytes; rows lie `line` apart; Held: columns of V and X, 0: each step updates W
 // shared: line (Warps + 2) + GUARD + Held · pitch entries and, where W is null, the matrix   corner: 2
-template <typename Real, int Across, int Vectors, int Warps, int Held>
+template <typename Real, int Across, int Vectors, int Warps, int Held, typename Watch>
 struct BidiagonalRows {
     static constexpr int THREADS = Warps * WARP, SUMS = Held ? 2 : 1;
     using Vector = WideVector<Real>;
@@ -33,14 +33,15 @@ struct BidiagonalRows {
     };
 
     const Bidiagonal<Real>& p;
+    mutable Watch watch;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, across = lane % Across, down = threadIdx.x / Across;
     const int pitch, line;
     Real *const sums, *const y, *const r;            // Warps × line: Sums of each; τ w; row j, behind it −[Y U]ᵀ r
     Real *const factors, *const W, *const corner;    // Held × pitch: y_0, u_0, y_1, …; [W V X]; r and y at column k
     int shift;
 
-    __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W, Real* corner)
-        : p(p), pitch((p.n + ROUND - 1) / ROUND * ROUND), line(pitch + Held), sums(shared), y(sums + Warps * line),
+    __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W, Real* corner, const Watch& watch)
+        : p(p), watch(watch), pitch((p.n + ROUND - 1) / ROUND * ROUND), line(pitch + Held), sums(shared), y(sums + Warps * line),
           r(y + line + GUARD), factors(r + line), W(Held ? W : factors), corner(corner) {}
 
     // In bytes, by numbers without a sign: one instruction.
@@ -121,7 +122,7 @@ struct BidiagonalRows {
                 if (base + q * ROUND < pitch && at + q * ROUND >= 0) sum.entry[q].add(a, Vector::at(row(i) + at + q * ROUND));
         }
         __syncwarp();
-        publish(0, 0, sum);
+        publish(0, 0, sum), watch.part(COLUMN_PRODUCT);
     }
 
     // A row from k on, if it is one, on its way to the second-level cache, from the line of column k on.
@@ -154,6 +155,7 @@ struct BidiagonalRows {
         for (int q = 0; q < Vectors; q++)
             if (now.some(q)) product.add_products(x[q], Vector::at(r + now.at + q * ROUND));
         if constexpr (Held > 0) {
+            watch.part(ROW_PRODUCT);
 #pragma unroll
             for (int u = 0; u < TAILS; u++) {
                 const int l = min(across * WIDE + u * ROUND, Held - WIDE);  // tail is zero in the lanes beyond
@@ -161,11 +163,11 @@ struct BidiagonalRows {
                 product_k.add_products(tail[u], Vector::at(y + pitch + l));
             }
             if (across == 0) product_k.e[0] += a_k;
-            products[1] = product_k.total();
+            products[1] = product_k.total(), watch.part(PUT_OFF);
         }
         products[0] = product.total();
         __syncwarp();  // all have read columns j and k
-        sum_all<Across / 2>(products);
+        sum_all<Across / 2>(products), watch.part(ROW_PRODUCT);
         if constexpr (Held > 0) a_k = products[1];
         return products[0];
     }
@@ -230,17 +232,20 @@ struct BidiagonalRows {
             const Real a = live && i > k ? a_k : Real(0), newest = part == 0 ? v : part == 1 ? z : a_k;
             sum.newest = fma(a, newest, sum.newest);
             if constexpr (Now) {
-                update(now, from, live, v, z, a_k, tail, x);
+                update(now, from, live, v, z, a_k, tail, x), watch.part(UPDATE_ALL);
             } else {
                 if (live && part < 3) from[part < 2 ? pitch + held + part : k] = newest;
 #pragma unroll
                 for (int u = 0; u < TAILS; u++) sum.tail[u].add(a, tail[u]);
+                watch.part(PUT_OFF);
             }
 #pragma unroll
             for (int q = 0; q < Vectors; q++)
                 if (now.some(q)) sum.entry[q].add(a, x[q]);
+            watch.part(COLUMN_PRODUCT), watch.part(BETWEEN);
         }
         publish(k, Now ? 0 : (slot + 2) & (Across - 1), sum);
         if constexpr (!Now) publish_tail(held, part, sum);
+        watch.part(COLUMN_PRODUCT);
     }
 };

@@ -2,14 +2,18 @@
 //
 // Anderson, Sheffield & Keutzer (2012), section V.B, with fewer barriers: every thread computes the scale of a step itself
 // from the published column, and dot products of QR are summed by shuffles among the P neighbours that share columns.
-// Called by all threads of a block; each holds its entries of the result.
+// Called by all threads of a block; each holds its entries of the result. A watch (thread/stopwatch.cuh) has a row a panel.
 #pragma once
 #include "block/cyclic_matrix.cuh"
 #include "thread/small_matrix.cuh"
+#include "thread/stopwatch.cuh"
+
+// of a step; CLOCK: between two borders
+enum StepPart { PUBLISH, PRODUCTS, REFLECTION, UPDATE, CLOCK, STEP_PARTS };
 
 // [L \ U] of the first N columns, L⁻¹ of the others; Jordan: A⁻¹ of the others. Returns this thread's first broken step.
-template <int N, bool Jordan, typename Scalar, int M, int W, int P, int Q>
-__device__ int cyclic_eliminate(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scalar, M, W, P, Q>& lines) {
+template <int N, bool Jordan, typename Scalar, int M, int W, int P, int Q, typename Watch = const NoWatch>
+__device__ int cyclic_eliminate(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scalar, M, W, P, Q>& lines, Watch& watch = {}) {
     using Real = typename Field<Scalar>::Real;
     using A = CyclicMatrix<Scalar, M, W, P, Q>;
     int broken = 0;
@@ -20,6 +24,7 @@ __device__ int cyclic_eliminate(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines
         for (int c = 0; c < Q && panel * Q + c < N; c++) {
             const int k = panel * Q + c;
             a.template publish<0>(lines, panel, c, k, top, A::HEIGHT - 1);
+            watch.part(PUBLISH);
             const Scalar *column = lines.column[k % 2], *row = lines.row[k % 2], pivot = column[k];
             const Divisor<Scalar> divided(pivot);
             Scalar u[A::WIDTH];
@@ -43,7 +48,10 @@ __device__ int cyclic_eliminate(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines
                 if (!Jordan && a.first_column == c && below) a.x[i][panel] = l;
             }
             if (!broken && !(magnitude(pivot) > 0 && largest <= MULTIPLIER_LIMIT<Real>)) broken = k + 1;
+            watch.part(UPDATE);
+            watch.part(CLOCK);
         }
+        watch.panel();
     }
     return broken;
 }
@@ -75,8 +83,9 @@ __device__ void sum_rows(CyclicLines<Scalar, M, W, P, Q>& lines, int panel, Scal
 }
 
 // R on and above the diagonal of the first N columns, v below it, Qᴴ of the others.   tau   min(M, N), or null
-template <int N, typename Scalar, int M, int W, int P, int Q>
-__device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scalar, M, W, P, Q>& lines, Scalar* tau) {
+template <int N, typename Scalar, int M, int W, int P, int Q, typename Watch = const NoWatch>
+__device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scalar, M, W, P, Q>& lines, Scalar* tau,
+                          Watch& watch = {}) {
     using Real = typename Field<Scalar>::Real;
     using A = CyclicMatrix<Scalar, M, W, P, Q>;
     constexpr int STEPS = M < N ? M : N;
@@ -86,6 +95,7 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
         for (int c = 0; c < Q && panel * Q + c < STEPS; c++) {
             const int k = panel * Q + c;
             a.template publish<0>(lines, panel, c, k, top, A::HEIGHT - 1);
+            watch.part(PUBLISH);
             const Scalar *column = lines.column[k % 2], *row = lines.row[k % 2];
             Scalar v[A::HEIGHT], dots[A::WIDTH];
             Real below = 0;
@@ -99,12 +109,14 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
                 for (int j = panel; j < A::WIDTH; j++) dots[j] = plus_dot(dots[j], v[i], a.x[i][j]);
             }
             sum_rows(lines, panel, dots, below);
+            watch.part(PRODUCTS);
             const Reflection<Scalar> h = reflection(column[k], below);
 #pragma unroll
             for (int j = panel; j < A::WIDTH; j++) {
                 const Scalar dot = plus_dot(row[a.column(j)], h.scale, dots[j]);
                 dots[j] = j > panel || a.column(j) > k ? times(conjugate(h.tau), dot) : Scalar();
             }
+            watch.part(REFLECTION);
 #pragma unroll
             for (int i = top; i < A::HEIGHT; i++) {
                 const bool here = i <= last && a.row(i) == k;
@@ -114,7 +126,10 @@ __device__ void cyclic_qr(CyclicMatrix<Scalar, M, W, P, Q>& a, CyclicLines<Scala
                 if (a.first_column == c && (i > last || a.row(i) >= k)) a.x[i][panel] = here ? from_real<Scalar>(h.beta) : v[i];
             }
             if (tau && threadIdx.x == 0) tau[k] = h.tau;
+            watch.part(UPDATE);
+            watch.part(CLOCK);
         }
+        watch.panel();
     }
 }
 

@@ -17,6 +17,8 @@ __device__ inline void __syncwarp() {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
+__device__ inline unsigned clock_cycles() { return __builtin_readcyclecounter(); }
+
 // The hardware's approximations; the callers refine them.
 __device__ inline double approximate_reciprocal(double x) { return __builtin_amdgcn_rcp(x); }
 __device__ inline double approximate_rsqrt(double x) { return __builtin_amdgcn_rsq(x); }

@@ -3,11 +3,11 @@
 //     forward   y ⟵ P x   (one number a row)        backward   w = Pᵀ z   (one number a column)
 //
 // P passes through shared memory in stages, PANEL_STAGES - 1 of them on their way while one is at work. float32 and
-// float64 alike, P in float32 and vectors in float64 too, are multiplied in float64 on the tensor cores, 8 right-hand
-// sides a tile: a single side leaves 7/8 of a tile idle, and memory still binds.
+// float64 alike, P in float32 and vectors in float64 too, are multiplied in float64: on the tensor cores, 8 right-hand
+// sides a tile, a single side (Groups = 0) by warp/panel_vector.cuh.
 // Called by all lanes of a warp together; results go to memory.
 #pragma once
-#include "warp/panel_stage.cuh"
+#include "warp/panel_vector.cuh"
 
 // The products of one strip, for Groups · SIDES right-hand sides at most.
 template <typename Stored, typename Real, bool Forward, bool Backward, int Groups>
@@ -19,6 +19,8 @@ struct StripProduct {
     double w[Backward ? TILES : 1][Groups][2][2] = {};
     int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
 
+    __device__ explicit StripProduct(const StagedStrip<Stored, Real, Backward, Groups>&) {}
+
     __device__ void read_x(Vectors<const Real> source, int row, int width) {
         const Real* from = source.row(row + quad) + line;
         const long long step = static_cast<long long>(source.pitch) * DEPTH_STEP;
@@ -29,6 +31,26 @@ struct StripProduct {
                 x[i][g] = i * DEPTH_STEP + quad < width && g * SIDES + line < source.count ? from[g * SIDES] : Real(0);
     }
 
+    template <bool Add>
+    __device__ void multiply(const StagedStrip<Stored, Real, Backward, Groups>& strip, const Stored* P, int rows,
+                             const Real* z, Vectors<Real> y, int first) {
+        const int along = strip.shift(line), across = strip.shift(quad);
+        if constexpr (Backward) backward(P, rows, strip.width, strip.pitch, across, z, strip.z_pitch, y.count);
+        if constexpr (Forward) forward<Add>(P, rows, strip.width, strip.pitch, along, y, first);
+    }
+
+    __device__ void write_w(Vectors<Real> target, int first, int width) const {
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int c = i * TILE_ROWS + half * STRIP + line;
+                Real* to = target.row(first + c) + 2 * quad;
+                if (c < width) each_side(target.count, [&](int g, int e, int at) { to[at] = Real(w[i][g][half][e]); });
+            }
+    }
+
+  private:
     // y[first + r] = P[r] x, or with Add y + P x, for the rows of a stage   shift: of the rows line, line + 4, …
     template <bool Add>
     __device__ void forward(const Stored* P, int rows, int width, int pitch, int shift, Vectors<Real> y,
@@ -69,7 +91,7 @@ struct StripProduct {
                 if (i > 0 && i * TILE_ROWS >= width) break;
                 double a[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) a[e] = row[i * TILE_ROWS + e * STRIP];
+                for (int e = 0; e < 4; e++) a[e] = widened(row[i * TILE_ROWS + e * STRIP]);
 #pragma unroll
                 for (int g = 0; g < Groups; g++) {
                     multiply_strips(w[i][g][0], w[i][g][1], a[0], a[1], b[g]);
@@ -79,18 +101,6 @@ struct StripProduct {
         }
     }
 
-    __device__ void write_w(Vectors<Real> target, int first, int width) const {
-#pragma unroll
-        for (int i = 0; i < TILES; i++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int c = i * TILE_ROWS + half * STRIP + line;
-                Real* to = target.row(first + c) + 2 * quad;
-                if (c < width) each_side(target.count, [&](int g, int e, int at) { to[at] = Real(w[i][g][half][e]); });
-            }
-    }
-
-  private:
     __device__ static double total(const double (&sum)[CHAINS][Groups][2][2], int g, int half, int e) {
         return CHAINS == 2 ? sum[0][g][half][e] + sum[CHAINS - 1][g][half][e] : sum[0][g][half][e];
     }
@@ -103,8 +113,10 @@ struct StripProduct {
             if (i > 0 && i * DEPTH_STEP >= width) break;
             double a[AT_ONCE][2];
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++)
-                a[j][0] = upper[(i + j) * DEPTH_STEP], a[j][1] = lower[(i + j) * DEPTH_STEP];
+            for (int j = 0; j < AT_ONCE; j++) {
+                const int k = (i + j) * DEPTH_STEP;
+                a[j][0] = widened(upper[k]), a[j][1] = widened(lower[k]);
+            }
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++)
 #pragma unroll
@@ -127,13 +139,12 @@ struct StripProduct {
 // Strip by strip; several strips need Add, which adds P x to what is there.
 template <bool Forward, bool Backward, bool Add, int Groups, typename Stored, typename Real>
 __device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Panel panel,
-                               const PanelMemory<Stored, Real>& memory) {
+                               const PanelMemory<Stored, Real, Groups>& memory) {
     memory.clear();
 #pragma unroll 1
     for (int column = 0; column < (Add ? panel.width : 1); column += STRIP_COLUMNS) {
         StagedStrip<Stored, Real, Backward, Groups> strip(all, panel, column, memory.z_entries);
-        StripProduct<Stored, Real, Forward, Backward, Groups> product;
-        const int along = strip.shift(product.line), across = strip.shift(product.quad);
+        StripProduct<Stored, Real, Forward, Backward, Groups> product(strip);
 #pragma unroll 1
         for (int s = 1 - PANEL_STAGES; s < strip.stages; s++) {
             strip.load(all, memory, s + PANEL_STAGES - 1);
@@ -145,13 +156,8 @@ __device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Pan
             copies_arrived<PANEL_STAGES - 1>();
             __syncwarp();                                // everybody's copies are there
             if (s == strip.stages - 1) strip.cut_off(memory.entries(s));
-            const Stored* P = memory.entries(s);
-            if constexpr (Backward)
-                product.backward(P, strip.rows_of(s), strip.width, strip.pitch, across, memory.z(s), strip.z_pitch,
-                                 all.in.count);
-            if constexpr (Forward)
-                product.template forward<Add>(P, strip.rows_of(s), strip.width, strip.pitch, along, all.out,
-                                              panel.forward + s * strip.stage_rows);
+            product.template multiply<Add>(strip, memory.entries(s), strip.rows_of(s), memory.z(s), all.out,
+                                           panel.forward + s * strip.stage_rows);
             __syncwarp();                                // everybody is done with the stage that is filled next
         }
         if constexpr (Backward) product.write_w(all.out, panel.backward + column, strip.width);
