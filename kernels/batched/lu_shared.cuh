@@ -35,10 +35,10 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* un
         const int at = first + h * WARP + threadIdx.x;
         position[h] = at < m ? at : -1;
         row[h] = rows[min(at, m - 1)];
-        if constexpr (Field<Scalar>::COMPLEX)
+        if constexpr (Field<Scalar>::COMPLEX) {
 #pragma unroll
             for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
-        else read_wide(x[h], A + row[h] + first);
+        } else read_wide(x[h], A + row[h] + first);
     }
     const auto record = [&](int k, int pivot, bool zero) {
         if (threadIdx.x == 0) pivots[first + k] = pivot;

@@ -56,10 +56,11 @@ __device__ void store_pieces(Scalar* C, long long ld, const Scalar* slab, int ro
     each_piece<UPDATE_EDGE, Each>(rows, columns, [&](int r, int c, int count) {
         const Whole piece = *reinterpret_cast<const Whole*>(slab + r * SUM_PITCH + c);
         if (count == Each) *reinterpret_cast<Whole*>(C + r * ld + c) = piece;
-        else
+        else {
 #pragma unroll
             for (int e = 0; e < Each; e++)
                 if (e < count) C[r * ld + c + e] = piece.entries[e];
+        }
     });
 }
 

@@ -64,20 +64,22 @@ struct FixedLayout {
             stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A>(stage, A + row0 * K + k0, Group > 1 ? matrices * M : rows, inner);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A>(stage, A + k0 * M + row0, Group > 1 ? matrices * K : inner, rows);
-        else
+        else {
 #pragma unroll 1
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
+        }
         if constexpr (LINES_B)
             stage_lines<Threads, ROWS_B, LENGTH_B, LEAD_B, PITCH_B>(stage_b, B + (TransB ? k0 : k0 * N), TransB ? N : inner, TransB ? inner : N);
         else if constexpr (!TransB)
             stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B>(stage_b, B + k0 * N, Group > 1 ? matrices * K : inner, N);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);
-        else
+        else {
 #pragma unroll 1
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, INNER, N, LEAD_B, PITCH_B>(stage_b + q * INNER * PITCH_B, B + q * N * K + k0, inner, N);
+        }
     }
 
     // First entries of op(A) and op(B) of matrix q of the group.

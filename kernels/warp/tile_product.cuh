@@ -73,10 +73,11 @@ struct TileProduct {
 #pragma unroll
             for (int j = 0; j < ColumnStrips; j++)
                 if (i < rows && j < columns) multiply_strips(sum[i][j], sum[i + 1][j], a[i], a[i + 1], b[j]);
-        if constexpr (RowStrips % 2 == 1)
+        if constexpr (RowStrips % 2 == 1) {
 #pragma unroll
             for (int j = 0; j < ColumnStrips; j++)
                 if (RowStrips - 1 < rows && j < columns) multiply_strip(sum[RowStrips - 1][j], a[RowStrips - 1], b[j]);
+        }
     }
 
     template <int Pitch>
