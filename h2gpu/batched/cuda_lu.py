@@ -31,6 +31,7 @@ TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels be
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
 UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/batched/lu_update.cuh
+SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of L, of U
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
@@ -211,6 +212,6 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
 
 def _update_bytes(size, width, symmetric):
     """Shared memory of kernels/batched/lu_update.cuh: tiles of C, L and U (or L)."""
-    left = UPDATE_EDGE * (width + 4)
-    right = left if symmetric else width * (UPDATE_EDGE + 32 // size)
-    return (UPDATE_EDGE * (UPDATE_EDGE + 8) + left + right) * size
+    left = UPDATE_EDGE * (width + LEFT_PAD)
+    right = left if symmetric else width * (UPDATE_EDGE + RIGHT_PAD_BYTES // size)
+    return (UPDATE_EDGE * (UPDATE_EDGE + SUM_PAD) + left + right) * size

@@ -187,7 +187,7 @@ class H2Matrix:
             return rows.backward(y_hat)
 
         def through_trees():
-            return repeated(self, transpose and not self.symmetric, far, x) if x.shape[1] == 1 else far(x)
+            return repeated(self, transpose, far, x) if x.shape[1] == 1 else far(x)
 
         near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), through_trees)
         near += y
