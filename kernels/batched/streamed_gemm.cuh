@@ -1,9 +1,8 @@
 // batched/streamed_gemm.cuh — out_b = α op(A_b) op(B_b) + β C_b for larger matrices of one shape that the compiler knows.
 //
 // Blocks stay and take one matrix, or band of its rows, after another. Slabs of inner indices stream through a ring of stages in
-// shared memory without regard to where a matrix ends, so that memory works while sums leave the registers. Long slabs: each costs some
-// 1,150 clocks whatever its length. Edges: as
-// batched/fixed_gemm.cuh.
+// shared memory without regard to where a matrix ends, so that memory works while sums leave the registers.
+// Long slabs: each costs some 1,150 clocks whatever its length. Edges: as batched/fixed_gemm.cuh.
 #pragma once
 #include "block/fixed_product.cuh"
 #include "thread/copy.cuh"
