@@ -33,7 +33,7 @@ WHOLE, SLAB_BYTES = 64, 33 << 10  # larger rows, columns or inner indices come i
 VECTOR_PIPE = 32**3  # m n k of float32 up to which it multiplies as fast as memory brings: beyond, parts of TF32
 SLABS = 16, 24, 32, 40, 48  # inner indices at a time, where slabs stream
 ACCUMULATORS = 160  # registers of a thread for sums, at most
-BESIDES, BESIDES_STREAMS = 56, 64  # others, of whole matrices and of slabs
+BESIDES, BESIDES_STREAMS, BESIDES_HALVES = 56, 64, 36  # others: whole matrices, slabs, slabs by FixedProduct::HALVES
 FACTORS = {8: 8, 4: 12}  # for a tile of rows, float32 with its parts of TF32
 REGISTERS = 1 << 16  # of a multiprocessor
 SHARED_BYTES, BLOCK_BYTES = 227 << 10, 1 << 10  # of a multiprocessor; what each block takes besides
@@ -44,7 +44,7 @@ ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes f
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
 TENSOR_CLOCKS = {8: 32, 4: 24}  # of a quarter: a 16 × 8 × 8 product, float32 in three parts of TF32
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = 16, 3, 8  # of a block that streams; blocks and warps a multiprocessor
-FEW = 0.01  # as LATE, where slabs stream
+FEW, HALVED = 0.01, 0.1  # as LATE, where slabs stream; how much longer FixedProduct::HALVES take
 STAGES = 3, 4  # slabs in its ring
 IN_FLIGHT = 40 << 10  # bytes that a multiprocessor must have on their way
 BARRIER, OVERLAP = (
@@ -174,6 +174,8 @@ def _streams(dtype, method, sizes, trans):
         warps = grid[0] * grid[1]
         moved = size * (m * k + bands * k * n + m * n) / MOVED_PER_CLOCK
         most = _resident(warps, BESIDES_STREAMS + work.registers)
+        halves = not most
+        most = most or _resident(warps, BESIDES_HALVES + work.halves)
         for slab, resident in product(sorted(slabs), range(1, 1 + most)):
             room = SHARED_BYTES // resident - BLOCK_BYTES
             stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid if even else (1, 1))
@@ -187,6 +189,7 @@ def _streams(dtype, method, sizes, trans):
             parts = quarter, bands * work.reads, moved * late
             waits = bands * -(-k // slab) * BARRIER / resident
             clocks = max(parts) + OVERLAP * (sum(parts) - max(parts)) + waits
+            clocks *= 1 + HALVED * halves
             yield clocks * (1 + FEW * max(0, ENOUGH_WARPS - resident * warps)), plan
 
 
@@ -210,6 +213,7 @@ class _Work:
         sums = own_rows * own_columns * (4 if tensor else 2) * size // 4
         fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
+        self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
         if as_many:
             rows, columns = own_rows * by_rows, own_columns * by_columns
         if tensor:

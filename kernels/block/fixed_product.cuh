@@ -26,6 +26,7 @@ struct FixedProduct {
     static constexpr int OWN_ROWS = per(TILES, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
     static constexpr int SUMS = Method == BY_ROWS ? N : OWN_ROWS * OWN_STRIPS * (Method == BY_TENSOR ? 4 : 2);
     static constexpr int NEEDED = REGISTERS_BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method != BY_TENSOR ? 4 : sizeof(Entry) < sizeof(double) ? 12 : 8);
+    static constexpr bool HALVES = Streams && sizeof(Entry) == sizeof(double) && NEEDED * rounded(THREADS, 4 * WARP) > REGISTERS;
     static constexpr int BY_REGISTERS = REGISTERS / (THREADS * NEEDED);
 
     // Warps take turns from block to block, so that no quarter of a multiprocessor has all of the larger shares.
@@ -35,7 +36,7 @@ struct FixedProduct {
         using L = Layout;
         if constexpr (Method == BY_TENSOR)
             return TensorProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B,
-                                 L::RUN, true>(warp(), rows);
+                                 L::RUN, true, HALVES>(warp(), rows);
         else if constexpr (Method == BY_LANES)
             return LaneProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
         else

@@ -48,8 +48,9 @@ struct Share {
 // op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
 // Spread: all of the steps that are not 1 are odd, else as FixedLayout's: no bank is asked for twice
 // AllRows: every block has all tiles.   Beside: a warp's strips of columns lie beside each other
+// Halves: float64 by products of four inner indices, whose factors take half the registers
 template <typename Real, int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep,
-          bool Spread, bool Beside>
+          bool Spread, bool Beside, bool Halves = false>
 struct TensorProduct {
     static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4;
     static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
@@ -127,15 +128,20 @@ struct TensorProduct {
     template <int Depth, int OwnTiles, int OwnStrips>
     __device__ __forceinline__ void add_share(const Real* A, const Real* B) {
         constexpr int EACH = Spread ? 32 / sizeof(Real) : 1, ROUND = EACH * QUADS;  // inner indices of a lane behind one another
-        constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, WHOLE = SPREAD + (Depth - SPREAD) / STRIP * STRIP;
+        constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, UNIT = Halves ? HALF : STRIP, WHOLE = SPREAD + (Depth - SPREAD) / UNIT * UNIT;
 #pragma unroll
         for (int k = 0; k < SPREAD; k += STRIP) {
             const int at = k / ROUND * ROUND + EACH * t + k % ROUND / HALF;
             step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
         }
-        constexpr int TOGETHER = sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
+        constexpr int TOGETHER = Halves || sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
+        if constexpr (Halves) {
 #pragma unroll TOGETHER
-        for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+            for (int k = SPREAD; k < WHOLE; k += HALF) half_step<OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        } else {
+#pragma unroll TOGETHER
+            for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        }
         const int last = WHOLE + t;
         if constexpr (Depth - WHOLE > HALF || (Depth > WHOLE && sizeof(Real) < sizeof(double)))
             step<HALF, OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, HALF + last < Depth, last < Depth);
