@@ -1,6 +1,6 @@
 // W_b = Q_b B_b P_bᵀ as batched/bidiagonalize.cuh, with the matrix in shared memory or, where it is larger, in device memory.
 //
-// One thread block a matrix. The lanes that have a row in their registers take W r of it, update it, and add it to aᵀ W for the
+// One thread block a matrix, or, where there are few in device memory, the blocks of a cluster. The lanes that have a row in their registers take W r of it, update it, and add it to aᵀ W for the
 // next column: one pass over W a step, where LAPACK's LABRD makes two. In device memory updates are put off as there,
 //     W = [W_0 V X] [I; −Yᵀ; −Uᵀ],   with columns v, z and y, u of the reflections of a panel:
 // passes only read W_0, and the last of a panel writes W_0 − V Yᵀ − X Uᵀ, half of the bytes of one that updates each time.
@@ -9,16 +9,17 @@
 #include "block/bidiagonal_rows.cuh"
 
 // Template arguments: block/bidiagonal_rows.cuh
-template <typename Real, int Across, int Vectors, int Warps, int Held>
-struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
-    using Rows = BidiagonalRows<Real, Across, Vectors, Warps, Held>;
-    using Rows::p, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total;
+template <typename Real, int Across, int Vectors, int Warps, int Held, int Blocks>
+struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Blocks> {
+    using Rows = BidiagonalRows<Real, Across, Vectors, Warps, Held, Blocks>;
+    using Team = Cluster<Blocks>;
+    using Rows::p, Rows::rank, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total;
     using Rows::Rows;
     static constexpr int THREADS = Rows::THREADS, PANEL = Held / 2;
 
     // H_j, the same in every thread; y and r from column j + 1 on. `held` columns of V and X have been put off.
     __device__ Householder<Real> reflect(int j, int held) const {
-        __syncthreads();
+        this->gather(j, held);
         if constexpr (Held > 0) {
             const int l = threadIdx.x;
             if (l < held) y[pitch + l] = total(pitch + l), r[pitch + l] = row(j)[pitch + l];
@@ -36,6 +37,7 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
             if (first) corner[0] = r_c, corner[1] = y_c;
             y[c] = first ? Real(0) : y_c, r[c] = first ? Real(0) : r_c;
         }
+        Team::leave();
         __syncthreads();
         return h;
     }
@@ -69,15 +71,17 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
         __syncthreads();
     }
 
+    // Of column j a block reads the rows that it passes over next.
     __device__ void save(int j, const Householder<Real>& h, const Householder<Real>& g) const {
-        if (threadIdx.x == 0) p.d[j] = h.beta;
-        if (threadIdx.x == 0 && j + 1 < p.n) p.e[j] = g.beta;
+        const int t = rank * THREADS + threadIdx.x;
+        if (t == 0) p.d[j] = h.beta;
+        if (t == 0 && j + 1 < p.n) p.e[j] = g.beta;
         if (!p.V) return;
-        if (threadIdx.x == 0) p.tau_v[j] = h.tau, p.tau_u[j] = g.tau;
-        for (int i = threadIdx.x; i < p.m; i += THREADS)
-            p.V[static_cast<long long>(j) * p.m + i] = i > j ? h.scale * row(i)[j] : Real(i == j);
-        for (int c = threadIdx.x; c < p.n; c += THREADS)
-            p.U[static_cast<long long>(j) * p.n + c] = c > j + 1 ? g.scale * r[c] : Real(c == j + 1);
+        if (t == 0) p.tau_v[j] = h.tau, p.tau_u[j] = g.tau;
+        Real *const v = p.V + static_cast<long long>(j) * p.m, *const u = p.U + static_cast<long long>(j) * p.n;
+        for (int i = t; i <= j; i += Blocks * THREADS) v[i] = Real(i == j);
+        for (int l = threadIdx.x, i; (i = j + 1 + this->own(l)) < p.m; l += THREADS) v[i] = h.scale * row(i)[j];
+        for (int c = t; c < p.n; c += Blocks * THREADS) u[c] = c > j + 1 ? g.scale * r[c] : Real(c == j + 1);
         __syncthreads();  // all have read column j
     }
 
@@ -90,26 +94,42 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held> {
             Real yr = 0;
             if (j + 1 < p.n) g = reflect_row(j + 1, yr);
             save(j, h, g);
-            if (j + 1 == p.n) return;
+            if (j + 1 == p.n) break;
             if constexpr (Held > 0) hold(j + 1, held, g);
             if (held + 2 < Held) this->template pass<false>(j, held, h, g, yr);
             else this->template pass<true>(j, held, h, g, yr);
         }
+        Team::wait();  // others may read sums to the end
     }
 };
 
-// workspace: matrices × stride entries where Held > 0, else null   Resident: blocks a multiprocessor shall hold
+// workspace: matrices × stride entries where Held > 0, else null
+template <typename Real, int Across, int Vectors, int Warps, int Held, int Blocks>
+__device__ void bidiagonalize_rows(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u,
+                                   const long long* table, Real* workspace, long long stride) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int scratch[Warps];
+    __shared__ Real corner[2];
+    const int b = blockIdx.x / Blocks;
+    const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * b);
+    BidiagonalSteps<Real, Across, Vectors, Warps, Held, Blocks> steps(problem, reinterpret_cast<Real*>(memory),
+                                                                    Held ? workspace + b * stride : nullptr, corner);
+    steps.load(scratch);
+    steps.factor();
+    if (steps.rank == 0) problem.unscale(steps.shift);
+}
+
+// Resident: blocks a multiprocessor shall hold
 template <typename Real, int Across, int Vectors, int Warps, int Resident, int Held>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void bidiagonalize_large(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table,
                          Real* workspace, long long stride) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int scratch[Warps];
-    __shared__ Real corner[2];
-    const Bidiagonal<Real> problem(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x);
-    BidiagonalSteps<Real, Across, Vectors, Warps, Held> steps(problem, reinterpret_cast<Real*>(memory),
-                                                            Held ? workspace + blockIdx.x * stride : nullptr, corner);
-    steps.load(scratch);
-    steps.factor();
-    problem.unscale(steps.shift);
+    bidiagonalize_rows<Real, Across, Vectors, Warps, Held, 1>(A, V, U, d, e, tau_v, tau_u, table, workspace, stride);
+}
+
+template <typename Real, int Across, int Vectors, int Warps, int Resident, int Held, int Blocks>
+__global__ CLUSTER_OF(Blocks) __launch_bounds__(Warps * WARP, Resident)
+void bidiagonalize_cluster(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u, const long long* table,
+                           Real* workspace, long long stride) {
+    bidiagonalize_rows<Real, Across, Vectors, Warps, Held, Blocks>(A, V, U, d, e, tau_v, tau_u, table, workspace, stride);
 }
