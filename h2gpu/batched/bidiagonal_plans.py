@@ -1,7 +1,7 @@
 """Which kernel instance makes a matrix bidiagonal: kernels/batched/bidiagonalize.cuh or bidiagonalize_large.cuh.
 
-Registers hold up to 128 × 128, by a warp up to 32 × 32; shared memory what fits there, device memory the rest. One thread
-block a matrix; in device memory as many as make the batch the shortest, for few large matrices leave multiprocessors idle.
+Registers hold up to 128 × 128, by a warp up to 32 × 32; shared memory what fits there, device memory the rest.
+One thread block a matrix, or several where few matrices in device memory would leave multiprocessors idle.
 """
 
 from functools import lru_cache
@@ -28,8 +28,8 @@ MEMORY_BLOCKS, USUAL_BLOCKS = {(16, 16): (1, 8, 32), (32, 16): (1, 8, 16), (32, 
 SPILL_BYTES = 150  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
-TOGETHER = 16  # multiprocessors that a cluster of more than two is within (H200: 16 or 18)
-# microseconds: of a column, of the sums that the blocks of a cluster exchange there, of an entry passed over (H200)
+TOGETHER = 16  # multiprocessors, at least, of the parts of a device that clusters lie within: pairs leave none idle
+# microseconds on an H200: of a column, of the sums that a cluster's blocks exchange there, of an entry passed over
 COLUMN, EXCHANGE, ENTRY = 5.0, 3.5, {4: 1.25e-4, 8: 2.6e-4}
 
 
@@ -88,19 +88,21 @@ def large(itemsize, m, n, shared_limit):
 
 
 def blocks(knobs, itemsize, m, n, count, multiprocessors):
-    """Thread blocks of each of `count` matrices of m × n under these Rows: the fewest of the least `column_time`."""
-    if not knobs.held:
-        return 1
-    return min((1, *CLUSTERS), key=lambda each: column_time(each, knobs.resident, itemsize, m, n, count, multiprocessors))
+    """Thread blocks of each of `count` matrices of m × n under these Rows.
+
+    The fewest that take a column the least time, of those numbers with which all matrices are worked on at once.
+    """
+    whole = multiprocessors // TOGETHER * TOGETHER
+    places = {each: knobs.resident * (whole if each > 2 else multiprocessors) // each for each in CLUSTERS}
+    some = [each for each in CLUSTERS if knobs.held and count <= places[each]]
+    return min((1, *some), key=lambda each: column_time(each, knobs.resident, itemsize, m, n, count, multiprocessors))
 
 
 def column_time(each, resident, itemsize, m, n, count, multiprocessors):
-    """Microseconds that a column of all matrices takes on the average, by `each` blocks a matrix, in turns if they must."""
-    within = multiprocessors if each <= 2 else multiprocessors // TOGETHER * TOGETHER
-    turns = -(-count // max(1, resident * within // each))
-    share = min(resident, -(-count * each // multiprocessors))  # of the blocks that a multiprocessor has at a time
+    """Microseconds of a column on the average, by `each` blocks a matrix."""
+    share = min(resident, -(-count * each // multiprocessors))  # blocks of a multiprocessor at a time
     entries = m * n / 2 - n * n / 6  # that are left of the matrix
-    return turns * (COLUMN + EXCHANGE * (each > 1) + ENTRY[itemsize] * entries * share / each)
+    return COLUMN + EXCHANGE * (each > 1) + ENTRY[itemsize] * entries * share / each
 
 
 def _layout(itemsize, n):

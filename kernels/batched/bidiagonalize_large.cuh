@@ -16,18 +16,32 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Bloc
     using Rows::p, Rows::rank, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total;
     using Rows::Rows;
     static constexpr int THREADS = Rows::THREADS, PANEL = Held / 2;
+    static constexpr int FETCHED = (Rows::ROUND * Vectors + THREADS - 1) / THREADS;  // columns of a thread at once
+
+    // Totals into y and row j into r, from column j + 1 on and behind: several on their way at once.
+    __device__ void fetch(int j, int held) const {
+        for (int c = j + 1 + threadIdx.x; c < pitch + held; c += FETCHED * THREADS) {
+            Real sum[FETCHED], entry[FETCHED];
+#pragma unroll
+            for (int f = 0; f < FETCHED; f++) {
+                const int from = this->used(c + f * THREADS, held) ? c + f * THREADS : j;  // no branch around the reads
+                sum[f] = total(from), entry[f] = row(j)[from];
+            }
+#pragma unroll
+            for (int f = 0; f < FETCHED; f++)
+                if (this->used(c + f * THREADS, held)) y[c + f * THREADS] = sum[f], r[c + f * THREADS] = entry[f];
+        }
+        __syncthreads();
+    }
 
     // H_j, the same in every thread; y and r from column j + 1 on. `held` columns of V and X have been put off.
     __device__ Householder<Real> reflect(int j, int held) const {
         this->gather(j, held);
-        if constexpr (Held > 0) {
-            const int l = threadIdx.x;
-            if (l < held) y[pitch + l] = total(pitch + l), r[pitch + l] = row(j)[pitch + l];
-            __syncthreads();
-        }
-        const Householder<Real> h = householder(row(j)[j], total(j));
+        const Real a_j = row(j)[j], square = total(j);
+        if constexpr (Held > 0) fetch(j, held);
+        const Householder<Real> h = householder(a_j, square);
         for (int c = j + 1 + threadIdx.x; c < p.n; c += THREADS) {
-            Real entry = row(j)[c], sum = total(c);
+            Real entry = Held ? r[c] : row(j)[c], sum = Held ? y[c] : total(c);
             for (int l = 0; l < held; l++) {
                 const Real factor = factors[l * pitch + c];
                 entry = fma(-r[pitch + l], factor, entry), sum = fma(-y[pitch + l], factor, sum);

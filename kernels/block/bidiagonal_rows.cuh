@@ -116,12 +116,14 @@ struct BidiagonalRows {
         return sum;
     }
 
+    __device__ bool used(int c, int held) const { return c < p.n || (c >= pitch && c < pitch + held); }
+
     // Sums of all are there, from column j on: those of a block in place of those of its first warp where there are others.
     __device__ void gather(int j, int held) const {
         __syncthreads();
         if constexpr (Blocks > 1) {
             for (int c = j + threadIdx.x; c < pitch + held; c += THREADS)
-                if (c < p.n || c >= pitch) sums[c] = block_total(c);
+                if (used(c, held)) sums[c] = block_total(c);
             Team::meet();
         }
     }
