@@ -1,6 +1,6 @@
 // The thread blocks of a cluster, which run at the same time and read each other's shared memory: from sm_90 on.
 // Older devices compile what calls this and never run it: plans ask for one block there.
-// Called by block/bidiagonal.cuh, block/bidiagonal_rows.cuh and batched/bidiagonalize_large.cuh.
+// Called by block/bidiagonal.cuh, block/bidiagonal_rows.cuh and batched/bidiagonalize_large.cuh, by all threads of a block.
 #pragma once
 #include "thread/constants.cuh"
 
