@@ -1,7 +1,8 @@
 // W_b = Q_b B_b P_bᵀ as batched/bidiagonalize.cuh, with the matrix in shared memory or, where it is larger, in device memory.
 //
-// One thread block a matrix, or, where there are few in device memory, the blocks of a cluster. The lanes that have a row in their registers take W r of it, update it, and add it to aᵀ W for the
-// next column: one pass over W a step, where LAPACK's LABRD makes two. In device memory updates are put off as there,
+// One thread block a matrix, or, where there are few in device memory, the blocks of a cluster. The lanes that have a row in
+// their registers take W r of it, update it, and add it to aᵀ W for the next column: one pass over W a step, where LAPACK's
+// LABRD makes two. In device memory updates are put off as there,
 //     W = [W_0 V X] [I; −Yᵀ; −Uᵀ],   with columns v, z and y, u of the reflections of a panel:
 // passes only read W_0, and the last of a panel writes W_0 − V Yᵀ − X Uᵀ, half of the bytes of one that updates each time.
 // A row of V and X lies behind its row of W_0, so that products take all three at once; Y and U lie in shared memory.
@@ -13,10 +14,42 @@ template <typename Real, int Across, int Vectors, int Warps, int Held, int Block
 struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Blocks> {
     using Rows = BidiagonalRows<Real, Across, Vectors, Warps, Held, Blocks>;
     using Team = Cluster<Blocks>;
-    using Rows::p, Rows::rank, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::lane, Rows::warp, Rows::row, Rows::total;
+    using Rows::p, Rows::rank, Rows::sums, Rows::y, Rows::r, Rows::factors, Rows::corner, Rows::pitch, Rows::line;
+    using Rows::lane, Rows::warp, Rows::row;
     using Rows::Rows;
     static constexpr int THREADS = Rows::THREADS, PANEL = Held / 2;
     static constexpr int FETCHED = (Rows::ROUND * Vectors + THREADS - 1) / THREADS;  // columns of a thread at once
+
+    __device__ Real block_total(int c) const {
+        Real sum = 0;
+#pragma unroll
+        for (int w = 0; w < Warps; w++) sum += sums[w * line + c];
+        return sum;
+    }
+
+    __device__ bool used(int c, int held) const { return c < p.n || (c >= pitch && c < pitch + held); }
+
+    // Sums of all warps are there, from column j on; with more blocks than one, each block's in place of its first warp's.
+    __device__ void gather(int j, int held) const {
+        __syncthreads();
+        if constexpr (Blocks > 1) {
+            for (int c = j + threadIdx.x; c < pitch + held; c += THREADS)
+                if (used(c, held)) sums[c] = block_total(c);
+            Team::meet();
+        }
+    }
+
+    // The same in every block, to the bit.
+    __device__ Real total(int c) const {
+        if constexpr (Blocks == 1) {
+            return block_total(c);
+        } else {
+            Real sum = 0;
+#pragma unroll
+            for (int b = 0; b < Blocks; b++) sum += Team::of(sums[c], b);
+            return sum;
+        }
+    }
 
     // Totals into y and row j into r, from column j + 1 on and behind: several on their way at once.
     __device__ void fetch(int j, int held) const {
@@ -24,21 +57,23 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Bloc
             Real sum[FETCHED], entry[FETCHED];
 #pragma unroll
             for (int f = 0; f < FETCHED; f++) {
-                const int from = this->used(c + f * THREADS, held) ? c + f * THREADS : j;  // no branch around the reads
+                const int from = used(c + f * THREADS, held) ? c + f * THREADS : j;  // no branch around the reads
                 sum[f] = total(from), entry[f] = row(j)[from];
             }
 #pragma unroll
             for (int f = 0; f < FETCHED; f++)
-                if (this->used(c + f * THREADS, held)) y[c + f * THREADS] = sum[f], r[c + f * THREADS] = entry[f];
+                if (used(c + f * THREADS, held)) y[c + f * THREADS] = sum[f], r[c + f * THREADS] = entry[f];
         }
         __syncthreads();
     }
 
     // H_j, the same in every thread; y and r from column j + 1 on. `held` columns of V and X have been put off.
     __device__ Householder<Real> reflect(int j, int held) const {
-        this->gather(j, held);
+        gather(j, held);
         const Real a_j = row(j)[j], square = total(j);
-        if constexpr (Held > 0) fetch(j, held);
+        if constexpr (Held > 0) {
+            fetch(j, held);
+        }
         const Householder<Real> h = householder(a_j, square);
         for (int c = j + 1 + threadIdx.x; c < p.n; c += THREADS) {
             Real entry = Held ? r[c] : row(j)[c], sum = Held ? y[c] : total(c);
@@ -51,7 +86,7 @@ struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Bloc
             if (first) corner[0] = r_c, corner[1] = y_c;
             y[c] = first ? Real(0) : y_c, r[c] = first ? Real(0) : r_c;
         }
-        Team::leave();
+        Team::leave();  // waited for before sums are written again
         __syncthreads();
         return h;
     }

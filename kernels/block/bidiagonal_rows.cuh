@@ -109,34 +109,6 @@ struct BidiagonalRows {
         if (lane < Across && part < 2) to[held + part] = sum.newest;
     }
 
-    __device__ Real block_total(int c) const {
-        Real sum = 0;
-#pragma unroll
-        for (int w = 0; w < Warps; w++) sum += sums[w * line + c];
-        return sum;
-    }
-
-    __device__ bool used(int c, int held) const { return c < p.n || (c >= pitch && c < pitch + held); }
-
-    // Sums of all are there, from column j on: those of a block in place of those of its first warp where there are others.
-    __device__ void gather(int j, int held) const {
-        __syncthreads();
-        if constexpr (Blocks > 1) {
-            for (int c = j + threadIdx.x; c < pitch + held; c += THREADS)
-                if (used(c, held)) sums[c] = block_total(c);
-            Team::meet();
-        }
-    }
-
-    // The same in every block, to the bit. Behind the last, Team::leave(), which publish waits for.
-    __device__ Real total(int c) const {
-        if constexpr (Blocks == 1) return block_total(c);
-        Real sum = 0;
-#pragma unroll
-        for (int b = 0; b < Blocks; b++) sum += Team::of(sums[c], b);
-        return sum;
-    }
-
     // aᵀ W for column 0
     __device__ void multiply_first() const {
         Sums sum = {};
@@ -269,7 +241,7 @@ struct BidiagonalRows {
             for (int q = 0; q < Vectors; q++)
                 if (now.some(q)) sum.entry[q].add(a, x[q]);
         }
-        Team::wait();
+        Team::wait();  // all have read the sums before
         publish(k, Now ? 0 : (slot + 2) & (Across - 1), sum);
         if constexpr (!Now) publish_tail(held, part, sum);
     }
