@@ -43,7 +43,7 @@ class StandIn(ModuleType):
 class Runtime:
     """CuPy's devices, streams and events: whatever is asked of it or called is it again."""
 
-    id, attributes = 0, DEVICE
+    id, attributes, compute_capability = 0, DEVICE, "90"
 
     def __getattr__(self, name):
         return self
