@@ -41,14 +41,15 @@ def draw(folder):
 
 
 def panels(rows):
-    """Cycles of each panel, its parts one upon another: measured left, by the model right."""
-    figure, axes = _axes(1, 2, sharey=True)
-    rows = [r for r in rows if (r["figure"], r["routine"]) == ("8", "qr")]
-    for place, (column, title) in zip(axes[0], (("cycles", "measured"), ("predicted cycles", "model"))):
-        _stack(place, [(r["panel"], r["part"], float(r.get(column) or 0)) for r in rows])
-        place.set(xlabel="panel", title=f"QR of {rows[0]['shape']}, {rows[0]['dtype']}, {title}")
-    _beside(axes[0][1])
-    axes[0][0].set_ylabel("cycles")
+    """Cycles of each panel of LU and of QR, its parts one upon another: measured left, by the model right."""
+    figure, axes = _axes(2, 2, sharey="row")
+    for line, routine in zip(axes, ("lu", "qr")):
+        these = [r for r in rows if (r["figure"], r["routine"]) == ("8", routine)]
+        for place, (column, title) in zip(line, (("cycles", "measured"), ("predicted cycles", "model"))):
+            _stack(place, [(r["panel"], r["part"], float(r.get(column) or 0)) for r in these])
+            place.set(xlabel="panel", title=f"{routine.upper()} of {these[0]['shape']}, {these[0]['dtype']}, {title}")
+        _beside(line[1])
+        line[0].set_ylabel("cycles")
     return figure
 
 
@@ -100,7 +101,8 @@ def _stack(axes, numbers):
     for part, colour in zip(parts, COLOURS):
         heights = {place: height for place, name, height in numbers if name == part}
         low, high = [bottom[place] for place in places], [heights.get(place, 0.0) for place in places]
-        axes.bar(list(map(str, places)), high, WIDTH, low, color=colour, label=part)
+        if any(high):
+            axes.bar(list(map(str, places)), high, WIDTH, low, color=colour, label=part)
         bottom |= {place: bottom[place] + height for place, height in heights.items()}
 
 

@@ -87,7 +87,10 @@ def write(folder, rows, panels, device):
     for name, these in found.items():
         if these:
             tables.write(folder / f"{name}.csv", these, device)
-    print(tables.text(panels), summary(rows), sep="\n", flush=True)
+    if panels:
+        print(tables.text(panels), flush=True)
+    if rows or not panels:
+        print(summary(rows), flush=True)
 
 
 def cases():

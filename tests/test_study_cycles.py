@@ -9,6 +9,7 @@ from h2gpu.batched.layouts import layout
 
 DEVICE = "nvidia-h200"
 PANELS = [case for case in study_small.cases() if case.figure == "8"]
+READING = 1e-3  # of all cycles: clocks are read some instructions before or after where the source says
 REDUCTIONS = [(dtype, batch, n) for dtype in bench_cases.DTYPES for batch, n in bench_cases.GEBRD_ORDERS]
 
 
@@ -107,7 +108,8 @@ def test_cycles_of_panels(case):
 @pytest.mark.parametrize("dtype", bench_cases.DTYPES)
 def test_cycles_of_reductions(dtype, n):
     found, whole = study_gebrd.cycles(study_gebrd.problems(dtype, 3, n))
-    assert list(found) == list(study_gebrd.PARTS) and 0 < sum(found.values()) < whole
+    assert list(found) == list(study_gebrd.PARTS)
+    assert 0 < sum(found.values()) < whole * (1 + READING)
     needed = study_gebrd.PARTS[: 6 if study_gebrd.kind(np.dtype(dtype).itemsize, n) == "device memory" else 5]
     assert all(found[part] > 0 for part in needed)
 

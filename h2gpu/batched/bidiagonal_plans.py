@@ -29,8 +29,10 @@ SPILL_BYTES = 150  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
 TOGETHER = 16  # multiprocessors, at least, of the parts of a device that clusters lie within: pairs leave none idle
+ALL_PLACES = 4  # blocks of a cluster that fill multiprocessors by more than one each; of larger ones not all run at once
 # microseconds on an H200: of a column, of the sums that a cluster's blocks exchange there, of an entry passed over
-COLUMN, EXCHANGE, ENTRY = 5.0, 3.5, {4: 1.25e-4, 8: 2.6e-4}
+COLUMN, EXCHANGE, ENTRY = 5.0, 0.3, {4: 1.25e-4, 8: 2.43e-4}
+BESIDE = 0.8  # how much longer a block takes for each that its multiprocessor has besides
 
 
 class Tile(NamedTuple):
@@ -93,7 +95,8 @@ def blocks(knobs, itemsize, m, n, count, multiprocessors):
     The fewest that take a column the least time, of those numbers with which all matrices are worked on at once.
     """
     whole = multiprocessors // TOGETHER * TOGETHER
-    places = {each: knobs.resident * (whole if each > 2 else multiprocessors) // each for each in CLUSTERS}
+    beside = {each: knobs.resident if each <= ALL_PLACES else 1 for each in CLUSTERS}
+    places = {each: beside[each] * (whole if each > 2 else multiprocessors) // each for each in CLUSTERS}
     some = [each for each in CLUSTERS if knobs.held and count <= places[each]]
     return min((1, *some), key=lambda each: column_time(each, knobs.resident, itemsize, m, n, count, multiprocessors))
 
@@ -102,7 +105,7 @@ def column_time(each, resident, itemsize, m, n, count, multiprocessors):
     """Microseconds of a column on the average, by `each` blocks a matrix."""
     share = min(resident, -(-count * each // multiprocessors))  # blocks of a multiprocessor at a time
     entries = m * n / 2 - n * n / 6  # that are left of the matrix
-    return COLUMN + EXCHANGE * (each > 1) + ENTRY[itemsize] * entries * share / each
+    return COLUMN + EXCHANGE * (each > 1) + ENTRY[itemsize] * entries * (1 + BESIDE * (share - 1)) / each
 
 
 def _layout(itemsize, n):
