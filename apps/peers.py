@@ -6,7 +6,7 @@ time is scaled to the batch. KBLAS was measured once, elsewhere on an H200, and 
 
 from dataclasses import dataclass
 
-from h2gpu.apps import timing
+from h2gpu.apps import linear_routines, timing
 
 FEW = 4  # matrices tried first
 PATIENCE_MS = 60  # a try that takes longer is scaled
@@ -89,15 +89,19 @@ def times(routine, arrays, columns=None):
     columns   of the random samples, for svd_lowrank
     """
     if routine == "gebrd":
-        from h2gpu.apps import gebrd_peers
+        from h2gpu.apps import gebrd_peers  # which take Peer from here
 
         return gebrd_peers.times(arrays)
+    if routine in linear_routines.LINEAR:
+        from h2gpu.apps import linear_peers
+
+        return linear_peers.times(routine, arrays)
     try:
         import torch
     except ImportError:
         return []
     tensors = [tuple(map(torch.from_dlpack, _pair(array))) for array in arrays]
-    return [_grown(name, _work(torch, name, columns), tensors) for name in NAMES.get(routine, ())]
+    return [grown(name, _work(torch, name, columns), tensors) for name in NAMES.get(routine, ())]
 
 
 def _work(torch, name, columns):
@@ -120,7 +124,7 @@ def _pair(array):
     return array if isinstance(array, tuple) else (array,)
 
 
-def _grown(name, work, tensors):
+def grown(name, work, tensors):
     """The Peer of more and more matrices: of all of them, or scaled from as many as patience allows."""
     batch = len(tensors[0][0])
     count = min(batch, FEW)
