@@ -182,7 +182,7 @@ def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
     tune.write(tmp_path / "tuning" / "some-gpu" / "svd.csv", new)
     monkeypatch.setattr(tuning, "source_folder", lambda: tmp_path)
     monkeypatch.setattr(tuning, "_device_folder", lambda routine: "some-gpu")
-    tuning._table.cache_clear()
+    tuning.first_row.cache_clear()
     try:
         read = tuning.row("svd", np.float64, rank=100)
         assert (read["method"], read["columns"], read["max_rank"], read["device"]) == (
@@ -192,7 +192,7 @@ def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
             "Some GPU",
         )
     finally:
-        tuning._table.cache_clear()
+        tuning.first_row.cache_clear()
 
 
 def test_tables_are_written_whole(tmp_path, monkeypatch):

@@ -3,8 +3,6 @@
 kernels/batched/gemv.cuh, symv.cuh, syrk.cuh, trsm.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
 """
 
-from functools import lru_cache
-
 import cupy
 import numpy as np
 
@@ -145,13 +143,7 @@ def _check_shared(name, shared, n):
 
 def _knobs(routine, dtype, **sizes):
     """The tuning row for numbers of so many bytes; float64's for more."""
-    return _row(cupy.cuda.Device().id, routine, np.float32 if dtype.itemsize == 4 else np.float64, **sizes)
-
-
-@lru_cache(maxsize=4096)
-def _row(device, routine, dtype, **sizes):
-    """The same, remembered: small products take no longer than to look for it."""
-    return tuning.row(routine, dtype, **sizes)
+    return tuning.row(routine, np.float32 if dtype.itemsize == 4 else np.float64, **sizes)
 
 
 def _tiles(sizes, batch, bound, edge, tiles_of=lambda count: count):
