@@ -15,6 +15,7 @@ from h2gpu.apps import (
     bench_cases,
     bench_plots,
     bench_profiles,
+    blas_peers,
     criteria,
     gebrd_peers,
     kernel_report,
@@ -202,6 +203,29 @@ def test_others_solve_linear_systems(name):
     pytest.importorskip("cupy_backends")
     inputs = ROUTINES[name].inputs(Case(name, "float64", 50, (30, 30)), rotate=False)
     assert all(peer.call_ms > 0 for peer in peers.times(name, inputs))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cublas_multiplies_and_solves(dtype):
+    pytest.importorskip("cupy_backends")
+    import cupy
+
+    A, x = ROUTINES["gemv"].inputs(Case("gemv", dtype, 5, (7, 4)), rotate=False)[0]
+    out = cupy.empty((5, 7), dtype)
+    blas_peers.gemv(A, x, out)
+    assert criteria.gemm(A, x[..., None], out[..., None]) < 1
+    A, x = ROUTINES["gemv_t"].inputs(Case("gemv_t", dtype, 5, (7, 4)), rotate=False)[0]
+    out = cupy.empty((5, 4), dtype)
+    blas_peers.gemv(A, x, out, transposed=True)
+    assert criteria.gemm(A.swapaxes(1, 2), x[..., None], out[..., None]) < 1
+    L, B = ROUTINES["trsm"].inputs(Case("trsm", dtype, 5, (9, 9, 3)), rotate=False)[0]
+    X = B.copy()
+    blas_peers.trsm(linear_peers.places_of(L), linear_peers.places_of(X), B)
+    assert criteria.gemm(L, X, B) < 1
+    for name, shape in (("symv", (9, 9)), ("trsm", (9, 9, 3))):
+        pairs = ROUTINES[name].inputs(Case(name, dtype, 50, shape))
+        assert all(peer.call_ms > 0 for peer in blas_peers.times(name, pairs))
 
 
 # What is compared and reported
