@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from h2gpu.apps import bench_cases, bench_profiles, tables
-from h2gpu.apps.batched_routines import PAPER_BOUND
+from h2gpu.apps.batched_routines import PAPER_BOUND, ROUTINES
 from h2gpu.apps.command import Parser, run
 from h2gpu.apps.plot_parts import curve, finished, grid, rate_curve
 
@@ -140,7 +140,8 @@ def lu(rows):
         once = [r for r in some if r["method"] == "auto"]
         for line, quantity in enumerate(("GFLOP/s", "of bound")):
             axes = panels[line][column]
-            _methods(axes, some, quantity, bench_cases.LU_METHODS)
+            _methods(axes, some, quantity, ROUTINES["lu"].kernels)
+            curve(axes, once, quantity, "--", "auto", "auto")
             axes.set(xlabel="n", title=f"{dtype}, figure {bench_cases.FIGURE_OF_LU[dtype]}")
             panels[line][0].set_ylabel(quantity)
         for key in ("peer", "second peer"):

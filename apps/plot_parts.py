@@ -13,7 +13,7 @@ COLOURS = {
     "panel": "#b2182b",
     "column": "#e08214",
     "unblocked": "#762a83",
-    "auto": "#4d4d4d",
+    "auto": "black",
     "peer": "0.35",
     "second peer": "0.65",
     "KBLAS": "black",

@@ -32,7 +32,7 @@ from h2gpu.storage.whole_file import whole_file
 
 GAIN = 0.02  # of the time that a candidate must save
 CHECKED = 5  # matrices of the check
-BEST, SECONDS = 3, 600  # candidates of a row, and seconds after which no row is begun, unless said otherwise
+BEST, SECONDS = 4, 600  # candidates of a row, and seconds after which no row is begun, unless said otherwise
 IN_REGISTERS = (
     "qr",
     "qr_tall",
