@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_batched, tune, tune_limits, tune_rank, tune_space
+from h2gpu.apps import bench_batched, tune, tune_limits, tune_linear, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import Hardware
 from h2gpu.batched import model, tuning
@@ -111,6 +111,36 @@ def test_thread_blocks_hold_all_rows_of_a_strip():
         for knobs in tune_space.candidates("qr_blocked", row, Hardware()):
             held = 8 * int(knobs["warps"]) * int(knobs["tiles"])
             assert not int(row["warps"]) or held == int(row["max_rows"])
+
+
+def test_panels_leave_warps_that_update():
+    for row in tuning.rows("lu_shared"):
+        slots = int(row["max_rows"]) // 32
+        for knobs in tune_space.candidates("lu_shared", row, Hardware()):
+            warps, resident = int(knobs["warps"]), int(knobs["resident"])
+            assert slots < warps and 32 * warps * resident * tune_linear.LEAST_REGISTERS <= Hardware().registers
+    row = first("cholesky_shared", rows=64)
+    few = tune_space.candidates("cholesky_shared", row, Hardware(shared_bytes=64 << 10))[1:]
+    assert {knobs["resident"] for knobs in few} < {
+        knobs["resident"] for knobs in tune_space.candidates("cholesky_shared", row, Hardware())
+    }
+
+
+def test_registers_hold_the_columns_of_a_panel():
+    widths = [
+        {knobs["width"] for knobs in tune_space.candidates("lu_panel", first("lu_panel", rows=rows), Hardware())}
+        for rows in (512, 1024, 2048)
+    ]
+    assert widths == [{"32", "16", "8"}, {"16", "8"}, {"8"}]
+    assert {case.method for row in tuning.rows("lu_panel") for case in tune_space.problems("lu_panel", row, [])} == {
+        "panel"
+    }
+
+
+def test_few_right_hand_sides_stay_in_small_blocks():
+    """The row of few is what solves that do not fit otherwise fall back to."""
+    for knobs in tune_space.candidates("trsm", first("trsm", columns=4), Hardware()):
+        assert knobs["columns"] == "4" and 32 * int(knobs["warps"]) <= 128
 
 
 def test_a_table_without_the_columns_is_refused():
