@@ -197,7 +197,7 @@ class GEMM(Routine):
         if case.method != "fixed":
             return {}
         sizes = *case.shape, case.shape[1]
-        return {"extra flops": fixed_plans.plan(result.dtype, *sizes, False, False).excess(*sizes)}
+        return {"extra flops": fixed_plans.plan(result.dtype, *sizes, False, False).excess(result.dtype, *sizes[:2])}
 
     def criterion(self, case, pair, result):
         if self.ragged:

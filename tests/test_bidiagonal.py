@@ -10,6 +10,7 @@ from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched import bidiagonal_plans as plans
 
 DTYPES = [np.float64, np.float32]
 THRESHOLD, ORTHOGONALITY = 50, 30
@@ -17,11 +18,19 @@ EVERY = 40  # sizes without a gap; beyond, on either side of the limits of the k
 SELECTED = [47, 48, 49, 63, 64, 65, 80, 81, 96, 97, 127, 128, 129, 160, 168]
 TOO_MANY_ENTRIES = 60000  # for shared memory, in float32
 LARGER = [200, 256, 257, 512, 700]  # on the GPU alone
+SHARED_LIMIT, MULTIPROCESSORS = 223 << 10, 132  # of an H200
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(65)
+
+
+@pytest.fixture(params=(1, *plans.CLUSTERS))
+def sharing(request, monkeypatch):
+    """CuPy, with so many thread blocks for every matrix in device memory, where the device has clusters."""
+    monkeypatch.setattr(plans, "blocks", lambda knobs, *_: request.param if knobs.held else 1)
+    return pytest.importorskip("cupy")
 
 
 def bidiagonal(d, e, upper):
@@ -76,19 +85,50 @@ def test_selected_sizes_by_themselves(start, dtype, xp, rng):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LARGER)
-def test_larger_sizes(n, dtype, rng):
-    cupy = pytest.importorskip("cupy")
-    check(rng.standard_normal((2, n, n)).astype(dtype), cupy)
-    check(normal([(n, n // 3), (n // 4, n)], dtype, rng), cupy)
+def test_larger_sizes(n, dtype, sharing, rng):
+    check(rng.standard_normal((2, n, n)).astype(dtype), sharing)
+    check(normal([(n, n // 3), (n // 4, n)], dtype, rng), sharing)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 48])
-def test_ends_of_panels(n, dtype, rng):
+def test_ends_of_panels(n, dtype, sharing, rng):
     """Too tall for shared memory, with few columns."""
-    cupy = pytest.importorskip("cupy")
-    check(rng.standard_normal((1, TOO_MANY_ENTRIES // n, n)).astype(dtype), cupy)
+    check(rng.standard_normal((1, TOO_MANY_ENTRIES // n, n)).astype(dtype), sharing)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exceptions_and_scales_in_device_memory(dtype, sharing, rng):
+    """Exceptional matrices, entries near the ends of the range, and NaN, which spoils its matrix alone."""
+    shape = 230, 270
+    found = exceptional(*shape, dtype, rng)
+    A = rng.standard_normal((1, *shape)).astype(dtype)
+    scales = np.concatenate([A * dtype(factor) for factor in extremes(dtype).values()])
+    given = np.concatenate([np.stack([found[name] for name in EXCEPTIONAL]), scales])
+    check(given, sharing)
+    spoilt = given.copy()
+    spoilt[-2, 229, 3] = np.nan
+    before, after = (list(map(on_host, batched.bidiagonalize(sharing.asarray(M)))) for M in (given, spoilt))
+    assert np.isnan(after[1][-2]).any()
+    for old, new in zip(before, after):
+        np.testing.assert_array_equal(np.delete(new, -2, 0), np.delete(old, -2, 0))
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_few_large_matrices_are_shared(itemsize):
+    """By more blocks the fewer there are; all at once; never in shared memory or where one block is as fast."""
+
+    def blocks(n, count):
+        knobs = plans.plan(itemsize, n, n, SHARED_LIMIT)
+        each = plans.blocks(knobs, itemsize, n, n, count, MULTIPROCESSORS)
+        assert each == 1 or count * each <= knobs.resident * MULTIPROCESSORS
+        return each
+
+    assert [blocks(1024, count) for count in (1, 16, 17, 32, 33, 66, 67, 500)] == [8, 8, 4, 4, 2, 2, 1, 1]
+    assert [blocks(512, count) for count in (8, 50, 132, 200)] == [8, 2, 1, 1]
+    assert {blocks(n, count) for n in (129, 160) for count in (1, 20, 200)} == {1}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

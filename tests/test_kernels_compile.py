@@ -250,6 +250,9 @@ def bidiagonal_instances(dtype):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
         name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
         yield f"batched/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
+        for each in bidiagonal_plans.CLUSTERS if getattr(plan, "held", 0) and times == 1 else ():
+            name = modules.expression("bidiagonalize_cluster", dtype, *plan, each)
+            yield "batched/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
     launched = constants("cuda_bidiagonal") | constants("cuda_bidiagonal_stacks")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:

@@ -1,6 +1,7 @@
 """Which kernel instance makes a matrix bidiagonal: kernels/batched/bidiagonalize.cuh or bidiagonalize_large.cuh.
 
 Registers hold up to 128 × 128, by a warp up to 32 × 32; shared memory what fits there, device memory the rest.
+One thread block a matrix, or several where few matrices in device memory would leave multiprocessors idle.
 """
 
 from functools import lru_cache
@@ -25,6 +26,11 @@ SHARED_BLOCKS, SHARED_WARPS = (2, 1), 8  # of a multiprocessor, at best first; o
 # in device memory, by layout: blocks at most, warps, and columns of V and X, twice those of a panel; of other layouts
 MEMORY_BLOCKS, USUAL_BLOCKS = {(16, 16): (1, 8, 32), (32, 16): (1, 8, 16), (32, 8): (1, 16, 16)}, (2, 8, 16)
 SPILL_BYTES = 150  # that instances may spill, at most
+CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
+CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
+TOGETHER = 16  # multiprocessors, at least, of the parts of a device that clusters lie within: pairs leave none idle
+# microseconds on an H200: of a column, of the sums that a cluster's blocks exchange there, of an entry passed over
+COLUMN, EXCHANGE, ENTRY = 5.0, 3.5, {4: 1.25e-4, 8: 2.6e-4}
 
 
 class Tile(NamedTuple):
@@ -79,6 +85,24 @@ def large(itemsize, m, n, shared_limit):
     for resident in range(most, 0, -1):
         if resident * shared_bytes(itemsize, m, capacity, across, vectors, warps, held) <= shared_limit:
             return Rows(across, vectors, warps, resident, held)
+
+
+def blocks(knobs, itemsize, m, n, count, multiprocessors):
+    """Thread blocks of each of `count` matrices of m × n under these Rows.
+
+    The fewest that take a column the least time, of those numbers with which all matrices are worked on at once.
+    """
+    whole = multiprocessors // TOGETHER * TOGETHER
+    places = {each: knobs.resident * (whole if each > 2 else multiprocessors) // each for each in CLUSTERS}
+    some = [each for each in CLUSTERS if knobs.held and count <= places[each]]
+    return min((1, *some), key=lambda each: column_time(each, knobs.resident, itemsize, m, n, count, multiprocessors))
+
+
+def column_time(each, resident, itemsize, m, n, count, multiprocessors):
+    """Microseconds of a column on the average, by `each` blocks a matrix."""
+    share = min(resident, -(-count * each // multiprocessors))  # blocks of a multiprocessor at a time
+    entries = m * n / 2 - n * n / 6  # that are left of the matrix
+    return COLUMN + EXCHANGE * (each > 1) + ENTRY[itemsize] * entries * share / each
 
 
 def _layout(itemsize, n):

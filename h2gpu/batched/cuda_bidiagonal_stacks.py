@@ -14,7 +14,8 @@ from h2gpu.batched.cuda_truncated import reflect_class, shape_keys
 from h2gpu.batched.launch import NULL, WARP, Steps, launch, tables
 from h2gpu.batched.modules import kernel
 
-SCRATCH_BYTES = 1 << 28  # of matrices in device memory at a time
+SCRATCH_BYTES = 1 << 28  # of rotated vectors in device memory at a time
+WORKSPACE_BYTES = 1 << 31  # of matrices in device memory at a time: 132 of 1024² float64 take half
 VALUE_THREADS = (32, 64, 128, 256)  # of a block, a value each
 HALVINGS = {4: 28, 8: 55}  # of the interval that holds a value
 
@@ -72,18 +73,28 @@ def reduce_class(dtype, keys, rows, columns, arguments):
 
 
 def _reduce_large(dtype, knobs, rows, columns, arguments):
-    """In shared memory, or in a workspace for as many matrices as SCRATCH_BYTES hold."""
+    """In shared memory, or in a workspace for as many matrices as WORKSPACE_BYTES hold."""
     m, n, table = np.maximum(rows, columns), np.minimum(rows, columns), arguments[-1]
     layout = knobs.across, knobs.vectors, knobs.warps, knobs.held
     shared = int(plans.shared_bytes(dtype.itemsize, m, n, *layout).max())
-    function = kernel("batched/bidiagonalize_large.cuh", "bidiagonalize_large", dtype, *knobs, shared_bytes=shared)
     stride = int((m * (plans.pitch(dtype.itemsize, n, knobs.across) + knobs.held)).max()) if knobs.held else 0
-    most = max(1, SCRATCH_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
+    most = max(1, WORKSPACE_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
+    each = _blocks(dtype, knobs, int(m.max()), int(n.max()), min(len(table), most))
+    name, more = ("bidiagonalize_cluster", (each,)) if each > 1 else ("bidiagonalize_large", ())
+    function = kernel("batched/bidiagonalize_large.cuh", name, dtype, *knobs, *more, shared_bytes=shared)
     for first in range(0, len(table), most):
         rows = table[first : first + most]
         workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL
-        more = rows, workspace, np.int64(stride)
-        launch(function, len(rows), knobs.warps * WARP, (*arguments[:-1], *more), shared)
+        buffers = *arguments[:-1], rows, workspace, np.int64(stride)
+        launch(function, len(rows) * each, knobs.warps * WARP, buffers, shared)
+
+
+def _blocks(dtype, knobs, m, n, count):
+    """Thread blocks a matrix: one where the device has no clusters."""
+    multiprocessors, capability = _device(cp.cuda.runtime.getDevice())
+    if capability < plans.CLUSTER_CAPABILITY:
+        return 1
+    return plans.blocks(knobs, dtype.itemsize, m, n, count, multiprocessors)
 
 
 def values_of_stack(d, e, info):
@@ -109,6 +120,13 @@ def threads_for(edges, threads, wanted):
 
 def shared_limit():
     return _device_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
+
+
+@cache
+def _device(device):
+    """Multiprocessors and compute capability."""
+    device = cp.cuda.Device(device)
+    return device.attributes["MultiProcessorCount"], int(device.compute_capability)
 
 
 @cache

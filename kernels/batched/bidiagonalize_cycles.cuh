@@ -22,6 +22,6 @@ __global__ __launch_bounds__(Warps * WARP, Resident)
 void bidiagonalize_large_cycles(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_v, Real* tau_u,
                                 const long long* table, Real* workspace, long long stride, long long* cycles) {
     const BidiagonalWatch watch(cycles + (BIDIAGONAL_PARTS + 1LL) * blockIdx.x);
-    bidiagonalize_rows<Across, Vectors, Warps, Held>(
+    bidiagonalize_rows<Across, Vectors, Warps, Held, 1>(
         Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x), workspace, stride, watch);
 }

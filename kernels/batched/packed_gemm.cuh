@@ -68,7 +68,7 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
         for (int row0 = 0; row0 < m; row0 += PACKED_TILE) {
             auto product = [&] {
                 if constexpr (TENSOR)
-                    return TensorProduct<1, STRIPS, 1, 1, false, PITCH + 1 - INNER_A, INNER_A, INNER_B, PITCH + 1 - INNER_B, false>(0, m - row0);
+                    return TensorProduct<Real, 1, STRIPS, 1, 1, false, PITCH + 1 - INNER_A, INNER_A, INNER_B, PITCH + 1 - INNER_B, false, false>(0, m - row0);
                 else
                     return LaneProduct<Real, PACKED_TILE / 8, STRIPS, 1, 1, false, PITCH, PITCH>(0, m - row0);
             }();

@@ -38,8 +38,8 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     auto product = [&] {
         const int warp = (threadIdx.x / WARP + blockIdx.x) % WARPS;
         if constexpr (TENSOR)
-            return TensorProduct<TILES, STRIPS, REDIRECTED_ROWS, COLUMNS, false, PITCH + 1 - INNER_A, INNER_A, INNER_B,
-                                 PITCH + 1 - INNER_B, false>(warp, m);
+            return TensorProduct<Real, TILES, STRIPS, REDIRECTED_ROWS, COLUMNS, false, PITCH + 1 - INNER_A, INNER_A, INNER_B,
+                                 PITCH + 1 - INNER_B, false, false>(warp, m);
         else
             return LaneProduct<Real, TILES, STRIPS, REDIRECTED_ROWS, COLUMNS, false, PITCH, PITCH>(warp, m);
     }();

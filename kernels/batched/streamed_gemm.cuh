@@ -1,8 +1,8 @@
 // batched/streamed_gemm.cuh — out_b = α op(A_b) op(B_b) + β C_b for larger matrices of one shape that the compiler knows.
 //
 // Blocks stay and take one matrix, or band of its rows, after another. Slabs of inner indices stream through a ring of stages in
-// shared memory without regard to where a matrix ends, so that memory works while sums leave the registers. Edges: as
-// batched/fixed_gemm.cuh.
+// shared memory without regard to where a matrix ends, so that memory works while sums leave the registers.
+// Long slabs: each costs some 1,150 clocks whatever its length. Edges: as batched/fixed_gemm.cuh.
 #pragma once
 #include "block/fixed_product.cuh"
 #include "thread/copy.cuh"
@@ -31,16 +31,27 @@ struct Stream {
     }
 };
 
-// out = α sums + β C, rows × N each, from the registers
-template <int N, typename Product, typename Entry>
+// out = α sums + β C, rows × N each, from the registers; Moves: pairs of rows of odd length move to even places
+template <int N, bool Moves, typename Product, typename Entry>
 __device__ __forceinline__ void store_sums(const Product& product, const Entry* C, Entry* out, int rows, Entry alpha, Entry beta) {
-    const bool together = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
+    const bool odd = reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>);
     const auto store = [&](auto value) {
-        product.each_pair([&](int i, int j, Entry x, Entry y) {
-            if (i >= rows || j >= N) return;
-            const int at = i * N + j;
-            store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, together);
-        });
+        if constexpr (Moves && N % 2) {
+            product.each_even_pair([&](int i) { return (i + odd) % 2 == 1; }, [&](int i, int j, Entry x, Entry y, bool first, bool second) {
+                if (i >= rows || j >= N) return;
+                const int at = i * N + j;
+                const bool both = first && second && j + 1 < N;
+                if (both) *reinterpret_cast<Pair<Entry>*>(out + at) = {value(x, at), value(y, at + 1)};
+                else if (first) out[at] = value(x, at);
+                else if (second && j + 1 < N) out[at + 1] = value(y, at + 1);
+            });
+        } else {
+            product.each_pair([&](int i, int j, Entry x, Entry y) {
+                if (i >= rows || j >= N) return;
+                const int at = i * N + j;
+                store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, N % 2 == 0 && !odd);
+            });
+        }
     };
     if (is_zero(beta)) store([&](Entry sum, int) { return times(alpha, sum); });
     else store([&](Entry sum, int at) { return scaled_sum(alpha, sum, beta, C + at); });
@@ -69,19 +80,18 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
     const bool late = STAGES > 2 && threadIdx.x / (QUARTERS * WARP) % 2;
     for (; at.item < items; at.item += gridDim.x) {
         auto product = Product::make(at.rows());
-        const Entry *left = A + at.matrix() * M * K, *right = B + at.matrix() * K * N;
 #pragma unroll 1
         for (int slab = 0; slab < COUNT; slab++) {
             copies_arrived<STAGES - 2>();
             __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
             if (!late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             const Entry* stage = stages + full * Layout::STAGE;
-            if (REST == Slab || slab < COUNT - 1) Product::template add<Slab>(product, stage, left, right);
-            else Product::template add<REST>(product, stage, left, right);
+            if (REST == Slab || slab < COUNT - 1) product.template add<Slab>(Layout::left(stage, A, 0), Layout::right(stage, B, 0));
+            else product.template add<REST>(Layout::left(stage, A, 0), Layout::right(stage, B, 0));
             if (late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             empty = full, full = full + 1 == STAGES ? 0 : full + 1;
         }
         const long long start = at.matrix() * M * N + static_cast<long long>(at.row0()) * N;
-        store_sums<N>(product, C + start, out + start, at.rows(), alpha, beta);
+        store_sums<N, Method == BY_TENSOR>(product, C + start, out + start, at.rows(), alpha, beta);
     }
 }

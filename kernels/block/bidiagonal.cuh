@@ -4,6 +4,7 @@
 // applies them: u_j whole, zeros before its first entry, which is 1. G_{n−1} has τ = 0.
 // Called by batched/bidiagonalize.cuh and batched/bidiagonalize_large.cuh.
 #pragma once
+#include "block/cluster.cuh"
 #include "thread/householder.cuh"
 #include "thread/power_of_two.cuh"
 #include "thread/stopwatch.cuh"
@@ -32,7 +33,7 @@ struct Bidiagonal {
 
     __device__ Real entry(int i, int c) const { return A[i * down + c * right]; }
 
-    // d and e as they are without the shift; by the whole block, once they are written
+    // d and e as they are without the shift; by the block that wrote them
     __device__ void unscale(int shift) const {
         if (!shift) return;
         __syncthreads();
@@ -45,13 +46,15 @@ struct Bidiagonal {
 };
 
 // The shift s such that 2^-s W is safe to compute with, the same in every thread.   field: the largest exponent field of
-// the thread's entries   scratch: Warps, shared
-template <typename Real, int Warps>
+// the thread's entries   scratch: Warps, shared   Blocks: that share the matrix
+template <typename Real, int Warps, int Blocks = 1>
 __device__ int block_shift(int field, int* scratch) {
     field = __reduce_max_sync(EVERY_LANE, field);
     if (threadIdx.x % WARP == 0) scratch[threadIdx.x / WARP] = field;
-    __syncthreads();
+    Cluster<Blocks>::meet();
 #pragma unroll
-    for (int w = 0; w < Warps; w++) field = max(field, scratch[w]);
+    for (int b = 0; b < Blocks; b++)
+#pragma unroll
+        for (int w = 0; w < Warps; w++) field = max(field, Cluster<Blocks>::of(scratch[w], b));
     return safe_shift<Real>(field - Range<Real>::BIAS);
 }

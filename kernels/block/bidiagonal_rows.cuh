@@ -10,16 +10,20 @@
 #include "thread/wide_vector.cuh"
 
 // Across lanes a row, each with Vectors of 16 bytes; rows lie `line` apart; Held: columns of V and X, 0: each step updates W
+// Blocks of a cluster share the rows of W in device memory, all its warps in turn; each has y, r and the factors by itself
 // shared: line (Warps + 2) + GUARD + Held · pitch entries and, where W is null, the matrix   corner: 2
-template <typename Real, int Across, int Vectors, int Warps, int Held, typename Watch>
+template <typename Real, int Across, int Vectors, int Warps, int Held, int Blocks, typename Watch>
 struct BidiagonalRows {
     static constexpr int THREADS = Warps * WARP, SUMS = Held ? 2 : 1;
     using Vector = WideVector<Real>;
-    static constexpr int WIDE = Vector::WIDE, ROUND = Across * WIDE, STEP = WARP / Across * Warps;  // columns, rows at once
+    using Team = Cluster<Blocks>;
+    static constexpr int WIDE = Vector::WIDE, ROUND = Across * WIDE;      // columns at once
+    static constexpr int OWN = WARP / Across * Warps, STEP = OWN * Blocks;  // rows at once, of a block and of all
     static constexpr int GRAIN = Vectors % 2 ? 1 : 2, SPAN = GRAIN * ROUND;  // vectors and columns of a row that end together
     static constexpr int GUARD = SPAN - ROUND;  // zeros before r: the first span may begin so far before column 0
     static constexpr int TAILS = Held > ROUND ? Held / ROUND : 1;  // vectors of a lane behind its row
     static_assert(Held % WIDE == 0 && (Held <= ROUND || Held % ROUND == 0));
+    static_assert(Held > 0 || Blocks == 1);
 
     struct Sums {                                    // of a lane's columns
         Vector entry[Vectors], tail[TAILS];          // aᵀ W, aᵀ [V X]
@@ -34,7 +38,8 @@ struct BidiagonalRows {
 
     const Bidiagonal<Real>& p;
     mutable Watch watch;
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, across = lane % Across, down = threadIdx.x / Across;
+    const int rank = Team::rank();                   // of the block
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, across = lane % Across, down = own(threadIdx.x / Across);
     const int pitch, line;
     Real *const sums, *const y, *const r;            // Warps × line: Sums of each; τ w; row j, behind it −[Y U]ᵀ r
     Real *const factors, *const W, *const corner;    // Held × pitch: y_0, u_0, y_1, …; [W V X]; r and y at column k
@@ -43,6 +48,9 @@ struct BidiagonalRows {
     __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W, Real* corner, const Watch& watch)
         : p(p), watch(watch), pitch((p.n + ROUND - 1) / ROUND * ROUND), line(pitch + Held), sums(shared), y(sums + Warps * line),
           r(y + line + GUARD), factors(r + line), W(Held ? W : factors), corner(corner) {}
+
+    // The l-th row of this block.
+    __device__ int own(int l) const { return (l / OWN * Blocks + rank) * OWN + l % OWN; }
 
     // In bytes, by numbers without a sign: one instruction.
     __device__ Real* row(int i) const {
@@ -53,15 +61,15 @@ struct BidiagonalRows {
     __device__ void load(int* scratch) {
         int field = 0;
         for (int c = threadIdx.x; c < 2 * line + GUARD; c += THREADS) y[c] = 0;  // and r
-        for (int i = warp; i < p.m; i += Warps)
+        for (int i = rank * Warps + warp; i < p.m; i += Blocks * Warps)
             for (int c = lane; c < line; c += WARP) {
                 const Real x = c < p.n ? p.entry(i, c) : Real(0);
                 row(i)[c] = x, field = max(field, Range<Real>::exponent_field(x));
             }
-        shift = block_shift<Real, Warps>(field, scratch);
+        shift = block_shift<Real, Warps, Blocks>(field, scratch);
         if (!shift) return;
         const PowerOfTwo scale(-shift);
-        for (int i = warp; i < p.m; i += Warps)
+        for (int i = rank * Warps + warp; i < p.m; i += Blocks * Warps)
             for (int c = lane; c < p.n; c += WARP) row(i)[c] = scale(row(i)[c]);
     }
 
@@ -102,18 +110,11 @@ struct BidiagonalRows {
         if (lane < Across && part < 2) to[held + part] = sum.newest;
     }
 
-    __device__ Real total(int c) const {
-        Real sum = 0;
-#pragma unroll
-        for (int w = 0; w < Warps; w++) sum += sums[w * line + c];
-        return sum;
-    }
-
     // aᵀ W for column 0
     __device__ void multiply_first() const {
         Sums sum = {};
         const int base = begin(0), at = base + across * WIDE;
-        __syncthreads();
+        Team::meet();
         for (int i = down; i < p.m; i += STEP) {
             const Real a = i ? row(i)[0] : Real(0);
             sum.newest = fma(a, a, sum.newest);
@@ -244,6 +245,7 @@ struct BidiagonalRows {
                 if (now.some(q)) sum.entry[q].add(a, x[q]);
             watch.part(COLUMN_PRODUCT), watch.part(BETWEEN);
         }
+        Team::wait();  // all have read the sums before
         publish(k, Now ? 0 : (slot + 2) & (Across - 1), sum);
         if constexpr (!Now) publish_tail(held, part, sum);
         watch.part(COLUMN_PRODUCT);

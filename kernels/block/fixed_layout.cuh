@@ -2,8 +2,7 @@
 //
 // A block takes Group whole matrices at once, or of one matrix Band rows of op(A) and Slab inner indices at a time (Streams).
 // Matrices of a group follow one another, in memory as here, as rows of one tall matrix. Pitches keep the reads of
-// warp/staged_product.cuh free of bank conflicts; float64 matrices of odd rows need none and are copied as one run, or, a slab at a
-// time, row by row from wherever a row begins in its 16 bytes (PAIRS: a lane's inner indices then follow one another).
+// warp/staged_product.cuh free of bank conflicts; whole real matrices of odd rows need none and are copied as one run.
 #pragma once
 #include "block/staged_rows.cuh"
 #include "thread/constants.cuh"
@@ -18,7 +17,16 @@ __host__ __device__ constexpr int rounded(int count, int unit) { return (count +
 // The least pitch of at least `length` that leaves `rest` when divided by `unit`.
 __host__ __device__ constexpr int pitch_of(int length, int unit, int rest) { return (length + unit - 1 - rest) / unit * unit + rest; }
 
-template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, bool Streams, int Band, int Slab, int Threads>
+// The same of matrices for the tensor cores. Eight lines of four lanes read at once, float64 in two halves.
+// across: whether the four are lines of it, the eight along them
+template <typename Entry>
+__host__ __device__ constexpr int tensor_pitch(int length, bool across) {
+    return across && sizeof(Entry) < sizeof(double) ? pitch_of(length, 16, 8) : pitch_of(length, 8, 4);
+}
+
+// TileRows, TileColumns: of the whole tiles that cover a band
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, bool Streams, int Band, int Slab, int Threads,
+          int TileRows, int TileColumns>
 struct FixedLayout {
     static constexpr bool TENSOR = Method == BY_TENSOR;
     static constexpr int CHUNK = WIDEST_COPY / sizeof(Entry), INNER = Slab;
@@ -27,20 +35,15 @@ struct FixedLayout {
     static constexpr int ROWS_A = TENSOR && TransA ? INNER : Band, LENGTH_A = TENSOR && TransA ? Band : INNER;
     static constexpr int ROWS_B = TENSOR && TransB ? N : INNER, LENGTH_B = TENSOR && TransB ? INNER : N;
     static constexpr bool RUN = TENSOR && !Streams && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
-    static constexpr bool PAIRS = TENSOR && Streams && (LEAD_A % 2 == 1 || LEAD_B % 2 == 1);
-    static constexpr bool LINES_A = PAIRS && LEAD_A % 2 == 1, LINES_B = PAIRS && LEAD_B % 2 == 1;
-    static constexpr int PITCH_A = RUN ? LEAD_A : PAIRS && TransA ? pitch_of(LENGTH_A + LINES_A, 4, 2)
-                                   : TENSOR ? pitch_of(LENGTH_A + LINES_A, 8, 4)
+    static constexpr int PITCH_A = RUN ? LEAD_A : TENSOR ? tensor_pitch<Entry>(LENGTH_A, TransA)
                                    : Method == BY_LANES ? pitch_of(LENGTH_A, 2 * CHUNK, CHUNK) : LENGTH_A | 1;
-    static constexpr int PITCH_B = RUN ? LEAD_B : PAIRS && !TransB ? pitch_of(LENGTH_B + LINES_B, 4, 2)
-                                   : TENSOR ? pitch_of(LENGTH_B + LINES_B, 8, 4)
+    static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? tensor_pitch<Entry>(LENGTH_B, !TransB)
                                    : Method == BY_LANES ? rounded(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
     static constexpr int ENTRIES_A = rounded(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
     static constexpr int ENTRIES_B = rounded(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
     static constexpr int STAGE = ENTRIES_A + ENTRIES_B;
     // entries behind the last matrix that reads of whole tiles reach
-    static constexpr int MORE_ROWS = Method == BY_ROWS ? 0 : rounded(Band, TENSOR ? TENSOR_TILE : TILE_STRIP) - Band;
-    static constexpr int MORE_COLUMNS = Method == BY_ROWS ? 0 : rounded(N, TILE_STRIP) - N;
+    static constexpr int MORE_ROWS = most_of(TileRows - Band, 0), MORE_COLUMNS = most_of(TileColumns - N, 0);
     static constexpr int BEYOND_A = (TENSOR && TransA ? MORE_ROWS : MORE_ROWS * PITCH_A) - ENTRIES_B;
     static constexpr int BEYOND_B = TENSOR && TransB ? MORE_COLUMNS * PITCH_B : MORE_COLUMNS;
     static constexpr int BEYOND = most_of(most_of(BEYOND_A, BEYOND_B), 0);
@@ -57,10 +60,7 @@ struct FixedLayout {
             stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
             return;
         }
-        if constexpr (LINES_A)
-            stage_lines<Threads, ROWS_A, LENGTH_A, LEAD_A, PITCH_A>(stage, A + (TransA ? k0 * M + row0 : row0 * K + k0), TransA ? inner : rows,
-                                                                    TransA ? rows : inner);
-        else if constexpr (!TransA)
+        if constexpr (!TransA)
             stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A>(stage, A + row0 * K + k0, Group > 1 ? matrices * M : rows, inner);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A>(stage, A + k0 * M + row0, Group > 1 ? matrices * K : inner, rows);
@@ -69,9 +69,7 @@ struct FixedLayout {
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
         }
-        if constexpr (LINES_B)
-            stage_lines<Threads, ROWS_B, LENGTH_B, LEAD_B, PITCH_B>(stage_b, B + (TransB ? k0 : k0 * N), TransB ? N : inner, TransB ? inner : N);
-        else if constexpr (!TransB)
+        if constexpr (!TransB)
             stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B>(stage_b, B + k0 * N, Group > 1 ? matrices * K : inner, N);
         else if constexpr (TENSOR)
             stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);

@@ -15,12 +15,18 @@ template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Met
 struct FixedProduct {
     static constexpr int EACH = WarpRows * WarpColumns;  // warps a matrix
     static constexpr int THREADS = Method == BY_ROWS ? rounded(Group * M, WARP) : Group * EACH * WARP;
-    using Layout = FixedLayout<Entry, M, N, K, TransA, TransB, Method, Group, Streams, Band, Slab, THREADS>;
-    static constexpr int STRIPS = rounded(N, TILE_STRIP) / TILE_STRIP;
-    static constexpr int TILES = rounded(Band, TENSOR_TILE) / TENSOR_TILE, ROW_STRIPS = rounded(Band, TILE_STRIP) / TILE_STRIP;
-    static constexpr int OWN_ROWS = per(Method == BY_TENSOR ? TILES : ROW_STRIPS, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
+    static constexpr int TALL = Method == BY_TENSOR ? TENSOR_TILE : TILE_STRIP;
+    // rows and strips of tiles; where blocks stay and products are long, all warps take as many: one piece of code serves them,
+    // of which the instruction cache holds not much more
+    static constexpr bool AS_MANY = Streams && !(Method == BY_TENSOR && sizeof(Entry) == sizeof(double));
+    static constexpr int TILES = rounded(rounded(Band, TALL) / TALL, AS_MANY ? WarpRows : 1);
+    static constexpr int STRIPS = rounded(rounded(N, TILE_STRIP) / TILE_STRIP, AS_MANY ? WarpColumns : 1);
+    using Layout = FixedLayout<Entry, M, N, K, TransA, TransB, Method, Group, Streams, Band, Slab, THREADS, Method == BY_ROWS ? 0 : TILES * TALL,
+                               Method == BY_ROWS ? 0 : STRIPS * TILE_STRIP>;
+    static constexpr int OWN_ROWS = per(TILES, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
     static constexpr int SUMS = Method == BY_ROWS ? N : OWN_ROWS * OWN_STRIPS * (Method == BY_TENSOR ? 4 : 2);
-    static constexpr int NEEDED = REGISTERS_BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method == BY_TENSOR ? 8 : 4);
+    static constexpr int NEEDED = REGISTERS_BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method != BY_TENSOR ? 4 : sizeof(Entry) < sizeof(double) ? 12 : 8);
+    static constexpr bool HALVES = Streams && sizeof(Entry) == sizeof(double) && NEEDED * rounded(THREADS, 4 * WARP) > REGISTERS;
     static constexpr int BY_REGISTERS = REGISTERS / (THREADS * NEEDED);
 
     // Warps take turns from block to block, so that no quarter of a multiprocessor has all of the larger shares.
@@ -29,26 +35,12 @@ struct FixedProduct {
     static __device__ auto make(int rows) {
         using L = Layout;
         if constexpr (Method == BY_TENSOR)
-            return TensorProduct<TILES, STRIPS, WarpRows, WarpColumns, M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B, L::RUN>(
-                warp(), rows);
+            return TensorProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B,
+                                 L::RUN, true, HALVES>(warp(), rows);
         else if constexpr (Method == BY_LANES)
-            return LaneProduct<Entry, ROW_STRIPS, STRIPS, WarpRows, WarpColumns, M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
+            return LaneProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
         else
             return RowProduct<Entry, N, L::PITCH_A, L::PITCH_B>(threadIdx.x % M);
-    }
-
-    // product += a slab of Depth inner indices; A, B: the first entries of the matrices in memory
-    template <int Depth, typename Product>
-    static __device__ void add(Product& product, const Entry* stage, const Entry* A, const Entry* B) {
-        using L = Layout;
-        if constexpr (L::PAIRS) {  // rows of odd length begin by turns at a multiple of 16 bytes and behind one
-            const int a = L::LINES_A ? L::skew(A) : 0, b = L::LINES_B ? L::skew(B) : 0, line = threadIdx.x / 4 % 2;
-            const int own_a = L::LINES_A && !TransA ? (a + line) % 2 : a, own_b = L::LINES_B && TransB ? (b + line) % 2 : b;
-            product.template add_pairs<Depth>(stage + own_a, stage + L::ENTRIES_A + own_b, L::LINES_A && TransA ? 1 - 2 * a : 0,
-                                              L::LINES_B && !TransB ? 1 - 2 * b : 0);
-        } else {
-            product.template add<Depth>(L::left(stage, A, 0), L::right(stage, B, 0));
-        }
     }
 
     // Blocks a multiprocessor that the compiler shall leave registers for.

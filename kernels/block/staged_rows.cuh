@@ -16,20 +16,31 @@ __host__ __device__ constexpr int copy_entries(int length, int lead, int pitch) 
     return entries;
 }
 
+// threadIdx.x, asked for anew: what follows from it takes no registers from one slab to the next.
+__device__ __forceinline__ int fresh_thread() {
+#ifdef __CUDA_ARCH__
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#else
+    return threadIdx.x;
+#endif
+}
+
 // copy(i, piece) for i < rows ≤ Rows and every piece of a row, by turns of whole rows: places are then a step apart that the
 // compiler knows.
 template <int Threads, int Rows, int Pieces, typename Copy>
 __device__ __forceinline__ void each_piece(int rows, Copy copy) {
     if constexpr (Pieces <= Threads) {
         constexpr int TOGETHER = Threads / Pieces;
-        const int first = threadIdx.x / Pieces, piece = threadIdx.x - first * Pieces;
+        const int thread = fresh_thread(), first = thread / Pieces, piece = thread - first * Pieces;
         if (first >= TOGETHER) return;
 #pragma unroll UNROLLED
         for (int i = 0; i < Rows; i += TOGETHER)
             if (first + i < rows) copy(first + i, piece);
     } else {
 #pragma unroll UNROLLED
-        for (int at = threadIdx.x; at < Rows * Pieces; at += Threads)
+        for (int at = fresh_thread(); at < Rows * Pieces; at += Threads)
             if (at / Pieces < rows) copy(at / Pieces, at % Pieces);
     }
 }
@@ -65,19 +76,6 @@ __device__ __forceinline__ void stage_turned(Entry* target, const Entry* source,
         const int j = patch / ACROSS * TURN_COLUMNS + e / TURN_ROWS % TURN_COLUMNS;
         if (i < rows && j < columns) copy_leading<sizeof(Entry)>(target + i * Pitch + j, source + j * Lead + i, sizeof(Entry));
     }
-}
-
-// Rows of odd Lead in pieces of 16 bytes wherever they begin: target[i · Pitch + phase + j] = source[i · Lead + j] for
-// i < rows ≤ Rows, j < length ≤ Length, where phase is what lies between the row's first entry and a multiple of 16 bytes before.
-template <int Threads, int Rows, int Length, int Lead, int Pitch>
-__device__ __forceinline__ void stage_lines(double* target, const double* source, int rows, int length) {
-    constexpr int EACH = WIDEST_COPY / sizeof(double), PIECES = Length / EACH + 1;
-    static_assert(Lead % EACH == 1 && Pitch % EACH == 0 && Pitch > Length, "phases by turns, pieces in their places");
-    const int parity = static_cast<int>(reinterpret_cast<unsigned long long>(source) / sizeof(double) % EACH);
-    each_piece<Threads, Rows, PIECES>(rows, [&](int i, int piece) {
-        const int at = piece * EACH, phase = (parity + i) % EACH, left = length + phase - at;
-        if (left > 0) copy_leading<WIDEST_COPY>(target + i * Pitch + at, source + i * Lead + at - phase, min(EACH, left) * int(sizeof(double)));
-    });
 }
 
 // `count` ≤ Count entries behind one another; target lies `skew` entries behind a multiple of 16 bytes, as source does.

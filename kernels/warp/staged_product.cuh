@@ -11,6 +11,14 @@
 // How many of count indices are this warp's, that takes every step-th.
 __device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
 
+__device__ __forceinline__ void add_tile(double (&sum)[4], const double (&a)[4], double b0, double b1) { multiply_tile(sum, a, b0, b1); }
+__device__ __forceinline__ void add_tile(float (&sum)[4], const float (&a)[4], float b0, float b1) {
+    float part[4] = {};
+    multiply_tile(part, a, b0, b1);
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum[e] += part[e];
+}
+
 template <int Value> struct Number { static constexpr int value = Value; };
 
 // Which tiles of a block's part of C are this warp's: first, first + step, …
@@ -36,14 +44,19 @@ struct Share {
     }
 };
 
-// float64 on the tensor cores.   op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
-// Spread: all of the steps that are not 1 are odd, else 4 more than a multiple of 8: no bank is asked for twice
-// AllRows: every block has all tiles
-template <int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep, bool Spread>
+// Real numbers on the tensor cores, float32 in three products of TF32 parts whose sums live short (warp/tile_chain.cuh).
+// op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
+// Spread: all of the steps that are not 1 are odd, else as FixedLayout's: no bank is asked for twice
+// AllRows: every block has all tiles.   Beside: a warp's strips of columns lie beside each other
+// Halves: float64 by products of four inner indices, whose factors take half the registers
+template <typename Real, int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep,
+          bool Spread, bool Beside, bool Halves = false>
 struct TensorProduct {
     static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4;
     static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
-    double sum[OWN_TILES][OWN_STRIPS][4] = {};
+    static constexpr int NEXT_STRIP = (Beside ? 1 : WarpColumns) * STRIP;  // columns from one of a warp's strips to the next
+    static constexpr int FULL = Strips - (OWN_STRIPS - 1) * WarpColumns;  // warps of a row that have all strips, the first
+    Real sum[OWN_TILES][OWN_STRIPS][4] = {};
     Share first;
     int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, tiles;
 
@@ -52,32 +65,15 @@ struct TensorProduct {
 
     // over the inner indices 0 … Depth − 1
     template <int Depth>
-    __device__ void add(const double* A, const double* B) {
-        A += (first.row * TILE + g) * RowStep, B += (first.column * STRIP + g) * ColumnStep;
+    __device__ void add(const Real* A, const Real* B) {
+        A += (first.row * TILE + g) * RowStep, B += (column() + g) * ColumnStep;
         first.with_share<OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns, AllRows && Tiles % WarpRows == 0, Strips>(
             tiles, [&](auto rows, auto strips) { add_share<Depth, rows.value, strips.value>(A, B); });
     }
 
-    // The same where a lane's inner indices follow one another; more_a, more_b: entries between their places besides the steps
-    template <int Depth>
-    __device__ void add_pairs(const double* A, const double* B, int more_a, int more_b) {
-        A += (first.row * TILE + g) * RowStep + 2 * t * InnerA, B += (first.column * STRIP + g) * ColumnStep + 2 * t * InnerB;
-        first.with_share<OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns, AllRows && Tiles % WarpRows == 0, Strips>(tiles, [&](auto rows, auto strips) {
-            constexpr int WHOLE = Depth / STRIP * STRIP;
-            const double *next_a = A + InnerA + more_a, *next_b = B + InnerB + more_b;
-#pragma unroll
-            for (int k = 0; k < WHOLE; k += STRIP)
-                step_apart<rows.value, strips.value>(A + k * InnerA, next_a + k * InnerA, B + k * InnerB, next_b + k * InnerB, true);
-            const int last = WHOLE + 2 * t;
-            if constexpr (Depth > WHOLE)
-                step_apart<rows.value, strips.value, true>(A + WHOLE * InnerA, next_a + WHOLE * InnerA, B + WHOLE * InnerB,
-                                                           next_b + WHOLE * InnerB, last + 1 < Depth, last < Depth);
-        });
-    }
-
     // The same over as many as there are, known at run time; columns: of C that count
-    __device__ void add_up_to(const double* A, const double* B, int depth, int columns) {
-        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (first.column * STRIP + g) * ColumnStep + t * InnerB;
+    __device__ void add_up_to(const Real* A, const Real* B, int depth, int columns) {
+        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (column() + g) * ColumnStep + t * InnerB;
         const int own_tiles = per_warp(tiles - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
         int k = 0;
 #pragma unroll 1
@@ -96,69 +92,98 @@ struct TensorProduct {
             for (int j = 0; j < OWN_STRIPS; j++)
 #pragma unroll
                 for (int e = 0; e < 4; e += 2)
-                    store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, (first.column + j * WarpColumns) * STRIP + 2 * t, sum[i][j][e],
+                    if (j < strips()) store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, column() + j * NEXT_STRIP + 2 * t, sum[i][j][e],
                           sum[i][j][e + 1]);
     }
 
+    // The same where some rows begin between two even places: their pairs move on by a lane, from one of a warp's strips to
+    // the next.   odd(row): whether one does
+    // store(row, column, value, value beside it, whether the first and the second count)
+    template <typename Odd, typename Store>
+    __device__ void each_even_pair(Odd odd, Store store) const {
+        static_assert(Beside, "a warp's strips are a run of columns");
+#pragma unroll
+        for (int i = 0; i < OWN_TILES; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                const int row = (first.row + i * WarpRows) * TILE + g + e / 2 * STRIP;
+                const bool moves = odd(row);
+                Real last = 0;  // of the strip before
+#pragma unroll
+                for (int j = 0; j < OWN_STRIPS; j++) {
+                    if (j >= strips()) break;
+                    const Real x = sum[i][j][e], y = sum[i][j][e + 1];
+                    const Real before = __shfl_sync(~0u, t == QUADS - 1 ? last : y, threadIdx.x % WARP / QUADS * QUADS + (t + QUADS - 1) % QUADS);
+                    last = y;
+                    store(row, column() + j * STRIP + 2 * t - moves, moves ? before : x, moves ? x : y, !moves || j > 0 || t > 0, true);
+                }
+                store(row, column() + strips() * STRIP - 1, last, last, moves && t == QUADS - 1, false);
+            }
+    }
+
   private:
+    __device__ int strips() const { return OWN_STRIPS - (Beside && first.column >= FULL); }
+    __device__ int column() const { return STRIP * (Beside ? first.column * OWN_STRIPS - max(0, first.column - FULL) : first.column); }
+
     template <int Depth, int OwnTiles, int OwnStrips>
-    __device__ __forceinline__ void add_share(const double* A, const double* B) {
-        constexpr int SPREAD = Spread ? Depth / TILE * TILE : 0, WHOLE = SPREAD + (Depth - SPREAD) / STRIP * STRIP;
+    __device__ __forceinline__ void add_share(const Real* A, const Real* B) {
+        constexpr int EACH = Spread ? 32 / sizeof(Real) : 1, ROUND = EACH * QUADS;  // inner indices of a lane behind one another
+        constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, UNIT = Halves ? HALF : STRIP, WHOLE = SPREAD + (Depth - SPREAD) / UNIT * UNIT;
 #pragma unroll
         for (int k = 0; k < SPREAD; k += STRIP) {
-            const int at = k / TILE * TILE + QUADS * t + k % TILE / HALF;
+            const int at = k / ROUND * ROUND + EACH * t + k % ROUND / HALF;
             step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
         }
-#pragma unroll
-        for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        constexpr int TOGETHER = Halves || sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
+        if constexpr (Halves) {
+#pragma unroll TOGETHER
+            for (int k = SPREAD; k < WHOLE; k += HALF) half_step<OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        } else {
+#pragma unroll TOGETHER
+            for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
+        }
         const int last = WHOLE + t;
-        if constexpr (Depth - WHOLE > HALF) step<HALF, OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, HALF + last < Depth);
+        if constexpr (Depth - WHOLE > HALF || (Depth > WHOLE && sizeof(Real) < sizeof(double)))
+            step<HALF, OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, HALF + last < Depth, last < Depth);
         else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
     }
 
-    // Two inner indices a lane, Apart from each other.
-    template <int Apart, int OwnTiles, int OwnStrips, bool Partial = false>
-    __device__ __forceinline__ void step(const double* A, const double* B, bool second, bool inside = true, int tiles = OwnTiles,
-                                         int strips = OwnStrips) {
-        step_apart<OwnTiles, OwnStrips, Partial>(A, A + Apart * InnerA, B, B + Apart * InnerB, second, inside, tiles, strips);
-    }
-
-    // Two inner indices a lane, each with its places; inside, second: whether the first and the second are inside
+    // Two inner indices a lane, Apart from each other; inside, second: whether the first and the second are inside
     // tiles, strips: of OwnTiles × OwnStrips that there are
     // Partial: lanes differ in that. Without a barrier of the warp the compiler makes paths of their own for those that read and
     // those that do not, products included, which wait for each other forever
-    template <int OwnTiles, int OwnStrips, bool Partial = false>
-    __device__ __forceinline__ void step_apart(const double* A0, const double* A1, const double* B0, const double* B1, bool second,
-                                               bool inside = true, int tiles = OwnTiles, int strips = OwnStrips) {
-        double a[OwnTiles][4];
+    template <int Apart, int OwnTiles, int OwnStrips, bool Partial = false>
+    __device__ __forceinline__ void step(const Real* A, const Real* B, bool second, bool inside = true, int tiles = OwnTiles,
+                                         int strips = OwnStrips) {
+        Real a[OwnTiles][4];
 #pragma unroll
         for (int i = 0; i < OwnTiles; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                a[i][e] = i < tiles && (e % 2 ? second : inside) ? (e % 2 ? A1 : A0)[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep] : 0;
+                a[i][e] = i < tiles && (e % 2 ? second : inside) ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             if (j >= strips) break;
-            const int at = j * WarpColumns * STRIP * ColumnStep;
-            const double b0 = inside ? B0[at] : 0, b1 = second ? B1[at] : 0;
+            const int at = j * NEXT_STRIP * ColumnStep;
+            const Real b0 = inside ? B[at] : 0, b1 = second ? B[at + Apart * InnerB] : 0;
             if constexpr (Partial) { __syncwarp(); }
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++)
-                if (i < tiles) multiply_tile(sum[i][j], a[i], b0, b1);
+                if (i < tiles) add_tile(sum[i][j], a[i], b0, b1);
         }
     }
 
     // One inner index a lane; `inside`: whether it is
     template <int OwnTiles, int OwnStrips>
-    __device__ __forceinline__ void half_step(const double* A, const double* B, bool inside) {
-        double a[OwnTiles][2];
+    __device__ __forceinline__ void half_step(const Real* A, const Real* B, bool inside) {
+        Real a[OwnTiles][2];
 #pragma unroll
         for (int i = 0; i < OwnTiles; i++)
 #pragma unroll
             for (int e = 0; e < 2; e++) a[i][e] = inside ? A[(i * WarpRows * TILE + e * STRIP) * RowStep] : 0;
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
-            const double b = inside ? B[j * WarpColumns * STRIP * ColumnStep] : 0;
+            const Real b = inside ? B[j * NEXT_STRIP * ColumnStep] : 0;
             __syncwarp();  // as above
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++) multiply_half_tile(sum[i][j], a[i][0], a[i][1], b);

@@ -1,0 +1,51 @@
+"""Shared memory of products of one shape, as kernels/block/fixed_layout.cuh lays their factors out."""
+
+import numpy as np
+
+BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernels
+WARP, STRIP, TENSOR_TILE, WIDEST = 32, 8, 16, 16  # of the kernels; bytes of a copy
+
+
+def whole_bytes(dtype, sizes, trans, method, group):
+    """Shared memory of whole matrices: the factors with what reads of whole tiles reach, or the results."""
+    size = np.dtype(dtype).itemsize
+    stage, beyond = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group)
+    return max(stage + beyond, size * (group * sizes[0] * sizes[1]) + WIDEST)
+
+
+def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
+    """Shared memory of a stage as FixedLayout counts, and what reads of whole tiles reach behind the last.
+
+    grid   of warps that take as many tiles, where slabs stream: (1, 1) where they do not; None for whole matrices
+    """
+    (m, n, k), (transa, transb), size = sizes, trans, np.dtype(dtype).itemsize
+    chunk, tensor = WIDEST // size, method == BY_TENSOR
+    rows_a, length_a = (slab, band) if tensor and transa else (band, slab)
+    rows_b, length_b = (n, slab) if tensor and transb else (slab, n)
+    lead_a, lead_b = m if transa else k, k if transb else n
+    if tensor and grid is None and lead_a % 2 and lead_b % 2:
+        pitch_a, pitch_b = lead_a, lead_b
+    elif tensor:
+        along, across = (8, 4), (16, 8) if size == 4 else (8, 4)
+        pitch_a = pitch_of(length_a, *(across if transa else along))
+        pitch_b = pitch_of(length_b, *(along if transb else across))
+    elif method == BY_LANES:
+        pitch_a, pitch_b = pitch_of(length_a, 2 * chunk, chunk), pitch_of(length_b, max(chunk, 2), 0)
+    else:
+        pitch_a, pitch_b = length_a | 1, length_b | 1
+    entries_a, entries_b = (
+        pitch_of(group * rows * pitch + chunk, chunk, 0) for rows, pitch in ((rows_a, pitch_a), (rows_b, pitch_b))
+    )
+    more_rows = more_columns = 0
+    if method != BY_ROWS:
+        unit = TENSOR_TILE if tensor else STRIP
+        tall, wide = (unit * grid[0], STRIP * grid[1]) if grid else (unit, STRIP)
+        more_rows, more_columns = -(-band // tall) * tall - band, -(-n // wide) * wide - n
+    beyond_a = more_rows * (1 if tensor and transa else pitch_a) - entries_b
+    beyond_b = more_columns * (pitch_b if tensor and transb else 1)
+    return size * (entries_a + entries_b), size * max(beyond_a, beyond_b, 0)
+
+
+def pitch_of(length, unit, rest):
+    """The least number of at least `length` that leaves `rest` when divided by `unit`."""
+    return -(-(length - rest) // unit) * unit + rest
