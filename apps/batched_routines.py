@@ -4,12 +4,15 @@ A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of t
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import criteria, nominal, timing
 from h2gpu.apps.blas_routines import BLAS
+from h2gpu.apps.linear_routines import LINEAR
+from h2gpu.apps.routine import Routine
 from h2gpu.apps.spectra import RANK, matrices
 from h2gpu.batched import BlockSparse, MatrixBatch, fixed_plans
 from h2gpu.batched.ragged import offsets_of
@@ -18,12 +21,6 @@ PANEL = 16  # columns of the products in the bound of GEBRD
 PAPER_BOUND = "paper's bound GFLOP/s"
 OVERSAMPLE = 8  # samples of the randomized SVD beyond RANK
 ATOL = 1e-6  # of the truncated SVD
-KERNEL_OF_METHOD = {
-    "register": "svd_register",
-    "shared": "svd_shared",
-    "block-gram": "svd_gram",
-    "block-direct": "svd_round",
-}
 
 
 @dataclass(frozen=True)
@@ -51,30 +48,6 @@ class Case:
         """The case in words, for progress and errors."""
         words = [self.routine, self.method, self.dtype, f"{self.batch} of {ROUTINES[self.routine].shown(self.shape)}"]
         return " ".join(filter(None, [*words, self.spectrum]))
-
-
-class Routine:
-    """What is common: uniform batches of one matrix each, R or vectors out."""
-
-    def shown(self, shape):
-        return "×".join(map(str, shape))
-
-    def inputs(self, case, rotate=True):
-        """Inputs in rotation."""
-        A = matrices(case.batch, *case.shape, case.dtype, case.spectrum or "flat")
-        return timing.rotation(A) if rotate else [A]
-
-    def work(self, case):
-        """A function of an input that waits for nothing; by default the public one."""
-        return self.call(case)
-
-    def facts(self, case, result):
-        """More columns of the row, from a result of work."""
-        return {}
-
-    def columns(self, case):
-        """Samples that the peer shall take."""
-        return None
 
 
 class QR(Routine):
@@ -118,6 +91,13 @@ class RaggedQR(Routine):
 
 class SVD(Routine):
     """Left vectors and values."""
+
+    kernels: ClassVar = {
+        "register": "svd_register",
+        "shared": "svd_shared",
+        "block-gram": "svd_gram",
+        "block-direct": "svd_round",
+    }
 
     def call(self, case):
         return lambda A: batched.svd(A, "left", case.method or "auto")
@@ -255,15 +235,19 @@ class BlockMultiply(Routine):
         return None  # tests compare it with dense matrices
 
 
-ROUTINES = {
-    "qr": QR("reduced"),
-    "qr_r": QR("r"),
-    "qr_ragged": RaggedQR(),
-    "svd": SVD(),
-    "gebrd": GEBRD(),
-    "truncated_svd": TruncatedSVD(),
-    "rsvd": RSVD(),
-    "gemm": GEMM(False),
-    "gemm_ragged": GEMM(True),
-    "block_multiply": BlockMultiply(),
-} | BLAS
+ROUTINES = (
+    {
+        "qr": QR("reduced"),
+        "qr_r": QR("r"),
+        "qr_ragged": RaggedQR(),
+        "svd": SVD(),
+        "gebrd": GEBRD(),
+        "truncated_svd": TruncatedSVD(),
+        "rsvd": RSVD(),
+        "gemm": GEMM(False),
+        "gemm_ragged": GEMM(True),
+        "block_multiply": BlockMultiply(),
+    }
+    | BLAS
+    | LINEAR
+)

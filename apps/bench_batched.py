@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps import bench_cases, bench_plots, bench_profiles, kernel_report, peers, tables, timing
-from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, PAPER_BOUND, ROUTINES, Case
+from h2gpu.apps.batched_routines import PAPER_BOUND, ROUTINES, Case
 from h2gpu.apps.command import FailureError, InputError, Parser, run
 
 ABOUT = {
@@ -25,6 +25,8 @@ ABOUT = {
     "svd": "SVD, left vectors (figures 5, 8, 10)",
     "rsvd": "Randomized SVD, 64 triplets (figure 12)",
     "gebrd": "Bidiagonal form (figure 5 of Dong et al. 2018), against its bound from GEMV and GEMM",
+    "lu": "LU of 500 matrices (figures 8, 9 of Abdelfattah et al. 2019)",
+    "cholesky": "Cholesky, and its solutions for one right-hand side",
     "truncated": "SVD truncated at 1e-6 of a steep spectrum",
     "products": "Products",
     "sizes": "Products of every size, compiled for it (figures 7–10 of Nath et al. 2010)",
@@ -76,6 +78,8 @@ def _work(argv):
         if options.figures:
             bench_plots.draw(options.output)
     print(f"{len(cases)} cases in {time.perf_counter() - begin:.0f} s")
+    for dtype, sizes in dips(bench.tables["sizes"]).items():
+        print(f"{dtype}: products below {bench_cases.OF_EVEN_SIZE} of their neighbours' rate: {sizes or 'none'}")
     if bench.failed:
         raise FailureError(f"{bench.failed} of {len(cases)} cases failed; their rows tell why")
 
@@ -88,6 +92,8 @@ def run_once(case):
     (one,) = routine.inputs(case, rotate=False)
     routine.facts(case, routine.work(case)(one))
     cupy.cuda.Device().synchronize()
+    del one
+    cupy.get_default_memory_pool().free_all_blocks()  # others compile beside this process
 
 
 class Bench:
@@ -105,10 +111,13 @@ class Bench:
             row = self.measured(case)
         except Exception as error:
             self.failed += 1
-            row = described(case) | {"note": f"{type(error).__name__}: {' '.join(str(error).split()):.200}"}
+            row = described(case) | {"note": told(error)}
         if row:
             self.tables[case.table].append(row)
-            print(f"{case.label}: " + (row.get("note") or f"{row['ms']:.4g} ms"), flush=True)
+            print(
+                f"{case.label}: " + "; ".join(filter(None, [row["ms"] and f"{row['ms']:.4g} ms", row.get("note")])),
+                flush=True,
+            )
         try:
             cupy.cuda.Device().synchronize()
             cupy.get_default_memory_pool().free_all_blocks()
@@ -123,8 +132,8 @@ class Bench:
         work(inputs[0])
         launches, total, result = bench_profiles.recorded(work, inputs[0])
         self.tables["kernels"] += kernel_report.rows(launches, case, self.kernels)
-        main = [one for one in launches if kernel_report.name(one.function.name) == KERNEL_OF_METHOD.get(case.method)]
-        if case.method in KERNEL_OF_METHOD and not main:
+        main = [one for one in launches if kernel_report.name(one.function.name) == routine.kernels.get(case.method)]
+        if case.method in routine.kernels and not main:
             return None
         self.tables["profiles"] += bench_profiles.rows(case, launches, total)
         nominal, error = routine.nominal(case, inputs[0], result), routine.criterion(case, inputs[0], result)
@@ -134,12 +143,17 @@ class Bench:
         row = described(case) | {"ms": ms, "call ms": call_ms} | nominal.of(ms) | facts | {"of allowed error": error}
         if PAPER_BOUND in facts:
             row["of paper's bound"] = row["GFLOP/s"] / facts[PAPER_BOUND]
-        return row | compared(case, ms, self.peers_of(case, inputs))
+        try:
+            others, note = self.peers_of(case, inputs), ""
+        except Exception as error:  # theirs, not ours
+            others, note = [], f"peers: {told(error)}"
+        return row | compared(case, ms, others) | {"note": note}
 
     def peers_of(self, case, inputs):
         """The peers' times, measured once for every shape and spectrum."""
         key = case.routine, case.dtype, case.batch, case.shape, case.spectrum
         if self.with_peers and key not in self.peers:
+            self.peers[key] = []  # asked once, also where they fail
             self.peers[key] = peers.times(case.routine, inputs, ROUTINES[case.routine].columns(case))
         return self.peers.get(key, [])
 
@@ -167,7 +181,12 @@ def compared(case, ms, others):
     for prefix, peer in zip(("peer", "second peer"), others):
         row |= {prefix: peer.name, f"{prefix} ms": peer.ms, f"{prefix} call ms": peer.call_ms}
         row |= {f"{prefix} / ms": peer.ms / ms, f"{prefix} timed": peer.matrices}
-    return row | {"note": ""}
+    return row
+
+
+def told(error):
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
 
 
 def write(folder, found, device):
@@ -202,7 +221,18 @@ def with_neighbours(rows):
             if below and above:
                 row["of neighbours"] = 2 * row["GFLOP/s"] / (below + above)
             row["of even size"] = row["GFLOP/s"] / even if even and n % 32 and n > 32 // 2 else None
+            if row["of even size"] and row.get("figure") == bench_cases.GEMM_TARGET:
+                row["target of even size"] = bench_cases.OF_EVEN_SIZE
     return rows
+
+
+def dips(rows):
+    """Of a table of all sizes, by precision, those whose products are slower than they may be."""
+    found = {row["dtype"]: [] for row in rows}
+    for row in rows:
+        if row.get("of neighbours") and row["of neighbours"] < bench_cases.OF_EVEN_SIZE:
+            found[row["dtype"]].append(row["shape"])
+    return {dtype: ", ".join(sizes) for dtype, sizes in found.items()}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 | 10 | SVD of 200 matrices by block Jacobi, by Gram matrices and directly | and in shared memory where it fits |
 | 5 of Dong et al. | GEBRD | against the bound from GEMV and GEMM |
 | 12 | 64 leading triplets of 200 matrices, randomized | against the methods of figure 10 |
+| 8, 9 of Abdelfattah et al. | LU of 500 matrices: no, column, panel, matrix blocking | and in shared memory |
 """
 
 from h2gpu.apps.batched_routines import Case
@@ -40,6 +41,14 @@ SVD_TARGETS = {
     (200, 512, 512): 150,
 }
 RSVD_TARGETS = {(200, 512, 512): 1.2}
+LU_TARGETS = {32: 0.015, 64: 0.04, 128: 0.15, 256: 1.2, 512: 8}  # of LU_MATRICES
+GEMM_TARGETS = ((20000, 32), (20000, 33), (20000, 64), (20000, 65), (3000, 127), (3000, 128))
+GEMM_TARGET = "odd sizes"  # in place of a figure: OF_EVEN_SIZE is asked for
+OF_EVEN_SIZE = 0.85  # least rate of products relative to those of even sizes and to their neighbours
+LU_MATRICES, LU_SIZES = 500, (8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 384, 512, 768, 1024)
+LU_METHODS = ("unblocked", "column", "panel", "matrix", "shared", "auto")
+LU_LARGEST = {"matrix": {"float64": 32, "float32": 32}, "shared": {"float64": 160, "float32": 224}}  # of LU_SIZES
+CHOLESKY_MANY, CHOLESKY_ORDERS = (10**6, 30), (32, 64, 128, 256, 512)  # matrices and their order; orders of 500
 GEBRD_ORDERS = tuple((1000, n) for n in (16, 32, 48, 64, 96)) + tuple((200, n) for n in (128, 160, 192, 256, 384, 512))
 GEMM_ORDERS = ((80000, 16), (80000, 32), (80000, 33), (20000, 63), (20000, 64), (20000, 65), (3000, 127), (3000, 128))
 RAGGED = ((20000, 200, 1800, 64), (30000, 200, 1000, 20), (5000, 256, 3000, 121), (20000, 200, 1000, 16))
@@ -62,6 +71,7 @@ VECTORS = (
 RANKS = ((32, 16), (33, 33), (64, 64), (65, 65), (128, 64), (256, 64))
 TRIANGLES = ((16, 16), (32, 32), (33, 33), (64, 64), (65, 65), (128, 128), (256, 64), (64, 1), (512, 16))
 BANDS = ((16384, 40, 65, 8), (65536, 12, 30, 12), (2000, 100, 140, 10))
+FIGURE_OF_LU = {"float32": "8 of Abdelfattah et al.", "float64": "9 of Abdelfattah et al."}
 QUICK = 3  # every so many cases
 
 
@@ -118,6 +128,24 @@ def truncated(dtype):
                 yield Case(routine, dtype, batch, (n, n), "truncated", "", method, "steep")
 
 
+def lu(dtype):
+    """Figures 8 (float32) and 9 of Abdelfattah, Tomov & Dongarra (2019): every method that a size admits."""
+    for n in LU_SIZES:
+        for method in LU_METHODS:
+            if n <= LU_LARGEST.get(method, {}).get(dtype, n):
+                target = _target(dtype, LU_TARGETS.get(n)) if method == "auto" else None
+                yield Case("lu", dtype, LU_MATRICES, (n, n), "lu", FIGURE_OF_LU[dtype], method, "", target)
+
+
+def cholesky(dtype):
+    """What Vecchia's preconditioner needs, and some larger ones."""
+    batch, n = CHOLESKY_MANY
+    for routine in ("cholesky", "cholesky_solve"):
+        yield Case(routine, dtype, batch, (n, n), "cholesky")
+        for n_of_few in CHOLESKY_ORDERS:
+            yield Case(routine, dtype, LU_MATRICES, (n_of_few, n_of_few), "cholesky")
+
+
 def gemm(dtype):
     """Sizes at which the vendor's products lose speed, and their neighbours."""
     for batch, n in GEMM_ORDERS:
@@ -151,15 +179,24 @@ def block_multiply(dtype):
 
 
 def targets(dtype):
-    """Every target for QR, SVD and randomized SVD; the SVD also on flat spectra."""
-    scale = 1 if dtype == "float64" else 0.5
+    """Every target for QR, SVD, randomized SVD, LU and products; the SVD also on flat spectra."""
     for (batch, *shape), ms in QR_TARGETS.items():
-        yield Case("qr", dtype, batch, tuple(shape), "targets", "", "", "", scale * ms)
+        yield Case("qr", dtype, batch, tuple(shape), "targets", "", "", "", _target(dtype, ms))
     for (batch, *shape), ms in SVD_TARGETS.items():
-        yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "decaying", scale * ms)
+        yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "decaying", _target(dtype, ms))
         yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "flat")
     for (batch, *shape), ms in RSVD_TARGETS.items():
-        yield Case("rsvd", dtype, batch, tuple(shape), "targets", "", "", f"rank {RANK}", scale * ms)
+        yield Case("rsvd", dtype, batch, tuple(shape), "targets", "", "", f"rank {RANK}", _target(dtype, ms))
+    for n, ms in LU_TARGETS.items():
+        yield Case("lu", dtype, LU_MATRICES, (n, n), "targets", "", "auto", "", _target(dtype, ms))
+    for method in ("auto", "fixed"):
+        for batch, n in GEMM_TARGETS:
+            yield Case("gemm", dtype, batch, (n, n), "targets", GEMM_TARGET, method)
+
+
+def _target(dtype, ms):
+    """Milliseconds in float64, half in float32."""
+    return ms and ms * (1 if dtype == "float64" else 0.5)
 
 
 GROUPS = {
@@ -169,6 +206,8 @@ GROUPS = {
     "svd": svd,
     "rsvd": rsvd,
     "gebrd": gebrd,
+    "lu": lu,
+    "cholesky": cholesky,
     "gemm": gemm,
     "gemm_sizes": gemm_sizes,
     "blas": blas,

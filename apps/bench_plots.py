@@ -3,34 +3,22 @@
     python -m h2gpu.apps.bench_plots [FOLDER]
 
 Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
-batched_svd_large.png (10, 12), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong et al. 2018) and
-batched_sizes.png (7–10 of Nath et al. 2010) beside them;
-tables that are missing are left out.
+batched_svd_large.png (10, 12), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong et al. 2018), batched_lu.png
+(8, 9 of Abdelfattah et al. 2019) and batched_sizes.png (7–10 of Nath et al. 2010) beside them; tables that are missing
+are left out.
 """
 
 import sys
 from pathlib import Path
 
-from h2gpu.apps import bench_profiles, tables
-from h2gpu.apps.batched_routines import PAPER_BOUND
+from h2gpu.apps import bench_cases, bench_profiles, tables
+from h2gpu.apps.batched_routines import PAPER_BOUND, ROUTINES
 from h2gpu.apps.command import Parser, run
+from h2gpu.apps.plot_parts import curve, finished, grid, rate_curve
 
 DTYPES = ("float64", "float32")
 KBLAS = "KBLAS ms, measured elsewhere on an H200"
 ELSEWHERE = "KBLAS, elsewhere"
-COLOURS = {
-    "register": "#1b7837",
-    "shared": "#2166ac",
-    "block-gram": "#b2182b",
-    "block-direct": "#e08214",
-    "rsvd": "#762a83",
-    "qr": "#2166ac",
-    "qr_r": "#e08214",
-    "fixed": "#2166ac",
-    "peer": "0.35",
-    "second peer": "0.65",
-    "KBLAS": "black",
-}
 PHASE_COLOURS = dict(
     zip(
         (*bench_profiles.PHASES, *bench_profiles.OTHERS),
@@ -55,13 +43,14 @@ def draw(folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    names = "qr", "svd", "rsvd", "gebrd", "profiles", "sizes"
+    names = "qr", "svd", "rsvd", "gebrd", "lu", "profiles", "sizes"
     found = {name: _read(folder / f"batched_{name}.csv") for name in names}
     pictures = {
         "batched_qr": (qr, found["qr"]),
         "batched_svd_small": (svd_small, [r for r in found["svd"] if r["figure"] == "5, 8"]),
         "batched_svd_large": (svd_large, [r for r in found["svd"] if r["figure"] == "10"] + found["rsvd"]),
         "batched_gebrd": (gebrd, found["gebrd"]),
+        "batched_lu": (lu, found["lu"]),
         "batched_profiles": (profiles, found["profiles"]),
         "batched_sizes": (sizes, found["sizes"]),
     }
@@ -74,7 +63,7 @@ def draw(folder):
 
 def qr(rows):
     """GFLOP/s over the size: square matrices above, m × 32 below; with Q and R alone, PyTorch and KBLAS beside."""
-    figure, panels = _panels(2, "QR of 1000 matrices (dashed: 200)")
+    figure, panels = grid(2, "QR of 1000 matrices (dashed: 200)")
     for column, dtype in enumerate(DTYPES):
         for line, (kind, width) in enumerate((("4a", None), ("4b", "32"))):
             axes = panels[line][column]
@@ -83,20 +72,20 @@ def qr(rows):
                 ours = [r for r in some if r["routine"] == routine]
                 for batch, style in (("1000", "o-"), ("200", "--")):
                     these = [r for r in ours if r["batch"] == batch]
-                    _line(axes, these, "GFLOP/s", style, routine, label if batch == "1000" else None)
+                    curve(axes, these, "GFLOP/s", style, routine, label if batch == "1000" else None)
                 these = [r for r in ours if r["batch"] == "1000"]
-                _rate(axes, these, "peer ms", "s:", "peer" if routine == "qr" else "second peer")
+                rate_curve(axes, these, "peer ms", "s:", "peer" if routine == "qr" else "second peer")
                 mark, note = ("x", "") if routine == "qr" else ("+", ", R alone")
-                _rate(axes, these, KBLAS, mark, "KBLAS", ELSEWHERE + note)
+                rate_curve(axes, these, KBLAS, mark, "KBLAS", ELSEWHERE + note)
             axes.set(xlabel="n" if kind == "4a" else "rows m, 32 columns", title=f"{dtype}, {_kind(kind)}")
     panels[0][0].set_ylabel("GFLOP/s")
     panels[1][0].set_ylabel("GFLOP/s")
-    return _finished(figure, panels)
+    return finished(figure, panels)
 
 
 def svd_small(rows):
     """Time, GFLOP/s of rotations, occupancy."""
-    figure, panels = _panels(3, "SVD of 1000 matrices, left vectors, condition 1e7")
+    figure, panels = grid(3, "SVD of 1000 matrices, left vectors, condition 1e7")
     for column, dtype in enumerate(DTYPES):
         some = [r for r in rows if r["dtype"] == dtype]
         for line, (quantity, word) in enumerate(
@@ -111,36 +100,55 @@ def svd_small(rows):
                 axes.set_ylim(0, 1)
             axes.set(xlabel="n", title=dtype)
             panels[line][0].set_ylabel(word)
-    return _finished(figure, panels)
+    return finished(figure, panels)
 
 
 def svd_large(rows):
     """Time of every method of the full SVD, and of the randomized one."""
-    figure, panels = _panels(1, "SVD of 200 matrices, left vectors, condition 1e7; randomized: 64 triplets, rank 64")
+    figure, panels = grid(1, "SVD of 200 matrices, left vectors, condition 1e7; randomized: 64 triplets, rank 64")
     for column, dtype in enumerate(DTYPES):
         some, axes = [r for r in rows if r["dtype"] == dtype], panels[0][column]
         full, randomized = ([r for r in some if r["routine"] == name] for name in ("svd", "rsvd"))
         _methods(axes, full, "ms")
         _others(axes, full)
-        _line(axes, randomized, "ms", "D-", "rsvd", "randomized")
-        _line(axes, randomized, KBLAS, "+", "KBLAS", ELSEWHERE + ", randomized")
+        curve(axes, randomized, "ms", "D-", "rsvd", "randomized")
+        curve(axes, randomized, KBLAS, "+", "KBLAS", ELSEWHERE + ", randomized")
         axes.set(xlabel="n", title=dtype)
     panels[0][0].set_ylabel("milliseconds")
-    return _finished(figure, panels)
+    return finished(figure, panels)
 
 
 def gebrd(rows):
     """GFLOP/s over the size, beside the bound from our own products and the peers."""
-    figure, panels = _panels(1, "Bidiagonal form of 1000 matrices, from 128² on of 200")
+    figure, panels = grid(1, "Bidiagonal form of 1000 matrices, from 128² on of 200")
     for column, dtype in enumerate(DTYPES):
         some, axes = [r for r in rows if r["dtype"] == dtype], panels[0][column]
-        _line(axes, some, "GFLOP/s", "o-", "qr", "d, e and reflectors")
-        _line(axes, some, PAPER_BOUND, "--", "KBLAS", "2 GEMM · GEMV / (GEMM + GEMV)")
+        curve(axes, some, "GFLOP/s", "o-", "qr", "d, e and reflectors")
+        curve(axes, some, PAPER_BOUND, "--", "KBLAS", "2 GEMM · GEMV / (GEMM + GEMV)")
         for peer in ("peer", "second peer"):
-            _rate(axes, some, f"{peer} ms", "s:", peer, next((r[peer] for r in some if r.get(peer)), None))
+            rate_curve(axes, some, f"{peer} ms", "s:", peer, next((r[peer] for r in some if r.get(peer)), None))
         axes.set(xlabel="n", title=dtype)
     panels[0][0].set_ylabel("GFLOP/s")
-    return _finished(figure, panels)
+    return finished(figure, panels)
+
+
+def lu(rows):
+    """GFLOP/s and fraction of the bound over the size, by method, beside the peers."""
+    figure, panels = grid(2, "LU with partial pivoting of 500 matrices")
+    for column, dtype in enumerate(reversed(DTYPES)):
+        some = [r for r in rows if r["dtype"] == dtype]
+        once = [r for r in some if r["method"] == "auto"]
+        for line, quantity in enumerate(("GFLOP/s", "of bound")):
+            axes = panels[line][column]
+            _methods(axes, some, quantity, ROUTINES["lu"].kernels)
+            curve(axes, once, quantity, "--", "auto", "auto")
+            axes.set(xlabel="n", title=f"{dtype}, figure {bench_cases.FIGURE_OF_LU[dtype]}")
+            panels[line][0].set_ylabel(quantity)
+        for key in ("peer", "second peer"):
+            rate_curve(
+                panels[0][column], once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None)
+            )
+    return finished(figure, panels)
 
 
 def profiles(rows):
@@ -176,48 +184,30 @@ def sizes(rows):
     """Products of every size: rate beside the vendor's, fractions of bound and neighbours, flops beyond the edges."""
     known = ("GFLOP/s", "of bound", "of neighbours", "extra flops")
     quantities = [quantity for quantity in known if any(r.get(quantity) for r in rows)]
-    figure, panels = _panels(len(quantities), "Products of n × n matrices, compiled for their size")
+    figure, panels = grid(len(quantities), "Products of n × n matrices, compiled for their size")
     for column, dtype in enumerate(DTYPES):
         some = [r | {"shape": r["shape"].replace("³", "×")} for r in rows if r["dtype"] == dtype]
         for quantity, line in zip(quantities, panels):
-            _line(line[column], some, quantity, "-", "fixed", "compiled for n")
+            curve(line[column], some, quantity, "-", "fixed", "compiled for n")
             line[column].set(xlabel="n", title=dtype, xscale="linear", yscale="linear")
             line[0].set_ylabel(quantity)
-        _rate(panels[0][column], some, "peer ms", ":", "peer")
-    return _finished(figure, panels)
+            if quantity == "of neighbours":
+                line[column].axhline(bench_cases.OF_EVEN_SIZE, color="0.6", linewidth=0.8)
+        rate_curve(panels[0][column], some, "peer ms", ":", "peer")
+    return finished(figure, panels)
 
 
-def _methods(axes, rows, quantity):
-    for method in ("register", "shared", "block-gram", "block-direct"):
-        _line(axes, [r for r in rows if r["method"] == method], quantity, "o-", method, method)
+def _methods(axes, rows, quantity, methods=("register", "shared", "block-gram", "block-direct")):
+    for method in methods:
+        curve(axes, [r for r in rows if r["method"] == method], quantity, "o-", method, method)
 
 
 def _others(axes, rows):
     """Peers and KBLAS, which every method's row of a size repeats."""
     once = list({_n(r): r for r in rows}.values())
     for key in ("peer", "second peer"):
-        _line(axes, once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None))
-    _line(axes, once, KBLAS, "x", "KBLAS", ELSEWHERE)
-
-
-def _line(axes, rows, quantity, style, colour, label):
-    """A quantity over the size, where it is known."""
-    points = sorted((_size(r), float(r[quantity])) for r in rows if r.get(quantity))
-    if points:
-        axes.plot(*zip(*points), style, color=COLOURS[colour], label=label, markersize=4)
-
-
-def _rate(axes, rows, time, style, colour, label=None):
-    """GFLOP/s of another's time for the same nominal work."""
-    rated = [
-        r | {"rate": float(r["GFLOP/s"]) * float(r["ms"]) / float(r[time])} for r in rows if r.get(time) and r["ms"]
-    ]
-    _line(axes, rated, "rate", style, colour, label or next((r["peer"] for r in rated), None))
-
-
-def _size(row):
-    """Rows of the matrix."""
-    return int(row["shape"].split("×")[0])
+        curve(axes, once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None))
+    curve(axes, once, KBLAS, "x", "KBLAS", ELSEWHERE)
 
 
 def _n(row):
@@ -227,32 +217,6 @@ def _n(row):
 
 def _kind(figure):
     return {"4a": "square", "4b": "32 columns"}[figure]
-
-
-def _panels(lines, title):
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(
-        lines, 2, figsize=(10, 3.6 * lines + 0.6), sharey="row", layout="constrained", squeeze=False
-    )
-    figure.suptitle(title)
-    for axes in panels.flat:
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_formatter("{x:.0f}")
-    return figure, panels
-
-
-def _finished(figure, panels):
-    for axes in panels.flat:
-        axes.grid(True, color="0.9")
-        if not axes.lines:
-            axes.set_visible(False)
-    for line in panels:
-        shown = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
-        last = next(axes for axes in reversed(line) if axes.get_visible())
-        last.legend(shown.values(), shown, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
 
 
 def _read(path):

@@ -3,40 +3,11 @@
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps import criteria, nominal, timing
-from h2gpu.apps.spectra import matrices
+from h2gpu.apps import criteria, nominal
+from h2gpu.apps.routine import Paired
 
 
-class Blas:
-    """What is common: uniform batches, a matrix and what it meets, one result."""
-
-    def shown(self, shape):
-        return "×".join(map(str, shape))
-
-    def work(self, case):
-        return self.call(case)
-
-    def facts(self, case, result):
-        return {}
-
-    def columns(self, case):
-        return None
-
-    def inputs(self, case, rotate=True):
-        """Pairs in rotation."""
-        import cupy
-
-        A = self.prepared(matrices(case.batch, *case.shape[:2], case.dtype))
-        other = cupy.random.standard_normal((case.batch, *self.other(case.shape)), dtype=case.dtype)
-        if not rotate:
-            return [(A, other)]
-        return list(zip(timing.rotation(A), timing.rotation(other)))
-
-    def prepared(self, A):
-        return A
-
-
-class GEMV(Blas):
+class GEMV(Paired):
     def __init__(self, trans):
         self.trans = trans
 
@@ -54,7 +25,7 @@ class GEMV(Blas):
         return criteria.gemm(A, pair[1][..., None], result[..., None])
 
 
-class SYMV(Blas):
+class SYMV(Paired):
     def other(self, shape):
         return shape[1:]
 
@@ -71,7 +42,7 @@ class SYMV(Blas):
         return criteria.gemm(pair[0], pair[1][..., None], result[..., None])
 
 
-class SYRK(Blas):
+class SYRK(Paired):
     """A Aᵀ for A n × k; the other of a pair is not looked at."""
 
     def other(self, shape):
@@ -87,7 +58,7 @@ class SYRK(Blas):
         return criteria.syrk(pair[0], result)
 
 
-class TRSM(Blas):
+class TRSM(Paired):
     """n × n triangles, lower, well conditioned, and n × k right-hand sides; shape: n, n, k."""
 
     def shown(self, shape):

@@ -5,6 +5,7 @@
           truncated: |A − U Uᵀ A| ≤ atol
     GEBRD |A − Q B Pt| / (max(m, n) |A| ε) < 50, |I − QᵀQ| / (m ε) < 30
     GEMM  |ΔC| < 3 ε √(K + 2) |A| |B|
+    LU    |PA − LU| / (max(m, n) |A| ε), |A − LLᵀ| / (n |A| ε), |b − Ax| / (n |A| |x| ε) < 30       |L| ≤ 1
 
 Everything is computed by NumPy in float64 from results that come to the host.
 """
@@ -14,7 +15,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 
-QR_LIMIT, SVD_LIMIT, GEMM_LIMIT = 30, 50, 3
+QR_LIMIT, SVD_LIMIT, GEMM_LIMIT, LU_LIMIT = 30, 50, 3, 30
 LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about
 TINY = np.finfo(np.float32).tiny
 
@@ -93,6 +94,38 @@ def syrk(A, C):
     A, C = _host(A, which), _host(C, which)
     error = np.tril(np.abs(C - A @ _t(A)) / np.maximum(allowed * (np.abs(A) @ np.abs(_t(A))), TINY))
     return np.inf if np.triu(C, 1).any() else _worst(error) / GEMM_LIMIT
+
+
+def lu(A, LU, piv):
+    """(batch, m, n), as lu_factor returns the factors and interchanges."""
+    which = some(len(A), A[0].size)
+    epsilon, (m, n), k = np.finfo(A.dtype).eps, A.shape[1:], min(A.shape[1:])
+    A, LU, piv = _host(A, which), _host(LU, which), _host(piv, which).astype(int)
+    L, U = np.tril(LU[:, :, :k], -1) + np.eye(m, k), np.triu(LU[:, :k])
+    norms = np.maximum(_norm(A), TINY)
+    for P, rows in zip(A, piv):
+        for i, p in enumerate(rows):
+            P[[i, p]] = P[[p, i]]
+    grown = np.abs(L).max(initial=0) > 1 + 4 * epsilon
+    return np.inf if grown else _worst(_norm(A - L @ U) / (max(m, n) * epsilon * norms)) / LU_LIMIT
+
+
+def cholesky(A, L):
+    """A = L Lᵀ."""
+    which = some(len(A), A[0].size)
+    allowed = A.shape[1] * np.finfo(A.dtype).eps
+    A, L = _host(A, which), _host(L, which)
+    error = _worst(_norm(A - L @ _t(L)) / (allowed * np.maximum(_norm(A), TINY))) / LU_LIMIT
+    return np.inf if np.triu(L, 1).any() else error
+
+
+def cholesky_solution(L, x, b):
+    """L Lᵀ x = b, (batch, n) each."""
+    which = some(len(L), L[0].size)
+    allowed = L.shape[1] * np.finfo(L.dtype).eps
+    L, x, b = _host(L, which), _host(x, which)[..., None], _host(b, which)[..., None]
+    A = L @ _t(L)
+    return _worst(_norm(b - A @ x) / (allowed * np.maximum(_norm(A) * _norm(x), TINY))) / LU_LIMIT
 
 
 def _host(M, which):

@@ -92,6 +92,22 @@ def trsm(batch, n, k, dtype):
     return _work(1.0 * batch * n**2 * k, batch * (n * (n + 1) / 2 + 2 * n * k), dtype, PRODUCT_RATE)
 
 
+def lu(batch, m, n, dtype):
+    """LU with partial pivoting: mn² − n³/3 for m ≥ n; L and U take the place of one matrix."""
+    m, n = max(m, n), min(m, n)
+    return _work(batch * (m * n**2 - n**3 / 3), batch * 2.0 * m * n, dtype, PRODUCT_RATE)
+
+
+def cholesky(batch, n, dtype):
+    """A triangle is read, a whole matrix written."""
+    return _work(batch * n**3 / 3, batch * (n * (n + 1) / 2 + n**2), dtype, PRODUCT_RATE)
+
+
+def triangles(batch, n, k, dtype):
+    """k right-hand sides solved with a triangle n × n, and then with its transpose."""
+    return _work(2.0 * batch * n**2 * k, batch * (n * (n + 1) / 2 + 2 * n * k), dtype, PRODUCT_RATE)
+
+
 def block_multiply(entries, vectors, sides, dtype):
     """A symmetric matrix of stored blocks times `sides` vectors: 4 flops an entry and side, every entry read once."""
     return _work(4.0 * entries * sides, entries + 2 * vectors * sides, dtype, PRODUCT_RATE)

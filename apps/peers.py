@@ -1,4 +1,4 @@
-"""The same work by others: PyTorch's routines timed in the same run, and what KBLAS, the paper's own code, needs.
+"""The same work by others: PyTorch's or the vendor's routines timed in the same run, and KBLAS, the paper's own code.
 
 Routines of PyTorch that go through the matrices one by one would take minutes: then fewer matrices are timed, and their
 time is scaled to the batch. KBLAS was measured once, elsewhere on an H200, and is compared as a number.
@@ -6,11 +6,12 @@ time is scaled to the batch. KBLAS was measured once, elsewhere on an H200, and 
 
 from dataclasses import dataclass
 
-from h2gpu.apps import timing
+from h2gpu.apps import linear_routines, timing
 
 FEW = 4  # matrices tried first
 PATIENCE_MS = 60  # a try that takes longer is scaled
 DRIVERS = {"gesvdj": "cuSOLVER's Jacobi", "gesvda": "eigenvalues of AᵀA: accuracy of single precision"}
+CUBLAS = ("gemv", "gemv_t", "symv", "trsm")  # that cuBLAS is asked for itself, before PyTorch
 NAMES = {
     "qr": ("torch.linalg.qr",),
     "qr_r": ("torch.geqrf",),
@@ -83,21 +84,30 @@ class Peer:
 
 
 def times(routine, arrays, columns=None):
-    """A Peer for each of the routine's, the accurate one first; PyTorch's only where it is there.
+    """A Peer for each of the routine's, the accurate or direct one first; PyTorch's only where it is there.
 
     arrays    inputs in rotation: (batch, m, n) CuPy arrays, or pairs of them
     columns   of the random samples, for svd_lowrank
     """
     if routine == "gebrd":
-        from h2gpu.apps import gebrd_peers
+        from h2gpu.apps import gebrd_peers  # which take Peer from here
 
         return gebrd_peers.times(arrays)
+    if routine in linear_routines.LINEAR:
+        from h2gpu.apps import linear_peers
+
+        return linear_peers.times(routine, arrays)
+    found = []
+    if routine in CUBLAS:
+        from h2gpu.apps import blas_peers
+
+        found = blas_peers.times(routine, arrays)
     try:
         import torch
     except ImportError:
-        return []
+        return found
     tensors = [tuple(map(torch.from_dlpack, _pair(array))) for array in arrays]
-    return [_grown(name, _work(torch, name, columns), tensors) for name in NAMES.get(routine, ())]
+    return found + [grown(name, _work(torch, name, columns), tensors) for name in NAMES.get(routine, ())]
 
 
 def _work(torch, name, columns):
@@ -120,7 +130,7 @@ def _pair(array):
     return array if isinstance(array, tuple) else (array,)
 
 
-def _grown(name, work, tensors):
+def grown(name, work, tensors):
     """The Peer of more and more matrices: of all of them, or scaled from as many as patience allows."""
     batch = len(tensors[0][0])
     count = min(batch, FEW)

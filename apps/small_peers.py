@@ -8,21 +8,19 @@ import time
 
 import numpy as np
 
-from h2gpu.apps import peers, timing
+from h2gpu.apps import linear_peers, peers
 from h2gpu.apps.peers import Peer
 from h2gpu.batched.threads import parallel, pieces
 
 HOST_MATRICES = 1000  # that LAPACK is timed with at most
 CALLS = 5
-LETTERS = {"float32": "s", "float64": "d", "complex64": "c"}
 
 
 def times(routine, inputs):
     """Peers of "lu" or "qr" of (batch, n, n) CuPy arrays in rotation: those of the device first, LAPACK last."""
-    found = (
-        peers.times("qr_r", inputs) if routine == "qr" else [cublas_lu(inputs, pivoted) for pivoted in (True, False)]
-    )
-    return [*found, lapack(routine, inputs[0])]
+    if routine == "qr":
+        return [*peers.times("qr_r", inputs), lapack(routine, inputs[0])]
+    return [*(linear_peers.cublas_lu(inputs, pivoted) for pivoted in (True, False)), lapack(routine, inputs[0])]
 
 
 def columns(routine, inputs, gigaflop):
@@ -32,30 +30,6 @@ def columns(routine, inputs, gigaflop):
     for place, peer in zip(("LAPACK", "peer", "second peer"), [host, *found]):
         row |= {place: peer.name, f"{place} GFLOP/s": gigaflop / peer.ms, f"{place} ms": peer.ms}
     return row
-
-
-def cublas_lu(inputs, pivoted):
-    """getrfBatched, in place, of the transposes; what is factorized again and again stays diagonally dominant."""
-    import cupy
-    from cupy_backends.cuda.libs import cublas
-
-    batch, n = inputs[0].shape[:2]
-    getrf, handle = (
-        getattr(cublas, f"{LETTERS[inputs[0].dtype.name]}getrfBatched"),
-        cupy.cuda.device.get_cublas_handle(),
-    )
-    pivots, info = cupy.empty((batch, n), np.int32), cupy.full(batch, -1, np.int32)
-    step = cupy.arange(batch, dtype=np.int64) * inputs[0][0].nbytes
-    arrays = [array.copy() for array in inputs]
-    places = [array.data.ptr + step for array in arrays]
-
-    def work(pointers):
-        getrf(handle, n, pointers.data.ptr, n, pivots.data.ptr if pivoted else 0, info.data.ptr, batch)
-
-    ms, call_ms = timing.device_ms(work, places), timing.call_ms(work, places)
-    if info.any():
-        raise ArithmeticError("small_peers: getrfBatched did not factorize all matrices")
-    return Peer("cuBLAS getrfBatched" + ("" if pivoted else ", not pivoted"), ms, call_ms, batch)
 
 
 def lapack(routine, A):

@@ -1,23 +1,28 @@
 """The best values of the kernels' knobs on this device: measured, and written to kernels/tuning/<device>/<routine>.csv.
 
-    python -m h2gpu.apps.tune [qr qr_tall svd gemm] [--dtypes float64] [--where max_columns=32] [--best N] [--dry-run]
-                              [-o FOLDER]
+    python -m h2gpu.apps.tune [qr svd gemm lu_shared gemv …] [--dtypes float64] [--where max_columns=32] [--best N]
+                              [--seconds N] [--dry-run] [-o FOLDER]
 
-For every row of a table the candidates of apps/tune_space.py are compiled side by side, checked against the CPU's
-result, and timed on the row's problems; QR that spills more than with the present values is ruled out. The fastest
-takes the row if it gains more than noise. A table is replaced when all its rows are done, whole or not at all.
+For every row of a table the present values and the most promising candidates of apps/tune_space.py are compiled side by
+side, checked against the CPU's result, and timed on the row's problems; what spills more than with the present values
+is ruled out where matrices are held in registers. The fastest takes the row if it gains more than noise. A table is
+replaced when all its rows are done, whole or not at all. All tables take some minutes; with every candidate (--best 0),
+hours.
 """
 
 import csv
 import io
+import math
 import os
 import statistics
 import sys
+import time
 from dataclasses import replace
 from datetime import date
+from itertools import product
 from pathlib import Path
 
-from h2gpu.apps import bench_profiles, timing, tune_rank, tune_space
+from h2gpu.apps import bench_profiles, timing, tune_limits, tune_rank, tune_space
 from h2gpu.apps.batched_routines import ROUTINES
 from h2gpu.apps.bench_cases import DTYPES
 from h2gpu.apps.command import FailureError, InputError, Parser, run
@@ -27,7 +32,14 @@ from h2gpu.storage.whole_file import whole_file
 
 GAIN = 0.02  # of the time that a candidate must save
 CHECKED = 5  # matrices of the check
-IN_REGISTERS = ("qr", "qr_tall")  # whose kernels may use no more local memory than with the present values
+BEST, SECONDS = 4, 600  # candidates of a row, and seconds after which no row is begun, unless said otherwise
+IN_REGISTERS = (
+    "qr",
+    "qr_tall",
+    "lu_shared",
+    "lu_panel",
+    "cholesky_shared",
+)  # whose kernels may use no more local memory than with the present values
 
 
 class RejectedError(Exception):
@@ -44,7 +56,8 @@ def parser():
     p.add_argument("routines", nargs="*", metavar="ROUTINE", help=f"default: all of {', '.join(tune_space.KNOBS)}")
     p.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
     p.add_argument("--where", default="", metavar="COLUMN=VALUE", help="only rows with this value, as max_columns=32")
-    p.add_argument("--best", type=int, metavar="N", help="of the candidates, only those that the model finds fastest")
+    p.add_argument("--best", type=int, default=BEST, metavar="N", help=f"candidates of a row; default {BEST}, 0: all")
+    p.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help=f"begin no row after so long: {SECONDS}")
     p.add_argument("--dry-run", action="store_true", help="say what would be tried; needs no GPU")
     p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile")
     p.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of the tables; default: the installed ones'")
@@ -59,9 +72,10 @@ def _work(argv):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
     column, _, value = options.where.partition("=")
     device = tuning.FALLBACK if options.dry_run else timing.gpu_name()
-    hardware = tune_space.Hardware() if options.dry_run else tune_space.Hardware.here()
+    hardware = tune_limits.Hardware() if options.dry_run else tune_limits.Hardware.here()
     own = tuning.folder_name(device)
     folder = options.output or source_folder() / "tuning" / own
+    most, until = options.best or None, time.perf_counter() + options.seconds
     for routine in routines:
         rows = table(routine, own)
         if column and column not in rows[0]:
@@ -69,11 +83,11 @@ def _work(argv):
         chosen = [row for row in rows if row["dtype"] in dtypes and (not column or row[column] == value)]
         if options.dry_run:
             for row in chosen:
-                print("\n".join(plan(routine, row, rows, hardware, options.best)))
+                print("\n".join(plan(routine, row, rows, hardware, most)))
             continue
         if chosen:
             trials = Trials(options.compilers)
-            result = tuned(routine, rows, chosen, hardware, trials, device, options.best)
+            result = tuned(routine, rows, chosen, hardware, trials, device, most, until)
             write(folder / f"{routine}.csv", result)
             print(f"written: {folder / f'{routine}.csv'}", flush=True)
 
@@ -94,41 +108,49 @@ def plan(routine, row, rows, hardware, most=None):
         yield f"    {knob}: {', '.join(values)}"
 
 
-def tuned(routine, rows, chosen, hardware, trials, device, most=None):
+def tuned(routine, rows, chosen, hardware, trials, device, most=None, until=math.inf):
     """The table with the chosen rows measured again.
 
-    most     candidates of a row beside its own values, the fastest by the model; default: all
-    trials   has compile(jobs) and measure(routine, row, knobs, case) → milliseconds, or RejectedError
+    most     candidates of a row beside its own values, the most promising; default: all
+    trials   has compile(jobs) and measure(routine, knobs, case, is_own) → milliseconds, or RejectedError
+    until    time.perf_counter() from which on rows stay as they are
     """
-    result = []
+    result, spaces = list(rows), {}
     for i, row in enumerate(rows):
-        if row in chosen:
+        if row in chosen and time.perf_counter() < until:
             cases = tune_space.problems(routine, row, rows[:i])
             found = tune_rank.ranked(routine, tune_space.candidates(routine, row, hardware), cases, device, most)
-            print(f"{described(routine, row)}: {len(found)} candidates", flush=True)
-            row = best(routine, row, found, cases, trials, device)
-        result.append(row)
+            spaces[i] = found, cases
+    jobs = {job(routine, *pair): (routine, *pair) for space in spaces.values() for pair in product(*space)}
+    trials.compile(list(jobs.values()))
+    for i, (found, cases) in spaces.items():
+        print(f"{described(routine, rows[i])}: {len(found)} candidates", flush=True)
+        if time.perf_counter() < until:
+            result[i] = best(routine, rows[i], found, cases, trials, device)
+        else:
+            print("    left as it is: no time is left; see --seconds", flush=True)
     return result
+
+
+def job(routine, knobs, case):
+    """What a candidate's time of a case depends on."""
+    return case, tune_space.relevant(routine, case, knobs)
 
 
 def best(routine, row, found, cases, trials, device):
     """The row with the fastest of the candidates; its own values are the first of them."""
-
-    def job(knobs, case):
-        return case, tune_space.relevant(routine, case, knobs)
-
-    trials.compile(list({job(knobs, case): (routine, knobs, case) for knobs in found for case in cases}.values()))
     known, times = {}, []
     for knobs in found:
         shown = " ".join(f"{knob} {value}" for knob, value in knobs.items())
         try:
             for case in cases:
-                if job(knobs, case) not in known:
-                    known[job(knobs, case)] = trials.measure(routine, knobs, case, is_own=knobs is found[0])
+                if job(routine, knobs, case) not in known:
+                    ms = trials.measure(routine, knobs, case, is_own=knobs is found[0])
+                    known[job(routine, knobs, case)] = ms
         except RejectedError as reason:
             print(f"    {shown}: {reason}", flush=True)
             continue
-        times.append(([known[job(knobs, case)] for case in cases], knobs))
+        times.append(([known[job(routine, knobs, case)] for case in cases], knobs))
         print(f"    {shown}: {', '.join(f'{ms:.4g} ms' for ms in times[-1][0])}", flush=True)
     if not times:
         raise FailureError(f"{described(routine, row)}: no candidate works, not even the table's own values")
@@ -153,7 +175,7 @@ def rate(routine, case, ms, device):
 
 def described(routine, row):
     """A row by its limits."""
-    return f"{routine} {row['dtype']} " + " ".join(f"{k}≤{v}" for k, v in tune_space.limits(row).items())
+    return f"{routine} {row['dtype']} " + " ".join(f"{k}≤{v}" for k, v in tune_limits.limits(row).items())
 
 
 def write(path, rows):

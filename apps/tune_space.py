@@ -7,11 +7,20 @@ A row's limits (columns `max_…`) say for which matrices it is; they stay. Its 
 with registers estimated from what a thread holds; what the compiler then really needs is asked later, on the device.
 """
 
-from dataclasses import dataclass
 from itertools import product
 
+from h2gpu.apps import tune_linear
 from h2gpu.apps.batched_routines import Case
-from h2gpu.batched import tuning
+from h2gpu.apps.tune_limits import (
+    OTHER_WORDS,
+    SLACK,
+    TRIED_RESIDENT,
+    UNLIMITED,
+    WARP,
+    itemsize,
+    limits,
+    resident_warps,
+)
 
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
@@ -19,18 +28,12 @@ KNOBS = {
     "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
     "gemm": ("method",),
-}
+} | tune_linear.KNOBS
 ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
 TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
 BLOCKS = (1, 2, 4, 8, 12, 16)  # of a multiprocessor
 WAYS, STRIPS, CHAIN_WARPS = (2, 4), (1, 2), (1, 2, 4)  # of the blocked chain
-RESIDENT = (4, 8, 10, 12, 16, 20, 24, 32)  # warps of a multiprocessor
 WARPS = (1, 2, 4, 8)
-TRIED_RESIDENT = 3  # the largest that registers admit
-OTHER_WORDS = 48  # registers of a lane beside those that hold parts of matrices
-SLACK = 1.1  # the estimate of registers may be so much too large
-WARP = 32
-UNLIMITED = 10**9
 LARGEST = {
     "qr": 1024,
     "qr_blocked": 1024,
@@ -45,28 +48,6 @@ MOST_ENTRIES = 1 << 29  # of a batch
 MATRICES = ((64, 20000), (128, 1000), (UNLIMITED, 200))  # of a batch without limit, by columns
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """Limits of a device; the numbers are an H200's."""
-
-    lane_registers: int = 255
-    registers: int = 1 << 16  # of a multiprocessor
-    threads: int = 1024  # of a block
-    shared_bytes: int = 227 << 10  # of a block
-
-    @classmethod
-    def here(cls):
-        """The current device's."""
-        import cupy
-
-        found = cupy.cuda.Device().attributes
-        return cls(
-            registers=found["MaxRegistersPerMultiprocessor"],
-            threads=found["MaxThreadsPerBlock"],
-            shared_bytes=found["MaxSharedMemoryPerBlockOptin"],
-        )
-
-
 def candidates(routine, row, hardware):
     """Values of the row's knobs that the hardware admits, its own first: dictionaries of text, as in the table."""
     missing = [knob for knob in KNOBS[routine] if knob not in row]
@@ -75,11 +56,6 @@ def candidates(routine, row, hardware):
     own = {knob: row[knob] for knob in KNOBS[routine]}
     found = [{k: str(v) for k, v in knobs.items()} for knobs in _SPACES[routine](row, hardware)]
     return [own] + [knobs for knobs in found if knobs != own]
-
-
-def limits(row):
-    """The row's limits as numbers, by name without `max_`."""
-    return {k.removeprefix(tuning.LIMIT): int(v) for k, v in row.items() if k.startswith(tuning.LIMIT)}
 
 
 def problems(routine, row, before):
@@ -105,7 +81,7 @@ def relevant(routine, case, knobs):
 
 
 def _qr_space(row, hardware):
-    item, n = _itemsize(row), _largest("qr", limits(row)["columns"])
+    item, n = itemsize(row), _largest("qr", limits(row)["columns"])
     rows_at_most = max(8, limits(row)["rows"])
     for rows, columns, in_r, in_q in product(ROWS, COLUMNS, (0, 1), (0, 1)):
         threads = -(-n // columns)
@@ -116,13 +92,13 @@ def _qr_space(row, hardware):
         reflectors = teams * n * (rows + 16 // item) * item
         fits = in_r * triangle <= hardware.shared_bytes and in_q * triangle + reflectors <= hardware.shared_bytes
         if rows <= rows_at_most and block <= hardware.threads and fits:
-            for resident in _resident(words, block // WARP, hardware):
+            for resident in resident_warps(words, block // WARP, hardware):
                 values = rows, columns, resident, in_r, in_q
                 yield dict(zip(KNOBS["qr"], values))
 
 
 def _qr_blocked_space(row, hardware):
-    rows, item = limits(row)["rows"], _itemsize(row)
+    rows, item = limits(row)["rows"], itemsize(row)
     for tiles, split in product(TILES, (0, 1)):
         warps, words = rows // (tiles * TILE_ROWS), tiles * TILE_SHARE * item // 4 + OTHER_WORDS
         need = warps * WARP * min(hardware.lane_registers, words)
@@ -136,17 +112,17 @@ def _qr_tall_space(row, hardware):
     if row["dtype"] == "float64" and limits(row)["columns"] >= LEAST_BLOCKED_CHAIN:
         for ways, strips, warps in product(WAYS, STRIPS, CHAIN_WARPS):
             yield dict(zip(KNOBS["qr_tall"], (ways, strips, 0, 0, 0, warps, 8)))
-    item, n = _itemsize(row), _largest("qr_tall", limits(row)["columns"])
+    item, n = itemsize(row), _largest("qr_tall", limits(row)["columns"])
     for rows, columns, warps in product(ROWS, COLUMNS, WARPS):
         lanes = 1 << (-(-n // columns) - 1).bit_length()
         words = (rows * columns + 2 * rows) * item // 4
         if lanes <= WARP:
-            for resident in _resident(words, warps, hardware):
+            for resident in resident_warps(words, warps, hardware):
                 yield dict(zip(KNOBS["qr_tall"], (0, 0, rows, columns, lanes, warps, resident)))
 
 
 def _svd_space(row, hardware):
-    n, item = _largest("svd", limits(row)["rank"]), _itemsize(row)
+    n, item = _largest("svd", limits(row)["rank"]), itemsize(row)
     for method, largest in METHODS.items():
         blocked = method.startswith("block")
         if (
@@ -161,15 +137,6 @@ def _svd_space(row, hardware):
 
 def _gemm_space(row, hardware):
     yield from ({"method": method} for method in ("tiles", "fixed", "vendor"))
-
-
-def _resident(words, block_warps, hardware):
-    """Warps of a multiprocessor that registers admit, the largest few, whole blocks of them."""
-    need = min(hardware.lane_registers, words + OTHER_WORDS)
-    if words + OTHER_WORDS > SLACK * hardware.lane_registers:
-        return []
-    admitted = [r for r in RESIDENT if r * WARP * need <= SLACK * hardware.registers and r >= block_warps]
-    return admitted[-TRIED_RESIDENT:] or [block_warps] * (block_warps * WARP * need <= SLACK * hardware.registers)
 
 
 def _qr_problems(dtype, size, free):
@@ -221,21 +188,17 @@ def _matrices(columns):
     return next(count for most, count in MATRICES if columns <= most)
 
 
-def _itemsize(row):
-    return {"float64": 8, "float32": 4}[row["dtype"]]
-
-
 _SPACES = {
     "qr": _qr_space,
     "qr_blocked": _qr_blocked_space,
     "qr_tall": _qr_tall_space,
     "svd": _svd_space,
     "gemm": _gemm_space,
-}
+} | tune_linear.SPACES
 _PROBLEMS = {
     "qr": _qr_problems,
     "qr_blocked": _qr_blocked_problems,
     "qr_tall": _qr_tall_problems,
     "svd": _svd_problems,
     "gemm": _gemm_problems,
-}
+} | tune_linear.PROBLEMS

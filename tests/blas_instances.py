@@ -22,22 +22,35 @@ def fixed():
             yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
 
 
-def blas(constants):
-    """gemv, symv, syrk, trsm and axpy; constants: of a launching module by its name."""
+def of(dtype, rows):
+    """Those rows of a table that are of a precision."""
+    return [row for row in rows if row["dtype"] == np.dtype(dtype).name]
+
+
+def blas(constants, rows):
+    """gemv, symv, syrk, trsm and axpy.
+
+    constants   of a launching module by its name
+    rows        of all tables of a routine by its name
+    """
     knobs = constants("cuda_blas")
     for dtype in REAL + COMPLEX:
-        each = knobs["PIECE"] // np.dtype(dtype).itemsize
-        for lanes, aligned in product(knobs["GEMV_LANES"], (False, True)):
-            name = modules.expression("gemv_rows", dtype, knobs["GEMV_THREADS"], lanes, knobs["GEMV_ROWS"], aligned)
-            yield "batched/gemv.cuh", name, 0
-        for lanes, threads, count in product(knobs["GEMV_LANES"], knobs["COLUMN_THREADS"], {1, each}):
-            yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, threads, lanes, count), 0
+        size = np.dtype(dtype).itemsize
+        tuned = "float32" if size == 4 else "float64"
+        for row, aligned in product(of(tuned, rows("gemv")), (False, True)):
+            shape = int(row["threads"]), int(row["lanes"]), int(row["rows"])
+            yield "batched/gemv.cuh", modules.expression("gemv_rows", dtype, *shape, aligned), 0
+        for row, count in product(of(tuned, rows("gemv_t")), {1, knobs["PIECE"] // size}):
+            shape = int(row["threads"]), int(row["lanes"])
+            yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, *shape, count), 0
     for dtype, lower in product(REAL, (False, True)):
-        yield "batched/symv.cuh", modules.expression("symv", dtype, knobs["SYMV_WARPS"], lower), knobs["SPILL_BYTES"]
+        for row in of(dtype, rows("symv")):
+            yield "batched/symv.cuh", modules.expression("symv", dtype, int(row["warps"]), lower), knobs["SPILL_BYTES"]
         for edge, trans in product(constants("cuda_gemm")["EDGES"], (False, True)):
             yield "batched/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
-        for columns, *flags in product(knobs["TRSM_COLUMNS"], *[(False, True)] * 3):
-            name = modules.expression("trsm", dtype, columns, knobs["TRSM_WARPS"], flags[0], lower, *flags[1:])
+        for row, *flags in product(of(dtype, rows("trsm")), *[(False, True)] * 3):
+            shape = int(row["columns"]), int(row["warps"])
+            name = modules.expression("trsm", dtype, *shape, flags[0], lower, *flags[1:])
             yield "batched/trsm.cuh", name, knobs["SPILL_BYTES"]
     for dtype in REAL:
         yield "batched/axpy.cuh", modules.expression("axpy", dtype), 0

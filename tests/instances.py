@@ -1,6 +1,6 @@
 """Every kernel instance that SVD and QR by columns launch, found by running their host code without a GPU.
 
-CuPy is replaced by a stand-in: arrays are NumPy's, never computed with, and kernels do nothing. The public functions
+CuPy is the stand-in of tests/standin, kernels do nothing, and nobody writes numbers. The public functions
 are called with sizes of every class, and what they ask `modules.kernel` for is printed. Run as a program, so that
 nothing of this stays behind in the process of the tests:
 
@@ -9,69 +9,31 @@ nothing of this stays behind in the process of the tests:
 
 import sys
 from itertools import product
-from types import ModuleType
+from pathlib import Path
 
 import numpy as np
 
-NAME = "NVIDIA H200"  # device whose tables are read
-DEVICE = {"MaxSharedMemoryPerBlockOptin": 227 << 10, "MultiProcessorCount": 132}
+sys.path.insert(0, str(Path(__file__).with_name("standin")))
+import cupy
+from cupy.arrays import device_array
+
 SIZES = [*range(1, 33), *range(40, 1025, 8)]  # columns and ranks; those between lead to the same instances
 DTYPES = (np.float64, np.float32)
 ELSEWHERE = ("gemm", "gather", "blocked_qr", "blocked_chain", "triangle_chain")  # headers: see test_kernels_compile.py
 METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
 
 
-class Array(np.ndarray):
-    """An array of the stand-in."""
-
-    def get(self):
-        return np.asarray(self)
-
-
-class StandIn(ModuleType):
-    """NumPy under CuPy's name: what it makes are Arrays."""
-
-    ndarray, asnumpy = Array, staticmethod(np.asarray)
-
-    def __getattr__(self, name):
-        attribute = getattr(np, name)
-        if isinstance(attribute, type) or not callable(attribute):
-            return attribute
-        return lambda *a, **k: array(attribute(*a, **k))
-
-
-class Runtime:
-    """CuPy's devices, streams and events: whatever is asked of it or called is it again."""
-
-    id, attributes, compute_capability = 0, DEVICE, "90"
-
-    def __getattr__(self, name):
-        return self
-
-    def __call__(self, *_, **__):
-        return self
-
-    def __getitem__(self, name):  # of the device's properties
-        return NAME.encode()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-
-def array(result):
-    return result.view(Array) if isinstance(result, np.ndarray) else result
+def untouched(shape, dtype=np.float64):
+    """cupy.empty without numbers: batches are larger than memory."""
+    return device_array(np.empty(shape, dtype))
 
 
 def install(asked):
-    """Take the places of CuPy, the compiler and the launches before other modules look there.
+    """Take the places of the compiler and the launches before other modules look there.
 
     asked   receives (header, name expression) of every instance
     """
-    cupy = sys.modules["cupy"] = StandIn("cupy")
-    cupy.cuda = Runtime()
+    cupy.empty = untouched
     from h2gpu.batched import launch, modules
 
     def kernel(header, name, *arguments, shared_bytes=0):
@@ -86,7 +48,7 @@ def batch(count, m, n, dtype):
     """A ragged batch of `count` matrices m × n, whose entries nobody reads."""
     from h2gpu.batched import MatrixBatch
 
-    return MatrixBatch(array(np.zeros(1, dtype)), np.zeros(count, int), np.full(count, m), np.full(count, n))
+    return MatrixBatch(device_array(np.zeros(1, dtype)), np.zeros(count, int), np.full(count, m), np.full(count, n))
 
 
 def around(*columns):

@@ -2,6 +2,8 @@
 
 import re
 import sys
+import types
+import warnings
 
 import numpy as np
 import nvrtc
@@ -13,17 +15,21 @@ from h2gpu.apps import (
     bench_cases,
     bench_plots,
     bench_profiles,
+    blas_peers,
     criteria,
     gebrd_peers,
     kernel_report,
+    linear_peers,
+    linear_routines,
     nominal,
     peers,
     tables,
 )
-from h2gpu.apps.batched_routines import KERNEL_OF_METHOD, ROUTINES, Case
+from h2gpu.apps.batched_routines import ROUTINES, Case
 from h2gpu.apps.blas_routines import BLAS
+from h2gpu.apps.linear_routines import LINEAR
 from h2gpu.apps.spectra import singular_values
-from h2gpu.batched import MatrixBatch, modules
+from h2gpu.batched import MatrixBatch, linear, modules
 
 CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
 
@@ -40,9 +46,13 @@ def test_the_cases_are_those_of_the_figures():
     sizes = {(case.figure, case.batch, case.shape) for case in CASES}
     for n in (32, 64, 128, 256, 512):
         assert {("4a", 1000, (n, n)), ("4a", 200, (n, n))} <= sizes
+    orders = {(case.figure, case.method) for case in CASES if case.shape == (32, 32) and case.routine == "lu"}
+    figures = bench_cases.FIGURE_OF_LU.values()
+    assert {(figure, method) for figure in figures for method in bench_cases.LU_METHODS} <= orders
+    assert set(bench_cases.LU_METHODS) == {*ROUTINES["lu"].kernels, "auto"} == set(linear.LU_METHODS)
     assert ("4b", 1000, (1024, 32)) in sizes and ("10", 200, (512, 512)) in sizes and ("12", 200, (512, 512)) in sizes
     methods = {case.method for case in CASES if case.figure == "5, 8"}
-    assert methods == set(KERNEL_OF_METHOD) and {case.dtype for case in CASES} == set(bench_cases.DTYPES)
+    assert methods == set(ROUTINES["svd"].kernels) and {case.dtype for case in CASES} == set(bench_cases.DTYPES)
     assert len(set(CASES)) == len(CASES)
     assert all(case.table in bench_batched.ABOUT and case.label for case in CASES)
 
@@ -50,7 +60,7 @@ def test_the_cases_are_those_of_the_figures():
 def test_targets_of_float32_are_half():
     for double, single in zip(bench_cases.targets("float64"), bench_cases.targets("float32")):
         assert double.shape == single.shape and (double.target_ms or 0) == 2 * (single.target_ms or 0)
-        assert double.target_ms or double.spectrum == "flat"
+        assert double.target_ms or double.spectrum == "flat" or double.routine == "gemm"
 
 
 def test_quick_is_a_part():
@@ -82,6 +92,9 @@ def test_nominal_flops_and_bounds():
     assert product.bound_ms == 1e3 * product.nbytes / nominal.MEMORY_RATE  # small products are bound by memory
     assert nominal.gebrd(2, 64, 64, "float64").flops == pytest.approx(2 * 8 / 3 * 64**3)
     assert nominal.gebrd(1, 30, 50, "float64") == nominal.gebrd(1, 50, 30, "float64")
+    assert nominal.lu(3, 60, 60, "float64").flops == pytest.approx(3 * 2 / 3 * 60**3)
+    assert nominal.lu(500, 32, 32, "float64").bound_ms == pytest.approx(0.0019, rel=0.02)  # by memory
+    assert nominal.lu(1, 20, 50, "float64") == nominal.lu(1, 50, 20, "float64")
     svd = nominal.svd(1, 64, 64, "float64", 6)
     assert svd.flops == 6 * 32 * 63 * 8 * 64 and svd.bound_ms == pytest.approx(1e3 * svd.flops / 34e12)
     assert nominal.svd(1, 64, 64, "float64", 12).bound_ms == svd.bound_ms
@@ -110,19 +123,33 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
         assert criteria.bidiagonal(A, d, e) < 1 < criteria.bidiagonal(A, d, 1.01 * e)
         assert criteria.truncated(A, kept, 1.01 * missed) < 1 < criteria.truncated(A, kept, 0.9 * missed)
         assert criteria.truncated(A, 1.01 * kept, 2 * missed) > 1
+        LU, piv = batched.lu_factor(A)
+        assert criteria.lu(A, LU, piv) < 1 < criteria.lu(A, LU + dtype(0.01) * np.triu(LU[:, :1]), piv)
+        assert criteria.lu(A, LU, piv[:, ::-1]) > 1 and criteria.lu(A, 2 * LU, piv) == np.inf
+        S = linear_routines.positive(A[:, :12])
+        L = batched.cholesky(S)
+        assert criteria.cholesky(S, L) < 1 < criteria.cholesky(S, dtype(1.01) * L)
+        assert criteria.cholesky(S, L + dtype(1)) == np.inf
+        b = A[:, 0]
+        x = batched.cholesky_solve(L, b)
+        assert criteria.cholesky_solution(L, x, b) < 1 < criteria.cholesky_solution(L, dtype(1.01) * x, b)
         B = rng.standard_normal((6, 12, 5)).astype(dtype)
         assert criteria.gemm(A, B, A @ B) < 1 and criteria.gemm(A, B, A @ B + dtype(0.01)) > 1
 
 
 @pytest.mark.parametrize("name", [name for name in ROUTINES if name != "block_multiply"])
 def test_routines_on_the_cpu_are_right_and_counted(name, rng):
-    routine, shape = ROUTINES[name], (24, 24) if "gemm" in name or name in ("symv", "trsm") else (30, 24)
+    square = "gemm" in name or name in ("symv", "trsm", "cholesky", "cholesky_solve")
+    routine, shape = ROUTINES[name], (24, 24) if square else (30, 24)
     case = Case(name, "float64", 9, (*shape, 5) if name == "trsm" else shape)
     one = (rng.standard_normal((9, *shape)) * np.exp(-0.7 * np.arange(24))) @ np.linalg.qr(
         rng.standard_normal((24, 24))
     )[0]
     if name == "qr_ragged":
         one = MatrixBatch.from_matrices([M[: 20 + b] for b, M in enumerate(one)])
+    if name.startswith("cholesky"):
+        one = linear_routines.positive(one)
+        one = (batched.cholesky(one), rng.standard_normal((9, 24))) if name == "cholesky_solve" else one
     if name in BLAS:
         A = one + one.swapaxes(1, 2) if name == "symv" else one
         A = np.tril(A) + 2 * np.eye(24) if name == "trsm" else A
@@ -158,6 +185,49 @@ def test_q_takes_what_r_alone_does_not():
     assert bench_profiles.of_qr(rows[:1]) == []
 
 
+METHODS = [(name, method) for name in LINEAR for method in ("", *LINEAR[name].kernels)]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_linear_systems_on_the_device_are_right(name, method):
+    routine, case = ROUTINES[name], Case(name, "float32", 5, (30, 30), method=method)
+    (one,) = routine.inputs(case, rotate=False)
+    assert 0 <= routine.criterion(case, one, routine.work(case)(one)) < 1
+    assert 0 <= routine.criterion(case, one, routine.call(case)(one)) < 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LINEAR)
+def test_others_solve_linear_systems(name):
+    pytest.importorskip("cupy_backends")
+    inputs = ROUTINES[name].inputs(Case(name, "float64", 50, (30, 30)), rotate=False)
+    assert all(peer.call_ms > 0 for peer in peers.times(name, inputs))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cublas_multiplies_and_solves(dtype):
+    pytest.importorskip("cupy_backends")
+    import cupy
+
+    A, x = ROUTINES["gemv"].inputs(Case("gemv", dtype, 5, (7, 4)), rotate=False)[0]
+    out = cupy.empty((5, 7), dtype)
+    blas_peers.gemv(A, x, out)
+    assert criteria.gemm(A, x[..., None], out[..., None]) < 1
+    A, x = ROUTINES["gemv_t"].inputs(Case("gemv_t", dtype, 5, (7, 4)), rotate=False)[0]
+    out = cupy.empty((5, 4), dtype)
+    blas_peers.gemv(A, x, out, transposed=True)
+    assert criteria.gemm(A.swapaxes(1, 2), x[..., None], out[..., None]) < 1
+    L, B = ROUTINES["trsm"].inputs(Case("trsm", dtype, 5, (9, 9, 3)), rotate=False)[0]
+    X = B.copy()
+    blas_peers.trsm(linear_peers.places_of(L), linear_peers.places_of(X), B)
+    assert criteria.gemm(L, X, B) < 1
+    for name, shape in (("symv", (9, 9)), ("trsm", (9, 9, 3))):
+        pairs = ROUTINES[name].inputs(Case(name, dtype, 50, shape))
+        assert all(peer.call_ms > 0 for peer in blas_peers.times(name, pairs))
+
+
 # What is compared and reported
 
 
@@ -181,12 +251,12 @@ def test_peers_that_loop_are_scaled(monkeypatch):
 
     seen = []
     monkeypatch.setattr(peers.timing, "once_ms", seconds)
-    peer = peers._grown("looping", seen.append, [(np.zeros((1000, 2, 2)),)])
+    peer = peers.grown("looping", seen.append, [(np.zeros((1000, 2, 2)),)])
     assert (peer.matrices, peer.ms) == (4, 30_000.0) and {len(some) for some in seen} == {4}
     for name in ("device_ms", "call_ms"):
         monkeypatch.setattr(peers.timing, name, lambda leading, tensors: 0.5)
     monkeypatch.setattr(peers.timing, "once_ms", lambda leading, tensors: 0.1)
-    assert peers._grown("batched", seen.append, [(np.zeros((1000, 2, 2)),)]) == peers.Peer("batched", 0.5, 0.5, 1000)
+    assert peers.grown("batched", seen.append, [(np.zeros((1000, 2, 2)),)]) == peers.Peer("batched", 0.5, 0.5, 1000)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -209,6 +279,56 @@ def test_odd_products_are_compared_with_their_neighbours():
     assert [r.get("of even size") for r in rows] == [None, 0.5, 0.75, None, None]
     rows = bench_batched.with_neighbours([row(5, 1.0), row(6, 1.0), row(7, 3.0)])
     assert [r.get("of neighbours") for r in rows] == [None, 0.5, None]
+    assert bench_batched.dips(rows) == {"float64": "6³"}
+    target = [row(n, 10.0) | {"figure": bench_cases.GEMM_TARGET} for n in (32, 33)]
+    assert [r.get("target of even size") for r in bench_batched.with_neighbours(target)] == [None, 0.85]
+    sizes = {case.shape[0] for case in bench_cases.targets("float64") if case.routine == "gemm"}
+    assert sizes == {32, 33, 64, 65, 127, 128}
+
+
+def test_peers_that_fail_leave_our_row(monkeypatch):
+    bench, case, asked = bench_batched.Bench(with_peers=True), next(bench_cases.lu("float64")), []
+    monkeypatch.setattr(ROUTINES["lu"], "inputs", lambda case: [np.eye(8)[None]])
+    monkeypatch.setattr(bench_batched.bench_profiles, "recorded", lambda work, one: ([], 0.0, work(one)))
+    monkeypatch.setattr(ROUTINES["lu"], "kernels", {})
+    for name in ("device_ms", "call_ms"):
+        monkeypatch.setattr(bench_batched.timing, name, lambda work, inputs: 2.0)
+
+    def broken(routine, inputs, columns):
+        asked.append(routine)
+        raise RuntimeError("CUBLAS_STATUS_ALLOC_FAILED")
+
+    monkeypatch.setattr(bench_batched.peers, "times", broken)
+    assert bench.measured(case)["note"] == "peers: RuntimeError: CUBLAS_STATUS_ALLOC_FAILED"
+    row = bench.measured(case)
+    assert (row["ms"], row["note"], row["of allowed error"], asked) == (2.0, "", 0.0, ["lu"])
+
+
+def test_whose_lu_pytorch_calls(monkeypatch):
+    chosen = []
+
+    class Torch:
+        """As much of PyTorch as is asked."""
+
+        def __init__(self, has_magma, words):
+            self.words, self.cuda = words, types.SimpleNamespace(has_magma=has_magma)
+            self.linalg = self.backends = self
+            library = types.SimpleNamespace(preferred_linalg_library=chosen.append)
+            self.backends = types.SimpleNamespace(cuda=library)
+
+        def eye(self, n, device):
+            return self
+
+        def repeat(self, *_):
+            return self
+
+        def lu_factor_ex(self, A):
+            if self.words:
+                warnings.warn(self.words, stacklevel=1)
+
+    assert linear_peers.library(Torch(True, "")) == "MAGMA" and chosen == ["magma"]
+    assert linear_peers.library(Torch(True, "MAGMA is deprecated for lu_factor")) == "cuSOLVER or cuBLAS"
+    assert linear_peers.library(Torch(False, "")) == "cuSOLVER or cuBLAS" and len(chosen) == 2
 
 
 def test_failing_rows_are_told(monkeypatch, capsys):
@@ -286,7 +406,7 @@ def test_pages_and_pictures(tmp_path):
     assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
     assert bench_plots.main([str(tmp_path)]) == 0
     pictures = {path.name for path in tmp_path.glob("*.png")}
-    kinds = ("qr", "svd_small", "svd_large", "gebrd", "profiles", "sizes")
+    kinds = ("qr", "svd_small", "svd_large", "gebrd", "lu", "profiles", "sizes")
     assert pictures == {f"batched_{kind}.png" for kind in kinds}
 
 
@@ -312,7 +432,7 @@ def test_a_part_of_the_tables_leaves_the_others(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lu"], "GROUP: expected some of targets"),
+        (["lud"], "GROUP: expected some of targets"),
         (["--dtypes", "float16"], "--dtypes: expected"),
         (["--bogus"], "see bench_batched --help"),
     ],

@@ -24,6 +24,7 @@ BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
 TUNED = "sm_90"
 SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
+WARP = 32
 SMALL_SPILLS = {
     np.float32: (8, 1200),
     np.float64: (8, 15400),
@@ -97,7 +98,7 @@ def instances():
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
     yield from blas_instances.fixed()
-    yield from blas_instances.blas(constants)
+    yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
         yield from linear_instances(dtype)
     for dtype in DTYPES:
@@ -197,10 +198,13 @@ def linear_instances(dtype):
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
         yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
-    for slots, shape in lu["SHARED_WARPS"][size].items():
+    tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
+    for row in blas_instances.of(tuned, rows("lu_shared")):
+        slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
         name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
         yield "batched/lu_shared.cuh", name, spills
-    for width, most in lu["PANELS"][size]:
+    for row in blas_instances.of(tuned, rows("lu_panel")):
+        width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, spills
@@ -208,7 +212,7 @@ def linear_instances(dtype):
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
     yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
     yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
-    width = lu["GLOBAL_PANEL"] if size <= 8 else lu["PANELS"][size][0][0]
+    width = lu["GLOBAL_PANEL"][size]
     for name in ("lu_column", "lu_unblocked"):
         yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
     yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
@@ -222,7 +226,8 @@ def linear_instances(dtype):
         yield "batched/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
-        for slots, shape in chol["CHOLESKY_SHARED"][size].items():
+        for row in blas_instances.of(dtype, rows("cholesky_shared")):
+            slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
             name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
             yield "batched/cholesky_shared.cuh", name, spills
 

@@ -31,6 +31,7 @@ MATRICES = [
 ]
 ROUTINES = [
     "test_batched_gpu.py",
+    "test_bench_batched.py",
     "test_blas.py",
     "test_cholesky.py",
     "test_cluster_tree_gpu.py",

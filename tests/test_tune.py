@@ -9,9 +9,9 @@ import types
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_batched, tune, tune_rank, tune_space
+from h2gpu.apps import bench_batched, tune, tune_limits, tune_linear, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
-from h2gpu.apps.tune_space import Hardware
+from h2gpu.apps.tune_limits import Hardware
 from h2gpu.batched import model, tuning
 
 ROUTINES = tuple(tune_space.KNOBS)
@@ -27,9 +27,10 @@ class Stopwatch:
     """Trials whose times are computed from the knobs: time(knobs, case), or a reason to reject."""
 
     def __init__(self, time):
-        self.time, self.compiled, self.measured = time, [], []
+        self.time, self.compiled, self.measured, self.calls = time, [], [], []
 
     def compile(self, jobs):
+        self.calls.append(len(jobs))
         self.compiled += jobs
 
     def measure(self, routine, knobs, case, is_own):
@@ -42,16 +43,18 @@ class Stopwatch:
 
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_every_row_has_problems_that_it_decides_and_candidates(routine):
-    rows = tuning.rows(routine)
+    rows, others = tuning.rows(routine), 0
     for i, row in enumerate(rows):
         cases = tune_space.problems(routine, row, rows[:i])
-        found = tune_space.candidates(routine, row, Hardware())
+        found, limits = tune_space.candidates(routine, row, Hardware()), tune_limits.limits(row)
         elsewhere = row.get("warps") == "0"  # a row that sends its matrices to another kernel
-        assert cases and elsewhere != (len(found) > 1)
+        assert cases and not (elsewhere and len(found) > 1)
+        others += len(found) > 1
         assert found[0] == {knob: row[knob] for knob in tune_space.KNOBS[routine]}
         assert len({tuple(knobs.values()) for knobs in found}) == len(found)
         for case in cases:
-            assert case.dtype == row["dtype"] and case.shape[-1] <= max(tune_space.limits(row).values())
+            assert case.dtype == row["dtype"] and ("pieces" in limits or case.shape[-1] <= max(limits.values()))
+    assert others > len(rows) / 2
 
 
 def test_rows_above_take_their_sizes():
@@ -70,9 +73,9 @@ def test_registers_prune():
     for hardware, most in ((wide, 255), (narrow, 96)):
         for knobs in tune_space.candidates("qr", row, hardware)[1:]:
             rows, columns, resident = (int(knobs[k]) for k in ("register_rows", "register_columns", "resident"))
-            words = 2 * (rows * columns + rows) + tune_space.OTHER_WORDS
-            assert words <= tune_space.SLACK * most
-            assert resident * 32 * min(words, most) <= tune_space.SLACK * hardware.registers
+            words = 2 * (rows * columns + rows) + tune_limits.OTHER_WORDS
+            assert words <= tune_limits.SLACK * most
+            assert resident * 32 * min(words, most) <= tune_limits.SLACK * hardware.registers
     assert len(tune_space.candidates("qr", row, narrow)) < len(tune_space.candidates("qr", row, wide))
 
 
@@ -110,6 +113,36 @@ def test_thread_blocks_hold_all_rows_of_a_strip():
             assert not int(row["warps"]) or held == int(row["max_rows"])
 
 
+def test_panels_leave_warps_that_update():
+    for row in tuning.rows("lu_shared"):
+        slots = int(row["max_rows"]) // 32
+        for knobs in tune_space.candidates("lu_shared", row, Hardware()):
+            warps, resident = int(knobs["warps"]), int(knobs["resident"])
+            assert slots < warps and 32 * warps * resident * tune_linear.LEAST_REGISTERS <= Hardware().registers
+    row = first("cholesky_shared", rows=64)
+    few = tune_space.candidates("cholesky_shared", row, Hardware(shared_bytes=64 << 10))[1:]
+    assert {knobs["resident"] for knobs in few} < {
+        knobs["resident"] for knobs in tune_space.candidates("cholesky_shared", row, Hardware())
+    }
+
+
+def test_registers_hold_the_columns_of_a_panel():
+    widths = [
+        {knobs["width"] for knobs in tune_space.candidates("lu_panel", first("lu_panel", rows=rows), Hardware())}
+        for rows in (512, 1024, 2048)
+    ]
+    assert widths == [{"32", "16", "8"}, {"16", "8"}, {"8"}]
+    assert {case.method for row in tuning.rows("lu_panel") for case in tune_space.problems("lu_panel", row, [])} == {
+        "panel"
+    }
+
+
+def test_few_right_hand_sides_stay_in_small_blocks():
+    """The row of few is what solves that do not fit otherwise fall back to."""
+    for knobs in tune_space.candidates("trsm", first("trsm", columns=4), Hardware()):
+        assert knobs["columns"] == "4" and 32 * int(knobs["warps"]) <= 128
+
+
 def test_a_table_without_the_columns_is_refused():
     with pytest.raises(ValueError, match=r"qr\.csv has no column resident"):
         tune_space.candidates("qr", {k: v for k, v in tuning.rows("qr")[0].items() if k != "resident"}, Hardware())
@@ -123,7 +156,6 @@ def test_the_fastest_wins_and_tells_its_rate():
     assert (new["method"], new["columns"], new["rate"]) == ("shared", "2", "0.5")
     assert (new["unit"], new["device"], new["max_rank"]) == ("ms for 1000 of 32x32", "Some GPU", row["max_rank"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", new["date"]) and new.keys() == row.keys()
-    assert len(trials.compiled) == 2
 
 
 def test_noise_changes_nothing():
@@ -149,7 +181,25 @@ def test_a_case_is_timed_once_for_all_candidates_that_agree_in_what_it_depends_o
     trials = Stopwatch(lambda knobs, case: 1.0)
     found = [dict(zip(tune_space.KNOBS["qr"], ("32", "1", "10", r, q))) for r in "01" for q in "01"]
     tune.best("qr", row, found, cases, trials, "GPU")
-    assert len(trials.measured) == len(trials.compiled) == 2 * len(cases)
+    assert len(trials.measured) == 2 * len(cases)
+
+
+def test_everything_is_compiled_at_once():
+    rows, trials = tuning.rows("qr"), Stopwatch(lambda knobs, case: float(len(trials.calls)))
+    chosen = [row for row in rows if row["dtype"] == "float64"][:2]
+    tune.tuned("qr", rows, chosen, Hardware(), trials, "GPU", 2)
+    assert trials.calls == [len(trials.compiled)] and len({str(job) for job in trials.compiled}) == len(trials.compiled)
+    assert len(trials.measured) == len(trials.compiled)
+
+
+def test_rows_are_left_where_time_is_over(monkeypatch, capsys):
+    rows, clock = tuning.rows("svd"), [0.0]
+    trials = Stopwatch(lambda knobs, case: 1.0)
+    monkeypatch.setattr(tune.time, "perf_counter", lambda: clock[0])
+    assert tune.tuned("svd", rows, rows, Hardware(), trials, "GPU", until=0.0) == rows and not trials.measured
+    monkeypatch.setattr(trials, "compile", lambda jobs: clock.append(clock.pop() + 2.0))
+    assert tune.tuned("svd", rows, rows[:1], Hardware(), trials, "GPU", until=1.0) == rows
+    assert "see --seconds" in capsys.readouterr().out
 
 
 def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
@@ -158,11 +208,11 @@ def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
     trials = Stopwatch(lambda knobs, case: {"block-direct": 1.0}.get(knobs["method"], 2.0) + int(knobs["columns"]) / 10)
     new = tune.tuned("svd", rows, chosen, Hardware(), trials, "Some GPU")
     assert [row for row in new if row["dtype"] == "float32"] == [row for row in rows if row["dtype"] == "float32"]
-    assert [tune_space.limits(row) for row in new] == [tune_space.limits(row) for row in rows]
+    assert [tune_limits.limits(row) for row in new] == [tune_limits.limits(row) for row in rows]
     tune.write(tmp_path / "tuning" / "some-gpu" / "svd.csv", new)
     monkeypatch.setattr(tuning, "source_folder", lambda: tmp_path)
     monkeypatch.setattr(tuning, "_device_folder", lambda routine: "some-gpu")
-    tuning._table.cache_clear()
+    tuning.first_row.cache_clear()
     try:
         read = tuning.row("svd", np.float64, rank=100)
         assert (read["method"], read["columns"], read["max_rank"], read["device"]) == (
@@ -172,7 +222,7 @@ def test_a_tuned_table_is_read_back(tmp_path, monkeypatch):
             "Some GPU",
         )
     finally:
-        tuning._table.cache_clear()
+        tuning.first_row.cache_clear()
 
 
 def test_tables_are_written_whole(tmp_path, monkeypatch):
@@ -201,7 +251,7 @@ def test_an_interrupt_leaves_the_old_table(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(tune, "Trials", Interrupted)
     monkeypatch.setattr(tune.timing, "gpu_name", lambda: "NVIDIA H200")
-    monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
+    monkeypatch.setattr(tune_limits.Hardware, "here", Hardware)
     assert tune.main(["svd", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "tune: error: interrupted\n"
     assert path.read_text(encoding="utf-8") == "old\n" and list(tmp_path.iterdir()) == [path]
@@ -214,7 +264,7 @@ def test_a_part_of_a_table(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(tune, "Trials", Quick)
     monkeypatch.setattr(tune.timing, "gpu_name", lambda: "Another GPU")
-    monkeypatch.setattr(tune_space.Hardware, "here", Hardware)
+    monkeypatch.setattr(tune_limits.Hardware, "here", Hardware)
     assert tune.main(["svd", "--dtypes", "float32", "--where", "max_rank=96", "-o", str(tmp_path)]) == 0
     with (tmp_path / "svd.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -295,11 +345,15 @@ def test_the_model_orders_what_it_counts(routine):
     assert tune_rank.ranked(routine, found, cases, tuning.FALLBACK, 3) == order[:4]
 
 
-def test_what_the_model_does_not_count_stays_in_order():
-    row = first("svd", rank=128)
-    found = tune_space.candidates("svd", row, Hardware())
-    assert tune_rank.ranked("svd", found, [], tuning.FALLBACK) == found
-    assert tune_rank.ranked("qr", found, [], "abacus", 1) == found[:2]
+def test_of_what_the_model_does_not_count_the_nearest_come_first():
+    row = first("gemv", pieces=8)
+    found = tune_space.candidates("gemv", row, Hardware())
+    assert found[0] == {"lanes": "8", "rows": "4", "threads": "128"}
+    order = tune_rank.ranked("gemv", found, [], tuning.FALLBACK)
+    assert order[0] == found[0] and sorted(map(str, order)) == sorted(map(str, found))
+    for knobs in order[1:7]:  # two neighbours a knob
+        assert sum(knobs[knob] != found[0][knob] for knob in knobs) == 1
+    assert tune_rank.ranked("qr", found, [], "abacus", 1) == order[:2]
 
 
 def test_fewer_candidates_are_measured():

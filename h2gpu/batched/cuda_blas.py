@@ -6,6 +6,7 @@ kernels/batched/gemv.cuh, symv.cuh, syrk.cuh, trsm.cuh, axpy.cuh: a launch each,
 import cupy
 import numpy as np
 
+from h2gpu.batched import tuning
 from h2gpu.batched.cuda_gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.cuda_gemm import shared_bytes, tile_edge
 from h2gpu.batched.cuda_lu import shared_limit
@@ -14,12 +15,7 @@ from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
 PIECE = 16  # bytes that a thread of gemv reads at a time
-GEMV_THREADS, GEMV_ROWS = 128, 4  # of a block; rows of a team of lanes
-GEMV_LANES = (4, 8, 16, 32)
-COLUMN_THREADS = (32, 128, 256)  # of a block of the transposed product
-COLUMN_ROWS = 16  # that a team of lanes takes, from which a larger block has work
-SYMV_WARPS = 4
-TRSM_WARPS, TRSM_EDGE, TRSM_COLUMNS = 4, 32, (4, 16)  # of a block; of a tile; right-hand sides of a block
+TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile; right-hand sides of a block where more do not fit
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
 
@@ -34,16 +30,17 @@ def gemv(A, x, y, alpha, beta, trans):
     aligned = not ragged and n % each == 0 and not any(M.data.ptr % PIECE for M in (A, x))
     if trans:
         count = each if aligned else 1
-        lanes = _lanes(-(-n // count))
-        threads = next((t for t in COLUMN_THREADS if m * lanes <= COLUMN_ROWS * t), COLUMN_THREADS[-1])
+        row = _knobs("gemv_t", A.dtype, pieces=-(-n // count), rows=m)
+        lanes, threads = row["lanes"], row["threads"]
         instance, shared = ("gemv_columns", A.dtype, threads, lanes, count), threads // WARP * lanes * count * size
         tiles = _tiles(out.rows if ragged else None, len(A), n, lanes * count)
         blocks = tiles.blocks
     else:
-        lanes, threads, shared = _lanes(-(-n // each) + (not aligned)), GEMV_THREADS, 0
-        instance, rows = ("gemv_rows", A.dtype, threads, lanes, GEMV_ROWS, aligned), GEMV_THREADS // lanes * GEMV_ROWS
-        tiles = _tiles(out.rows if ragged else None, len(A), m, rows)
-        blocks = tiles.blocks if ragged else -(-len(A) * -(-m // GEMV_ROWS) // (threads // lanes))
+        row = _knobs("gemv", A.dtype, pieces=-(-n // each) + (not aligned))
+        lanes, rows, threads, shared = row["lanes"], row["rows"], row["threads"], 0
+        instance = "gemv_rows", A.dtype, threads, lanes, rows, aligned
+        tiles = _tiles(out.rows if ragged else None, len(A), m, threads // lanes * rows)
+        blocks = tiles.blocks if ragged else -(-len(A) * -(-m // rows) // (threads // lanes))
     function = kernel("batched/gemv.cuh", *instance, shared_bytes=shared)
     scalars = A.dtype.type(alpha), A.dtype.type(beta)
     launch(function, blocks, threads, (*buffers, table, np.int64(len(A)), *tiles.arguments, m, n, *scalars), shared)
@@ -53,12 +50,13 @@ def gemv(A, x, y, alpha, beta, trans):
 def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
     n, y, out = _bounds(A)[0], None if beta == 0 else y, _empty_columns(A, 0)
-    shared = (2 + SYMV_WARPS) * max(1, n) * A.dtype.itemsize
+    warps = _knobs("symv", A.dtype, rows=n)["warps"]
+    shared = (2 + warps) * max(1, n) * A.dtype.itemsize
     _check_shared("symv", shared, n)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
-    function = kernel("batched/symv.cuh", "symv", A.dtype, SYMV_WARPS, bool(lower), shared_bytes=shared)
+    function = kernel("batched/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
     arguments = *map(_buffer, (A, x, y, out)), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
-    launch(function, len(A), SYMV_WARPS * WARP, arguments, shared)
+    launch(function, len(A), warps * WARP, arguments, shared)
     return out
 
 
@@ -97,14 +95,16 @@ def trsm(A, B, alpha, side, lower, trans, unit):
         table = cupy.asarray(np.stack(places))
     else:
         X, table = cupy.empty_like(B), NULL
-    few, many = (_trsm_bytes(A.dtype, n, columns) for columns in TRSM_COLUMNS)
-    columns = TRSM_COLUMNS[width > TRSM_COLUMNS[0] and many <= shared_limit(cupy.cuda.Device().id)]
-    shared, pieces = many if columns == TRSM_COLUMNS[1] else few, -(-width // columns)
+    row = _knobs("trsm", A.dtype, columns=width)
+    if _trsm_bytes(A.dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id):
+        row = _knobs("trsm", A.dtype, columns=TRSM_FEW)
+    columns, warps = row["columns"], row["warps"]
+    shared, pieces = _trsm_bytes(A.dtype, n, columns), -(-width // columns)
     _check_shared("trsm", shared, n)
-    instance = A.dtype, columns, TRSM_WARPS, right, bool(lower), bool(trans), bool(unit)
+    instance = A.dtype, columns, warps, right, bool(lower), bool(trans), bool(unit)
     function = kernel("batched/trsm.cuh", "trsm", *instance, shared_bytes=shared)
     arguments = *map(_buffer, (A, B, X)), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
-    launch(function, len(A) * pieces if n else 0, TRSM_WARPS * WARP, arguments, shared)
+    launch(function, len(A) * pieces if n else 0, warps * WARP, arguments, shared)
     return X
 
 
@@ -141,9 +141,9 @@ def _check_shared(name, shared, n):
         raise ValueError(f"{name}: expected matrices whose vectors fit in {limit} bytes of shared memory, got n = {n}")
 
 
-def _lanes(pieces):
-    """Lanes that share so many pieces of a row."""
-    return next((lanes for lanes in GEMV_LANES if pieces <= lanes), GEMV_LANES[-1])
+def _knobs(routine, dtype, **sizes):
+    """The tuning row for numbers of so many bytes; float64's for more."""
+    return tuning.row(routine, np.float32 if dtype.itemsize == 4 else np.float64, **sizes)
 
 
 def _tiles(sizes, batch, bound, edge, tiles_of=lambda count: count):

@@ -8,6 +8,7 @@ side and at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.
 import cupy
 import numpy as np
 
+from h2gpu.batched import tuning
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_lu import (
     LEAST_LANES,
@@ -26,10 +27,6 @@ from h2gpu.batched.ragged import MatrixBatch
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
 CHOLESKY_MANY = 2000
-CHOLESKY_SHARED = {  # bytes of a number: by a lane's rows of a panel, warps of a block, blocks that shall be resident
-    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 1), 6: (8, 1), 7: (8, 1), 8: (8, 1)},
-    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 1), 5: (8, 1), 6: (8, 1)},
-}
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
@@ -86,7 +83,8 @@ def _run_whole(dtype, buffers, batch, n):
         return _run_register(dtype, buffers, batch, n)
     shared, pitch = shared_bytes(dtype, n, n)
     slots = -(-n // WARP)
-    warps, resident = CHOLESKY_SHARED[dtype.itemsize][slots]
+    row = tuning.row("cholesky_shared", dtype, rows=n)
+    warps, resident = row["warps"], row["resident"]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)

@@ -10,7 +10,7 @@ Golub & Van Loan (2013), sections 5.3 to 5.5.
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_qr, cuda_small, cuda_svd
+from h2gpu.batched import cuda_linear, cuda_qr, cuda_small, cuda_svd
 from h2gpu.batched.verdict import NOT_FINITE, check
 
 
@@ -46,9 +46,12 @@ def _by_triangle(A, b):
     n = A.shape[-1]
     R = cuda_qr.qr(cupy.concatenate((A, b), axis=2), "r")[:, :n]
     identity = cupy.broadcast_to(cupy.eye(n, dtype=A.dtype), (len(A), n, n))
-    solved = cupy.linalg.solve(R[..., :n], cupy.concatenate((R[..., n:], identity), axis=2))
+    triangle, sides = cupy.ascontiguousarray(R[..., :n]), cupy.concatenate((R[..., n:], identity), axis=2)
+    in_place = cupy.broadcast_to(cupy.arange(n, dtype=np.int32), (len(A), n))
+    # R as U of an LU with L = I: trsm would multiply by inverses of tiles, which may cost digits where κ is large
+    solved = cuda_linear.lu_solve(triangle, cupy.ascontiguousarray(in_place), sides)
     X, inverse = solved[..., : b.shape[-1]], solved[..., b.shape[-1] :]
-    return X, cupy.linalg.norm(R[..., :n], axis=(1, 2)) * cupy.linalg.norm(inverse, axis=(1, 2))
+    return X, cupy.linalg.norm(triangle, axis=(1, 2)) * cupy.linalg.norm(inverse, axis=(1, 2))
 
 
 def _by_values(A, b, rcond, names, batch):

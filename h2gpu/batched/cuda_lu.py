@@ -10,6 +10,7 @@ from functools import cache
 import cupy
 import numpy as np
 
+from h2gpu.batched import tuning
 from h2gpu.batched.classes import classes
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
@@ -19,14 +20,9 @@ REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
-SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
-    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
-    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
-    16: {1: (4, 4), 2: (4, 3), 3: (8, 1), 4: (8, 1)},
-}
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
-PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
-PANELS = {4: ((32, 2), (16, 4), (8, 8)), 8: ((32, 1), (16, 2), (8, 4)), 16: ((16, 1), (8, 2))}  # columns, most slots
+PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
+TUNED = {4: np.float32, 8: np.float64, 16: np.complex128}  # bytes of a number: whose rows of the tables are read
 TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
 ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
@@ -81,7 +77,10 @@ def _keys(dtype, method, batch, m, n):
 @cache
 def _at_once(itemsize, device):
     """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return SHARED_WARPS[itemsize][1][1] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return (
+        tuning.row("lu_shared", TUNED[itemsize], rows=WARP)["resident"]
+        * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    )
 
 
 def _lanes(m):
@@ -129,7 +128,8 @@ def shared_limit(device):
 def _run_shared(dtype, buffers, batch, m, n):
     shared, pitch = shared_bytes(dtype, m, n)
     slots = -(-m // WARP)
-    warps, resident = SHARED_WARPS[dtype.itemsize][slots]
+    row = tuning.row("lu_shared", TUNED[dtype.itemsize], rows=m)
+    warps, resident = row["warps"], row["resident"]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
@@ -176,13 +176,13 @@ def _move_rows(dtype, arrays, width, panels, inside):
 def _panel(dtype, method, m):
     """How panels are done, and their columns: as few rows as registers hold by "panel", more by columns."""
     if method in ("auto", "panel"):
-        for width, slots in PANELS[dtype.itemsize]:
-            if m <= PANEL_WARPS * WARP * slots:
-                return "panel", width
-        method = "column"
+        try:
+            return "panel", tuning.row("lu_panel", TUNED[dtype.itemsize], rows=m)["width"]
+        except LookupError:  # more than registers hold
+            method = "column"
     if method == "column" and m * dtype.itemsize > shared_limit(cupy.cuda.Device().id):
         method = "unblocked"
-    return method, GLOBAL_PANEL if dtype.itemsize <= 8 else PANELS[dtype.itemsize][0][0]
+    return method, GLOBAL_PANEL[dtype.itemsize]
 
 
 def _factor_panel(method, dtype, width, rows, batch, arguments):

@@ -8,7 +8,7 @@ import csv
 import logging
 import sys
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -32,6 +32,7 @@ def row(routine, dtype, **sizes):
     return values | _trials[routine] if routine in _trials else values
 
 
+@lru_cache(maxsize=4096)  # small products take no longer than to look for a row
 def first_row(folder, routine, dtype, **sizes):
     """The same of the folder of a device that need not be at hand."""
     for limits, values in _table(folder, routine, np.dtype(dtype).name):

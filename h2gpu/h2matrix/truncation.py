@@ -81,15 +81,9 @@ def truncate(basis, weights, budget, decompose, rule):
                 ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
                 _check(verdicts.pop())
             budget = budget - spent
-            kept, below = _cut_matrices(U, B, ranks)
             del M
-            room = _room(basis, l - 1, ranks, weights, kept.bounds[1]) if l > top else ()
-            MatrixBatch.place(kept, below, *room)
-            if kept is not U:
-                batched.leading(U, out=kept)
-            batched.gemm(kept, B, transa=True, out=below)
-            if kept is U:
-                below = replace(below, rows=ranks)
+            room = _room(basis, l - 1, ranks, weights, U.bounds[1]) if l > top else ()
+            kept, below = _cut(U, B, ranks, room)
             done.append((l, kept, below))
             advance(len(below))
         advance(int(tree.level_offsets[top]))
@@ -120,14 +114,20 @@ def _check(verdict):
         check(*info, "truncated_svd")
 
 
-def _cut_matrices(U, B, ranks):
-    """Room for the columns of U_t that are kept, and for T_t = U_tᵀ B_t.
+def _cut(U, B, ranks, room):
+    """The columns of U_t that are kept, and T_t = U_tᵀ B_t; room: for the next level, placed with that for these.
 
-    Where only the device knows the ranks, U itself, whose other columns are left behind with the rows of T_t then.
+    Where only the device knows the ranks, U_t has its other columns too, and T_t is without the rows of those.
     """
     if array_module(ranks) is np:
-        return MatrixBatch.empty(B.rows, ranks, B.dtype, B.xp), MatrixBatch.empty(ranks, B.columns, B.dtype, B.xp)
-    return U, MatrixBatch.empty(U.columns, B.number(2), B.dtype, B.xp, (U.bounds[1], B.bounds[1]))
+        kept = MatrixBatch.empty(B.rows, ranks, B.dtype, B.xp)
+        below = MatrixBatch.empty(ranks, B.columns, B.dtype, B.xp)
+        MatrixBatch.place(kept, below, *room)
+        batched.leading(U, out=kept)
+        return kept, batched.gemm(kept, B, transa=True, out=below)
+    below = MatrixBatch.empty(U.columns, B.number(2), B.dtype, B.xp, (U.bounds[1], B.bounds[1]))
+    MatrixBatch.place(U, below, *room)
+    return U, replace(batched.gemm(U, B, transa=True, out=below), rows=ranks)
 
 
 def _assembled(basis, done):

@@ -49,7 +49,7 @@ class RandomState(Functions):
         return lambda *args, dtype=np.float64, **kwargs: function(*args, **kwargs).astype(dtype)
 
 
-random = Functions(np.random)
+random = RandomState()
 random.RandomState = RandomState
 random.default_rng = lambda seed=None: Functions(np.random.default_rng(seed))
 
