@@ -102,12 +102,14 @@ def times(routine, arrays, columns=None):
         from h2gpu.apps import blas_peers
 
         found = blas_peers.times(routine, arrays)
+    if routine not in NAMES:
+        return found
     try:
         import torch
     except ImportError:
         return found
     tensors = [tuple(map(torch.from_dlpack, _pair(array))) for array in arrays]
-    return found + [grown(name, _work(torch, name, columns), tensors) for name in NAMES.get(routine, ())]
+    return found + [grown(name, _work(torch, name, columns), tensors) for name in NAMES[routine]]
 
 
 def _work(torch, name, columns):

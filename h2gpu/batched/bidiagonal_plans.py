@@ -28,7 +28,7 @@ MEMORY_BLOCKS, USUAL_BLOCKS = {(16, 16): (1, 8, 32), (32, 16): (1, 8, 16), (32, 
 SPILL_BYTES = 150  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
-TOGETHER = 16  # multiprocessors, at least, of the parts of a device that clusters lie within: pairs leave none idle
+PARTED = 7 / 8  # of the multiprocessors that clusters of more than two reach: they lie within parts of the device
 ALL_PLACES = 4  # blocks of a cluster that fill multiprocessors by more than one each; of larger ones not all run at once
 # microseconds on an H200: of a column, of the sums that a cluster's blocks exchange there, of an entry passed over
 COLUMN, EXCHANGE, ENTRY = 5.0, 0.3, {4: 1.25e-4, 8: 2.43e-4}
@@ -94,7 +94,7 @@ def blocks(knobs, itemsize, m, n, count, multiprocessors):
 
     The fewest that take a column the least time, of those numbers with which all matrices are worked on at once.
     """
-    whole = multiprocessors // TOGETHER * TOGETHER
+    whole = int(PARTED * multiprocessors)
     beside = {each: knobs.resident if each <= ALL_PLACES else 1 for each in CLUSTERS}
     places = {each: beside[each] * (whole if each > 2 else multiprocessors) // each for each in CLUSTERS}
     some = [each for each in CLUSTERS if knobs.held and count <= places[each]]

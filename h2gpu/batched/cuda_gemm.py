@@ -20,7 +20,7 @@ EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
 REDIRECTED_MANY = 64  # of the same: edge from which it has twice the threads
-PACKED_WARPS, PACKED_TILE, PACKED = 4, 16, ((16, 4), (24, 3), (32, 2), (40, 2))  # of packed_gemm: (edge, whole pairs)
+PACKED_WARPS, PACKED = 4, ((16, 4), (24, 3), (32, 2), (40, 2))  # of packed_gemm: (edge, whole pairs)
 SAMPLE = 4096  # sizes looked at to choose the tile
 FEW = 256  # matrices that all fit the tile
 UNIFORM = (NULL,) * 7  # the lists of a batch of one shape
@@ -122,7 +122,7 @@ def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
     """The same, a warp each."""
     edge, whole = next(pair for pair in PACKED if largest <= pair[0])
     pitch = edge + REDIRECTED_PAD
-    shared = (whole * 2 * edge + PACKED_TILE) * pitch * dtype.itemsize + PACKED_WARPS * np.dtype(np.int32).itemsize
+    shared = whole * 2 * edge * pitch * dtype.itemsize + PACKED_WARPS * np.dtype(np.int32).itemsize
     instance = dtype, edge, whole, bool(transa), bool(transb)
     function = kernel("batched/packed_gemm.cuh", "packed_gemm", *instance, shared_bytes=shared)
     batch = len(lists[0])

@@ -7,20 +7,21 @@
 #include "block/edge_copies.cuh"
 #include "thread/copy.cuh"
 #include "thread/multiply_add.cuh"
+#include "thread/rounded.cuh"
 #include "warp/staged_product.cuh"
 
-constexpr int PACKED_WARPS = 4, PACKED_TILE = 16;  // of a block; rows of out at a time
+constexpr int PACKED_WARPS = 4, PACKED_TILE = 16, PACKED_STRIP = 8;  // of a block; rows of out at a time, columns of a tile
 
 constexpr int PACKED_BLOCKS = 112;  // of a multiprocessor times Edge, for which the compiler leaves registers
 
 // Rows that copy_to_edges writes for a matrix of so many.
 template <int Edge, bool Turned>
 __device__ int rows_written(int rows, int columns) {
-    return Turned ? min(Edge, (columns + WARP - 1) / WARP * WARP) : (rows + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    return Turned ? min(Edge, rounded_up(columns, WARP)) : rounded_up(rows, AT_ONCE);
 }
 
 // lists, batch: as batched/redirected_gemm.cuh, no size beyond Edge
-// shared memory: Whole pairs of the largest factors, one tile's rows, and PACKED_WARPS int
+// shared memory: Whole pairs of the largest factors, and PACKED_WARPS int
 template <typename Real, int Edge, int Whole, bool TransA, bool TransB>
 __global__ __launch_bounds__(PACKED_WARPS * WARP, PACKED_BLOCKS / Edge)
 void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
@@ -28,11 +29,11 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
                  const long long* inner, long long batch, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     constexpr bool TENSOR = sizeof(Real) == sizeof(double), TURN_A = TransA && !TENSOR, TURN_B = TransB && !TENSOR;
-    constexpr int PITCH = Edge + 4, STRIPS = Edge / 8, SPACE = Whole * 2 * Edge * PITCH;
+    constexpr int PITCH = Edge + 4, STRIPS = Edge / PACKED_STRIP, SPACE = Whole * 2 * Edge * PITCH;
     constexpr int INNER_A = TransA && TENSOR ? PITCH : 1, INNER_B = TransB && TENSOR ? 1 : PITCH;
     static_assert(PITCH % 8 == 4, "no bank asked for twice");
     Real* space = reinterpret_cast<Real*>(memory);
-    int* needs = reinterpret_cast<int*>(space + SPACE + PACKED_TILE * PITCH);
+    int* needs = reinterpret_cast<int*>(space + SPACE);
     const int warp = threadIdx.x / WARP;
     const long long b = static_cast<long long>(blockIdx.x) * PACKED_WARPS + warp;
     const bool given = b < batch;
@@ -40,7 +41,9 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
     const long long a_at = given ? a_first[b] : 0, b_at = given ? b_first[b] : 0, c_at = given ? c_first[b] : 0, out_at = given ? out_first[b] : 0;
     const int left_rows = rows_written<Edge, TURN_A>(TransA ? k : m, TransA ? m : k);
     const int right_rows = rows_written<Edge, TURN_B>(TransB ? n : k, TransB ? k : n);
-    const int need = m > 0 && n > 0 && k > 0 ? (left_rows + right_rows) * PITCH : 0;
+    // whole tiles are read: what lies beyond these rows is this warp's too
+    const int read_rows = max(TransA && TENSOR ? 0 : rounded_up(m, PACKED_TILE), left_rows + (TransB && TENSOR ? rounded_up(n, PACKED_STRIP) : 0));
+    const int need = m > 0 && n > 0 && k > 0 ? max(left_rows + right_rows, read_rows) * PITCH : 0;
     if (threadIdx.x % WARP == 0) needs[warp] = need;
     __syncthreads();
     int round = 0, used = 0, mine = 0, first = 0;

@@ -3,10 +3,12 @@
 // A stage is some rows of the strip and the rows of z that they meet. All travels in pieces of 16 bytes, wherever rows
 // begin: each keeps its place within 16 bytes (`shift`). Rows that follow one another in memory stay so, unless their
 // width is a multiple of 16 and the tensor cores' operands would all lie in a few banks; else the pitch is 4 modulo 8.
-// Entries are stored as Stored, float or as Real; vectors, z among them, are Real.
+// Entries are stored as Stored, float or as Real; vectors, z among them, are Real. The last piece may reach beyond the last
+// entry: allocations are multiples of 16 bytes.
 // Called by all lanes of a warp together.
 #pragma once
 #include "thread/copy.cuh"
+#include "thread/rounded.cuh"
 #include "warp/tile_product.cuh"
 
 constexpr int PANEL_STAGES = 2;                          // of one warp
@@ -46,8 +48,6 @@ struct PanelOperands {
     const int* z_rows;
     Vectors<Real> out;
 };
-
-__device__ inline int rounded_up(int n, int step) { return (n + step - 1) / step * step; }
 
 // Shared memory of one warp: PANEL_STAGES times BYTES of entries, then as many times z_entries numbers.
 template <typename Stored, typename Real, int Groups>
@@ -93,7 +93,7 @@ struct StagedStrip {
         flat = turned || (panel.pitch == width && width % TILE_ROWS);
         pitch = flat ? width : rounded_up(width + shifts + STRIP / 2, STRIP) - STRIP / 2;
         z_pitch = Groups ? Groups * SIDES + STRIP / 2 : 1;
-        const int whole = rounded_up(width, TILE_ROWS);  // whole tiles are read
+        const int whole = rounded_up(width, WithZ && Groups ? 2 * TILE_ROWS : TILE_ROWS);  // tiles are read whole, for w two
         const int beyond = flat ? whole - width + 2 * EACH : max(0, max(whole, width + EACH) + EACH - 1 - pitch);
         const unsigned room = PanelMemory<Stored, Real, Groups>::ENTRIES - beyond;
         unsigned fit = min(STAGE_ROWS, room / pitch);
