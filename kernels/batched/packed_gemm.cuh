@@ -73,7 +73,7 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
                 if constexpr (TENSOR)
                     return TensorProduct<Real, 1, STRIPS, 1, 1, false, PITCH + 1 - INNER_A, INNER_A, INNER_B, PITCH + 1 - INNER_B, false, false>(0, m - row0);
                 else
-                    return LaneProduct<Real, PACKED_TILE / 8, STRIPS, 1, 1, false, PITCH, PITCH>(0, m - row0);
+                    return LaneProduct<Real, PACKED_TILE / PACKED_STRIP, STRIPS, 1, 1, false, PITCH, PITCH>(0, m - row0);
             }();
             product.add_up_to(left + row0 * (PITCH + 1 - INNER_A), right, k, n);
             product.each_pair([&](int i, int j, Real x, Real y) {
