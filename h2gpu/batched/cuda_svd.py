@@ -7,7 +7,7 @@ svd_shared.cuh (a thread block a matrix), or the rounds of h2gpu.batched.cuda_sv
 is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import cupy as cp
@@ -52,12 +52,13 @@ def svd(A, vectors, method, return_info=False):
     return results
 
 
-def decompose(A, vectors, method, kept=None):
+def decompose(A, vectors, method, kept=None, rest=None):
     """The results of svd, and (batch + 1,) int32: sweeps, or −1 for NaN and Inf, −2 for no convergence; their least.
 
     Nothing is waited for. Matrices that failed hold NaN. Vectors "triangle" and "triangle-both": those of A_bᵀ,
     square and small enough for shared memory, whose columns are nearly orthogonal already: no QR goes before Jacobi.
-    Of arrays of more than WARP columns among these, `kept` triplets can be asked for.
+    Of arrays of more than WARP columns among these, `kept` triplets can be asked for, and right vectors divided by
+    I + `rest` (float64).
     """
     m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
     k = np.minimum(m, n)
@@ -67,7 +68,7 @@ def decompose(A, vectors, method, kept=None):
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
     for group in _groups(A, outputs, vectors, method):
-        RUNS[group.method](group, (info, info[-1:]))
+        RUNS[group.method](replace(group, rest=rest), (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
@@ -105,6 +106,7 @@ class Group:
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     above           matrices of this rank or less in the table are left to other groups
+    rest            of triangles: see decompose
     """
 
     batch: tuple
@@ -117,6 +119,7 @@ class Group:
     vectors: str
     method: int
     above: int = 0
+    rest: object = None
 
     @property
     def dtype(self):
@@ -246,7 +249,8 @@ def _triangle_plan(device, dtype, rank, both):
 def _run_triangle(group, info):
     function, threads, shared = _triangle_plan(cp.cuda.runtime.getDevice(), group.dtype, group.rank, group.both)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
-    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept), shared)
+    rest = NULL if group.rest is None else group.rest
+    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept, rest), shared)
 
 
 def _run_shared(group, info):

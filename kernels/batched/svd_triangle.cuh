@@ -5,10 +5,12 @@
 // own, when one has turned nothing.
 //     A  matrices × k × k     U  matrices × k × r     s  matrices × r     Vt  matrices × r × k     (or as the table says)
 //     r = min(k, kept), the triplets that are written
+//     rest   matrices × k × k, upper triangular and small, or null: (I + rest)⁻¹ times the right vectors is written; of float64 arrays
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
 // Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
+#include "block/divide_vectors.cuh"
 #include "block/pair_sweep.cuh"
 #include "block/svd_finish.cuh"
 
@@ -16,7 +18,7 @@
 template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                  int vectors, int sweeps, int above, int upto, int kept) {
+                  int vectors, int sweeps, int above, int upto, int kept, const double* rest) {
     extern __shared__ double memory[];
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
     const int k = p.rank();
@@ -41,6 +43,8 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst, kept);
     singular_values(p, w, kept);
+    if constexpr (Both && sizeof(Real) == sizeof(double))
+        if (rest) divide_vectors<Warps>(w.W + k, w.ld, k, rest + blockIdx.x * 1LL * k * k);
     write_vectors(w, w.W, k, kept, p.U, kept, 1, nullptr);
     if (Both) write_vectors(w, w.W + k, k, kept, p.Vt, 1, k, nullptr);
     if (threadIdx.x == 0) info[p.index] = sweep;
