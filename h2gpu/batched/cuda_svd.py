@@ -35,6 +35,7 @@ VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the 
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
 PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
+PITCH_BYTES = 32  # between whose odd multiples columns lie there
 SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
 TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
@@ -192,7 +193,8 @@ def is_shared(dtype, rank, both):
 def _triangle_bytes(dtype, rank, both):
     """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
     rows = 2 * rank if both else rank
-    pitch = (rows + 3) // 8 * 8 + 4  # pair_pitch of kernels/block/pair_sweep.cuh
+    odd = PITCH_BYTES // dtype.itemsize
+    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/block/pair_sweep.cuh
     return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize
 
 

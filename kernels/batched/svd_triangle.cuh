@@ -25,7 +25,7 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     if (k <= above || k > upto) return;
     kept = min(k, kept);
     if (!table) p.U = U + blockIdx.x * 1LL * k * kept, p.s = s + blockIdx.x * 1LL * kept, p.Vt = Vt + blockIdx.x * 1LL * kept * k;
-    const int pitch = pair_pitch(Both ? 2 * k : k);
+    const int pitch = pair_pitch<Real>(Both ? 2 * k : k);
     Workspace<Real> w = workspace<Real>(memory, pitch, k, Both);
     w.ld = pitch;
     char* behind = reinterpret_cast<char*>(memory) + workspace_bytes(sizeof(Real), pitch, k, Both);

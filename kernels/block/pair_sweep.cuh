@@ -4,7 +4,8 @@
 //
 // Round robin: block 0 stays and the others move on. Columns that follow along (right vectors) lie below X and meet J alone: a
 // visit reads X twice and the rest once for 64 rotations, and only J's 16 × 16 entries wait for angles (warp/pair_jacobi.cuh).
-// The leading dimension is pair_pitch(rows): no bank is asked for twice.
+// The leading dimension is pair_pitch(rows): no bank is asked for twice, neither for four rows of eight columns one by one (float32: for
+// eight rows in pairs) nor for sixteen rows, in pairs, of four columns.
 // Called by batched/svd_triangle.cuh, by the whole block.
 #pragma once
 
@@ -19,11 +20,19 @@ constexpr int PARTS = 4;                                     // independent sums
 constexpr int ROWS = 4;                                      // that an instruction multiplies at once
 constexpr int AT_ONCE = WARP / ROWS;                         // rows of a lane whose products are under way together
 
-// An odd multiple of ROWS, so that ROWS rows of SIDE columns lie in different banks.
-__host__ __device__ constexpr int pair_pitch(int rows) { return (rows + ROWS - 1) / SIDE * SIDE + ROWS; }
+// An odd multiple of 32 bytes.
+template <typename Real>
+__host__ __device__ constexpr int pair_pitch(int rows) {
+    constexpr int ODD = 32 / sizeof(Real);
+    return (rows + ODD - 1) / (2 * ODD) * (2 * ODD) + ODD;
+}
+
+// Two rows of a column, read and written together.
+template <typename Real>
+struct alignas(2 * sizeof(Real)) RowPair { Real x, y; };
 
 // Sums over rows of products of columns: entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4, of XᵀY, XᵀX and YᵀY. A lane
-// brings every fourth row of columns g of X and of Y.
+// brings a fourth of the rows of columns g of X and of Y, the same of both.
 template <typename Real>
 struct BlockSums;
 
@@ -67,26 +76,39 @@ struct BlockSums<float> {
     __device__ float right(int h) const { return total(products[0], 2 + h); }
 };
 
-// Every fourth row of a column from row t on; zeros outside.   inside(q): whether row t + 4 q is there
-template <typename Real, typename Inside>
-__device__ __forceinline__ void load_rows(Real (&x)[AT_ONCE], const Real* column, Inside inside) {
+// This lane's rows of WARP of a column: every fourth, or in float32 two together of every eight; zeros outside.
+// inside(row): whether it is there
+template <typename Inside>
+__device__ __forceinline__ void load_rows(double (&x)[AT_ONCE], const double* column, Inside inside) {
 #pragma unroll
-    for (int q = 0; q < AT_ONCE; q++) x[q] = inside(q) ? column[threadIdx.x % ROWS + q * ROWS] : Real(0);
+    for (int q = 0; q < AT_ONCE; q++) {
+        const int row = threadIdx.x % ROWS + q * ROWS;
+        x[q] = inside(row) ? column[row] : 0.0;
+    }
+}
+template <typename Inside>
+__device__ __forceinline__ void load_rows(float (&x)[AT_ONCE], const float* column, Inside inside) {
+#pragma unroll
+    for (int q = 0; q < AT_ONCE; q += 2) {
+        const int row = 2 * (threadIdx.x % ROWS) + q * ROWS;
+        const RowPair<float> pair = inside(row) ? *reinterpret_cast<const RowPair<float>*>(column + row) : RowPair<float>{0, 0};
+        x[q] = pair.x, x[q + 1] = inside(row + 1) ? pair.y : 0.0f;
+    }
 }
 
 // Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
 // No product asks whether its rows are there, or products would wait for one another: those beyond the last are zeros.
 template <typename Real>
 __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
-    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
+    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;  // of sums
     const Real *x_column = panel.X + (left + g) * panel.ld, *y_column = panel.X + (right + g) * panel.ld;
     BlockSums<Real> sums;
 #pragma unroll 1
     for (int row0 = 0; row0 < panel.rows; row0 += WARP) {
-        const auto inside = [&](int column, int q) { return column + g < panel.columns && row0 + t + q * ROWS < panel.rows; };
+        const auto inside = [&](int column, int row) { return column + g < panel.columns && row0 + row < panel.rows; };
         Real x[AT_ONCE], y[AT_ONCE];
-        load_rows(x, x_column + row0, [&](int q) { return inside(left, q); });
-        load_rows(y, y_column + row0, [&](int q) { return inside(right, q); });
+        load_rows(x, x_column + row0, [&](int row) { return inside(left, row); });
+        load_rows(y, y_column + row0, [&](int row) { return inside(right, row); });
         sums.add(x, y, all);
     }
 #pragma unroll
@@ -140,24 +162,29 @@ __device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int righ
     return turned;
 }
 
-// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first row   E: [rows of a block][columns of a block]
-// inside(row, side, h): whether there is such an entry
-template <typename Real, typename Inside>
+// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first pair of rows   E: [rows of a block][columns of a block]
+// Whole: all entries are there; else inside(row, side, h) tells
+template <bool Whole, typename Real, typename Inside>
 __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const Real (&E)[2][2][2], Inside inside) {
     constexpr bool APART = sizeof(Real) == sizeof(float);    // float64 goes on from X itself
     Real x[TILES_AHEAD][2][4];
-    const auto each = [&](auto visit) {
+    const auto each = [&](auto visit) {                      // two entries of a column, of a pair of rows
 #pragma unroll
         for (int i = 0; i < TILES_AHEAD; i++)
 #pragma unroll
             for (int side = 0; side < 2; side++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int row = i * TILE_LINES + e / 2 * SIDE;
-                    visit(x[i][side][e], columns[side][e % 2] + row, inside(row, side, e % 2));
+                for (int h = 0; h < 2; h++) {
+                    const int row = i * TILE_LINES;
+                    visit(x[i][side][h], x[i][side][2 + h], columns[side][h] + row, Whole || inside(row, side, h), Whole || inside(row + 1, side, h));
                 }
     };
-    each([](Real& value, const Real* place, bool here) { value = here ? *place : Real(0); });
+    each([](Real& first, Real& second, const Real* place, bool here, bool next) {
+        if constexpr (Whole) {
+            const RowPair<Real> pair = *reinterpret_cast<const RowPair<Real>*>(place);
+            first = pair.x, second = pair.y;
+        } else first = here ? place[0] : Real(0), second = next ? place[1] : Real(0);
+    });
 #pragma unroll
     for (int i = 0; i < TILES_AHEAD; i++) {
         Real sum[2][4];
@@ -173,7 +200,13 @@ __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const R
 #pragma unroll
             for (int e = 0; e < 4; e++) x[i][side][e] = APART ? x[i][side][e] + sum[side][e] : sum[side][e];
     }
-    each([](Real& value, Real* place, bool here) { if (here) *place = value; });
+    each([](Real first, Real second, Real* place, bool here, bool next) {
+        if constexpr (Whole) *reinterpret_cast<RowPair<Real>*>(place) = {first, second};
+        else {
+            if (here) place[0] = first;
+            if (next) place[1] = second;
+        }
+    });
 }
 
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
@@ -194,14 +227,15 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
             const int row = i * SIDE + h * ROWS + t, column = (i ? right : left) + h * ROWS + t;
 #pragma unroll
             for (int j = 0; j < 2; j++) E[i][j][h] = scratch.entry[row * PAIR_PITCH + j * SIDE + to] - Real(row == j * SIDE + to);
-            columns[i][h] = panel.X + column * panel.ld + g, here[i][h] = column < panel.columns;
+            columns[i][h] = panel.X + column * panel.ld + 2 * g, here[i][h] = column < panel.columns;
         }
     const bool whole = max(left, right) + SIDE <= panel.columns;
     constexpr int STEP = TILES_AHEAD * TILE_LINES;
     for (int row0 = 0; row0 < end; row0 += STEP) {
         Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
-        if (whole && row0 + STEP <= end) turn_tiles(at, E, [](int, int, int) { return true; });
-        else turn_tiles(at, E, [&](int row, int side, int h) { return here[side][h] && row0 + g + row < end; });
+        const auto inside = [&](int row, int side, int h) { return here[side][h] && row0 + 2 * g + row < end; };
+        if (whole && row0 + STEP <= end) turn_tiles<true>(at, E, inside);
+        else turn_tiles<false>(at, E, inside);
     }
     return turned;
 }
