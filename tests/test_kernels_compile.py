@@ -85,7 +85,7 @@ def instances():
             yield "batched/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
         for strips in constants("cuda_qr_cholesky")["STRIPS"]:
-            yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 360
+            yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 400
         turns = (False, False, False), (True, False, False), (False, True, False), (False, False, dtype == np.float32)
         thin = constants("cuda_thin")
         for strips, flags in product(thin["STRIPS"], dict.fromkeys(turns)):

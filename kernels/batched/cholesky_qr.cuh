@@ -12,6 +12,7 @@
 #include "block/cholesky.cuh"
 #include "block/reduce.cuh"
 #include "block/tall_gram.cuh"
+#include "warp/row_tile.cuh"
 
 constexpr int QR_WARPS = 6, QR_THREADS = QR_WARPS * WARP;
 constexpr int SLAB_ROWS = QR_WARPS * TILE_ROWS;
@@ -40,41 +41,6 @@ struct UpperBlock {
     __device__ explicit UpperBlock(int block) : j(0) {
         while ((j + 1) * (j + 2) / 2 <= block) j++;
         i = block - j * (j + 1) / 2;
-    }
-};
-
-// 16 rows of a matrix in the order of warp/tile_chain.cuh; zeros outside.
-template <typename Real, int Strips>
-struct RowTile {
-    struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-    Two part[2][Strips];
-
-    template <typename Visit>
-    __device__ static void each(int row0, int m, int n, Visit visit) {
-        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-#pragma unroll
-            for (int i = 0; i < Strips; i++) {
-                const int row = row0 + g + h * STRIP, column = i * STRIP + 2 * t;
-                visit(h, i, row < m && column < n, static_cast<long long>(row) * n + column);
-            }
-    }
-    __device__ void load(const Real* A, int row0, int m, int n) {
-        each(row0, m, n, [&](int h, int i, bool inside, long long at) {
-            part[h][i] = inside ? *reinterpret_cast<const Two*>(A + at) : Two{0, 0};
-        });
-    }
-    __device__ static void store(Real* Q, const double (&x)[Strips][4], int row0, int m, int n) {
-        each(row0, m, n, [&](int h, int i, bool inside, long long at) {
-            if (inside) *reinterpret_cast<Two*>(Q + at) = {Real(x[i][2 * h]), Real(x[i][2 * h + 1])};
-        });
-    }
-    __device__ void widen(double (&x)[Strips][4]) const {
-#pragma unroll
-        for (int i = 0; i < Strips; i++)
-#pragma unroll
-            for (int h = 0; h < 2; h++) x[i][2 * h] = part[h][i].x, x[i][2 * h + 1] = part[h][i].y;
     }
 };
 
@@ -147,33 +113,50 @@ __device__ Departure gather_gram(const TallGram<Strips, QR_WARPS>& product, QRMe
     return {!any, !second, !third, squares <= ONE_MORE_PASS};
 }
 
-// R ← T R, or T itself at first; T in place of the slab.
+// R's upper triangle, block by block, row-major, in place of T's factors.
 template <typename Real, int Strips>
-__device__ void multiply_triangle(Real* R, int n, const QRMemory<Strips>& memory, bool first) {
-    constexpr int LD = QRMemory<Strips>::LD, BLOCKS = QRMemory<Strips>::BLOCKS, EACH = (BLOCKS + QR_WARPS - 1) / QR_WARPS;
+__device__ void fetch_triangle(const Real* R, int n, QRMemory<Strips>& memory) {
+    constexpr int BLOCKS = QRMemory<Strips>::BLOCKS, EACH = (BLOCKS + QR_WARPS - 1) / QR_WARPS;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, g = lane / 4, t = lane % 4;
-    double sum[EACH][2] = {};
+    typename RowTile<Real, Strips>::Two part[EACH];         // all on their way together
 #pragma unroll
     for (int q = 0; q < EACH; q++) {
         const UpperBlock b(min(warp + q * QR_WARPS, BLOCKS - 1));
+        const int row = b.i * STRIP + g, column = b.j * STRIP + 2 * t;
+        part[q] = {0, 0};
+        if (row < n && column < n) part[q] = *reinterpret_cast<const typename RowTile<Real, Strips>::Two*>(R + row * n + column);
+    }
+#pragma unroll
+    for (int q = 0; q < EACH; q++) {
+        double* target = memory.triangle + min(warp + q * QR_WARPS, BLOCKS - 1) * BLOCK_ENTRIES + 2 * lane;
+        target[0] = part[q].x, target[1] = part[q].y;
+    }
+    __syncthreads();
+}
+
+// R ← T R, or T itself at first; T in place of the slab, its factors no longer needed.
+template <typename Real, int Strips>
+__device__ void multiply_triangle(Real* R, int n, QRMemory<Strips>& memory, bool first) {
+    constexpr int LD = QRMemory<Strips>::LD, BLOCKS = QRMemory<Strips>::BLOCKS;
+    const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
+    if (!first) fetch_triangle(R, n, memory);
+    for (int block = threadIdx.x / WARP; block < BLOCKS; block += QR_WARPS) {
+        const UpperBlock b(block);
+        double sum[2] = {};
         if (first)
-            for (int h = 0; h < 2; h++) sum[q][h] = memory.slab[(b.j * STRIP + 2 * t + h) * LD + b.i * STRIP + g];
+            for (int h = 0; h < 2; h++) sum[h] = memory.slab[(b.j * STRIP + 2 * t + h) * LD + b.i * STRIP + g];
         else
             for (int l = b.i * STRIP + t; l < (b.j + 1) * STRIP; l += DEPTH_STEP)
-                multiply_strip(sum[q], memory.slab[l * LD + b.i * STRIP + g],
-                               l < n && b.j * STRIP + g < n ? double(R[l * n + b.j * STRIP + g]) : 0.0);
-    }
-    __syncthreads();                                        // all have read R
-#pragma unroll
-    for (int q = 0; q < EACH; q++) {
-        const UpperBlock b(min(warp + q * QR_WARPS, BLOCKS - 1));
+                multiply_strip(sum, memory.slab[l * LD + b.i * STRIP + g],
+                               memory.triangle[b.j * (b.j + 1) / 2 * BLOCK_ENTRIES + l * STRIP + g]);
         for (int h = 0; h < 2; h++) {
             const int row = b.i * STRIP + g, column = b.j * STRIP + 2 * t + h;
             if (row >= n || column >= n) continue;
-            R[row * n + column] = sum[q][h];
+            R[row * n + column] = sum[h];
             if (first && b.i < b.j) R[column * n + row] = 0;
         }
     }
+    __syncthreads();                                        // all are done with R in place of the factors
 }
 
 // The factors that divide() reads, from T in place of the slab: those on the diagonal by substitution, a lane a column.

@@ -5,10 +5,9 @@
 // column, pair XOR swap(column): no bank is asked for twice, neither for these nor for the entries of a tile that are written.
 // Called by batched/cholesky_qr.cuh, by the whole block of Warps warps.
 #pragma once
+#include "warp/row_tile.cuh"
 #include "warp/tile_chain.cuh"
-#include "warp/tile_product.cuh"
 
-constexpr int TILE_ROWS = 2 * STRIP;                         // of G's tiles; STRIP columns
 constexpr int STEP_ROWS = 2 * STRIP;                          // of a slab, between which no pair changes its place
 
 // Tile number `number` of the upper triangle of `Strips` strips of STRIP columns, row by row: rows 16 i …, columns 8 j …
