@@ -37,6 +37,7 @@ TRIANGLES = ("triangle", "triangle-both")
 PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
 PITCH_BYTES = 32  # between whose odd multiples columns lie there
 SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
+FEW_BLOCKS = 2  # of svd_triangle on a multiprocessor: if no more come to it, a lane has the registers of the others
 TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
 
@@ -204,6 +205,11 @@ def _shared_limit():
 
 
 @cache
+def _multiprocessors(device):
+    return cp.cuda.Device(device).attributes["MultiProcessorCount"]
+
+
+@cache
 def _device_shared(device):
     return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
 
@@ -238,18 +244,20 @@ def _column_shape(group):
 
 
 @lru_cache(maxsize=1024)
-def _triangle_plan(device, dtype, rank, both):
-    """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
+def _triangle_plan(device, dtype, rank, both, few):
+    """Function, threads and shared memory of a block for triangles of at most `rank` columns; few: see FEW_BLOCKS."""
     warps = -(-rank // PAIR_COLUMNS)
     shared = int(_triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
-    instance = dtype, both, warps, resident
+    instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
-    function, threads, shared = _triangle_plan(cp.cuda.runtime.getDevice(), group.dtype, group.rank, group.both)
+    device = cp.cuda.runtime.getDevice()
+    few = group.count <= FEW_BLOCKS * _multiprocessors(device)
+    function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
     rest = NULL if group.rest is None else group.rest
     launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept, rest), shared)

@@ -14,12 +14,21 @@
 #include "block/pair_sweep.cuh"
 #include "block/svd_finish.cuh"
 
+// Tiles of a visit under way together: most columns are the widest for their warps or half a warp's fewer, their tiles a multiple of
+// SOME. Where blocks are few, float32 has the registers for all of them.
+template <typename Real, int Warps, int Resident>
+struct TilesAhead {
+    static constexpr int SOME = Warps % 4 ? 3 : 4, FEW_BLOCKS = 2;
+    static constexpr int MOST = sizeof(Real) == sizeof(float) && Resident <= FEW_BLOCKS ? (Warps % 4 ? 6 : 8) : SOME;
+};
+
 // Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp
 template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
                   int vectors, int sweeps, int above, int upto, int kept, const double* rest) {
     extern __shared__ double memory[];
+    using Ahead = TilesAhead<Real, Warps, Resident>;
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
     const int k = p.rank();
     if (k <= above || k > upto) return;
@@ -37,8 +46,8 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     int sweep = 0;
     bool turned = k > 1;
     while (turned && sweep < sweeps) {
-        turned = pair_sweep(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
-                                     orthogonality_tolerance<Real>(k));
+        turned = pair_sweep<Ahead::MOST, Ahead::SOME>(panel, even_blocks<SIDE>(k), Both ? 2 * k : k, scratch, inner,
+                                                      orthogonality_tolerance<Real>(k));
         sweep++;
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst, kept);

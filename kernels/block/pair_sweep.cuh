@@ -15,7 +15,6 @@
 #include "warp/tile_product.cuh"
 
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
-constexpr int TILES_AHEAD = 3;                               // tiles of a warp under way
 constexpr int PARTS = 4;                                     // independent sums of a product
 constexpr int ROWS = 4;                                      // that an instruction multiplies at once
 constexpr int AT_ONCE = WARP / ROWS;                         // rows of a lane whose products are under way together
@@ -162,15 +161,15 @@ __device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int righ
     return turned;
 }
 
-// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first pair of rows   E: [rows of a block][columns of a block]
+// X ← X + X E for Ahead tiles.   columns: this lane's of either block, at its first pair of rows   E: [rows of a block][columns of a block]
 // Whole: all entries are there; else inside(row, side, h) tells
-template <bool Whole, typename Real, typename Inside>
+template <int Ahead, bool Whole, typename Real, typename Inside>
 __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const Real (&E)[2][2][2], Inside inside) {
     constexpr bool APART = sizeof(Real) == sizeof(float);    // float64 goes on from X itself
-    Real x[TILES_AHEAD][2][4];
+    Real x[Ahead][2][4];
     const auto each = [&](auto visit) {                      // two entries of a column, of a pair of rows
 #pragma unroll
-        for (int i = 0; i < TILES_AHEAD; i++)
+        for (int i = 0; i < Ahead; i++)
 #pragma unroll
             for (int side = 0; side < 2; side++)
 #pragma unroll
@@ -186,7 +185,7 @@ __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const R
         } else first = here ? place[0] : Real(0), second = next ? place[1] : Real(0);
     });
 #pragma unroll
-    for (int i = 0; i < TILES_AHEAD; i++) {
+    for (int i = 0; i < Ahead; i++) {
         Real sum[2][4];
 #pragma unroll
         for (int side = 0; side < 2; side++) {
@@ -209,9 +208,21 @@ __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const R
     });
 }
 
+// Rows row0 … end by Ahead tiles together, as long as these are Whole, or all of them, each entry asked for. Returns the first row left.
+template <int Ahead, bool Whole, typename Real, typename Inside>
+__device__ __forceinline__ int turn_rows(Real* const (&columns)[2][2], const Real (&E)[2][2][2], int row0, int end, Inside inside) {
+    constexpr int STEP = Ahead * TILE_LINES;
+#pragma unroll 1
+    for (; row0 < end && (!Whole || row0 + STEP <= end); row0 += STEP) {
+        Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
+        turn_tiles<Ahead, Whole>(at, E, [&](int row, int side, int h) { return inside(row0 + row, side, h); });
+    }
+    return row0;
+}
+
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
 // inner: 8 × 8 entries of XᵀX within each block   end: rows of the panel and of what follows
-template <typename Real>
+template <int Ahead, int Some, typename Real>
 __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
                             Real tolerance, Real smooth, bool first_visit) {
     const Turned turned = rotations_of_pair(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
@@ -229,22 +240,23 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
             for (int j = 0; j < 2; j++) E[i][j][h] = scratch.entry[row * PAIR_PITCH + j * SIDE + to] - Real(row == j * SIDE + to);
             columns[i][h] = panel.X + column * panel.ld + 2 * g, here[i][h] = column < panel.columns;
         }
-    const bool whole = max(left, right) + SIDE <= panel.columns;
-    constexpr int STEP = TILES_AHEAD * TILE_LINES;
-    for (int row0 = 0; row0 < end; row0 += STEP) {
-        Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
-        const auto inside = [&](int row, int side, int h) { return here[side][h] && row0 + 2 * g + row < end; };
-        if (whole && row0 + STEP <= end) turn_tiles<true>(at, E, inside);
-        else turn_tiles<false>(at, E, inside);
+    const auto inside = [&](int row, int side, int h) { return here[side][h] && 2 * g + row < end; };
+    if (max(left, right) + SIDE > panel.columns) {
+        turn_rows<Some, false>(columns, E, 0, end, inside);
+        return turned;
     }
+    int row0 = turn_rows<Ahead, true>(columns, E, 0, end, inside);
+    if constexpr (Some < Ahead) row0 = turn_rows<Some, true>(columns, E, row0, end, inside);
+    row0 = turn_rows<1, true>(columns, E, row0, end, inside);
+    turn_rows<1, false>(columns, E, row0, end, inside);
     return turned;
 }
 
 // All pairs of `blocks` column blocks, an even number.   end: rows of the panel and of what follows
-// scratch: one a warp   inner: 64 entries a block
+// scratch: one a warp   inner: 64 entries a block   Ahead: tiles of a visit that are under way together, of those left Some, then each
 // Returns, the same in every thread, whether columns may still be oblique: not where all cosines and angles were so small that
 // what rotations leave of each other's work, products of both, is below tolerance.
-template <typename Real>
+template <int Ahead, int Some, typename Real>
 __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
     const Real smooth = sqrt(tolerance) / 4;                 // of a column's rotations a sixteenth of it each, of random signs
@@ -253,7 +265,7 @@ __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairSc
         for (int i = warp; i < blocks / 2; i += warps) {
             const int left = round + i < ring ? round + i : round + i - ring;
             const int right = i == 0 ? ring : round >= i ? round - i : round - i + ring;
-            turned |= turn_pair(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
+            turned |= turn_pair<Ahead, Some>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
         }
         __syncthreads();
     }
