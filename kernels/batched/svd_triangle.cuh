@@ -15,11 +15,11 @@
 #include "block/svd_finish.cuh"
 
 // Tiles of a visit under way together: most columns are the widest for their warps or half a warp's fewer, their tiles a multiple of
-// SOME. Where blocks are few, float32 has the registers for all of them.
+// SOME. Where warps of a multiprocessor are FEW_WARPS, float32 has the registers for more.
 template <typename Real, int Warps, int Resident>
 struct TilesAhead {
-    static constexpr int SOME = Warps % 4 ? 3 : 4, FEW_BLOCKS = 2;
-    static constexpr int MOST = sizeof(Real) == sizeof(float) && Resident <= FEW_BLOCKS ? (Warps % 4 ? 6 : 8) : SOME;
+    static constexpr int SOME = Warps % 4 ? 3 : 4, FEW_WARPS = 10;
+    static constexpr int MOST = sizeof(Real) == sizeof(float) && Warps * Resident <= FEW_WARPS ? (Warps % 4 ? 6 : 8) : SOME;
 };
 
 // Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp

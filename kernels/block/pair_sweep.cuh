@@ -4,121 +4,12 @@
 //
 // Round robin: block 0 stays and the others move on. Columns that follow along (right vectors) lie below X and meet J alone: a
 // visit reads X twice and the rest once for 64 rotations, and only J's 16 × 16 entries wait for angles (warp/pair_jacobi.cuh).
-// The leading dimension is pair_pitch(rows): no bank is asked for twice, neither for four rows of eight columns one by one (float32: for
-// eight rows in pairs) nor for sixteen rows, in pairs, of four columns.
 // Called by batched/svd_triangle.cuh, by the whole block.
 #pragma once
 
-#include "block/jacobi_sweep.cuh"
-#include "warp/pair_jacobi.cuh"
-#include "warp/tile_chain.cuh"
-#include "warp/tile_product.cuh"
+#include "block/pair_gram.cuh"
 
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
-constexpr int PARTS = 4;                                     // independent sums of a product
-constexpr int ROWS = 4;                                      // that an instruction multiplies at once
-constexpr int AT_ONCE = WARP / ROWS;                         // rows of a lane whose products are under way together
-
-// An odd multiple of 32 bytes.
-template <typename Real>
-__host__ __device__ constexpr int pair_pitch(int rows) {
-    constexpr int ODD = 32 / sizeof(Real);
-    return (rows + ODD - 1) / (2 * ODD) * (2 * ODD) + ODD;
-}
-
-// Two rows of a column, read and written together.
-template <typename Real>
-struct alignas(2 * sizeof(Real)) RowPair { Real x, y; };
-
-// Sums over rows of products of columns: entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4, of XᵀY, XᵀX and YᵀY. A lane
-// brings a fourth of the rows of columns g of X and of Y, the same of both.
-template <typename Real>
-struct BlockSums;
-
-template <>
-struct BlockSums<double> {
-    double products[3][PARTS][2] = {};
-
-    __device__ void add(const double (&x)[AT_ONCE], const double (&y)[AT_ONCE], bool all) {
-#pragma unroll
-        for (int q = 0; q < AT_ONCE; q++) multiply_strip(products[0][q % PARTS], x[q], y[q]);
-        if (!all) return;
-#pragma unroll
-        for (int q = 0; q < AT_ONCE; q++) {
-            multiply_strip(products[1][q % PARTS], x[q], x[q]);
-            multiply_strip(products[2][q % PARTS], y[q], y[q]);
-        }
-    }
-    __device__ double total(const double (&parts)[PARTS][2], int h) const { return (parts[0][h] + parts[1][h]) + (parts[2][h] + parts[3][h]); }
-    __device__ double between(int h) const { return total(products[0], h); }
-    __device__ double left(int h) const { return total(products[1], h); }
-    __device__ double right(int h) const { return total(products[2], h); }
-};
-
-template <>
-struct BlockSums<float> {
-    float products[2][PARTS][4] = {};                        // [X Y]ᵀ Y and [X Y]ᵀ X
-
-    __device__ void add(const float (&x)[AT_ONCE], const float (&y)[AT_ONCE], bool all) {
-        static_assert(AT_ONCE == 2 * PARTS, "two rows a product");
-#pragma unroll
-        for (int q = 0; q < PARTS; q++)
-            multiply_tile(products[0][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, y[2 * q], y[2 * q + 1]);
-        if (!all) return;
-#pragma unroll
-        for (int q = 0; q < PARTS; q++)
-            multiply_tile(products[1][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, x[2 * q], x[2 * q + 1]);
-    }
-    __device__ float total(const float (&parts)[PARTS][4], int e) const { return (parts[0][e] + parts[1][e]) + (parts[2][e] + parts[3][e]); }
-    __device__ float between(int h) const { return total(products[0], h); }
-    __device__ float left(int h) const { return total(products[1], h); }
-    __device__ float right(int h) const { return total(products[0], 2 + h); }
-};
-
-// This lane's rows of WARP of a column: every fourth, or in float32 two together of every eight; zeros outside.
-// inside(row): whether it is there
-template <typename Inside>
-__device__ __forceinline__ void load_rows(double (&x)[AT_ONCE], const double* column, Inside inside) {
-#pragma unroll
-    for (int q = 0; q < AT_ONCE; q++) {
-        const int row = threadIdx.x % ROWS + q * ROWS;
-        x[q] = inside(row) ? column[row] : 0.0;
-    }
-}
-template <typename Inside>
-__device__ __forceinline__ void load_rows(float (&x)[AT_ONCE], const float* column, Inside inside) {
-#pragma unroll
-    for (int q = 0; q < AT_ONCE; q += 2) {
-        const int row = 2 * (threadIdx.x % ROWS) + q * ROWS;
-        const RowPair<float> pair = inside(row) ? *reinterpret_cast<const RowPair<float>*>(column + row) : RowPair<float>{0, 0};
-        x[q] = pair.x, x[q + 1] = inside(row + 1) ? pair.y : 0.0f;
-    }
-}
-
-// Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
-// No product asks whether its rows are there, or products would wait for one another: those beyond the last are zeros.
-template <typename Real>
-__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
-    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;  // of sums
-    const Real *x_column = panel.X + (left + g) * panel.ld, *y_column = panel.X + (right + g) * panel.ld;
-    BlockSums<Real> sums;
-#pragma unroll 1
-    for (int row0 = 0; row0 < panel.rows; row0 += WARP) {
-        const auto inside = [&](int column, int row) { return column + g < panel.columns && row0 + row < panel.rows; };
-        Real x[AT_ONCE], y[AT_ONCE];
-        load_rows(x, x_column + row0, [&](int row) { return inside(left, row); });
-        load_rows(y, y_column + row0, [&](int row) { return inside(right, row); });
-        sums.add(x, y, all);
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums.between(h);
-        if (!all) continue;
-        G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums.between(h);
-        G[g * PAIR_PITCH + 2 * t + h] = sums.left(h);
-        G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums.right(h);
-    }
-}
 
 // G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
 template <typename Real>
