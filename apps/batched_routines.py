@@ -31,6 +31,7 @@ class Case:
     batch      matrices
     shape      m, n of every matrix; lowest and highest m, n of a ragged batch
     table      the table that the row belongs to, and `figure`, what it shows there
+    samples    that the randomized SVD shall take; 0: RANK + OVERSAMPLE
     """
 
     routine: str
@@ -42,12 +43,13 @@ class Case:
     method: str = ""
     spectrum: str = ""
     target_ms: float | None = None
+    samples: int = 0
 
     @property
     def label(self):
         """The case in words, for progress and errors."""
         words = [self.routine, self.method, self.dtype, f"{self.batch} of {ROUTINES[self.routine].shown(self.shape)}"]
-        return " ".join(filter(None, [*words, self.spectrum]))
+        return " ".join(filter(None, [*words, self.spectrum, self.samples and f"{self.samples} samples"]))
 
 
 class QR(Routine):
@@ -162,16 +164,19 @@ class TruncatedSVD(Routine):
 
 class RSVD(Routine):
     def call(self, case):
-        return lambda A: batched.rsvd(A, RANK, OVERSAMPLE, random_state=0)
+        return lambda A: batched.rsvd(A, RANK, (case.samples or RANK + OVERSAMPLE) - RANK, random_state=0)
 
     def nominal(self, case, one, result):
-        return nominal.rsvd(case.batch, *case.shape, case.dtype, RANK, min(RANK + OVERSAMPLE, *case.shape))
+        return nominal.rsvd(case.batch, *case.shape, case.dtype, RANK, self.columns(case))
+
+    def facts(self, case, result):
+        return {"samples": self.columns(case)}
 
     def criterion(self, case, A, result):
         return criteria.svd(A, *result)
 
     def columns(self, case):
-        return min(RANK + OVERSAMPLE, *case.shape)
+        return min(case.samples or RANK + OVERSAMPLE, *case.shape)
 
 
 class GEMM(Routine):

@@ -150,8 +150,8 @@ class Bench:
         return row | compared(case, ms, others) | {"note": note}
 
     def peers_of(self, case, inputs):
-        """The peers' times, measured once for every shape and spectrum."""
-        key = case.routine, case.dtype, case.batch, case.shape, case.spectrum
+        """The peers' times, measured once for every shape, spectrum and number of samples."""
+        key = case.routine, case.dtype, case.batch, case.shape, case.spectrum, case.samples
         if self.with_peers and key not in self.peers:
             self.peers[key] = []  # asked once, also where they fail
             self.peers[key] = peers.times(case.routine, inputs, ROUTINES[case.routine].columns(case))

@@ -10,7 +10,7 @@
 | 8, 9 of Abdelfattah et al. | LU of 500 matrices: no, column, panel, matrix blocking | and in shared memory |
 """
 
-from h2gpu.apps.batched_routines import Case
+from h2gpu.apps.batched_routines import OVERSAMPLE, Case
 from h2gpu.apps.spectra import RANK
 
 DTYPES = ("float64", "float32")
@@ -179,14 +179,18 @@ def block_multiply(dtype):
 
 
 def targets(dtype):
-    """Every target for QR, SVD, randomized SVD, LU and products; the SVD also on flat spectra."""
+    """Every target for QR, SVD, randomized SVD, LU and products; the SVD also on flat spectra.
+
+    KBLAS draws as many samples as triplets: its work, and ours with OVERSAMPLE more, have one target.
+    """
     for (batch, *shape), ms in QR_TARGETS.items():
         yield Case("qr", dtype, batch, tuple(shape), "targets", "", "", "", _target(dtype, ms))
     for (batch, *shape), ms in SVD_TARGETS.items():
         yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "decaying", _target(dtype, ms))
         yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "flat")
     for (batch, *shape), ms in RSVD_TARGETS.items():
-        yield Case("rsvd", dtype, batch, tuple(shape), "targets", "", "", f"rank {RANK}", _target(dtype, ms))
+        for samples in (RANK, RANK + OVERSAMPLE):
+            yield Case("rsvd", dtype, batch, tuple(shape), "targets", "", "", f"rank {RANK}", _target(dtype, ms), samples)
     for n, ms in LU_TARGETS.items():
         yield Case("lu", dtype, LU_MATRICES, (n, n), "targets", "", "auto", "", _target(dtype, ms))
     for method in ("auto", "fixed"):

@@ -63,6 +63,17 @@ def test_targets_of_float32_are_half():
         assert double.target_ms or double.spectrum == "flat" or double.routine == "gemm"
 
 
+def test_the_randomized_svd_is_timed_with_the_samples_of_kblas_too(monkeypatch):
+    cases = [case for case in bench_cases.targets("float64") if case.routine == "rsvd"]
+    assert [case.samples for case in cases] == [64, 72] and len({case.target_ms for case in cases}) == 1
+    assert len({case.label for case in cases}) == 2
+    drawn, routine = [], ROUTINES["rsvd"]
+    monkeypatch.setattr(batched, "rsvd", lambda A, rank, oversample, random_state: drawn.append(rank + oversample))
+    for case in cases:
+        routine.call(case)(None)
+        assert routine.facts(case, None)["samples"] == routine.columns(case) == drawn[-1] == case.samples
+
+
 def test_quick_is_a_part():
     quick = list(bench_cases.chosen(["qr", "svd"], ["float64"], True))
     assert set(quick) < set(CASES) and len(quick) < len(list(bench_cases.chosen(["qr", "svd"], ["float64"], False))) / 2

@@ -226,3 +226,17 @@ def test_small_values_of_graded_triangles_are_right_relatively(n, xp, rng):
     s = to_host(batched.svd_of_transposed(xp.asarray(R))[1]).astype(float)
     bound = 30 * n * np.finfo(np.float32).eps * (exact if xp is not np else exact.max())
     assert (np.abs(s - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("n", [34, 64, 72])
+@pytest.mark.parametrize("size", [0, 1e-9, 1e-5])
+def test_right_vectors_divided_by_a_rest(size, n, xp, rng):
+    """V (I + F)⁻ᵀ for rows of Vt, to rounding."""
+    rank = n - 8
+    R = (np.triu(rng.standard_normal((3, n, n))) / 9 + np.eye(n)) * np.geomspace(1, 1e-6, n)[:, None]
+    F = size * np.triu(rng.uniform(-1, 1, (3, n, n)))
+    R, F = xp.asarray(R), xp.asarray(F)
+    _, _, Vt, _ = batched.svd_of_transposed(R, "both", rank)
+    _, _, Wt, _ = batched.svd_of_transposed(R, "both", rank, F)
+    expected = np.linalg.solve(np.eye(n) + to_host(F), to_host(Vt).swapaxes(1, 2)).swapaxes(1, 2)
+    assert np.abs(to_host(Wt) - expected).max() <= 8 * np.finfo(np.float64).eps

@@ -151,11 +151,13 @@ def qr(A, mode="reduced", *, out=None):
 
 
 def cholesky_qr(A):
-    """Q_b R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
+    """P_b (I + F_b)⁻¹ R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
 
     A   (batch, m, n) array, m ≥ n
 
-    Where this fails Q_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
+    P, R and F (None for zeros), float64, upper triangular and no larger than 1e-5: P_b (I + F_b)⁻¹ has orthonormal
+    columns, and its product with V is that of P_b with what `svd_of_transposed` makes of V, given F.
+    Where this fails P_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
     squares that leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
     Source: Fukaya et al. 2020, Shifted Cholesky QR.
     """

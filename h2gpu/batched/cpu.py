@@ -92,7 +92,7 @@ def qr(A, mode, out=None):
 
 def cholesky_qr(A):
     """By reflections, which never fail."""
-    return qr(A, "reduced")
+    return *qr(A, "reduced"), None
 
 
 def triangles(A, R):

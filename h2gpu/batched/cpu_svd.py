@@ -43,11 +43,13 @@ def factors(A, vectors):
     return (U, s[..., None], Vt)[: 3 if vectors == "both" else 2]
 
 
-def svd_of_transposed(R, vectors, rank=None):
-    """U, s (vectors "left"), Vt ("both") of R_bᵀ, of an array the leading `rank`, and info; raises for NaN and Inf."""
+def svd_of_transposed(R, vectors, rank=None, rest=None):
+    """See h2gpu.batched.svd_of_transposed; raises for NaN and Inf."""
     if isinstance(R, MatrixBatch):
         return *svd(batched.transpose(R), vectors, "auto"), np.zeros(len(R), np.int32)
     U, s, *Vt = svd(R.swapaxes(1, 2), vectors, "auto")
+    if rest is not None:
+        Vt = [np.linalg.solve(np.eye(rest.shape[1]) + rest, M.swapaxes(1, 2)).swapaxes(1, 2) for M in Vt]
     return U[..., :rank], s[:, :rank, 0], *(M[:, :rank] for M in Vt), np.zeros(len(R), np.int32)
 
 

@@ -1,16 +1,17 @@
-"""Q_b R_b = A_b on the GPU by Cholesky factors of Gram matrices, of stacks alone: kernels/batched/cholesky_qr.cuh.
+"""P_b (I + F_b)⁻¹ R_b = A_b on the GPU by Cholesky factors of Gram matrices: kernels/batched/cholesky_qr.cuh.
 
-Other shapes, and all that gain nothing, go by Householder reflections.
+Of stacks alone. Other shapes, and all that gain nothing, go by Householder reflections.
 """
 
 import cupy
+import numpy as np
 
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.launch import WARP, launch
+from h2gpu.batched.cuda_svd import is_shared
+from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 
 STRIP, WARPS, TILE_ROWS = 8, 6, 16  # of the kernel: columns of a strip, warps of a block, rows of a warp
-PAD = 4  # entries between its columns that are left out
 STRIPS = (5, 6, 7, 8, 9)
 TALL = 2  # rows for each column, at least
 
@@ -19,17 +20,19 @@ def cholesky_qr(A):
     """See h2gpu.batched.cholesky_qr."""
     batch, m, n = A.shape
     strips = -(-n // STRIP)
-    if strips not in STRIPS or n % 2 or m < TALL * n or not batch:
-        return qr(A, "reduced")
+    divides = is_shared(A.dtype, n, True)  # who takes F
+    if strips not in STRIPS or n % 2 or m < TALL * n or not batch or not divides:
+        return *qr(A, "reduced"), None
     A = cupy.ascontiguousarray(A)
-    Q, R = cupy.empty_like(A), cupy.empty((batch, n, n), A.dtype)
+    P, R = cupy.empty_like(A), cupy.empty((batch, n, n), A.dtype)
+    F = cupy.empty_like(R) if A.dtype == np.float64 else None
     shared = shared_bytes(strips)
     function = kernel("batched/cholesky_qr.cuh", "cholesky_qr", A.dtype, strips, shared_bytes=shared)
-    launch(function, batch, WARPS * WARP, (A, Q, R, m, n), shared)
-    return Q, R
+    launch(function, batch, WARPS * WARP, (A, P, R, NULL if F is None else F, m, n), shared)
+    return P, R, F
 
 
 def shared_bytes(strips):
     """Shared memory of a block: the kernel's QRMemory."""
-    slab = strips * STRIP * (WARPS * TILE_ROWS + PAD)
+    slab = strips * STRIP * WARPS * TILE_ROWS
     return 8 * (slab + strips * (strips + 1) // 2 * STRIP**2 + -(-strips // 2) * 2 * STRIP + WARPS)

@@ -7,7 +7,7 @@ svd_shared.cuh (a thread block a matrix), or the rounds of h2gpu.batched.cuda_sv
 is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import cupy as cp
@@ -35,7 +35,9 @@ VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the 
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
 PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
+PITCH_BYTES = 32  # between whose odd multiples columns lie there
 SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
+FEW_BLOCKS = 2  # of svd_triangle on a multiprocessor: if no more come to it, a lane has the registers of the others
 TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
 
@@ -52,12 +54,13 @@ def svd(A, vectors, method, return_info=False):
     return results
 
 
-def decompose(A, vectors, method, kept=None):
+def decompose(A, vectors, method, kept=None, rest=None):
     """The results of svd, and (batch + 1,) int32: sweeps, or −1 for NaN and Inf, −2 for no convergence; their least.
 
     Nothing is waited for. Matrices that failed hold NaN. Vectors "triangle" and "triangle-both": those of A_bᵀ,
     square and small enough for shared memory, whose columns are nearly orthogonal already: no QR goes before Jacobi.
-    Of arrays of more than WARP columns among these, `kept` triplets can be asked for.
+    Of arrays of more than WARP columns among these, `kept` triplets can be asked for, and right vectors divided by
+    I + `rest` (float64).
     """
     m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
     k = np.minimum(m, n)
@@ -67,7 +70,7 @@ def decompose(A, vectors, method, kept=None):
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
     for group in _groups(A, outputs, vectors, method):
-        RUNS[group.method](group, (info, info[-1:]))
+        RUNS[group.method](replace(group, rest=rest), (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
@@ -105,6 +108,7 @@ class Group:
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     above           matrices of this rank or less in the table are left to other groups
+    rest            of triangles: see decompose
     """
 
     batch: tuple
@@ -117,6 +121,7 @@ class Group:
     vectors: str
     method: int
     above: int = 0
+    rest: object = None
 
     @property
     def dtype(self):
@@ -189,13 +194,19 @@ def is_shared(dtype, rank, both):
 def _triangle_bytes(dtype, rank, both):
     """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
     rows = 2 * rank if both else rank
-    pitch = (rows + 3) // 8 * 8 + 4  # pair_pitch of kernels/block/pair_sweep.cuh
+    odd = PITCH_BYTES // dtype.itemsize
+    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/block/pair_sweep.cuh
     return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize
 
 
 def _shared_limit():
     """Dynamic shared memory that a block may have, a little left for the static."""
     return _device_shared(cp.cuda.runtime.getDevice()) - cuda_svd_blocks.SHARED_MARGIN
+
+
+@cache
+def _multiprocessors(device):
+    return cp.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 @cache
@@ -233,20 +244,23 @@ def _column_shape(group):
 
 
 @lru_cache(maxsize=1024)
-def _triangle_plan(device, dtype, rank, both):
-    """Function, threads and shared memory of a block for triangles of at most `rank` columns."""
+def _triangle_plan(device, dtype, rank, both, few):
+    """Function, threads and shared memory of a block for triangles of at most `rank` columns; few: see FEW_BLOCKS."""
     warps = -(-rank // PAIR_COLUMNS)
     shared = int(_triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
-    instance = dtype, both, warps, resident
+    instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
-    function, threads, shared = _triangle_plan(cp.cuda.runtime.getDevice(), group.dtype, group.rank, group.both)
+    device = cp.cuda.runtime.getDevice()
+    few = group.count <= FEW_BLOCKS * _multiprocessors(device)
+    function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
-    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept), shared)
+    rest = NULL if group.rest is None else group.rest
+    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept, rest), shared)
 
 
 def _run_shared(group, info):

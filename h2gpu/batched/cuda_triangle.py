@@ -14,17 +14,14 @@ from h2gpu.batched.launch import WARP
 from h2gpu.batched.ragged import MatrixBatch
 
 
-def svd_of_transposed(R, vectors, rank=None):
-    """U, s (vectors "left"), Vt ("both") of R_bᵀ, of an array the leading `rank`, and info as svd returns it.
-
-    Nothing is waited for.
-    """
+def svd_of_transposed(R, vectors, rank=None, rest=None):
+    """See h2gpu.batched.svd_of_transposed. Nothing is waited for."""
     both = vectors == "both"
     triangle = "triangle-both" if both else "triangle"
     if not isinstance(R, MatrixBatch):
         m, n = R.shape[1:]
         if m == n > WARP and is_shared(R.dtype, m, both):
-            (U, s, *Vt), info = decompose(R, triangle, "shared", n if rank is None else rank)
+            (U, s, *Vt), info = decompose(R, triangle, "shared", n if rank is None else rank, rest)
             return U, s[..., 0], *Vt, info[:-1]
         if m == n <= WARP:
             (U, s, *Vt), info = decompose(R, triangle, "register")

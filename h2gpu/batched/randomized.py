@@ -95,8 +95,8 @@ def triplets(A, Q, rank=np.inf):
 
 def stack_triplets(A, Q, rank, qr):
     """The same for arrays: U, s, Vt and a function of the verdict, see on_its_way."""
-    P, R = qr(batched.gemm(A, Q, transa=True))
-    U, s, Vt, info = batched.svd_of_transposed(R, "both", rank)
+    P, R, *rest = qr(batched.gemm(A, Q, transa=True))
+    U, s, Vt, info = batched.svd_of_transposed(R, "both", rank, *rest)
     info = on_its_way(info)
     return (batched.gemm(Q, U), array_module(A).ascontiguousarray(s), batched.gemm(Vt, P, transb=True)), info
 

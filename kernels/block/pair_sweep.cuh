@@ -4,100 +4,12 @@
 //
 // Round robin: block 0 stays and the others move on. Columns that follow along (right vectors) lie below X and meet J alone: a
 // visit reads X twice and the rest once for 64 rotations, and only J's 16 × 16 entries wait for angles (warp/pair_jacobi.cuh).
-// The leading dimension is pair_pitch(rows): no bank is asked for twice.
 // Called by batched/svd_triangle.cuh, by the whole block.
 #pragma once
 
-#include "block/jacobi_sweep.cuh"
-#include "warp/pair_jacobi.cuh"
-#include "warp/tile_chain.cuh"
-#include "warp/tile_product.cuh"
+#include "block/pair_gram.cuh"
 
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
-constexpr int TILES_AHEAD = 3;                               // tiles of a warp under way
-constexpr int PARTS = 4;                                     // independent sums of a product
-constexpr int ROWS = 4;                                      // that an instruction multiplies at once
-constexpr int AT_ONCE = WARP / ROWS;                         // rows of a lane whose products are under way together
-
-// An odd multiple of ROWS, so that ROWS rows of SIDE columns lie in different banks.
-__host__ __device__ constexpr int pair_pitch(int rows) { return (rows + ROWS - 1) / SIDE * SIDE + ROWS; }
-
-// Sums over rows of products of columns: entries (g, 2 t) and (g, 2 t + 1), g, t = lane / 4, lane % 4, of XᵀY, XᵀX and YᵀY. A lane
-// brings every fourth row of columns g of X and of Y.
-template <typename Real>
-struct BlockSums;
-
-template <>
-struct BlockSums<double> {
-    double products[3][PARTS][2] = {};
-
-    __device__ void add(const double (&x)[AT_ONCE], const double (&y)[AT_ONCE], bool all) {
-#pragma unroll
-        for (int q = 0; q < AT_ONCE; q++) multiply_strip(products[0][q % PARTS], x[q], y[q]);
-        if (!all) return;
-#pragma unroll
-        for (int q = 0; q < AT_ONCE; q++) {
-            multiply_strip(products[1][q % PARTS], x[q], x[q]);
-            multiply_strip(products[2][q % PARTS], y[q], y[q]);
-        }
-    }
-    __device__ double total(const double (&parts)[PARTS][2], int h) const { return (parts[0][h] + parts[1][h]) + (parts[2][h] + parts[3][h]); }
-    __device__ double between(int h) const { return total(products[0], h); }
-    __device__ double left(int h) const { return total(products[1], h); }
-    __device__ double right(int h) const { return total(products[2], h); }
-};
-
-template <>
-struct BlockSums<float> {
-    float products[2][PARTS][4] = {};                        // [X Y]ᵀ Y and [X Y]ᵀ X
-
-    __device__ void add(const float (&x)[AT_ONCE], const float (&y)[AT_ONCE], bool all) {
-        static_assert(AT_ONCE == 2 * PARTS, "two rows a product");
-#pragma unroll
-        for (int q = 0; q < PARTS; q++)
-            multiply_tile(products[0][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, y[2 * q], y[2 * q + 1]);
-        if (!all) return;
-#pragma unroll
-        for (int q = 0; q < PARTS; q++)
-            multiply_tile(products[1][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, x[2 * q], x[2 * q + 1]);
-    }
-    __device__ float total(const float (&parts)[PARTS][4], int e) const { return (parts[0][e] + parts[1][e]) + (parts[2][e] + parts[3][e]); }
-    __device__ float between(int h) const { return total(products[0], h); }
-    __device__ float left(int h) const { return total(products[1], h); }
-    __device__ float right(int h) const { return total(products[0], 2 + h); }
-};
-
-// Every fourth row of a column from row t on; zeros outside.   inside(q): whether row t + 4 q is there
-template <typename Real, typename Inside>
-__device__ __forceinline__ void load_rows(Real (&x)[AT_ONCE], const Real* column, Inside inside) {
-#pragma unroll
-    for (int q = 0; q < AT_ONCE; q++) x[q] = inside(q) ? column[threadIdx.x % ROWS + q * ROWS] : Real(0);
-}
-
-// Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
-// No product asks whether its rows are there, or products would wait for one another: those beyond the last are zeros.
-template <typename Real>
-__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
-    const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
-    const Real *x_column = panel.X + (left + g) * panel.ld, *y_column = panel.X + (right + g) * panel.ld;
-    BlockSums<Real> sums;
-#pragma unroll 1
-    for (int row0 = 0; row0 < panel.rows; row0 += WARP) {
-        const auto inside = [&](int column, int q) { return column + g < panel.columns && row0 + t + q * ROWS < panel.rows; };
-        Real x[AT_ONCE], y[AT_ONCE];
-        load_rows(x, x_column + row0, [&](int q) { return inside(left, q); });
-        load_rows(y, y_column + row0, [&](int q) { return inside(right, q); });
-        sums.add(x, y, all);
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums.between(h);
-        if (!all) continue;
-        G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums.between(h);
-        G[g * PAIR_PITCH + 2 * t + h] = sums.left(h);
-        G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums.right(h);
-    }
-}
 
 // G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
 template <typename Real>
@@ -140,26 +52,31 @@ __device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int righ
     return turned;
 }
 
-// X ← X + X E for TILES_AHEAD tiles.   columns: this lane's of either block, at its first row   E: [rows of a block][columns of a block]
-// inside(row, side, h): whether there is such an entry
-template <typename Real, typename Inside>
+// X ← X + X E for Ahead tiles.   columns: this lane's of either block, at its first pair of rows   E: [rows of a block][columns of a block]
+// Whole: all entries are there; else inside(row, side, h) tells
+template <int Ahead, bool Whole, typename Real, typename Inside>
 __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const Real (&E)[2][2][2], Inside inside) {
     constexpr bool APART = sizeof(Real) == sizeof(float);    // float64 goes on from X itself
-    Real x[TILES_AHEAD][2][4];
-    const auto each = [&](auto visit) {
+    Real x[Ahead][2][4];
+    const auto each = [&](auto visit) {                      // two entries of a column, of a pair of rows
 #pragma unroll
-        for (int i = 0; i < TILES_AHEAD; i++)
+        for (int i = 0; i < Ahead; i++)
 #pragma unroll
             for (int side = 0; side < 2; side++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int row = i * TILE_LINES + e / 2 * SIDE;
-                    visit(x[i][side][e], columns[side][e % 2] + row, inside(row, side, e % 2));
+                for (int h = 0; h < 2; h++) {
+                    const int row = i * TILE_LINES;
+                    visit(x[i][side][h], x[i][side][2 + h], columns[side][h] + row, Whole || inside(row, side, h), Whole || inside(row + 1, side, h));
                 }
     };
-    each([](Real& value, const Real* place, bool here) { value = here ? *place : Real(0); });
+    each([](Real& first, Real& second, const Real* place, bool here, bool next) {
+        if constexpr (Whole) {
+            const RowPair<Real> pair = *reinterpret_cast<const RowPair<Real>*>(place);
+            first = pair.x, second = pair.y;
+        } else first = here ? place[0] : Real(0), second = next ? place[1] : Real(0);
+    });
 #pragma unroll
-    for (int i = 0; i < TILES_AHEAD; i++) {
+    for (int i = 0; i < Ahead; i++) {
         Real sum[2][4];
 #pragma unroll
         for (int side = 0; side < 2; side++) {
@@ -173,12 +90,30 @@ __device__ __forceinline__ void turn_tiles(Real* const (&columns)[2][2], const R
 #pragma unroll
             for (int e = 0; e < 4; e++) x[i][side][e] = APART ? x[i][side][e] + sum[side][e] : sum[side][e];
     }
-    each([](Real& value, Real* place, bool here) { if (here) *place = value; });
+    each([](Real first, Real second, Real* place, bool here, bool next) {
+        if constexpr (Whole) *reinterpret_cast<RowPair<Real>*>(place) = {first, second};
+        else {
+            if (here) place[0] = first;
+            if (next) place[1] = second;
+        }
+    });
+}
+
+// Rows row0 … end by Ahead tiles together, as long as these are Whole, or all of them, each entry asked for. Returns the first row left.
+template <int Ahead, bool Whole, typename Real, typename Inside>
+__device__ __forceinline__ int turn_rows(Real* const (&columns)[2][2], const Real (&E)[2][2][2], int row0, int end, Inside inside) {
+    constexpr int STEP = Ahead * TILE_LINES;
+#pragma unroll 1
+    for (; row0 < end && (!Whole || row0 + STEP <= end); row0 += STEP) {
+        Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
+        turn_tiles<Ahead, Whole>(at, E, [&](int row, int side, int h) { return inside(row0 + row, side, h); });
+    }
+    return row0;
 }
 
 // Columns left … and right … of the panel against each other; the first visits of a sweep know nothing of the blocks.
 // inner: 8 × 8 entries of XᵀX within each block   end: rows of the panel and of what follows
-template <typename Real>
+template <int Ahead, int Some, typename Real>
 __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
                             Real tolerance, Real smooth, bool first_visit) {
     const Turned turned = rotations_of_pair(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
@@ -194,23 +129,25 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
             const int row = i * SIDE + h * ROWS + t, column = (i ? right : left) + h * ROWS + t;
 #pragma unroll
             for (int j = 0; j < 2; j++) E[i][j][h] = scratch.entry[row * PAIR_PITCH + j * SIDE + to] - Real(row == j * SIDE + to);
-            columns[i][h] = panel.X + column * panel.ld + g, here[i][h] = column < panel.columns;
+            columns[i][h] = panel.X + column * panel.ld + 2 * g, here[i][h] = column < panel.columns;
         }
-    const bool whole = max(left, right) + SIDE <= panel.columns;
-    constexpr int STEP = TILES_AHEAD * TILE_LINES;
-    for (int row0 = 0; row0 < end; row0 += STEP) {
-        Real* const at[2][2] = {{columns[0][0] + row0, columns[0][1] + row0}, {columns[1][0] + row0, columns[1][1] + row0}};
-        if (whole && row0 + STEP <= end) turn_tiles(at, E, [](int, int, int) { return true; });
-        else turn_tiles(at, E, [&](int row, int side, int h) { return here[side][h] && row0 + g + row < end; });
+    const auto inside = [&](int row, int side, int h) { return here[side][h] && 2 * g + row < end; };
+    if (max(left, right) + SIDE > panel.columns) {
+        turn_rows<Some, false>(columns, E, 0, end, inside);
+        return turned;
     }
+    int row0 = turn_rows<Ahead, true>(columns, E, 0, end, inside);
+    if constexpr (Some < Ahead) row0 = turn_rows<Some, true>(columns, E, row0, end, inside);
+    row0 = turn_rows<1, true>(columns, E, row0, end, inside);
+    turn_rows<1, false>(columns, E, row0, end, inside);
     return turned;
 }
 
 // All pairs of `blocks` column blocks, an even number.   end: rows of the panel and of what follows
-// scratch: one a warp   inner: 64 entries a block
+// scratch: one a warp   inner: 64 entries a block   Ahead: tiles of a visit that are under way together, of those left Some, then each
 // Returns, the same in every thread, whether columns may still be oblique: not where all cosines and angles were so small that
 // what rotations leave of each other's work, products of both, is below tolerance.
-template <typename Real>
+template <int Ahead, int Some, typename Real>
 __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
     const Real smooth = sqrt(tolerance) / 4;                 // of a column's rotations a sixteenth of it each, of random signs
@@ -219,7 +156,7 @@ __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairSc
         for (int i = warp; i < blocks / 2; i += warps) {
             const int left = round + i < ring ? round + i : round + i - ring;
             const int right = i == 0 ? ring : round >= i ? round - i : round - i + ring;
-            turned |= turn_pair(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
+            turned |= turn_pair<Ahead, Some>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
         }
         __syncthreads();
     }

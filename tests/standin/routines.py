@@ -125,8 +125,11 @@ def copied(x):
 
 
 def fill(results, numbers):
-    """Put the CPU's numbers into results on the device, and into their sizes where those are there too."""
-    if type(results) is tuple:
+    """Put the CPU's numbers, None for zeros, into results on the device, and into their sizes where these are there."""
+    if numbers is None:
+        if results is not None:
+            host(results)[...] = 0
+    elif type(results) is tuple:
         for part, right in zip(results, numbers, strict=True):
             fill(part, right)
     elif isinstance(results, MatrixBatch):
