@@ -189,8 +189,9 @@ def targets(dtype):
         yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "decaying", _target(dtype, ms))
         yield Case("svd", dtype, batch, tuple(shape), "targets", "", "auto", "flat")
     for (batch, *shape), ms in RSVD_TARGETS.items():
+        place = "targets", "", "", f"rank {RANK}", _target(dtype, ms)
         for samples in (RANK, RANK + OVERSAMPLE):
-            yield Case("rsvd", dtype, batch, tuple(shape), "targets", "", "", f"rank {RANK}", _target(dtype, ms), samples)
+            yield Case("rsvd", dtype, batch, tuple(shape), *place, samples)
     for n, ms in LU_TARGETS.items():
         yield Case("lu", dtype, LU_MATRICES, (n, n), "targets", "", "auto", "", _target(dtype, ms))
     for method in ("auto", "fixed"):

@@ -29,7 +29,7 @@ SPILL_BYTES = 150  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
 PARTED = 7 / 8  # of the multiprocessors that clusters of more than two reach: they lie within parts of the device
-ALL_PLACES = 4  # blocks of a cluster that fill multiprocessors by more than one each; of larger ones not all run at once
+ALL_PLACES = 4  # blocks of a cluster, of which multiprocessors hold several; not all of larger ones run at once
 # microseconds on an H200: of a column, of the sums that a cluster's blocks exchange there, of an entry passed over
 COLUMN, EXCHANGE, ENTRY = 5.0, 0.3, {4: 1.25e-4, 8: 2.43e-4}
 BESIDE = 0.8  # how much longer a block takes for each that its multiprocessor has besides
