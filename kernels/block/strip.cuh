@@ -36,9 +36,11 @@ template <typename Real, int Warps>
 struct Reflectors {
     Real* V;
     int layers, panels;
+    Reflectors() = default;
     __device__ Reflectors(Real* V, int rows, int steps)
         : V(V), layers((rows + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS)), panels((steps + PANEL - 1) / PANEL) {}
     __device__ static int first_layer(int j) { return j * PANEL / (Warps * TILE_ROWS); }
+    __device__ int end_layer(int) const { return layers; }
     __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
     __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
 };
@@ -63,7 +65,6 @@ template <typename Real, int Warps, int Tiles>
 struct Strip {
     static_assert(Tiles % 2 == 0, "two tiles by turns");
     using Memory = StripMemory<Real, Warps, Tiles>;
-    using Factors = Reflectors<Real, Warps>;
     static constexpr int THREADS = Warps * WARP;
     Memory& memory;
     int lane, warp, g, t;
@@ -91,25 +92,25 @@ struct Strip {
                 for (int e = 0; e < 4; e++) visit(i, e);
     }
 
-    // Calls visit(i, e, &M(row, column0 + column)) for the entries inside of M, rows × columns.
+    // Calls visit(i, e, &M(row, column0 + column)) for the entries inside of M, rows × columns, its rows `pitch` apart.
     template <typename Pointer, typename Visit>
-    __device__ __forceinline__ void each_inside(Pointer M, int rows, int columns, int column0, Visit visit) const {
-        Pointer line = M + static_cast<long long>(row(0, 0)) * columns + column0 + g;
+    __device__ __forceinline__ void each_inside(Pointer M, int rows, int columns, int pitch, int column0, Visit visit) const {
+        Pointer line = M + static_cast<long long>(row(0, 0)) * pitch + column0 + g;
         const bool here[2] = {column0 + g < columns, column0 + g + 8 < columns};
 #pragma unroll
         for (int i = 0; i < Tiles; i++) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                if (here[e / 2] && row(i, e) < rows) visit(i, e, line + e % 2 * columns + e / 2 * 8);
-            line += static_cast<long long>(Warps * TILE_ROWS) * columns;
+                if (here[e / 2] && row(i, e) < rows) visit(i, e, line + e % 2 * pitch + e / 2 * 8);
+            line += static_cast<long long>(Warps * TILE_ROWS) * pitch;
         }
     }
 
-    // X = 2^-shift times columns column0 … of A (m × n), zeros outside, where shift, returned, makes them safe.
-    __device__ __forceinline__ int load(const Real* A, int m, int n, int column0) {
+    // X = 2^-shift times columns column0 … of A (m × n, rows `pitch` apart), zeros outside, where shift, returned, makes them safe.
+    __device__ __forceinline__ int load(const Real* A, int m, int n, int pitch, int column0) {
         int field = 0;
         each(0, Tiles, [&](int i, int e) { x[i][e] = 0; });
-        each_inside(A, m, n, column0, [&](int i, int e, const Real* entry) { x[i][e] = *entry; });
+        each_inside(A, m, n, pitch, column0, [&](int i, int e, const Real* entry) { x[i][e] = *entry; });
         each(0, Tiles, [&](int i, int e) { field = max(field, Range<Real>::exponent_field(x[i][e])); });
         field = __reduce_max_sync(EVERY_LANE, field);
         if constexpr (Warps > 1) {
@@ -134,9 +135,10 @@ struct Strip {
     static constexpr int EACH = 16 / sizeof(Real);
 
     // Panel j, or none where j is negative.
+    template <typename Factors>
     __device__ __forceinline__ Stream stream(const Factors& reflectors, int j) const {
         const Real* panel = reflectors.panel(max(j, 0));
-        return {panel + warp * TILE + EACH * lane, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.layers};
+        return {panel + warp * TILE + EACH * lane, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.end_layer(j)};
     }
 
     // This warp's tile i on its way to shared memory, a group of copies; an empty one where there is none.
@@ -149,6 +151,7 @@ struct Strip {
     }
 
     // The first panel to be applied; all threads are done with the one before.
+    template <typename Factors>
     __device__ __forceinline__ void fetch_first(const Factors& reflectors, int j) {
         __syncwarp();
         const Stream first = stream(reflectors, j);
@@ -157,9 +160,9 @@ struct Strip {
     }
 
     // Panel j, fetched before, is applied while panel `next` (none where negative) is fetched.
-    template <bool Transposed>
+    template <bool Transposed, typename Factors>
     __device__ __forceinline__ void apply(const Factors& reflectors, int j, int next) {
-        const int first = reflectors.first_layer(j), end = reflectors.layers;
+        const int first = reflectors.first_layer(j), end = reflectors.end_layer(j);
         Real w[2][4] = {}, y[2][4] = {}, T[2][2][2];
         products<0>(w, first, end);
         const Real* triangle = reflectors.triangle(j);
