@@ -16,7 +16,7 @@ from h2gpu.batched import tuning
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
     "qr_blocked": ("warps", "tiles", "resident", "split"),
-    "qr_tree": ("warps", "tiles", "resident"),
+    "qr_tree": ("warps", "tiles", "resident", "share"),
     "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
     "gemm": ("method",),
@@ -25,6 +25,7 @@ ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
 TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
 BLOCKS = (1, 2, 4, 8, 12, 16)  # of a multiprocessor
 TREE_WARPS, TREE_TILES, TREE_PITCH = (4, 8, 16), (8, 16), 17  # of a piece of a high matrix; shared entries of a row
+SHARES = (1, 2, 4)  # blocks of a piece, fewer than it has strips
 WAYS, STRIPS, CHAIN_WARPS = (2, 4), (1, 2), (1, 2, 4)  # of the blocked chain
 RESIDENT = (4, 8, 10, 12, 16, 20, 24, 32)  # warps of a multiprocessor
 WARPS = (1, 2, 4, 8)
@@ -141,8 +142,8 @@ def _qr_tree_space(row, hardware):
         rows, words = warps * tiles * TILE_ROWS, tiles * TILE_SHARE * item // 4 + OTHER_WORDS
         admitted = [blocks for blocks in BLOCKS if blocks * warps * WARP * words <= SLACK * hardware.registers]
         if int(row["warps"]) and rows >= 2 * n and rows * TREE_PITCH * item <= SLACK * hardware.shared_bytes:
-            for blocks in admitted[-TRIED_RESIDENT:]:
-                yield dict(zip(KNOBS["qr_tree"], (warps, tiles, blocks)))
+            for blocks, share in product(admitted[-TRIED_RESIDENT:], SHARES):
+                yield dict(zip(KNOBS["qr_tree"], (warps, tiles, blocks, share)))
 
 
 def _qr_tall_space(row, hardware):

@@ -10,7 +10,15 @@ cp = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
 
 DTYPES = [np.float64, np.float32]
-HEIGHTS = {65: (513, 1100), 100: (1025, 5000), 128: (7000,), 129: (1025, 2100), 216: (5300,), 343: (1100, 4000), 512: (1025,)}
+HEIGHTS = {
+    65: (513, 1100),
+    100: (1025, 5000),
+    128: (7000,),
+    129: (1025, 2100),
+    216: (5300,),
+    343: (1100, 4000),
+    512: (1025,),
+}
 
 
 def triangles(matrices):
@@ -30,7 +38,17 @@ def test_singular_values_and_norms_of_columns(n, m, dtype):
 def test_heights_and_widths_mixed(dtype):
     """Some end after one level, some after four, some do not come here; one order of the batch or another."""
     rng = np.random.default_rng(3)
-    shapes = [(400, 100), (9000, 216), (30, 20), (600, 65), (1030, 343), (2000, 40), (100, 200), (1024, 216), (3000, 100)]
+    shapes = [
+        (400, 100),
+        (9000, 216),
+        (30, 20),
+        (600, 65),
+        (1030, 343),
+        (2000, 40),
+        (100, 200),
+        (1024, 216),
+        (3000, 100),
+    ]
     matrices = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
     found = triangles(matrices)
     for A, R in zip(matrices, found):

@@ -1,9 +1,9 @@
 """Q_b R_b = A_b on the GPU by Householder reflections: kernels/batched/householder_qr.cuh.
 
 Most sizes are cuda_qr_blocks's, R alone of tall matrices is cuda_qr_tall's, that of matrices higher than a block holds
-cuda_qr_tree's; few columns, and more rows than registers hold, stay here. Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table
-tuning/…/qr.csv says how many rows and columns a thread holds and where R waits. What is too large in both directions
-is left to the vendor.
+cuda_qr_tree's; few columns, and more rows than registers hold, stay here. Matrices are launched in classes of columns,
+so that a ragged batch wastes few threads; the table tuning/…/qr.csv says how many rows and columns a thread holds and
+where R waits. What is too large in both directions is left to the vendor.
 """
 
 from functools import lru_cache

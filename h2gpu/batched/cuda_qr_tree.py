@@ -1,7 +1,8 @@
 """R_b of tall A_b = Q_b R_b on the GPU, Q never formed, by a tree of triangles: kernels/batched/tree_qr.cuh.
 
-However few matrices there are, their pieces fill the device. The table tuning/…/qr_tree.csv says which numbers of columns
-come here and how many rows a thread block holds: warps · tiles · 8, at least twice the columns.
+However few matrices there are, their pieces fill the device. The table tuning/…/qr_tree.csv says which numbers of
+columns come here, how many thread blocks share a piece, and how many rows it has at most: warps · tiles · 8, at least
+twice the columns. It has more strips of columns than blocks.
 """
 
 from functools import lru_cache
@@ -21,23 +22,24 @@ NEVER = np.iinfo(np.int64).max  # rows
 
 
 class Plan(NamedTuple):
-    """The kernel's instance, warps of a block, its shared memory, resident blocks, and the rows that a block holds."""
+    """The kernel's instance, warps of a block, its shared memory, resident teams, their blocks, rows of a piece."""
 
     instance: tuple
     warps: int
     shared: int
-    blocks: int
+    teams: int
+    share: int
     rows: int
 
-    def workspace(self, m, n):
-        """Entries for the reflectors of a piece of at most m × n."""
+    def reflectors(self, m, n):
+        """Entries for those of a piece of at most m × n."""
         layer, panels = self.warps * TILE_ROWS, -(-n // PANEL)
         return panels * (-(-m // layer) * layer * PANEL + PANEL**2)
 
     def pieces(self, m, n):
-        """Of matrices m × n, all high: so many that no block is idle in the last round, of no fewer than 2 n rows."""
+        """Of matrices m × n, all high: so many that no team is idle in the last round, of no fewer than 2 n rows."""
         least = -(-m // self.rows)
-        places = -(-int(least.sum()) // self.blocks) * self.blocks
+        places = -(-int(least.sum()) // self.teams) * self.teams
         return np.maximum(least, np.minimum(m * places // m.sum(), m // (2 * n)))
 
 
@@ -49,12 +51,12 @@ def _plans(device, dtype):
 
 def _plan(device, dtype, n):
     row = tuning.row("qr_tree", dtype, columns=n)
-    warps, tiles, resident = (row[key] for key in ("warps", "tiles", "resident"))
+    warps, tiles, resident, share = (row[key] for key in ("warps", "tiles", "resident", "share"))
     if not warps:
         return None
     blocks = resident * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
     instance = dtype, warps, tiles, resident
-    return Plan(instance, warps, shared_bytes(dtype, warps, tiles), blocks, warps * tiles * TILE_ROWS)
+    return Plan(instance, warps, shared_bytes(dtype, warps, tiles), blocks // share, share, warps * tiles * TILE_ROWS)
 
 
 def high(dtype, rows, columns):
@@ -93,9 +95,9 @@ def _climb(plan, A, R):
 
 
 def _launch(plan, A, R, above, table, m, n):
-    count, stride = table.shape[1], plan.workspace(m, n)
-    blocks = min(count, plan.blocks)
-    workspace, following = cupy.empty(blocks * stride, A.dtype), above.buffer if len(above) else NULL
-    arguments = A.buffer, R.buffer, following, table, np.int64(count), workspace, np.int64(stride)
+    count, stride = table.shape[1], plan.reflectors(m, n)
+    teams, following = min(count, plan.teams), above.buffer if len(above) else NULL
+    workspace, made = cupy.empty(2 * teams * stride, A.dtype), cupy.zeros(count, np.int32)
+    arguments = A.buffer, R.buffer, following, table, np.int64(count), plan.share, workspace, np.int64(stride), made
     function = kernel("batched/tree_qr.cuh", "tree_qr", *plan.instance, shared_bytes=plan.shared)
-    launch(function, blocks, plan.warps * WARP, arguments, plan.shared)
+    launch(function, teams * plan.share, plan.warps * WARP, arguments, plan.shared)

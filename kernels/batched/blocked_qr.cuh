@@ -18,6 +18,7 @@ struct BlockedProblem {
     Reflectors<Real, Warps> reflectors;
     __device__ int pitch() const { return n; }
     __device__ int height(int) const { return m; }
+    __device__ static int apart() { return 1; }
 };
 
 // A: rows × columns each   Q: rows × min(rows, columns) each (or null)   R: min(rows, columns) × columns each

@@ -41,6 +41,11 @@ struct Reflectors {
         : V(V), layers((rows + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS)), panels((steps + PANEL - 1) / PANEL) {}
     __device__ static int first_layer(int j) { return j * PANEL / (Warps * TILE_ROWS); }
     __device__ int end_layer(int) const { return layers; }
+    // Panels that other blocks make, batched/tree_qr.cuh: whether panel j is there, and what one does until it is.
+    __device__ static bool has(int) { return true; }
+    __device__ static void await(int) {}
+    __device__ static Real read(const Real* T) { return *T; }
+    __device__ static void publish(int) {}
     __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
     __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
 };
@@ -154,6 +159,7 @@ struct Strip {
     template <typename Factors>
     __device__ __forceinline__ void fetch_first(const Factors& reflectors, int j) {
         __syncwarp();
+        reflectors.await(j);
         const Stream first = stream(reflectors, j);
 #pragma unroll
         for (int i = 0; i < Tiles; i++) fetch(first, i);
@@ -173,7 +179,7 @@ struct Strip {
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const int from = 8 * k + 2 * t + h, to = 8 * c + g;
-                    T[k][c][h] = Transposed ? triangle[from * PANEL + to] : triangle[to * PANEL + from];
+                    T[k][c][h] = reflectors.read(triangle + (Transposed ? from * PANEL + to : to * PANEL + from));
                 }
         add_over_warps(w);
 #pragma unroll
@@ -182,7 +188,8 @@ struct Strip {
             for (int c = 0; c < 2; c++) multiply_tile(y[c], w[k], T[k][c][0], T[k][c][1]);
 #pragma unroll
         for (int c = 0; c < 2; c++) as_factor(y[c], y[c]);
-        const Stream following = stream(reflectors, next);
+        const bool there = reflectors.has(next);
+        const Stream following = stream(reflectors, there ? next : -1);
 #pragma unroll
         for (int i = 0; i < Tiles; i += 2) {
             if (i >= first && i + 1 < end) subtract<2>(i, y);
@@ -192,6 +199,7 @@ struct Strip {
             fetch(following, i);
             fetch(following, i + 1);
         }
+        if (!there) fetch_first(reflectors, next);
     }
 
   private:

@@ -4,7 +4,7 @@
 //     strip k of A meets I − V_j T_jᵀ V_jᵀ, j = 0 … k−1, then turns into V_k, T_k and R's columns
 //
 // Problem: A, R, m, n, steps = min(m, n), reflectors; pitch() entries between rows of A as of R; height(c), the rows beyond
-// which columns before c have zeros alone. Called by the whole block: batched/blocked_qr.cuh, batched/tree_qr.cuh.
+// which columns before c have zeros alone; apart(): strips from one of this block to its next. Called by the whole block: batched/blocked_qr.cuh, batched/tree_qr.cuh.
 #pragma once
 #include "block/panel.cuh"
 #include "thread/prefetch.cuh"
@@ -25,7 +25,7 @@ __device__ __forceinline__ void factor_strip(const Problem& p, int k, StripMemor
     const int row0 = k * PANEL, pivots = min(PANEL, max(p.steps - row0, 0)), earlier = min(k, reflectors.panels);
     if (earlier > 0) strip.fetch_first(reflectors, 0);
     const int shift = strip.load(p.A, p.height(row0 + PANEL), p.n, p.pitch(), row0);
-    announce<Warps * WARP>(p, row0 + PANEL);
+    announce<Warps * WARP>(p, row0 + p.apart() * PANEL);
     for (int j = 0; j < earlier; j++) strip.template apply<true>(reflectors, j, j + 1 < earlier ? j + 1 : -1);
     Panel<Real, Warps, Tiles> panel(strip);
     if (pivots > 0) {
@@ -33,6 +33,7 @@ __device__ __forceinline__ void factor_strip(const Problem& p, int k, StripMemor
         Real* V = reflectors.panel(k);
         strip.each(reflectors.first_layer(k), reflectors.end_layer(k),
                    [&](int i, int e) { V[strip.place(i, e)] = panel.v(i, e, row0, pivots); });
+        reflectors.publish(k);
     }
     const Real scale = power_of_two<Real>(shift);
     strip.each_inside(p.R, p.steps, p.n, p.pitch(), row0, [&](int i, int e, Real* entry) { *entry = panel.r(i, e, row0, pivots) * scale; });
