@@ -3,17 +3,17 @@
 //     X ← (I − V T Vᵀ) X  or  (I − V Tᵀ Vᵀ) X,   V: rows × PANEL, zeros above row PANEL j,   T: PANEL × PANEL
 //
 // (compact WY, Schreiber & Van Loan 1989). X lies transposed in tiles of warp/tile_chain.cuh, rows cyclic over warps by tiles
-// of TILE_ROWS: lane (g, t) holds of tile i columns g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. Hence Wᵀ = Xᵀ V,
-// Wᵀ T and Xᵀ − (Wᵀ T) Vᵀ need no exchange, but for one sum over warps. A warp reads of V its own rows only: they stream
-// through its part of shared memory, each tile of V replaced by the next panel's as soon as it has been used.
+// of TILE_ROWS: lane (g, t) holds of tile i columns g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. Hence W = Vᵀ X,
+// Wᵀ T and Xᵀ − (Wᵀ T) Vᵀ need no exchange, but for one sum over warps, which turns W. A warp reads of V its own rows only:
+// they stream through its part of shared memory, each tile of V replaced by the next panel's as soon as it has been used.
 // All members are called by the whole block of Warps warps.
 #pragma once
+#include "block/panel_reflectors.cuh"
 #include "thread/copy_vector.cuh"
 #include "thread/range.cuh"
 #include "thread/wide.cuh"
 #include "warp/tile_chain.cuh"
 
-constexpr int PANEL = 16, TILE_ROWS = 8, TILE = TILE_ROWS * PANEL;
 // Whether first ≤ i < end. `branch` keeps the compiler from computing both sides and choosing: a third of all instructions.
 __device__ inline bool within(int i, int first, int end) {
     return static_cast<unsigned>(i - first) < static_cast<unsigned>(end - first);
@@ -29,26 +29,6 @@ __device__ int tile_place(int r, int c) {
     if constexpr (sizeof(Real) == sizeof(double)) return r * PANEL + (c ^ (r / 2 * 4 ^ r % 2 * 8));
     else return r / 2 * 2 * PANEL + ((r % 2 * PANEL + c) ^ r / 2 * 8);
 }
-
-// The reflectors of a matrix, in memory: `layers` · Warps tiles of V a panel, panel after panel; then PANEL × PANEL of −T each.
-// A layer is a tile of every warp. Layers are taken or left as a whole: V has zeros above its panel.
-template <typename Real, int Warps>
-struct Reflectors {
-    Real* V;
-    int layers, panels;
-    Reflectors() = default;
-    __device__ Reflectors(Real* V, int rows, int steps)
-        : V(V), layers((rows + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS)), panels((steps + PANEL - 1) / PANEL) {}
-    __device__ static int first_layer(int j) { return j * PANEL / (Warps * TILE_ROWS); }
-    __device__ int end_layer(int) const { return layers; }
-    // Panels that other blocks make, batched/tree_qr.cuh: whether panel j is there, and what one does until it is.
-    __device__ static bool has(int) { return true; }
-    __device__ static void await(int) {}
-    __device__ static Real read(const Real* T) { return *T; }
-    __device__ static void publish(int) {}
-    __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
-    __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
-};
 
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Two {
@@ -203,7 +183,8 @@ struct Strip {
     }
 
   private:
-    // w += Xᵀ V over this warp's tiles from the I-th on, TOGETHER of them as soon as they are there
+    // w += Vᵀ X over this warp's tiles from the I-th on, TOGETHER of them as soon as they are there. Tiles of X are right
+    // factors as they are; to be left ones, for Xᵀ V, they would have to be moved to other registers first
     template <int I>
     __device__ __forceinline__ void products(Real (&w)[2][4], int first, int end) {
         constexpr int NEXT = I + TOGETHER < Tiles ? I + TOGETHER : Tiles;
@@ -213,25 +194,39 @@ struct Strip {
         for (int i = I; i < NEXT; i++) {
             if (!within(i, first, end)) continue;
             branch();
-            const Real* v = memory.V[warp][i];
+            Real v[4];
 #pragma unroll
-            for (int c = 0; c < 2; c++)
-                multiply_tile(w[c], x[i], v[tile_place<Real>(2 * t, 8 * c + g)], v[tile_place<Real>(2 * t + 1, 8 * c + g)]);
+            for (int e = 0; e < 4; e++) v[e] = memory.V[warp][i][tile_place<Real>(2 * t + e % 2, column(e))];
+#pragma unroll
+            for (int c = 0; c < 2; c++) multiply_tile(w[c], v, x[i][2 * c], x[i][2 * c + 1]);
         }
         if constexpr (NEXT < Tiles) products<NEXT>(w, first, end);
     }
 
-    // w = its sum over all warps
+    // Where entry e % WARP of all lanes' w[e / WARP / 4][e / WARP % 4] goes when W is turned.
+    __device__ static int turned(int e) {
+        const int lane = e % WARP, i = e / WARP;
+        return (i % 4 / 2 * 4 + i / 4 * 2 + lane / 4 % 2) * WARP + (2 * (lane % 4) + i % 2) * 4 + lane / 8;
+    }
+    // w = its sum over all warps, transposed
     __device__ __forceinline__ void add_over_warps(Real (&w)[2][4]) {
-        if constexpr (Warps > 1) {
 #pragma unroll
-            for (int e = 0; e < LANE_SUMS; e++) memory.parts[warp][e * WARP + lane] = w[e / 4][e % 4];
+        for (int e = 0; e < LANE_SUMS; e++) {
+            const int at = e * WARP + lane;
+            memory.parts[warp][Warps == 1 ? turned(at) : at] = w[e / 4][e % 4];
+        }
+        if constexpr (Warps == 1) {
+            __syncwarp();
+#pragma unroll
+            for (int e = 0; e < LANE_SUMS; e++) w[e / 4][e % 4] = memory.parts[0][e * WARP + lane];
+            __syncwarp();
+        } else {
             __syncthreads();
             for (int e = threadIdx.x; e < LANE_SUMS * WARP; e += THREADS) {
                 Real sum[2] = {};
 #pragma unroll
                 for (int v = 0; v < Warps; v++) sum[v % 2] += memory.parts[v][e];
-                memory.sums[e] = sum[0] + sum[1];
+                memory.sums[turned(e)] = sum[0] + sum[1];
             }
             __syncthreads();
 #pragma unroll

@@ -4,7 +4,8 @@
 //     strip k of A meets I − V_j T_jᵀ V_jᵀ, j = 0 … k−1, then turns into V_k, T_k and R's columns
 //
 // Problem: A, R, m, n, steps = min(m, n), reflectors; pitch() entries between rows of A as of R; height(c), the rows beyond
-// which columns before c have zeros alone; apart(): strips from one of this block to its next. Called by the whole block: batched/blocked_qr.cuh, batched/tree_qr.cuh.
+// which columns before c have zeros alone; apart(), strips from one of this block to its next.
+// Called by the whole block: batched/blocked_qr.cuh, batched/tree_qr.cuh.
 #pragma once
 #include "block/panel.cuh"
 #include "thread/prefetch.cuh"
