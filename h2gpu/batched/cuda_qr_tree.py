@@ -55,7 +55,7 @@ def _plan(device, dtype, n):
     if not warps:
         return None
     blocks = resident * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
-    instance = dtype, warps, tiles, resident
+    instance, share = (dtype, warps, tiles, resident), min(share, blocks)
     return Plan(instance, warps, shared_bytes(dtype, warps, tiles), blocks // share, share, warps * tiles * TILE_ROWS)
 
 
