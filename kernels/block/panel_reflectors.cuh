@@ -3,6 +3,14 @@
 #include "thread/constants.cuh"
 
 constexpr int PANEL = 16, TILE_ROWS = 8, TILE = TILE_ROWS * PANEL;
+
+// Where entry (r, c) of a tile of V lies: an order in which both products read it without bank conflicts.
+template <typename Real>
+__device__ int tile_place(int r, int c) {
+    if constexpr (sizeof(Real) == sizeof(double)) return r * PANEL + (c ^ (r / 2 * 4 ^ r % 2 * 8));
+    else return r / 2 * 2 * PANEL + ((r % 2 * PANEL + c) ^ r / 2 * 8);
+}
+
 // The reflectors of a matrix, in memory: `layers` · Warps tiles of V a panel, panel after panel; then PANEL × PANEL of −T each.
 // A layer is a tile of every warp. Layers are taken or left as a whole: V has zeros above its panel.
 template <typename Real, int Warps>

@@ -23,13 +23,6 @@ __device__ __forceinline__ void branch() { asm volatile(""); }
 constexpr int TOGETHER = 4;                         // tiles of V that are waited for
 constexpr int LANE_SUMS = PANEL * PANEL / WARP;  // entries of W that a lane holds
 
-// Where entry (r, c) of a tile of V lies: an order in which both products read it without bank conflicts.
-template <typename Real>
-__device__ int tile_place(int r, int c) {
-    if constexpr (sizeof(Real) == sizeof(double)) return r * PANEL + (c ^ (r / 2 * 4 ^ r % 2 * 8));
-    else return r / 2 * 2 * PANEL + ((r % 2 * PANEL + c) ^ r / 2 * 8);
-}
-
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Two {
     Real x, y;
@@ -122,8 +115,9 @@ struct Strip {
     // Panel j, or none where j is negative.
     template <typename Factors>
     __device__ __forceinline__ Stream stream(const Factors& reflectors, int j) const {
-        const Real* panel = reflectors.panel(max(j, 0));
-        return {panel + warp * TILE + EACH * lane, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.end_layer(j)};
+        const Real* source = reflectors.panel(max(j, 0)) + warp * TILE + EACH * lane;
+        asm volatile("" : "+l"(source));  // known once, not made anew for every tile
+        return {source, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.end_layer(j)};
     }
 
     // This warp's tile i on its way to shared memory, a group of copies; an empty one where there is none.
@@ -190,17 +184,26 @@ struct Strip {
         constexpr int NEXT = I + TOGETHER < Tiles ? I + TOGETHER : Tiles;
         copies_arrived<Tiles - NEXT>();
         __syncwarp();
-#pragma unroll
-        for (int i = I; i < NEXT; i++) {
-            if (!within(i, first, end)) continue;
+        if (I >= first && NEXT <= end) {  // all: without a predicate, for which sums would be moved after every product
             branch();
-            Real v[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) v[e] = memory.V[warp][i][tile_place<Real>(2 * t + e % 2, column(e))];
+            for (int i = I; i < NEXT; i++) product(w, i);
+        } else {
 #pragma unroll
-            for (int c = 0; c < 2; c++) multiply_tile(w[c], v, x[i][2 * c], x[i][2 * c + 1]);
+            for (int i = I; i < NEXT; i++) {
+                if (!within(i, first, end)) continue;
+                branch();
+                product(w, i);
+            }
         }
         if constexpr (NEXT < Tiles) products<NEXT>(w, first, end);
+    }
+    __device__ __forceinline__ void product(Real (&w)[2][4], int i) {
+        Real v[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) v[e] = memory.V[warp][i][tile_place<Real>(2 * t + e % 2, column(e))];
+#pragma unroll
+        for (int c = 0; c < 2; c++) multiply_tile(w[c], v, x[i][2 * c], x[i][2 * c + 1]);
     }
 
     // Where entry e % WARP of all lanes' w[e / WARP / 4][e / WARP % 4] goes when W is turned.
