@@ -25,6 +25,7 @@ from h2gpu.apps.tune_limits import (
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
     "qr_blocked": ("warps", "tiles", "resident", "split"),
+    "qr_tree": ("warps", "tiles", "resident", "share"),
     "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
     "gemm": ("method",),
@@ -32,11 +33,14 @@ KNOBS = {
 ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
 TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
 BLOCKS = (1, 2, 4, 8, 12, 16)  # of a multiprocessor
+TREE_WARPS, TREE_TILES, TREE_PITCH = (4, 8, 16), (8, 16), 17  # of a piece of a high matrix; shared entries of a row
+SHARES = (1, 2, 4)  # blocks of a piece, fewer than it has strips
 WAYS, STRIPS, CHAIN_WARPS = (2, 4), (1, 2), (1, 2, 4)  # of the blocked chain
 WARPS = (1, 2, 4, 8)
 LARGEST = {
     "qr": 1024,
     "qr_blocked": 1024,
+    "qr_tree": 512,
     "qr_tall": 128,
     "svd": 512,
     "gemm": 256,
@@ -108,6 +112,16 @@ def _qr_blocked_space(row, hardware):
                 yield dict(zip(KNOBS["qr_blocked"], (warps, tiles, blocks, split)))
 
 
+def _qr_tree_space(row, hardware):
+    n, item = _largest("qr_tree", limits(row)["columns"]), _itemsize(row)
+    for warps, tiles in product(TREE_WARPS, TREE_TILES):
+        rows, words = warps * tiles * TILE_ROWS, tiles * TILE_SHARE * item // 4 + OTHER_WORDS
+        admitted = [blocks for blocks in BLOCKS if blocks * warps * WARP * words <= SLACK * hardware.registers]
+        if int(row["warps"]) and rows >= 2 * n and rows * TREE_PITCH * item <= SLACK * hardware.shared_bytes:
+            for blocks, share in product(admitted[-TRIED_RESIDENT:], SHARES):
+                yield dict(zip(KNOBS["qr_tree"], (warps, tiles, blocks, share)))
+
+
 def _qr_tall_space(row, hardware):
     if row["dtype"] == "float64" and limits(row)["columns"] >= LEAST_BLOCKED_CHAIN:
         for ways, strips, warps in product(WAYS, STRIPS, CHAIN_WARPS):
@@ -156,6 +170,12 @@ def _qr_blocked_problems(dtype, size, free):
             yield Case("qr", dtype, _matrices(m), (m, n))
 
 
+def _qr_tree_problems(dtype, size, free):
+    n = _largest("qr_tree", size["columns"])
+    for batch, rows in ((_matrices(n), 16 * n), (_matrices(n) // 8, 32 * n)):
+        yield Case("qr_r", dtype, batch, (rows, n))
+
+
 def _qr_tall_problems(dtype, size, free):
     n = _largest("qr_tall", size["columns"])
     batch = min(int(0.7 * size["matrices"]), 5000)
@@ -191,6 +211,7 @@ def _matrices(columns):
 _SPACES = {
     "qr": _qr_space,
     "qr_blocked": _qr_blocked_space,
+    "qr_tree": _qr_tree_space,
     "qr_tall": _qr_tall_space,
     "svd": _svd_space,
     "gemm": _gemm_space,
@@ -198,6 +219,7 @@ _SPACES = {
 _PROBLEMS = {
     "qr": _qr_problems,
     "qr_blocked": _qr_blocked_problems,
+    "qr_tree": _qr_tree_problems,
     "qr_tall": _qr_tall_problems,
     "svd": _svd_problems,
     "gemm": _gemm_problems,

@@ -19,7 +19,14 @@ from cupy.arrays import device_array
 
 SIZES = [*range(1, 33), *range(40, 1025, 8)]  # columns and ranks; those between lead to the same instances
 DTYPES = (np.float64, np.float32)
-ELSEWHERE = ("gemm", "gather", "blocked_qr", "blocked_chain", "triangle_chain")  # headers: see test_kernels_compile.py
+ELSEWHERE = (
+    "gemm",
+    "gather",
+    "blocked_qr",
+    "tree_qr",
+    "blocked_chain",
+    "triangle_chain",
+)  # headers: see test_kernels_compile.py
 METHODS = ("auto", "register", "shared", "block-gram", "block-direct")
 
 

@@ -42,6 +42,19 @@ def test_ragged_gemm(largest, transa, transb, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("transb", [False, True])
+@pytest.mark.parametrize("largest", [40, 90, 350])
+def test_ragged_gemm_of_triangles(largest, transb, dtype):
+    """Wide and tall trapezoids: the same bits as where zeros are multiplied."""
+    m, n, k = np.random.default_rng(16).integers(1, largest + 1, (3, 30))
+    A, B = random_batch(m, k, dtype, 1), random_batch(n if transb else k, k if transb else n, dtype, 2)
+    for matrix in A.matrices():
+        matrix[...] = np.triu(matrix)
+    found, right = (batched.gemm(to_device(A), to_device(B), transb=transb, triangular=t).buffer for t in (True, False))
+    np.testing.assert_array_equal(found.get(), right.get())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5, 33, 65, 17), (70_000, 3, 2, 4), (0, 3, 3, 3), (3, 300, 200, 100), (2, 0, 5, 3)])
 def test_uniform_gemm(shape, dtype):
     batch, m, n, k = shape

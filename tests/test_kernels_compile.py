@@ -113,6 +113,11 @@ def instances():
             arguments = modules.expression("", row["dtype"], *knobs)
             for name in ("blocked_qr", "blocked_q"):
                 yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
+    for row in rows("qr_tree"):
+        if int(row["warps"]):
+            knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
+            name = modules.expression("tree_qr", row["dtype"], *knobs)
+            yield "batched/tree_qr.cuh", name, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
     yield from small_instances()

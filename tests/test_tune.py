@@ -107,6 +107,10 @@ def test_lanes_hold_all_columns():
 
 
 def test_thread_blocks_hold_all_rows_of_a_strip():
+    for row in tuning.rows("qr_tree"):
+        for knobs in tune_space.candidates("qr_tree", row, Hardware()):
+            held = 8 * int(knobs["warps"]) * int(knobs["tiles"])
+            assert not int(row["warps"]) or held >= 2 * int(row["max_columns"])
     for row in tuning.rows("qr_blocked"):
         for knobs in tune_space.candidates("qr_blocked", row, Hardware()):
             held = 8 * int(knobs["warps"]) * int(knobs["tiles"])

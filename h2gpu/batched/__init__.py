@@ -70,13 +70,14 @@ __all__ = [
 GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
 
 
-def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None):
+def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None, triangular=False):
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
-    A, B, C   arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
-    method    a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160), "tiles",
-              "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another is taken
-    out       optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
+    A, B, C     arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
+    method      a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160),
+                "tiles", "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another
+    out         optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
+    triangular  the A_b of a MatrixBatch are upper triangular or trapezoidal: zeros below may be passed over
 
     Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
     """
@@ -84,7 +85,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
         raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
     if isinstance(A, MatrixBatch):
         check_products("gemm", [(A, transa), (B, transb)], C, out)
-        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method)
+        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method, triangular)
     A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
     xp = array_module(A, B)
     lead = A.shape[:-2]

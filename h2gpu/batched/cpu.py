@@ -52,8 +52,8 @@ PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
-    """Whatever the method asked for: methods are kernels of the GPU."""
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):
+    """Whatever the method asked for: methods are kernels of the GPU. LAPACK's products read all of a triangle."""
 
     def product(A, B, *C):
         P = transposed(A, transa) @ transposed(B, transb)

@@ -50,7 +50,7 @@ def sampled(A, Omega):
     return gemm(A, Omega, None, 1, 0, False, False, None)
 
 
-def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None
     if isinstance(A, MatrixBatch):
@@ -58,7 +58,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto"):
             rows, columns = (A.columns if transa else A.rows), (B.rows if transb else B.columns)
             limits = A.bounds[1 if transa else 0], B.bounds[0 if transb else 1]
             out = MatrixBatch.empty(rows, columns, A.dtype, cupy, limits)
-        return _ragged(A, B, C, alpha, beta, transa, transb, out, method)
+        return _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
     if method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1:
@@ -88,7 +88,7 @@ def _chosen(dtype, size, transposed):
     return "tiles" if method == "vendor" and transposed else method
 
 
-def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
+def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
     if A.dtype.kind == "c":
         raise ValueError("gemm: complex matrices of differing sizes are multiplied on the CPU alone; use .to(numpy)")
     batches = [A, B, A if C is None else C, out]
@@ -104,7 +104,7 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method):
         return out
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
-    _run(edges, A.dtype, transa, transb, tiles, *buffers, sizes, alpha, beta)
+    _run(edges, A.dtype, transa, transb, tiles, *buffers, sizes, alpha, beta, triangular and not transa)
     return out
 
 
@@ -130,10 +130,10 @@ def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
     launch(function, -(-batch // PACKED_WARPS), PACKED_WARPS * WARP, arguments, shared)
 
 
-def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta):
+def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta, upper=False):
     shared = shared_bytes(dtype, edges)
     function = kernel("batched/gemm.cuh", "gemm", dtype, *edges, bool(transa), bool(transb), shared_bytes=shared)
-    scalars = dtype.type(alpha), dtype.type(beta)
+    scalars = dtype.type(alpha), dtype.type(beta), np.bool_(upper)
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 
 

@@ -1,9 +1,9 @@
 """Q_b R_b = A_b on the GPU by Householder reflections: kernels/batched/householder_qr.cuh.
 
-Most sizes are cuda_qr_blocks's, R alone of tall matrices is cuda_qr_tall's; few columns, and more rows than registers
-hold, stay here. Matrices are launched in classes of columns, so that a ragged batch wastes few threads; the table
-tuning/…/qr.csv says how many rows and columns a thread holds and where R waits. What is too large in both directions
-is left to the vendor.
+Most sizes are cuda_qr_blocks's, R alone of tall matrices is cuda_qr_tall's, that of matrices higher than a block holds
+cuda_qr_tree's; few columns, and more rows than registers hold, stay here. Matrices are launched in classes of columns,
+so that a ragged batch wastes few threads; the table tuning/…/qr.csv says how many rows and columns a thread holds and
+where R waits. What is too large in both directions is left to the vendor.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_qr_blocks, cuda_qr_tall, tuning
+from h2gpu.batched import cuda_qr_blocks, cuda_qr_tall, cuda_qr_tree, tuning
 from h2gpu.batched.launch import NULL, WARP, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -33,7 +33,9 @@ def qr(A, mode, out=None):
         return _vendor(A, mode)
     R = cupy.empty((batch, k, n), A.dtype)
     Q = cupy.empty((batch, m, k), A.dtype) if mode == "reduced" else None
-    if batch and k:
+    if batch and Q is None and len(cuda_qr_tree.high(A.dtype, np.array([m]), np.array([n]))):
+        cuda_qr_tree.run(MatrixBatch.from_stack(A), MatrixBatch.from_stack(R))
+    elif batch and k:
         _run(A, Q, R, NULL, batch, m, n)
     return R if Q is None else (Q, R)
 
@@ -42,6 +44,18 @@ def _ragged(A, mode, out):
     k = np.minimum(A.rows, A.columns)
     R = MatrixBatch.empty(k, A.columns, A.dtype, cupy) if out is None else out
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
+    high = () if Q is not None else cuda_qr_tree.high(A.dtype, A.rows, A.columns)
+    if len(high):
+        cuda_qr_tree.run(A[high], R[high])
+        others = np.setdiff1d(np.arange(len(A)), high, assume_unique=True)
+        _by_class(A[others], Q, R[others])
+    else:
+        _by_class(A, Q, R)
+    return R if Q is None else (Q, R)
+
+
+def _by_class(A, Q, R):
+    """Those that a launch's blocks work on one by one, each class by itself."""
     for c, chosen in _classes(A, Q is None):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
@@ -57,7 +71,6 @@ def _ragged(A, mode, out):
         else:
             table = upload(*(M.offsets for M in batches), m, n)
         _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table, len(m), m, n)
-    return R if Q is None else (Q, R)
 
 
 def _classes(A, alone):

@@ -68,4 +68,4 @@ def _multiply_into(stacks, above, kind, first):
     origin, columns = (xp.asarray(part)[owner] for part in (stacks.offsets + above * stacks.columns, stacks.columns))
     offsets, bounds = origin + offsets_of(F.rows)[:-1] * columns, (F.bounds[0], stacks.bounds[1])
     targets = MatrixBatch(stacks.buffer, offsets, F.rows, columns, bounds)
-    batched.gemm(F, kind.S[span], transb=kind.turned, out=targets)
+    batched.gemm(F, kind.S[span], transb=kind.turned, out=targets, triangular=kind.triangular)

@@ -18,6 +18,7 @@ from h2gpu.batched.threads import pieces
 from h2gpu.progress import phase
 
 STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory
+WIDE, WIDE_STACKS = 64, 2  # rank beyond which the GPU stores products; of so many times as many their QR fills it
 
 
 def total_weights(basis, couplings, R, column_side=False):
@@ -34,7 +35,7 @@ def total_weights(basis, couplings, R, column_side=False):
     inherited = _inherited(basis, weights, rows)
     MatrixBatch.place(*weights, inherited.F, basis.transfer)
     entries = (counts * R.bounds[0] + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
-    limit = STACK_ENTRIES[R.xp.__name__] if couplings.evaluated else np.inf
+    limit = _limit(R.xp, basis.ranks.max(initial=0)) if couplings.evaluated else np.inf
     with phase("weights", max(1, np.count_nonzero(rows))) as advance:
         for l, t in _groups(tree, entries, limit):
             products = [kind.products(t) for kind in links]
@@ -46,6 +47,11 @@ def total_weights(basis, couplings, R, column_side=False):
             del products  # before the next are evaluated
             advance(np.count_nonzero(rows[t]))
     return weights
+
+
+def _limit(xp, rank):
+    """Entries of products at a time, of bases of at most this rank."""
+    return STACK_ENTRIES[xp.__name__] * (WIDE_STACKS if xp is not np and rank > WIDE else 1)
 
 
 def _inherited(basis, weights, rows):

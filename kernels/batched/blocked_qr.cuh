@@ -7,8 +7,7 @@
 // that a matrix of n columns moves n³/48 entries a factor, all of them reads, and nothing else. Every strip is scaled by
 // itself (thread/range.cuh): reflectors know no scale.
 #pragma once
-#include "block/panel.cuh"
-#include "thread/prefetch.cuh"
+#include "block/strip_factors.cuh"
 
 // One matrix, where its factors go and its reflectors.
 template <typename Real, int Warps>
@@ -17,6 +16,9 @@ struct BlockedProblem {
     Real *Q, *R;
     int m, n, steps;
     Reflectors<Real, Warps> reflectors;
+    __device__ int pitch() const { return n; }
+    __device__ int height(int) const { return m; }
+    __device__ static int apart() { return 1; }
 };
 
 // A: rows × columns each   Q: rows × min(rows, columns) each (or null)   R: min(rows, columns) × columns each
@@ -35,35 +37,6 @@ __device__ BlockedProblem<Real, Warps> blocked_problem(const Real* A, Real* Q, R
     return {A, Q, R, m, n, steps, {workspace, m, steps}};
 }
 
-// Columns column0 … of A on their way to the second-level cache.
-template <typename Real, int Warps>
-__device__ __forceinline__ void announce(const BlockedProblem<Real, Warps>& p, int column0) {
-    if (column0 < p.n)
-        for (int i = threadIdx.x; i < p.m; i += Warps * WARP)
-            prefetch(p.A + static_cast<long long>(i) * p.n + column0);
-}
-
-// Columns PANEL k … of R, and V_k, T_k where they have pivots.
-template <typename Real, int Warps, int Tiles>
-__device__ __forceinline__ void factor_strip(const BlockedProblem<Real, Warps>& p, int k, StripMemory<Real, Warps, Tiles>& memory) {
-    Strip<Real, Warps, Tiles> strip(memory);
-    const Reflectors<Real, Warps>& reflectors = p.reflectors;
-    const int row0 = k * PANEL, pivots = min(PANEL, max(p.steps - row0, 0)), earlier = min(k, reflectors.panels);
-    if (earlier > 0) strip.fetch_first(reflectors, 0);
-    const int shift = strip.load(p.A, p.m, p.n, row0);
-    announce(p, row0 + PANEL);
-    for (int j = 0; j < earlier; j++) strip.template apply<true>(reflectors, j, j + 1 < earlier ? j + 1 : -1);
-    Panel<Real, Warps, Tiles> panel(strip);
-    if (pivots > 0) {
-        panel.factor(row0, pivots, reflectors.layers, reflectors.triangle(k));
-        Real* V = reflectors.panel(k);
-        strip.each(reflectors.first_layer(k), reflectors.layers,
-                   [&](int i, int e) { V[strip.place(i, e)] = panel.v(i, e, row0, pivots); });
-    }
-    const Real scale = power_of_two<Real>(shift);
-    strip.each_inside(p.R, p.steps, p.n, row0, [&](int i, int e, Real* entry) { *entry = panel.r(i, e, row0, pivots) * scale; });
-}
-
 // Columns PANEL k … of Q.
 template <typename Real, int Warps, int Tiles>
 __device__ __forceinline__ void form_strip(const BlockedProblem<Real, Warps>& p, int k, StripMemory<Real, Warps, Tiles>& memory) {
@@ -72,7 +45,7 @@ __device__ __forceinline__ void form_strip(const BlockedProblem<Real, Warps>& p,
     strip.fetch_first(p.reflectors, k);
     strip.each(0, Tiles, [&](int i, int e) { strip.x[i][e] = strip.row(i, e) == row0 + strip.column(e); });
     for (int j = k; j >= 0; j--) strip.template apply<false>(p.reflectors, j, j - 1);
-    strip.each_inside(p.Q, p.m, p.steps, row0, [&](int i, int e, Real* entry) { *entry = strip.x[i][e]; });
+    strip.each_inside(p.Q, p.m, p.steps, p.steps, row0, [&](int i, int e, Real* entry) { *entry = strip.x[i][e]; });
 }
 
 // Blocks go through the batch by turns, each with a workspace of `stride` entries; with Q where `form`.
@@ -84,9 +57,9 @@ void blocked_qr(const Real* A, Real* Q, Real* R, const long long* table, long lo
     auto& memory = *reinterpret_cast<StripMemory<Real, Warps, Tiles>*>(bytes);
     for (long long b = blockIdx.x; b < batch; b += gridDim.x) {
         const auto p = blocked_problem<Warps>(A, Q, R, table, batch, m, n, b, workspace + blockIdx.x * stride);
-        for (int k = 0; k * PANEL < p.n; k++) factor_strip<Real, Warps, Tiles>(p, k, memory);
+        for (int k = 0; k * PANEL < p.n; k++) factor_strip(p, k, memory);
         __syncthreads();  // T of the last panel is there
-        if (b + gridDim.x < batch) announce(blocked_problem<Warps>(A, Q, R, table, batch, m, n, b + gridDim.x, workspace), 0);
+        if (b + gridDim.x < batch) announce<Warps * WARP>(blocked_problem<Warps>(A, Q, R, table, batch, m, n, b + gridDim.x, workspace), 0);
         if (form)
             for (int k = p.reflectors.panels - 1; k >= 0; k--) form_strip<Real, Warps, Tiles>(p, k, memory);
     }

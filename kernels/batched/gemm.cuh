@@ -5,13 +5,13 @@
 
 // A, B, C, out: buffers of all matrices (C may be null)   first, owner, each: thread/tiling.cuh
 // Ragged batches: first entries of A_b, B_b, C_b, out_b, then rows and columns of out_b and the inner size, each (batch,)
-// m, n, k: the shape of every product of a uniform batch, whose lists are null
+// m, n, k: the shape of every product of a uniform batch, whose lists are null   upper: op(A_b) has zeros below its diagonal
 template <typename Real, int TileRows, int TileColumns, bool TransA, bool TransB>
 __global__ __launch_bounds__(GEMM_THREADS, TileRows * TileColumns > LARGE_TILE ? 2 : 4)
 void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
           const long long* c_first, const long long* out_first, const long long* rows, const long long* columns,
           const long long* inner, int m, int n, int k,
-          const long long* first, const int* owner, int each, Real alpha, Real beta) {
+          const long long* first, const int* owner, int each, Real alpha, Real beta, bool upper) {
     extern __shared__ __align__(16) unsigned char memory[];
     Real* slabs = reinterpret_cast<Real*>(memory);          // STAGES × (TileRows + TileColumns) × PITCH
     const Tile tile = tile_of_block(first, owner, each);
@@ -30,5 +30,5 @@ void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long lon
         if (i >= m || j >= n) return;
         const long long at = static_cast<long long>(i) * n + j;
         out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
-    });
+    }, upper ? row0 : 0);
 }

@@ -28,9 +28,10 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 
 // Calls store(i, j, sum) for every entry of the TileRows × TileColumns tile at (row0, column0), some beyond the m × n matrix.
 // A, B: m × k and k × n once transposed as asked; AlongA, AlongB: whether the inner index is contiguous in them
-// slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory
+// slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory   zeros: leading inner indices that count nothing
 template <int TileRows, int TileColumns, bool AlongA, bool AlongB, typename Real, typename Store>
-__device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store) {
+__device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store,
+                                             int zeros = 0) {
     constexpr int STAGE = (TileRows + TileColumns) * PITCH;
     const int warp = threadIdx.x / WARP, warp_row = warp / WARP_COLUMNS, warp_column = warp % WARP_COLUMNS;
     constexpr int ROW_STEP = WARP_ROWS * STRIP, COLUMN_STEP = WARP_COLUMNS * STRIP;
@@ -43,12 +44,12 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
         load_slab<TileRows, AlongA>(stage, A, row0, slab * SLAB, m, k);
         load_slab<TileColumns, AlongB>(stage + TileRows * PITCH, B, column0, slab * SLAB, n, k);
     };
-    const int count = (k + SLAB - 1) / SLAB;
-    for (int slab = 0; slab < STAGES - 1; slab++) {
+    const int first = zeros / SLAB, count = (k + SLAB - 1) / SLAB;
+    for (int slab = first; slab < first + STAGES - 1; slab++) {
         if (slab < count) load(slab);
         copies_issued();
     }
-    for (int slab = 0; slab < count; slab++) {
+    for (int slab = first; slab < count; slab++) {
         copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         if (slab + STAGES - 1 < count) load(slab + STAGES - 1);

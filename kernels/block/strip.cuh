@@ -3,17 +3,17 @@
 //     X ← (I − V T Vᵀ) X  or  (I − V Tᵀ Vᵀ) X,   V: rows × PANEL, zeros above row PANEL j,   T: PANEL × PANEL
 //
 // (compact WY, Schreiber & Van Loan 1989). X lies transposed in tiles of warp/tile_chain.cuh, rows cyclic over warps by tiles
-// of TILE_ROWS: lane (g, t) holds of tile i columns g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. Hence Wᵀ = Xᵀ V,
-// Wᵀ T and Xᵀ − (Wᵀ T) Vᵀ need no exchange, but for one sum over warps. A warp reads of V its own rows only: they stream
-// through its part of shared memory, each tile of V replaced by the next panel's as soon as it has been used.
+// of TILE_ROWS: lane (g, t) holds of tile i columns g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. Hence W = Vᵀ X,
+// Wᵀ T and Xᵀ − (Wᵀ T) Vᵀ need no exchange, but for one sum over warps, which turns W. A warp reads of V its own rows only:
+// they stream through its part of shared memory, each tile of V replaced by the next panel's as soon as it has been used.
 // All members are called by the whole block of Warps warps.
 #pragma once
+#include "block/panel_reflectors.cuh"
 #include "thread/copy_vector.cuh"
 #include "thread/range.cuh"
 #include "thread/wide.cuh"
 #include "warp/tile_chain.cuh"
 
-constexpr int PANEL = 16, TILE_ROWS = 8, TILE = TILE_ROWS * PANEL;
 // Whether first ≤ i < end. `branch` keeps the compiler from computing both sides and choosing: a third of all instructions.
 __device__ inline bool within(int i, int first, int end) {
     return static_cast<unsigned>(i - first) < static_cast<unsigned>(end - first);
@@ -22,26 +22,6 @@ __device__ __forceinline__ void branch() { asm volatile(""); }
 
 constexpr int TOGETHER = 4;                         // tiles of V that are waited for
 constexpr int LANE_SUMS = PANEL * PANEL / WARP;  // entries of W that a lane holds
-
-// Where entry (r, c) of a tile of V lies: an order in which both products read it without bank conflicts.
-template <typename Real>
-__device__ int tile_place(int r, int c) {
-    if constexpr (sizeof(Real) == sizeof(double)) return r * PANEL + (c ^ (r / 2 * 4 ^ r % 2 * 8));
-    else return r / 2 * 2 * PANEL + ((r % 2 * PANEL + c) ^ r / 2 * 8);
-}
-
-// The reflectors of a matrix, in memory: `layers` · Warps tiles of V a panel, panel after panel; then PANEL × PANEL of −T each.
-// A layer is a tile of every warp. Layers are taken or left as a whole: V has zeros above its panel.
-template <typename Real, int Warps>
-struct Reflectors {
-    Real* V;
-    int layers, panels;
-    __device__ Reflectors(Real* V, int rows, int steps)
-        : V(V), layers((rows + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS)), panels((steps + PANEL - 1) / PANEL) {}
-    __device__ static int first_layer(int j) { return j * PANEL / (Warps * TILE_ROWS); }
-    __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
-    __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
-};
 
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Two {
@@ -63,7 +43,6 @@ template <typename Real, int Warps, int Tiles>
 struct Strip {
     static_assert(Tiles % 2 == 0, "two tiles by turns");
     using Memory = StripMemory<Real, Warps, Tiles>;
-    using Factors = Reflectors<Real, Warps>;
     static constexpr int THREADS = Warps * WARP;
     Memory& memory;
     int lane, warp, g, t;
@@ -91,25 +70,25 @@ struct Strip {
                 for (int e = 0; e < 4; e++) visit(i, e);
     }
 
-    // Calls visit(i, e, &M(row, column0 + column)) for the entries inside of M, rows × columns.
+    // Calls visit(i, e, &M(row, column0 + column)) for the entries inside of M, rows × columns, its rows `pitch` apart.
     template <typename Pointer, typename Visit>
-    __device__ __forceinline__ void each_inside(Pointer M, int rows, int columns, int column0, Visit visit) const {
-        Pointer line = M + static_cast<long long>(row(0, 0)) * columns + column0 + g;
+    __device__ __forceinline__ void each_inside(Pointer M, int rows, int columns, int pitch, int column0, Visit visit) const {
+        Pointer line = M + static_cast<long long>(row(0, 0)) * pitch + column0 + g;
         const bool here[2] = {column0 + g < columns, column0 + g + 8 < columns};
 #pragma unroll
         for (int i = 0; i < Tiles; i++) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                if (here[e / 2] && row(i, e) < rows) visit(i, e, line + e % 2 * columns + e / 2 * 8);
-            line += static_cast<long long>(Warps * TILE_ROWS) * columns;
+                if (here[e / 2] && row(i, e) < rows) visit(i, e, line + e % 2 * pitch + e / 2 * 8);
+            line += static_cast<long long>(Warps * TILE_ROWS) * pitch;
         }
     }
 
-    // X = 2^-shift times columns column0 … of A (m × n), zeros outside, where shift, returned, makes them safe.
-    __device__ __forceinline__ int load(const Real* A, int m, int n, int column0) {
+    // X = 2^-shift times columns column0 … of A (m × n, rows `pitch` apart), zeros outside, where shift, returned, makes them safe.
+    __device__ __forceinline__ int load(const Real* A, int m, int n, int pitch, int column0) {
         int field = 0;
         each(0, Tiles, [&](int i, int e) { x[i][e] = 0; });
-        each_inside(A, m, n, column0, [&](int i, int e, const Real* entry) { x[i][e] = *entry; });
+        each_inside(A, m, n, pitch, column0, [&](int i, int e, const Real* entry) { x[i][e] = *entry; });
         each(0, Tiles, [&](int i, int e) { field = max(field, Range<Real>::exponent_field(x[i][e])); });
         field = __reduce_max_sync(EVERY_LANE, field);
         if constexpr (Warps > 1) {
@@ -134,9 +113,11 @@ struct Strip {
     static constexpr int EACH = 16 / sizeof(Real);
 
     // Panel j, or none where j is negative.
+    template <typename Factors>
     __device__ __forceinline__ Stream stream(const Factors& reflectors, int j) const {
-        const Real* panel = reflectors.panel(max(j, 0));
-        return {panel + warp * TILE + EACH * lane, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.layers};
+        const Real* source = reflectors.panel(max(j, 0)) + warp * TILE + EACH * lane;
+        asm volatile("" : "+l"(source));  // known once, not made anew for every tile
+        return {source, j < 0 ? Tiles : reflectors.first_layer(j), reflectors.end_layer(j)};
     }
 
     // This warp's tile i on its way to shared memory, a group of copies; an empty one where there is none.
@@ -149,17 +130,19 @@ struct Strip {
     }
 
     // The first panel to be applied; all threads are done with the one before.
+    template <typename Factors>
     __device__ __forceinline__ void fetch_first(const Factors& reflectors, int j) {
         __syncwarp();
+        reflectors.await(j);
         const Stream first = stream(reflectors, j);
 #pragma unroll
         for (int i = 0; i < Tiles; i++) fetch(first, i);
     }
 
     // Panel j, fetched before, is applied while panel `next` (none where negative) is fetched.
-    template <bool Transposed>
+    template <bool Transposed, typename Factors>
     __device__ __forceinline__ void apply(const Factors& reflectors, int j, int next) {
-        const int first = reflectors.first_layer(j), end = reflectors.layers;
+        const int first = reflectors.first_layer(j), end = reflectors.end_layer(j);
         Real w[2][4] = {}, y[2][4] = {}, T[2][2][2];
         products<0>(w, first, end);
         const Real* triangle = reflectors.triangle(j);
@@ -170,7 +153,7 @@ struct Strip {
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const int from = 8 * k + 2 * t + h, to = 8 * c + g;
-                    T[k][c][h] = Transposed ? triangle[from * PANEL + to] : triangle[to * PANEL + from];
+                    T[k][c][h] = reflectors.read(triangle + (Transposed ? from * PANEL + to : to * PANEL + from));
                 }
         add_over_warps(w);
 #pragma unroll
@@ -179,7 +162,8 @@ struct Strip {
             for (int c = 0; c < 2; c++) multiply_tile(y[c], w[k], T[k][c][0], T[k][c][1]);
 #pragma unroll
         for (int c = 0; c < 2; c++) as_factor(y[c], y[c]);
-        const Stream following = stream(reflectors, next);
+        const bool there = reflectors.has(next);
+        const Stream following = stream(reflectors, there ? next : -1);
 #pragma unroll
         for (int i = 0; i < Tiles; i += 2) {
             if (i >= first && i + 1 < end) subtract<2>(i, y);
@@ -189,38 +173,63 @@ struct Strip {
             fetch(following, i);
             fetch(following, i + 1);
         }
+        if (!there) fetch_first(reflectors, next);
     }
 
   private:
-    // w += Xᵀ V over this warp's tiles from the I-th on, TOGETHER of them as soon as they are there
+    // w += Vᵀ X over this warp's tiles from the I-th on, TOGETHER of them as soon as they are there. Tiles of X are right
+    // factors as they are; to be left ones, for Xᵀ V, they would have to be moved to other registers first
     template <int I>
     __device__ __forceinline__ void products(Real (&w)[2][4], int first, int end) {
         constexpr int NEXT = I + TOGETHER < Tiles ? I + TOGETHER : Tiles;
         copies_arrived<Tiles - NEXT>();
         __syncwarp();
-#pragma unroll
-        for (int i = I; i < NEXT; i++) {
-            if (!within(i, first, end)) continue;
+        if (I >= first && NEXT <= end) {  // all: without a predicate, for which sums would be moved after every product
             branch();
-            const Real* v = memory.V[warp][i];
 #pragma unroll
-            for (int c = 0; c < 2; c++)
-                multiply_tile(w[c], x[i], v[tile_place<Real>(2 * t, 8 * c + g)], v[tile_place<Real>(2 * t + 1, 8 * c + g)]);
+            for (int i = I; i < NEXT; i++) product(w, i);
+        } else {
+#pragma unroll
+            for (int i = I; i < NEXT; i++) {
+                if (!within(i, first, end)) continue;
+                branch();
+                product(w, i);
+            }
         }
         if constexpr (NEXT < Tiles) products<NEXT>(w, first, end);
     }
-
-    // w = its sum over all warps
-    __device__ __forceinline__ void add_over_warps(Real (&w)[2][4]) {
-        if constexpr (Warps > 1) {
+    __device__ __forceinline__ void product(Real (&w)[2][4], int i) {
+        Real v[4];
 #pragma unroll
-            for (int e = 0; e < LANE_SUMS; e++) memory.parts[warp][e * WARP + lane] = w[e / 4][e % 4];
+        for (int e = 0; e < 4; e++) v[e] = memory.V[warp][i][tile_place<Real>(2 * t + e % 2, column(e))];
+#pragma unroll
+        for (int c = 0; c < 2; c++) multiply_tile(w[c], v, x[i][2 * c], x[i][2 * c + 1]);
+    }
+
+    // Where entry e % WARP of all lanes' w[e / WARP / 4][e / WARP % 4] goes when W is turned.
+    __device__ static int turned(int e) {
+        const int lane = e % WARP, i = e / WARP;
+        return (i % 4 / 2 * 4 + i / 4 * 2 + lane / 4 % 2) * WARP + (2 * (lane % 4) + i % 2) * 4 + lane / 8;
+    }
+    // w = its sum over all warps, transposed
+    __device__ __forceinline__ void add_over_warps(Real (&w)[2][4]) {
+#pragma unroll
+        for (int e = 0; e < LANE_SUMS; e++) {
+            const int at = e * WARP + lane;
+            memory.parts[warp][Warps == 1 ? turned(at) : at] = w[e / 4][e % 4];
+        }
+        if constexpr (Warps == 1) {
+            __syncwarp();
+#pragma unroll
+            for (int e = 0; e < LANE_SUMS; e++) w[e / 4][e % 4] = memory.parts[0][e * WARP + lane];
+            __syncwarp();
+        } else {
             __syncthreads();
             for (int e = threadIdx.x; e < LANE_SUMS * WARP; e += THREADS) {
                 Real sum[2] = {};
 #pragma unroll
                 for (int v = 0; v < Warps; v++) sum[v % 2] += memory.parts[v][e];
-                memory.sums[e] = sum[0] + sum[1];
+                memory.sums[turned(e)] = sum[0] + sum[1];
             }
             __syncthreads();
 #pragma unroll
