@@ -197,9 +197,11 @@ def linear_instances(dtype):
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
         yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
-    for slots, shape in lu["SHARED_WARPS"][size].items():
-        name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
-        yield "batched/lu_shared.cuh", name, spills
+    for slots, (held, *shape, window) in lu["SHARED_SHAPES"][size].items():
+        for columns in sorted({0, window}):
+            knobs = held, -(-slots // held), *shape, columns
+            name = modules.expression("lu_shared", dtype, lu["SHARED_PANEL"][size], *knobs)
+            yield "batched/lu_shared.cuh", name, lu["WINDOW_SPILL_BYTES"] if columns else spills
     for width, most in lu["PANELS"][size]:
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])

@@ -14,7 +14,6 @@ from h2gpu.batched.cuda_lu import (
     ROW_BUFFER,
     SHARED_PANEL,
     TOGETHER,
-    fits_shared,
     lu_factor,
     shared_bytes,
     shared_limit,
@@ -42,7 +41,7 @@ def cholesky(A):
     info = cupy.zeros(len(A), np.int32)
     if not isinstance(A, MatrixBatch):
         L, n = cupy.empty_like(A), A.shape[-1]
-        if A.size and fits_shared(A.dtype, n, n):
+        if A.size and _fits(A.dtype, n):
             _run_whole(A.dtype, (A, L, info, NULL), len(A), n)
         elif A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
             L[...] = A
@@ -50,7 +49,7 @@ def cholesky(A):
         return L, info
     A = A.on_host()
     L, every = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy), np.arange(len(A))
-    if not fits_shared(A.dtype, A.rows, A.rows).all():
+    if not _fits(A.dtype, A.rows).all():
         L.buffer[...] = A.entries
     for group in classes(A.rows, A.columns, lambda _, n: _keys(A.dtype, n)):
         table = group.table(A.offsets, L.offsets, 0, A.rows, A.columns, every)
@@ -74,10 +73,16 @@ def _vendor(A, L):
     return bool(cupy.isfinite(L).all())
 
 
+def _fits(dtype, n):
+    """Whether a block can hold n × n matrices in shared memory, and a lane its rows of a panel."""
+    most = len(CHOLESKY_SHARED[dtype.itemsize]) * WARP
+    return (n <= most) & (shared_bytes(dtype, n, n)[0] <= shared_limit(cupy.cuda.Device().id))
+
+
 def _keys(dtype, n):
     """What matrices n × n have to agree in to be launched together: 0 by panels, else how they are held, and size."""
     sizes = np.where(n <= WARP, n + n % 2, WARP + -(-n // WARP))
-    return np.where(fits_shared(dtype, n, n), sizes, 0)[None]
+    return np.where(_fits(dtype, n), sizes, 0)[None]
 
 
 def _run_whole(dtype, buffers, batch, n):

@@ -1,6 +1,7 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
-"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix.
+"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix,
+all columns in shared memory or a window of the first half and then the others.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
 (interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
@@ -18,11 +19,20 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
-SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
-SHARED_WARPS = {  # bytes of a number: by those warps, warps of a block, and blocks that shall be resident
-    4: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (8, 2), 5: (8, 2), 6: (16, 1), 7: (16, 1), 8: (16, 1)},
-    8: {1: (4, 4), 2: (4, 4), 3: (8, 2), 4: (16, 1), 5: (16, 1), 6: (16, 1)},
-    16: {1: (4, 4), 2: (4, 3), 3: (8, 1), 4: (8, 1)},
+# bytes of a number: by rows over 32, rows a lane of a panel, warps of a block, resident blocks, window
+SHARED_SHAPES = {
+    4: {
+        1: (1, 4, 4, 0),
+        2: (2, 4, 4, 0),
+        3: (2, 4, 4, 0),
+        4: (2, 4, 4, 64),
+        5: (2, 6, 2, 80),
+        6: (2, 6, 2, 96),
+        7: (2, 7, 2, 112),
+        8: (2, 8, 1, 128),
+    },
+    8: {1: (1, 4, 4, 0), 2: (2, 4, 4, 0), 3: (2, 4, 4, 48), 4: (2, 4, 2, 64), 5: (2, 6, 2, 80), 6: (2, 8, 1, 96)},
+    16: {1: (1, 4, 4, 0), 2: (2, 4, 3, 0), 3: (1, 8, 1, 0), 4: (1, 8, 1, 0)},
 }
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, 32
@@ -35,6 +45,7 @@ SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
+WINDOW_SPILL_BYTES = 1024  # the same, in kernels/block/lu_advance.cuh: once a matrix
 MATRIX, SHARED, PANEL = range(3)
 
 
@@ -61,7 +72,7 @@ def lu_factor(A, method):
 
 def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
-    small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
+    small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n)
     if method == "auto":
         many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
         kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
@@ -81,7 +92,7 @@ def _keys(dtype, method, batch, m, n):
 @cache
 def _at_once(itemsize, device):
     """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return SHARED_WARPS[itemsize][1][1] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return SHARED_SHAPES[itemsize][1][2] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def _lanes(m):
@@ -114,23 +125,38 @@ def shared_bytes(dtype, m, n):
     return (m * pitch + 2 * panel * (panel + 8 * (panel % 16 == 0))) * dtype.itemsize + 8 * m, pitch
 
 
-def fits_shared(dtype, m, n):
-    """Whether a block can hold m × n matrices in shared memory, and its warps a panel, a row a lane."""
-    slots = SHARED_SLOTS[dtype.itemsize]
-    return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
-
-
 @cache
 def shared_limit(device):
     """Bytes of dynamic shared memory that a block can have, a little left for the static."""
     return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - STATIC_BYTES
 
 
+def _window(dtype, m, n):
+    """Columns that method "shared" finishes before it reads the others; 0 where all are there at once."""
+    windows = np.array([0, *(shape[3] for _, shape in sorted(SHARED_SHAPES[dtype.itemsize].items()))])
+    window = windows[np.minimum(-(-m // WARP), len(windows) - 1)]
+    return np.where((n > window) & (n <= 2 * window), window, 0)
+
+
+def _memory(dtype, m, n):
+    """Shared memory of a block of method "shared", and entries between its rows."""
+    window = _window(dtype, m, n)
+    places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
+    bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
+    return bytes_ + 4 * (window > 0) * m, pitch
+
+
+def _fits(dtype, m, n):
+    """Whether method "shared" can take m × n matrices."""
+    slots = len(SHARED_SHAPES[dtype.itemsize])
+    return (m <= slots * WARP) & (_memory(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+
+
 def _run_shared(dtype, buffers, batch, m, n):
-    shared, pitch = shared_bytes(dtype, m, n)
+    shared, pitch = (int(size) for size in _memory(dtype, m, n))
     slots = -(-m // WARP)
-    warps, resident = SHARED_WARPS[dtype.itemsize][slots]
-    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
+    held, warps, resident, _ = SHARED_SHAPES[dtype.itemsize][slots]
+    instance = dtype, SHARED_PANEL[dtype.itemsize], held, -(-slots // held), warps, resident, int(_window(dtype, m, n))
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 

@@ -85,7 +85,7 @@ struct PivotSearch {
     template <int N>
     __device__ int settle(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
         if (__builtin_expect(tied, false)) compare(x, k, position, least);
-        return __ffs(among) - 1;
+        return WARP - 1 - __clz(among);  // the only one
     }
 
   private:
