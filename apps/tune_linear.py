@@ -2,7 +2,8 @@
 
 | table | of which kernels | knobs |
 |---|---|---|
-| lu_shared, cholesky_shared | a block a matrix in shared memory | its warps, blocks a multiprocessor shall hold |
+| lu_shared | a block a matrix in shared memory | rows of a lane, warps, blocks a multiprocessor, columns at first |
+| cholesky_shared | the same | warps, blocks |
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
 | symv | a triangle, read once | warps of a block |
@@ -15,7 +16,7 @@ from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import OTHER_WORDS, SLACK, WARP, itemsize, limits
 
 KNOBS = {
-    "lu_shared": ("warps", "resident"),
+    "lu_shared": ("held", "warps", "resident", "window"),
     "cholesky_shared": ("warps", "resident"),
     "lu_panel": ("width",),
     "gemv": ("lanes", "rows", "threads"),
@@ -24,7 +25,8 @@ KNOBS = {
     "trsm": ("columns", "warps"),
 }
 BATCH = 500  # of the figures of Abdelfattah et al.
-BLOCK_WARPS, RESIDENT = (1, 2, 4, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
+BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
+HELD = (1, 2)  # rows of a lane of a panel
 WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
 LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels
 PITCH, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
@@ -38,23 +40,28 @@ TALLEST = 1024  # the same, of rows that are added up
 ENTRIES = 1 << 26  # of the matrices of a batch
 
 
-def _shared_space(row, hardware, beside):
-    """Blocks whose lanes hold a panel; `beside`: warps that only update."""
-    smallest, slots = limits(row)["rows"] - WARP + 1, -(-limits(row)["rows"] // WARP)
-    need = smallest * (smallest + SPREAD) * itemsize(row)
+def _fitting(row, hardware, smallest, least):
+    """At `least` so many warps, and blocks of a multiprocessor, with `smallest` (rows, columns) in shared memory."""
+    need = smallest[0] * (smallest[1] + SPREAD) * itemsize(row)
     for warps, resident in product(BLOCK_WARPS, RESIDENT):
         registers = LEAST_REGISTERS * warps * WARP * resident
         fits = resident == 1 or resident * need <= hardware.shared_bytes
-        if beside * slots < warps <= hardware.threads // WARP and registers <= hardware.registers and fits:
+        if least <= warps <= hardware.threads // WARP and registers <= hardware.registers and fits:
             yield {"warps": warps, "resident": resident}
 
 
 def _lu_shared_space(row, hardware):
-    return _shared_space(row, hardware, 1)  # every warp of a panel, and one more
+    """A warp more than those of a panel; all columns, or at first half as many as rows."""
+    rows = limits(row)["rows"]
+    for held, window in product(HELD, (0, rows // 2)):
+        team = -(-rows // WARP // held)
+        for shape in _fitting(row, hardware, (rows - WARP + 1, window or rows - WARP + 1), team + 1):
+            yield {"held": held, **shape, "window": window}
 
 
 def _cholesky_shared_space(row, hardware):
-    return _shared_space(row, hardware, 0)
+    smallest = limits(row)["rows"] - WARP + 1
+    return _fitting(row, hardware, (smallest, smallest), 1)
 
 
 def _lu_panel_space(row, hardware):

@@ -113,7 +113,7 @@ def _qr_blocked_space(row, hardware):
 
 
 def _qr_tree_space(row, hardware):
-    n, item = _largest("qr_tree", limits(row)["columns"]), _itemsize(row)
+    n, item = _largest("qr_tree", limits(row)["columns"]), itemsize(row)
     for warps, tiles in product(TREE_WARPS, TREE_TILES):
         rows, words = warps * tiles * TILE_ROWS, tiles * TILE_SHARE * item // 4 + OTHER_WORDS
         admitted = [blocks for blocks in BLOCKS if blocks * warps * WARP * words <= SLACK * hardware.registers]

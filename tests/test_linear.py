@@ -12,6 +12,19 @@ F64, F32, C128, C64 = np.float64, np.float32, np.complex128, np.complex64
 METHODS = ("matrix", "shared", "panel", "column", "unblocked")
 SHAPES = ((1, 1), (5, 5), (17, 17), (32, 32), (8, 31), (31, 8), (1, 9), (9, 1))
 LARGER = ((33, 33), (64, 64), (100, 37), (37, 100), (129, 129))
+HALVES = (
+    (96, 49),
+    (65, 96),
+    (90, 65),
+    (128, 65),
+    (97, 128),
+    (125, 110),
+    (160, 81),
+    (131, 160),
+    (150, 97),
+    (192, 97),
+    (161, 192),
+)
 
 
 def random(*shape, dtype=F64, seed=0):
@@ -48,6 +61,14 @@ def test_pivots_are_lapacks_where_unique(xp, method):
     for shape in SHAPES + (() if method == "matrix" else LARGER):
         A = random(3, *shape, seed=shape[0])
         np.testing.assert_array_equal(check(xp, A, method), batched.lu_factor(A)[1])
+
+
+def test_half_of_the_columns_at_a_time(xp):
+    """Shapes that method "shared" takes in two windows of columns, the second wide or narrow, few or many rows left."""
+    for shape in HALVES:
+        A = random(3, *shape, seed=shape[0])
+        np.testing.assert_array_equal(check(xp, A), batched.lu_factor(A)[1])
+        check(xp, A.astype(F32))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -113,7 +134,7 @@ def test_the_first_zero_pivot_is_reported(xp, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_nan_and_infinity_are_refused_and_neighbours_untouched(xp, method):
-    for n in (5, 30) if method == "matrix" else (5, 40):
+    for n in (5, 30) if method == "matrix" else (5, 40, 70):
         A = random(6, n, n)
         clean = factored(xp, A, method)
         A[1, n // 2, 1], A[4, -1, -1] = np.nan, np.inf

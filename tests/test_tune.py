@@ -121,8 +121,12 @@ def test_panels_leave_warps_that_update():
     for row in tuning.rows("lu_shared"):
         slots = int(row["max_rows"]) // 32
         for knobs in tune_space.candidates("lu_shared", row, Hardware()):
-            warps, resident = int(knobs["warps"]), int(knobs["resident"])
-            assert slots < warps and 32 * warps * resident * tune_linear.LEAST_REGISTERS <= Hardware().registers
+            warps, resident, held = (int(knobs[name]) for name in ("warps", "resident", "held"))
+            assert (
+                slots <= held * (warps - 1)
+                and 32 * warps * resident * tune_linear.LEAST_REGISTERS <= Hardware().registers
+            )
+            assert knobs["window"] in ("0", str(int(row["max_rows"]) // 2))
     row = first("cholesky_shared", rows=64)
     few = tune_space.candidates("cholesky_shared", row, Hardware(shared_bytes=64 << 10))[1:]
     assert {knobs["resident"] for knobs in few} < {

@@ -15,7 +15,6 @@ from h2gpu.batched.cuda_lu import (
     ROW_BUFFER,
     SHARED_PANEL,
     TOGETHER,
-    fits_shared,
     lu_factor,
     shared_bytes,
     shared_limit,
@@ -27,6 +26,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
 CHOLESKY_MANY = 2000
+CHOLESKY_SLOTS = {8: 5, 4: 8}  # bytes of a number: most rows of a matrix in shared memory, in warps of them
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
@@ -39,7 +39,7 @@ def cholesky(A):
     info = cupy.zeros(len(A), np.int32)
     if not isinstance(A, MatrixBatch):
         L, n = cupy.empty_like(A), A.shape[-1]
-        if A.size and fits_shared(A.dtype, n, n):
+        if A.size and _fits(A.dtype, n):
             _run_whole(A.dtype, (A, L, info, NULL), len(A), n)
         elif A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
             L[...] = A
@@ -47,7 +47,7 @@ def cholesky(A):
         return L, info
     A = A.on_host()
     L, every = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy), np.arange(len(A))
-    if not fits_shared(A.dtype, A.rows, A.rows).all():
+    if not _fits(A.dtype, A.rows).all():
         L.buffer[...] = A.entries
     for group in classes(A.rows, A.columns, lambda _, n: _keys(A.dtype, n)):
         table = group.table(A.offsets, L.offsets, 0, A.rows, A.columns, every)
@@ -71,10 +71,16 @@ def _vendor(A, L):
     return bool(cupy.isfinite(L).all())
 
 
+def _fits(dtype, n):
+    """Whether a block can hold n × n matrices in shared memory, and a lane its rows of a panel."""
+    most, limit = CHOLESKY_SLOTS[dtype.itemsize] * WARP, shared_limit(cupy.cuda.Device().id)
+    return (n <= most) & (shared_bytes(dtype, n, n)[0] <= limit)
+
+
 def _keys(dtype, n):
     """What matrices n × n have to agree in to be launched together: 0 by panels, else how they are held, and size."""
     sizes = np.where(n <= WARP, n + n % 2, WARP + -(-n // WARP))
-    return np.where(fits_shared(dtype, n, n), sizes, 0)[None]
+    return np.where(_fits(dtype, n), sizes, 0)[None]
 
 
 def _run_whole(dtype, buffers, batch, n):

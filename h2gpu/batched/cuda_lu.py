@@ -1,6 +1,7 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
-"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix.
+"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix,
+all columns in shared memory or a window of the first half and then the others.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
 (interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
@@ -19,7 +20,7 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
-SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # warps that a panel of method "shared" occupies at first, at most: a row a lane
+SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
 TUNED = {4: np.float32, 8: np.float64, 16: np.complex128}  # bytes of a number: whose rows of the tables are read
@@ -31,6 +32,7 @@ SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 32  # that the compiler may spill, around a division at most
+WINDOW_SPILL_BYTES = 1024  # the same, in kernels/block/lu_advance.cuh: once a matrix
 MATRIX, SHARED, PANEL = range(3)
 
 
@@ -57,7 +59,7 @@ def lu_factor(A, method):
 
 def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
-    small, fitting = (m <= WARP) & (n <= WARP), fits_shared(dtype, m, n)
+    small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n)
     if method == "auto":
         many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
         kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
@@ -77,10 +79,7 @@ def _keys(dtype, method, batch, m, n):
 @cache
 def _at_once(itemsize, device):
     """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return (
-        tuning.row("lu_shared", TUNED[itemsize], rows=WARP)["resident"]
-        * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
-    )
+    return _shape(itemsize, WARP)["resident"] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def _lanes(m):
@@ -113,24 +112,45 @@ def shared_bytes(dtype, m, n):
     return (m * pitch + 2 * panel * (panel + 8 * (panel % 16 == 0))) * dtype.itemsize + 8 * m, pitch
 
 
-def fits_shared(dtype, m, n):
-    """Whether a block can hold m × n matrices in shared memory, and its warps a panel, a row a lane."""
-    slots = SHARED_SLOTS[dtype.itemsize]
-    return (m <= slots * WARP) & (shared_bytes(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
-
-
 @cache
 def shared_limit(device):
     """Bytes of dynamic shared memory that a block can have, a little left for the static."""
     return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - STATIC_BYTES
 
 
+def _shape(itemsize, m):
+    """Rows a lane of a panel, warps of a block, resident blocks and window of m rows by method "shared"."""
+    return tuning.row("lu_shared", TUNED[itemsize], rows=m)
+
+
+def _window(dtype, m, n):
+    """Columns that method "shared" finishes before it reads the others; 0 where all are there at once."""
+    slots = range(1, 1 + SHARED_SLOTS[dtype.itemsize])
+    windows = np.array([0, *(_shape(dtype.itemsize, each * WARP)["window"] for each in slots)])
+    window = windows[np.minimum(-(-m // WARP), len(windows) - 1)]
+    return np.where((n > window) & (n <= 2 * window), window, 0)
+
+
+def _memory(dtype, m, n):
+    """Shared memory of a block of method "shared", and entries between its rows."""
+    window = _window(dtype, m, n)
+    places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
+    bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
+    return bytes_ + 4 * (window > 0) * m, pitch
+
+
+def _fits(dtype, m, n):
+    """Whether method "shared" can take m × n matrices."""
+    return (m <= SHARED_SLOTS[dtype.itemsize] * WARP) & (_memory(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+
+
 def _run_shared(dtype, buffers, batch, m, n):
-    shared, pitch = shared_bytes(dtype, m, n)
+    shared, pitch = (int(size) for size in _memory(dtype, m, n))
     slots = -(-m // WARP)
-    row = tuning.row("lu_shared", TUNED[dtype.itemsize], rows=m)
-    warps, resident = row["warps"], row["resident"]
-    instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
+    shape, window = _shape(dtype.itemsize, m), int(_window(dtype, m, n))
+    held, warps = shape["held"], shape["warps"]
+    team = -(-slots // held)
+    instance = dtype, SHARED_PANEL[dtype.itemsize], held, team, warps, shape["resident"], window
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 

@@ -53,7 +53,7 @@ void lu_panel(Scalar* LU, int* pivots, int* info, const long long* table, int m,
         position[s] = row < p.m ? row : -1;
         read_rows(x[s], panel.X, p.n, row0, p.m, columns, buffer);
     }
-    eliminate_panel_rows<Slots>(x, position, first, panel.width, blockDim.x / WARP, exchange, [&](int k, int pivot, bool zero) {
+    eliminate_panel_rows<Slots>(x, position, first, panel.width, threadIdx.x / WARP, blockDim.x / WARP, exchange, [&](int k, int pivot, bool zero) {
         if (threadIdx.x == 0) panel.pivots[first + k] = pivot;
         if (zero && verdict == 0) verdict = first + k + 1;
     });

@@ -71,7 +71,7 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && beyond[k] >= 0) column[beyond[k]] = v[b][e];
     });
-    if (solves) solve_turned<N>(u, L[0]);
+    if (solves) solve_turned<N>(u, [&](int i) { return L[i]; });
     each([&](int b, int e, int k, Scalar* column, bool valid) {
         if (valid && k < width) column[(first + k) * ld] = u[b][e];
     });

@@ -1,4 +1,4 @@
-// block/lu_panel.cuh — LU with partial pivoting of a panel whose rows lie in the registers of a block's first warps.
+// block/lu_panel.cuh — LU with partial pivoting of a panel whose rows lie in the registers of some warps of a block.
 //
 //     P X = L U,   X: rows × N, a row in one thread, Slots rows a thread
 //
@@ -18,20 +18,54 @@ struct PanelExchange {
     int positions[2][Warps];
 };
 
-// x, position, first, steps, record: as in warp/eliminate.cuh; record is called by every thread     warps: of them, at most Warps
+constexpr int FEW = 4;  // warps, of which each thread looks at every candidate itself
+
+// The warp whose candidate is the pivot, and its divisor; `first` is the position of pivot k.
+template <int N, int Warps, typename Scalar>
+__device__ int winning_warp(const PanelExchange<Scalar, N, Warps>& exchange, int turn, int first, int warps, Divisor<Scalar>& divided) {
+    int winner = 0;
+    if constexpr (Warps <= FEW) {
+        Scalar best = exchange.candidates[turn][0];
+        int at = exchange.positions[turn][0];
+        divided = exchange.divisors[turn][0];
+#pragma unroll
+        for (int w = 1; w < Warps; w++) {
+            const Scalar other = exchange.candidates[turn][w];
+            const int there = w < warps ? exchange.positions[turn][w] : -1;
+            const Divisor<Scalar> by_other = exchange.divisors[turn][w];
+            const bool larger = magnitude(other) > magnitude(best), equal = magnitude(other) == magnitude(best);
+            const bool wins = there >= 0 & (at < 0 | larger | (equal & there < at));
+            best = wins ? other : best, at = wins ? there : at, winner = wins ? w : winner;
+            divided.inverse = wins ? by_other.inverse : divided.inverse, divided.scale = wins ? by_other.scale : divided.scale;
+        }
+    } else {
+        const int lane = threadIdx.x % WARP;
+        const Scalar candidate[1][1] = {{exchange.candidates[turn][min(lane, warps - 1)]}};
+        const int there[1] = {lane < warps ? exchange.positions[turn][lane] : -1};
+        PivotSearch<WARP, 1, Scalar> contest;
+        contest.begin(candidate, 0, there, first);
+        winner = contest.settle(candidate, 0, there, first);
+        divided = exchange.divisors[turn][winner];
+    }
+    return winner;
+}
+
+// x, position, first, steps, record: as in warp/eliminate.cuh; record is called by every thread
+// warp: this one's number among `warps`, at most Warps
 template <int Slots, int N, int Warps, typename Scalar, typename Record>
-__device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps,
+__device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp,
                                      int warps, PanelExchange<Scalar, N, Warps>& exchange, Record record) {
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP;
     PivotSearch<WARP, Slots, Scalar> search;
     search.begin(x, 0, position, first);
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (k >= steps) break;
-        const int turn = k % 2, owner = search.settle(x, k, position, first + k);
-        if (owner < 0) {
+        const int turn = k % 2;
+        search.settle(x, k, position, first + k);
+        if (search.among == 0) {
             if (lane == 0) exchange.positions[turn][warp] = -1;
-        } else if (lane == owner) {
+        } else if (search.among >> lane & 1) {
 #pragma unroll
             for (int s = 0; s < Slots; s++)
                 if (position[s] == search.at) {
@@ -42,13 +76,8 @@ __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slot
             exchange.divisors[turn][warp] = search.by_candidate, exchange.positions[turn][warp] = search.at;
         }
         meet(warps);
-        const Scalar candidate[1][1] = {{exchange.candidates[turn][min(lane, warps - 1)]}};
-        const int there[1] = {lane < warps ? exchange.positions[turn][lane] : -1};
-        PivotSearch<WARP, 1, Scalar> contest;
-        contest.begin(candidate, 0, there, first + k);
-        const int winner = contest.settle(candidate, 0, there, first + k);
-        const int chosen = exchange.positions[turn][winner];
-        const Divisor<Scalar> divided = exchange.divisors[turn][winner];
+        Divisor<Scalar> divided;
+        const int winner = winning_warp(exchange, turn, first + k, warps, divided), chosen = exchange.positions[turn][winner];
         const Scalar* row = exchange.rows[turn][winner];
         record(k, chosen, !(magnitude(divided.inverse) > 0));
         Scalar multiplier[Slots];

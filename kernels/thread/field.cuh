@@ -25,6 +25,10 @@ __device__ inline double magnitude(double x) { return fabs(x); }
 template <typename Real>
 __device__ Real magnitude(Complex<Real> x) { return fabs(x.re) + fabs(x.im); }
 
+// x < bound for x ≥ 0, bound a power of two: by leading bits alone, since comparisons of doubles take twice as long.
+__device__ inline bool less(float x, float bound) { return x < bound; }
+__device__ inline bool less(double x, double bound) { return __double2hiint(x) < __double2hiint(bound); }
+
 template <typename Real>
 __device__ Real times(Real a, Real b) { return a * b; }
 template <typename Real>
@@ -42,9 +46,9 @@ __device__ Real plus(Real a, Real b) { return a + b; }
 template <typename Real>
 __device__ Complex<Real> plus(Complex<Real> a, Complex<Real> b) { return {a.re + b.re, a.im + b.im}; }
 
-// x − a b
+// x − a b; the sign at b, since that of a chosen multiplier would be an operation of its own
 template <typename Real>
-__device__ Real less_product(Real x, Real a, Real b) { return fma(-a, b, x); }
+__device__ Real less_product(Real x, Real a, Real b) { return fma(a, -b, x); }
 template <typename Real>
 __device__ Complex<Real> less_product(Complex<Real> x, Complex<Real> a, Complex<Real> b) {
     return {fma(a.im, b.im, fma(-a.re, b.re, x.re)), fma(-a.im, b.re, fma(-a.re, b.im, x.im))};
@@ -78,10 +82,11 @@ struct Divisor {
         constexpr Real FAR = sizeof(Real) == sizeof(double) ? Real(0x1p100) : Real(0x1p60);
         constexpr Real TINY = 4 * SMALLEST_NORMAL<Real>, VAST = 1 / TINY;
         const Real size = magnitude(pivot);
-        scale = size < TINY ? FAR : size > VAST ? 1 / FAR : Real(1);
+        scale = less(size, TINY) ? FAR : less(size, VAST) ? Real(1) : 1 / FAR;
         if constexpr (Field<Scalar>::COMPLEX) pivot = {pivot.re * scale, pivot.im * scale};
         else pivot *= scale;
-        inverse = size > 0 ? reciprocal(pivot) : Scalar();
+        inverse = reciprocal(pivot);
+        if (!(size > 0)) inverse = Scalar();  // afterwards: no branch
     }
 
     __device__ Scalar operator()(Scalar x) const {

@@ -55,26 +55,22 @@ struct PivotSearch {
     template <int N>
     __device__ void begin(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
         if constexpr (Lanes == WARP) {
-            unsigned key[Slots], own = 0;
-#pragma unroll
-            for (int s = 0; s < Slots; s++) {
-                key[s] = position[s] >= least ? pivot_key(x[s][k]) : 0u;
-                own = own > key[s] ? own : key[s];
-            }
             Scalar candidate = x[0][k];
             at = position[0];
-            int equal = key[0] == own;
+            unsigned own = at >= least ? pivot_key(candidate) : 0u;
+            bool twice = false;
 #pragma unroll
             for (int s = 1; s < Slots; s++) {
-                if (key[s] == own) candidate = x[s][k], at = position[s];
-                equal += key[s] == own;
+                const unsigned key = position[s] >= least ? pivot_key(x[s][k]) : 0u;
+                twice = key == own || (twice && key < own);
+                if (key > own) candidate = x[s][k], at = position[s], own = key;
             }
             const unsigned best = __reduce_max_sync(EVERY_LANE, own);
             by_candidate = Divisor<Scalar>(candidate);
             const bool holds = own == best && own != 0;
             among = __ballot_sync(EVERY_LANE, holds);
             tied = (among & (among - 1)) != 0;
-            if constexpr (Slots > 1) tied |= __ballot_sync(EVERY_LANE, holds && equal > 1) != 0;
+            if constexpr (Slots > 1) tied |= __ballot_sync(EVERY_LANE, holds && twice) != 0;
         } else {
             compare(x, k, position, least);
             tied = false;
@@ -85,7 +81,7 @@ struct PivotSearch {
     template <int N>
     __device__ int settle(const Scalar (&x)[Slots][N], int k, const int (&position)[Slots], int least) {
         if (__builtin_expect(tied, false)) compare(x, k, position, least);
-        return __ffs(among) - 1;
+        return WARP - 1 - __clz(among);  // the only one
     }
 
   private:

@@ -15,27 +15,28 @@ constexpr int TURNED_COLUMNS = 16, TURNED_ROWS = 8;  // of a warp; of a block
 // Entries between N rows of L: pairs that a warp reads lie in different banks.
 template <int N> constexpr int TURNED_PITCH = N % (2 * TURNED_ROWS) == 0 ? N + TURNED_ROWS : N;
 
-// u ← L⁻¹ of it: rows 8 i + 2t, 2t + 1 of columns g and g + 8 are the lane's (g, t).   L: N rows TURNED_PITCH apart, of which
+// u ← L⁻¹ of it: rows 8 i + 2t, 2t + 1 of columns g and g + 8 are the lane's (g, t).   line(i): where row i of L lies, of which
 // only what is below the diagonal matters. A row of u depends on none below it, a column on no other.
-template <int N, typename Scalar>
-__device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], const Scalar* L) {
-    constexpr int PITCH = TURNED_PITCH<N>;
+template <int N, typename Scalar, typename Line>
+__device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < N / TURNED_ROWS; i++) {
-        const Scalar* block = L + i * TURNED_ROWS * PITCH;  // its rows
+        const Scalar* below = line(i * TURNED_ROWS + g) + 2 * t;
         Scalar sum[4] = {};
 #pragma unroll
         for (int j = 0; j < i; j++) {
-            const auto l = *reinterpret_cast<const Pair<Scalar>*>(block + g * PITCH + j * TURNED_ROWS + 2 * t);
+            const auto l = *reinterpret_cast<const Pair<Scalar>*>(below + j * TURNED_ROWS);
             multiply_tile(sum, u[j], l.x, l.y);
         }
 #pragma unroll
         for (int e = 0; e < 4; e++) u[i][e] = minus(u[i][e], sum[e]);
-        const Scalar* mine = block + 2 * t * PITCH + i * TURNED_ROWS;
+        const Scalar* mine[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) mine[h] = line(i * TURNED_ROWS + 2 * t + h) + i * TURNED_ROWS;
 #pragma unroll
         for (int k = 0; k + 1 < TURNED_ROWS; k++) {
-            const Scalar upper = mine[k], lower = mine[PITCH + k];
+            const Scalar upper = mine[0][k], lower = mine[1][k];
 #pragma unroll
             for (int h = 0; h < 4; h += 2) {
                 const Scalar known = of_lane<4>(u[i][h + k % 2], k / 2);

@@ -1,0 +1,75 @@
+// block/lu_advance.cuh — from the first columns of P A = L U, finished in shared memory, to the others, still in global memory.
+//
+//     [U₁₂]   [L₁₁    ]⁻¹                  rows of A₁₂ in the order of the pivots so far
+//     [C  ] = [L₂₁   I]   [A₁₂],           C: what is to be factored next
+//
+// U₁₂ goes to LU, C to shared memory, where it takes the rows of [L₁₁ U₁₁]. Warps take TURNED_COLUMNS columns each, those of the
+// same columns different rows of C; each solves for the rows of U it needs.
+// Called by all threads of batched/lu_shared.cuh.
+#pragma once
+
+#include "block/lu_window.cuh"
+
+constexpr int TILE_COLUMNS = TURNED_COLUMNS / 2;  // of a product
+constexpr int WINDOW_SPREAD = 4;  // entries between rows of Window columns
+
+// A, LU: m × n     X: rows of Window columns, WINDOW_SPREAD apart, row i of A in row i
+// rows     where the row at each position lies in X, after Window steps
+// ordered  from Window on: where its column 0 would lie if those of C were preceded by others
+// behind   by the row of X that holds a row of C: where its row of L₂₁ lies
+// Returns whether A₁₂ is finite, in all threads.
+template <int Window, int Warps, typename Scalar>
+__device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int* rows, int* ordered, int* behind, int m, int n, int warp) {
+    constexpr int BLOCKS = Window / TURNED_ROWS, PITCH = Window + WINDOW_SPREAD, HALF = STRIP_ROWS / 2;
+    static_assert(Window / TURNED_COLUMNS <= Warps, "some warp has all rows of its columns");
+    const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4, width = min(m, Window);
+    const int groups = (n - Window + TURNED_COLUMNS - 1) / TURNED_COLUMNS, shares = Warps / groups, share = warp / groups;
+    const int column = Window + warp % groups * TURNED_COLUMNS;
+    const auto entry = [&](int offset, int j) { return A[offset / PITCH * n + min(j, n - 1)]; };
+    const auto place = [&](int i) { return i < 2 * Window ? rows[i - Window] : (m + i - 2 * Window) * PITCH; };  // row i of C
+    bool finite = true;
+    Scalar u[BLOCKS][4];
+    const auto each = [&](auto visit) {
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
+    };
+    if (share < shares) {
+        each([&](Scalar& x, int k, int j) { x = entry(rows[min(k, width - 1)], j); });
+        each([&](Scalar& x, int, int) { finite &= is_finite(x); });
+        solve_turned<Window>(u, [&](int i) {
+            __syncwarp();  // else all of L would be read at once, into more registers than there are
+            return X + rows[min(i, width - 1)];
+        });
+        if (share == 0) each([&](Scalar x, int k, int j) { if (k < width && j < n) LU[k * n + j] = x; });
+    }
+    __syncthreads();  // L₁₁ is not needed any more
+#pragma unroll
+    for (int tile = 0; tile < 2; tile++) {  // one after the other, since the parts of u take registers
+        const int j = column + tile * TILE_COLUMNS + 2 * t;
+        for (int row = Window + share * STRIP_ROWS; row < m && share < shares; row += shares * STRIP_ROWS) {
+            const int at[2] = {rows[min(row + g, m - 1)], rows[min(row + g + HALF, m - 1)]};
+            const Scalar c[4] = {entry(at[0], j), entry(at[0], j + 1), entry(at[1], j), entry(at[1], j + 1)};
+            Scalar sum[4] = {};
+#pragma unroll
+            for (int b = 0; b < BLOCKS; b++) {
+                const auto upper = *reinterpret_cast<const Pair<Scalar>*>(X + at[0] + b * TURNED_ROWS + 2 * t);
+                const auto lower = *reinterpret_cast<const Pair<Scalar>*>(X + at[1] + b * TURNED_ROWS + 2 * t);
+                multiply_tile(sum, {upper.x, upper.y, lower.x, lower.y}, u[b][2 * tile], u[b][2 * tile + 1]);
+            }
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                finite &= is_finite(c[2 * h]) && is_finite(c[2 * h + 1]);
+                const Pair<Scalar> rest = {minus(c[2 * h], sum[2 * h]), minus(c[2 * h + 1], sum[2 * h + 1])};
+                const int i = row + g + HALF * h;
+                if (i < m) *reinterpret_cast<Pair<Scalar>*>(X + place(i) + j - Window) = rest;
+            }
+        }
+    }
+    for (int i = Window + threadIdx.x; i < m; i += Warps * WARP) {
+        const int there = place(i);
+        ordered[i] = there - Window, behind[there / PITCH] = rows[i];
+    }
+    return __syncthreads_and(finite);
+}

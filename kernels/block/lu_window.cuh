@@ -1,0 +1,148 @@
+// block/lu_window.cuh — P A = L U of columns in shared memory, a panel of them at a time.
+//
+// The first warps eliminate a panel in their registers, one where it can hold the rows without a barrier (warp/eliminate.cuh), else
+// as many as it takes (block/lu_panel.cuh); the others bring columns further right up to date. Whoever needs rows of U solves for
+// them (warp/solve_turned.cuh) and multiplies at once. Rows never move: `rows` says where the row at a position lies.
+// Called by whole warps of batched/lu_shared.cuh; results are in shared memory, rows of U also in LU.
+#pragma once
+
+#include "block/lu_panel.cuh"
+#include "thread/anew.cuh"
+#include "thread/pair.cuh"
+#include "thread/wide.cuh"
+#include "warp/eliminate.cuh"
+#include "warp/solve_turned.cuh"
+
+constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
+
+// How many warps eliminate so many rows, Held a lane.
+template <int Held>
+__device__ int panel_warps(int rows) { return (rows + Held * WARP - 1) / (Held * WARP); }
+
+// The panel of columns first …, by those warps, of which this is number `warp`.
+// rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
+// unit: its rows of L above, below the diagonal, as warp/solve_turned.cuh wants them
+// pivots: of this matrix   verdict: see thread/place.cuh
+template <int Panel, int Held, bool Alone, int Team, typename Scalar>
+__device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width, int warp,
+                            PanelExchange<Scalar, Panel, Team>& exchange, int& verdict) {
+    Scalar x[Held][Panel];
+    int position[Held], row[Held];
+    const int lane = anew(threadIdx.x % WARP);
+    const bool wide = !Field<Scalar>::COMPLEX && width == Panel;
+#pragma unroll
+    for (int h = 0; h < Held; h++) {
+        const int at = first + (warp * Held + h) * WARP + lane;
+        position[h] = at < m ? at : -1;
+        row[h] = rows[min(at, m - 1)];
+        if constexpr (Field<Scalar>::COMPLEX) {
+#pragma unroll
+            for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
+        } else read_wide(x[h], A + row[h] + first);
+    }
+    const auto record = [&](int k, int pivot, bool zero) {
+        if (warp == 0 && lane == 0) pivots[first + k] = pivot;
+        if (zero && verdict == 0) verdict = first + k + 1;
+    };
+    const int warps = Alone ? 1 : panel_warps<Held>(m - first);
+    if (warps == 1) eliminate<WARP>(x, position, first, width, width, record);
+    else if constexpr (!Alone) eliminate_panel_rows<Held>(x, position, first, width, warp, warps, exchange, record);
+#pragma unroll
+    for (int h = 0; h < Held; h++) {
+        if (position[h] < 0) continue;
+        const int k = position[h] - first;
+        ordered[position[h]] = row[h];
+        if constexpr (!Field<Scalar>::COMPLEX)
+            if (wide) {
+                write_wide(A + row[h] + first, x[h]);
+                if (k < Panel) write_wide(unit + k * TURNED_PITCH<Panel>, x[h]);
+                continue;
+            }
+#pragma unroll
+        for (int c = 0; c < Panel; c++) {
+            if (c < width) A[row[h] + first + c] = x[h][c];
+            if (k < width) unit[k * TURNED_PITCH<Panel> + c] = x[h][c];
+        }
+    }
+}
+
+// By fewer rows a lane where those suffice for a single warp.
+template <int Panel, int Held, bool Alone, int Team, typename... Rest>
+__device__ void factor_panel(int count, Rest&&... rest) {
+    if constexpr (Held > 1)
+        if (count <= Held / 2 * WARP) return factor_panel<Panel, Held / 2, true, Team>(count, rest...);
+    factor_rows<Panel, Held, Alone, Team>(rest...);
+}
+
+// u = rows of U at positions first …, turned, of columns column …; those before `end` go to LU, where there is one.
+// width: rows of the panel   limit: columns of X   ld: entries between rows of LU
+template <int Panel, typename Scalar>
+__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* unit, int first,
+                              int width, int column, int end, int limit, Scalar* LU, long long ld) {
+    const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4;
+    const auto each = [&](auto visit) {
+#pragma unroll
+        for (int b = 0; b < Panel / TURNED_ROWS; b++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
+    };
+    each([&](Scalar& x, int k, int j) { x = X[rows[first + min(k, width - 1)] + min(j, limit - 1)]; });
+    solve_turned<Panel>(u, [&](int i) { return unit + i * TURNED_PITCH<Panel>; });
+    if (LU) each([&](Scalar x, int k, int j) { if (k < width && j < end) LU[(first + k) * ld + j] = x; });
+}
+
+// X −= L u for the rows at positions row … before m, at most Strips · STRIP_ROWS of them, and `tiles` times 8 columns. All is read
+// before any is written, or each strip would wait for the one before.
+template <int Panel, int Strips, typename Scalar>
+__device__ void update_strips(Scalar* X, const int* rows, int row, int m, int first, int column, int tiles,
+                              const Scalar (&u)[Panel / TURNED_ROWS][4]) {
+    constexpr int BLOCKS = Panel / TURNED_ROWS, HALVES = 2 * Strips, HALF = STRIP_ROWS / 2;
+    const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4;
+    Scalar* own[HALVES];
+    Scalar left[Strips][BLOCKS][4];
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) own[h] = X + rows[min(row + g + HALF * h, m - 1)] + 2 * t;
+#pragma unroll
+    for (int h = 0; h < HALVES; h++)
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            const auto l = *reinterpret_cast<const Pair<Scalar>*>(own[h] + first + b * TURNED_ROWS);
+            left[h / 2][b][h % 2 * 2] = l.x, left[h / 2][b][h % 2 * 2 + 1] = l.y;
+        }
+#pragma unroll
+    for (int tile = 0; tile < 2; tile++) {
+        if (tile >= tiles) break;
+        Pair<Scalar> c[HALVES];
+        Scalar sum[Strips][4] = {};
+#pragma unroll
+        for (int h = 0; h < HALVES; h++) c[h] = *reinterpret_cast<const Pair<Scalar>*>(own[h] + column + tile * 8);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+            for (int s = 0; s < Strips; s++) multiply_tile(sum[s], left[s][b], u[b][2 * tile], u[b][2 * tile + 1]);
+#pragma unroll
+        for (int h = 0; h < HALVES; h++) {
+            const Scalar(&less)[4] = sum[h / 2];
+            const Pair<Scalar> rest = {minus(c[h].x, less[h % 2 * 2]), minus(c[h].y, less[h % 2 * 2 + 1])};
+            if (row + g + HALF * h < m) *reinterpret_cast<Pair<Scalar>*>(own[h] + column + tile * 8) = rest;
+        }
+    }
+}
+
+// Behind a panel, columns `begin` … before `end`, by `warps` warps of which this is number `warp`: squares of STRIP_ROWS rows and
+// TURNED_COLUMNS columns in equal shares; where a share enters other columns it solves for them.
+template <int Panel, typename Scalar>
+__device__ void update_share(Scalar* X, const int* rows, const Scalar* unit, int first, int width, int m, int begin, int end, int limit,
+                             int warp, int warps, Scalar* LU, long long ld) {
+    const int row0 = first + Panel, strips = max(1, (m - row0 + STRIP_ROWS - 1) / STRIP_ROWS);
+    const int squares = strips * max(0, (end - begin + TURNED_COLUMNS - 1) / TURNED_COLUMNS);
+    int square = squares * warp / warps, strip = square % strips, column = begin + square / strips * TURNED_COLUMNS;
+    Scalar u[Panel / TURNED_ROWS][4];
+    for (bool known = false; square < squares * (warp + 1) / warps; square++) {
+        if (!known) solve_columns<Panel>(u, X, rows, unit, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld);
+        const int row = row0 + strip * STRIP_ROWS;
+        if (row < m) update_strips<Panel, 1>(X, rows, row, m, first, column, column + 8 < end ? 2 : 1, u);
+        known = ++strip < strips;
+        if (!known) strip = 0, column += TURNED_COLUMNS;
+    }
+}
