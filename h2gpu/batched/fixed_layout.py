@@ -16,7 +16,7 @@ def whole_bytes(dtype, sizes, trans, method, group):
 def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     """Shared memory of a stage as FixedLayout counts, and what reads of whole tiles reach behind the last.
 
-    grid   of warps that take as many tiles, where slabs stream: (1, 1) where they do not; None for whole matrices
+    grid   of warps that take as many tiles, where slabs stream; None for whole matrices
     """
     (m, n, k), (transa, transb), size = sizes, trans, np.dtype(dtype).itemsize
     chunk, tensor = WIDEST // size, method == BY_TENSOR

@@ -89,7 +89,7 @@ class Plan:
             return 0.0
         tall, wide = TENSOR_TILE if self.method == BY_TENSOR else STRIP, STRIP
         bands = [min(self.band, m - row) for row in range(0, m, self.band)]
-        if self.streams and as_many(dtype, self.method):
+        if self.streams:
             tall, wide, bands = tall * self.warp_rows, wide * self.warp_columns, [self.band] * len(bands)
         return sum(pitch_of(band, tall, 0) for band in bands) * pitch_of(n, wide, 0) / (m * n) - 1
 
@@ -105,11 +105,6 @@ class Plan:
         if self.streams:
             return self.method, self.band, self.slab, *grid, self.shared, self.resident
         return self.method, self.group, *grid, self.shared
-
-
-def as_many(dtype, method):
-    """Whether all warps of a block that streams take as many tiles (FixedProduct::AS_MANY)."""
-    return not (method == BY_TENSOR and np.dtype(dtype) == np.float64)
 
 
 @cache
@@ -164,12 +159,11 @@ def _whole(dtype, method, sizes, trans, grid):
 def _streams(dtype, method, sizes, trans):
     """All (clocks of a multiprocessor a matrix, plan) with slabs in a ring."""
     (m, n, k), size = sizes, np.dtype(dtype).itemsize
-    unit, slabs = TENSOR_TILE if method == BY_TENSOR else STRIP, {min(slab, k) for slab in SLABS}
-    even = as_many(dtype, method)
+    unit, slabs = TENSOR_TILE if method == BY_TENSOR else STRIP, {min(slab, pitch_of(k, STRIP, 0)) for slab in SLABS}
     grids = [(r, c) for r, c in product(range(1, 9), range(1, 17)) if r * c <= STREAM_WARPS]
     for pieces, grid in product(range(1, 6), grids):
         band = m if pieces == 1 else -(-m // (pieces * unit)) * unit
-        bands, work = -(-m // band), _Work(dtype, method, (min(band, m), n, k), band, grid, even)
+        bands, work = -(-m // band), _Work(dtype, method, (min(band, m), n, k), band, grid, True)
         if work.registers is None:
             continue
         warps = grid[0] * grid[1]
@@ -179,13 +173,12 @@ def _streams(dtype, method, sizes, trans):
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
         for slab, resident in product(sorted(slabs), range(1, 1 + most)):
             room = SHARED_BYTES // resident - BLOCK_BYTES
-            stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid if even else (1, 1))
+            stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
             stages = min(max(STAGES), (room - beyond) // stage)
             if stages < min(STAGES) or resident * warps < FEWEST_WARPS:
                 continue
             plan = Plan(method, 1, band, slab, *grid, stages * stage + beyond, True, resident)
-            # a quarter's warps of one block, evened out by those of others
-            quarter = bands * (work.even + (work.busiest - work.even) / resident)
+            quarter = bands * work.quarter(resident)
             late = max(1, IN_FLIGHT / (resident * (stages - 1) * stage))
             parts = quarter, bands * work.reads, moved * late
             waits = bands * -(-k // slab) * BARRIER / resident
@@ -216,7 +209,7 @@ class _Work:
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
         self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
         if as_many:
-            rows, columns = own_rows * by_rows, own_columns * by_columns
+            rows, columns, k = own_rows * by_rows, own_columns * by_columns, pitch_of(k, STRIP, 0)
         if tensor:
             each = -(-k // 4) * 4 / STRIP * TENSOR_CLOCKS[size]
             self.reads = (by_columns * rows * TENSOR_TILE + by_rows * columns * STRIP) * k * size / 128
@@ -225,10 +218,8 @@ class _Work:
             each = 2 * k * (4 if complex_ else 1) * (2 if double else 1)
             self.reads = k * (by_columns * rows * STRIP * size / 128 + by_rows * columns * max(1, STRIP * size / 128))
         self.largest, self.even = each * own_rows * own_columns, each * rows * columns / QUARTERS
-        shares = np.outer(_dealt(rows, by_rows), _dealt(columns, by_columns)).ravel()
-        self.busiest = each * max(int(shares[q::QUARTERS].sum()) for q in range(QUARTERS))
+        self.warps = by_rows * by_columns
 
-
-def _dealt(count, parts):
-    """How many of `count` each of so many parts gets, by turns."""
-    return [len(range(part, count, parts)) for part in range(parts)]
+    def quarter(self, resident):
+        """Of the busiest quarter of a multiprocessor, with the same of so many blocks, a matrix."""
+        return self.largest * -(-resident * self.warps // QUARTERS) / resident
