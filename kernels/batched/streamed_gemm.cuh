@@ -8,6 +8,7 @@
 #include "thread/copy.cuh"
 
 constexpr int QUARTERS = 4;  // of a multiprocessor, which takes warps by turns
+constexpr int SECTOR = 32;   // bytes that memory writes at once
 
 // Which part of the batch comes next: slab by slab, matrix by matrix, this block's of all.
 template <typename Product, int M, int K, int N, int Band, int Count>
@@ -31,16 +32,23 @@ struct Stream {
     }
 };
 
-// out = α sums + β C, rows × N each, from the registers
-template <int N, typename Product, typename Entry>
-__device__ __forceinline__ void store_sums(const Product& product, const Entry* C, Entry* out, int rows, Entry alpha, Entry beta) {
+// out = α sums + β C, rows × N each, from the registers, by way of `scratch` where ByRows
+template <int N, bool ByRows, typename Product, typename Entry>
+__device__ __forceinline__ void store_sums(const Product& product, Entry* scratch, const Entry* C, Entry* out, int rows, Entry alpha,
+                                           Entry beta) {
     const bool even = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
     const auto store = [&](auto value) {
-        product.each_pair([&](int i, int j, Entry x, Entry y) {
-            if (i >= rows || j >= N) return;
-            const int at = i * N + j;
-            store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, even);
-        });
+        if constexpr (ByRows) {
+            product.each_in_rows(scratch, [&](int i, int j, Entry x) {
+                if (i < rows && j < N) out[i * N + j] = value(x, i * N + j);
+            });
+        } else {
+            product.each_pair([&](int i, int j, Entry x, Entry y) {
+                if (i >= rows || j >= N) return;
+                const int at = i * N + j;
+                store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, even);
+            });
+        }
     };
     if (is_zero(beta)) store([&](Entry sum, int) { return times(alpha, sum); });
     else store([&](Entry sum, int at) { return scaled_sum(alpha, sum, beta, C + at); });
@@ -56,6 +64,7 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
     using Layout = typename Product::Layout;
     constexpr int COUNT = (K + Slab - 1) / Slab, UNIT = decltype(Product::make(M))::UNIT;
     constexpr int STAGES = (Shared / int(sizeof(Entry)) - Layout::BEYOND) / Layout::STAGE;
+    constexpr bool BY_ROWS_OUT = Method == BY_TENSOR && N * sizeof(Entry) % SECTOR != 0;
     static_assert(STAGES >= 2 && Slab % UNIT == 0, "slabs stream, by whole steps");
     extern __shared__ __align__(16) unsigned char memory[];
     Entry* stages = reinterpret_cast<Entry*>(memory);
@@ -80,6 +89,12 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
             empty = full, full = full + 1 == STAGES ? 0 : full + 1;
         }
         const long long start = at.matrix() * M * N + static_cast<long long>(at.row0()) * N;
-        store_sums<N>(product, C + start, out + start, at.rows(), alpha, beta);
+        Entry* scratch = nullptr;
+        if constexpr (BY_ROWS_OUT) {
+            static_assert(Product::EACH * decltype(product)::SCRATCH <= Layout::STAGE, "scratch of all warps in a stage");
+            __syncthreads();  // everybody is done with the stage that is filled after the next barrier
+            scratch = stages + empty * Layout::STAGE + Product::warp() * decltype(product)::SCRATCH;
+        }
+        store_sums<N, BY_ROWS_OUT>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
     }
 }

@@ -56,6 +56,9 @@ struct TensorProduct {
     static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
     static constexpr int NEXT_STRIP = (Beside ? 1 : WarpColumns) * STRIP;  // columns from one of a warp's strips to the next
     static constexpr int FULL = Strips - (OWN_STRIPS - 1) * WarpColumns;  // warps of a row that have all strips, the first
+    // strips that leave at once along their rows, 256 bytes at most, as even as can be; no bank twice
+    static constexpr int RUNS = (OWN_STRIPS * int(sizeof(Real)) + 31) / 32, RUN = (OWN_STRIPS + RUNS - 1) / RUNS;
+    static constexpr int RUN_PITCH = RUN / 2 * 2 * STRIP + STRIP, SCRATCH = STRIP * RUN_PITCH;
     Real sum[OWN_TILES][OWN_STRIPS][4] = {};
     Share first;
     int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, tiles;
@@ -108,6 +111,34 @@ struct TensorProduct {
                 for (int e = 0; e < 4; e += 2)
                     if (j < strips()) store((first.row + i * WarpRows) * TILE + g + e / 2 * STRIP, column() + j * NEXT_STRIP + 2 * t, sum[i][j][e],
                           sum[i][j][e + 1]);
+    }
+
+    // Calls store(row, column, value) for the same, lanes beside each other along rows: whole sectors leave wherever rows begin.
+    // scratch: SCRATCH entries of this warp in shared memory, a multiple of 16 bytes
+    template <typename Store>
+    __device__ void each_in_rows(Real* scratch, Store store) const {
+        static_assert(Beside && Strips % WarpColumns == 0, "a warp's strips are a run of columns");
+        constexpr int ACROSS = RUN * STRIP < WARP ? RUN * STRIP : WARP, TOGETHER = WARP / ACROSS;  // columns and rows at once
+        const int lane = threadIdx.x % WARP, r = lane / ACROSS, c = lane % ACROSS;
+#pragma unroll
+        for (int i = 0; i < OWN_TILES; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e += 2)
+#pragma unroll
+                for (int run = 0; run < OWN_STRIPS; run += RUN) {
+                    const int strips = min(RUN, OWN_STRIPS - run);
+#pragma unroll
+                    for (int j = 0; j < strips; j++)
+                        *reinterpret_cast<Pair<Real>*>(scratch + g * RUN_PITCH + j * STRIP + 2 * t) = {sum[i][run + j][e], sum[i][run + j][e + 1]};
+                    __syncwarp();
+#pragma unroll
+                    for (int q = r; q < STRIP; q += TOGETHER)
+#pragma unroll
+                        for (int j = c; j < strips * STRIP; j += ACROSS)
+                            if (r < TOGETHER)
+                                store((first.row + i * WarpRows) * TILE + e / 2 * STRIP + q, column() + run * STRIP + j, scratch[q * RUN_PITCH + j]);
+                    __syncwarp();
+                }
     }
 
   private:
