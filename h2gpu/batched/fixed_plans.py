@@ -27,12 +27,12 @@ from h2gpu.batched.fixed_layout import (
 WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
 # by ptxas at most, most of them addresses of copies, away from the products
-SPILL_BYTES = {np.float64: 112, np.float32: 112, np.complex64: 48, np.complex128: 48}
+SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 16}
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of matrices, of one whole matrix
 WHOLE, SLAB_BYTES = 64, 33 << 10  # larger rows, columns or inner indices come in slabs if a matrix takes more bytes
-VECTOR_PIPE = 32**3  # m n k of float32 up to which it multiplies as fast as memory brings: beyond, parts of TF32
+VECTOR_PIPE = 33**3  # m n k of float32 up to which it multiplies nearly as fast as memory brings: beyond, parts of TF32
 SLABS = 16, 24, 32, 40, 48  # inner indices at a time, where slabs stream
 ACCUMULATORS = 160  # registers of a thread for sums, at most
 BESIDES, BESIDES_HALVES = 56, 36  # others: whole matrices, slabs by FixedProduct::HALVES
