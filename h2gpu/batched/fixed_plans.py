@@ -27,7 +27,7 @@ from h2gpu.batched.fixed_layout import (
 WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
 # by ptxas at most, most of them addresses of copies, away from the products
-SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 16}
+SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 32}
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of matrices, of one whole matrix
