@@ -5,7 +5,7 @@
 #include "thread/copy_pieces.cuh"
 
 constexpr int WIDEST_COPY = 16;  // bytes
-constexpr int UNROLLED = 32;     // copies of a thread behind one another
+constexpr int UNROLLED = 8, UNROLLED_ROWS = 32;  // copies of a thread behind one another, those of whole rows apart
 constexpr int TURN_ROWS = 8, TURN_COLUMNS = 4;  // that a warp turns at a time: whole sectors read, no bank asked for twice
 
 // The most entries of a copy that divide all of the lengths.
@@ -39,7 +39,7 @@ __device__ __forceinline__ void stage_by(Entry* target, const Entry* source, int
     for (int across = 0; across < PIECES; across += ACROSS) {
         if (across + ACROSS > PIECES && piece >= PIECES - across) break;
         const bool inside = !Shorter || (across + piece) * Each < length;
-#pragma unroll UNROLLED
+#pragma unroll UNROLLED_ROWS
         for (int i = 0; i < Rows; i += TOGETHER)
             if (i + TOGETHER <= Rows || first < Rows - i)
                 place.template copy<Each>(i * Pitch + across * Each, i * Lead + across * Each, inside && (!FewerRows || i < left));
