@@ -173,7 +173,9 @@ def _qr_blocked_problems(dtype, size, free):
 def _qr_tree_problems(dtype, size, free):
     n = _largest("qr_tree", size["columns"])
     for batch, rows in ((_matrices(n), 16 * n), (_matrices(n) // 8, 32 * n)):
-        yield Case("qr_r", dtype, batch, (rows, n))
+        batch = min(batch, size["matrices"])
+        if free(columns=n, matrices=batch):
+            yield Case("qr_r", dtype, batch, (rows, n))
 
 
 def _qr_tall_problems(dtype, size, free):

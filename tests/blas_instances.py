@@ -9,7 +9,7 @@ import numpy as np
 from h2gpu.batched import fixed_plans, modules
 
 REAL, COMPLEX = (np.float64, np.float32), (np.complex64, np.complex128)
-SIZES = (1, 5, 9, 12, 13, 16, 32, 33, 48, 64, 65, 72, 73, 97, 103, 128, 129, 157, 160)
+SIZES = (1, 5, 9, 12, 13, 16, 32, 33, 48, 64, 65, 72, 73, 97, 127, 128, 129, 157, 160)
 TURNED_SIZES = (7, 33, 64, 129)  # those also with transposes
 
 

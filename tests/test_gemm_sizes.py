@@ -9,7 +9,7 @@ from h2gpu.batched import MatrixBatch, fixed_plans, to_host
 
 DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
-SIZES = range(1, 131)
+SIZES = range(1, 161)
 SOME = (1, 2, 7, 8, 9, 16, 17, 31, 33, 48, 64, 65, 72, 73, 96, 97, 127, 129, 160, 161)
 SHAPES = [
     (5, 64, 33),
@@ -47,9 +47,9 @@ def check(xp, batch, m, n, k, dtype, transa=False, transb=False, beta=0, method=
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2])
-@pytest.mark.parametrize("first", SIZES[::13])
+@pytest.mark.parametrize("first", SIZES[::16])
 def test_every_size(xp, first, dtype):
-    for n in range(first, first + 13):
+    for n in range(first, first + 16):
         plan = fixed_plans.plan(np.dtype(dtype), n, n, n, False, False)
         check(xp, 2 * plan.group + 1, n, n, n, dtype)
 

@@ -68,7 +68,7 @@ def test_arrays_as_ragged_batches(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_more_pieces_than_thread_blocks(dtype):
     """Workspaces and places for reflectors are used again and again."""
-    A = np.random.default_rng(5).standard_normal((7, 1300, 70)).astype(dtype)
+    A = np.random.default_rng(5).standard_normal((7, 1300, 130)).astype(dtype)
     found = batched.qr(cp.asarray(np.tile(A, (60, 1, 1))), mode="r").get()
     for b, R in enumerate(found):
         np.testing.assert_array_equal(R, found[b % 7])

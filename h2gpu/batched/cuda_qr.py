@@ -33,8 +33,8 @@ def qr(A, mode, out=None):
         return _vendor(A, mode)
     R = cupy.empty((batch, k, n), A.dtype)
     Q = cupy.empty((batch, m, k), A.dtype) if mode == "reduced" else None
-    if batch and Q is None and len(cuda_qr_tree.high(A.dtype, np.array([m]), np.array([n]))):
-        cuda_qr_tree.run(MatrixBatch.from_stack(A), MatrixBatch.from_stack(R))
+    if batch and Q is None and len(cuda_qr_tree.high(A.dtype, np.array([m]), np.array([n]), batch)):
+        cuda_qr_tree.run(MatrixBatch.from_stack(A), MatrixBatch.from_stack(R), batch)
     elif batch and k:
         _run(A, Q, R, NULL, batch, m, n)
     return R if Q is None else (Q, R)
@@ -44,9 +44,9 @@ def _ragged(A, mode, out):
     k = np.minimum(A.rows, A.columns)
     R = MatrixBatch.empty(k, A.columns, A.dtype, cupy) if out is None else out
     Q = MatrixBatch.empty(A.rows, k, A.dtype, cupy) if mode == "reduced" else None
-    high = () if Q is not None else cuda_qr_tree.high(A.dtype, A.rows, A.columns)
+    high = () if Q is not None else cuda_qr_tree.high(A.dtype, A.rows, A.columns, len(A))
     if len(high):
-        cuda_qr_tree.run(A[high], R[high])
+        cuda_qr_tree.run(A[high], R[high], len(A))
         others = np.setdiff1d(np.arange(len(A)), high, assume_unique=True)
         _by_class(A[others], Q, R[others])
     else:

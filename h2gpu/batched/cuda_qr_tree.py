@@ -1,8 +1,8 @@
 """R_b of tall A_b = Q_b R_b on the GPU, Q never formed, by a tree of triangles: kernels/batched/tree_qr.cuh.
 
 However few matrices there are, their pieces fill the device. The table tuning/…/qr_tree.csv says which numbers of
-columns come here, how many thread blocks share a piece, and how many rows it has at most: warps · tiles · 8, at least
-twice the columns. It has more strips of columns than blocks.
+columns and of matrices come here, how many thread blocks share a piece, and how many rows it has at most:
+warps · tiles · 8, at least twice the columns. It has more strips of columns than blocks.
 """
 
 from functools import lru_cache
@@ -43,14 +43,14 @@ class Plan(NamedTuple):
         return np.maximum(least, np.minimum(m * places // m.sum(), m // (2 * n)))
 
 
-@lru_cache(maxsize=64)
-def _plans(device, dtype):
+@lru_cache(maxsize=1024)
+def _plans(device, dtype, matrices):
     """For every class of columns the way to take on the current device, None where not this one."""
-    return [_plan(device, dtype, n) for n in COLUMN_EDGES] + [None]
+    return [_plan(device, dtype, n, matrices) for n in COLUMN_EDGES] + [None]
 
 
-def _plan(device, dtype, n):
-    row = tuning.row("qr_tree", dtype, columns=n)
+def _plan(device, dtype, n, matrices):
+    row = tuning.row("qr_tree", dtype, columns=n, matrices=matrices)
     warps, tiles, resident, share = (row[key] for key in ("warps", "tiles", "resident", "share"))
     if not warps:
         return None
@@ -59,20 +59,21 @@ def _plan(device, dtype, n):
     return Plan(instance, warps, shared_bytes(dtype, warps, tiles), blocks // share, share, warps * tiles * TILE_ROWS)
 
 
-def high(dtype, rows, columns):
-    """Which matrices are too high for one block, and come here: indices."""
-    limits = np.array([NEVER if plan is None else plan.rows for plan in _plans(cupy.cuda.Device().id, dtype)])
+def high(dtype, rows, columns, matrices):
+    """Which matrices of a batch of so many are too high for one block, and come here: indices."""
+    limits = np.array([NEVER if plan is None else plan.rows for plan in _plans(cupy.cuda.Device().id, dtype, matrices)])
     if rows.max(initial=0) <= limits.min():
         return np.zeros(0, np.int64)
     return np.flatnonzero(rows > limits[np.searchsorted(COLUMN_EDGES, columns)])
 
 
-def run(A, R):
-    """R_b of A_b into place, all of them high; sizes are on the host."""
+def run(A, R, matrices):
+    """R_b of A_b into place, all of them high, of a batch of so many; sizes are on the host."""
     classes = np.searchsorted(COLUMN_EDGES, A.columns)
+    plans = _plans(cupy.cuda.Device().id, A.dtype, matrices)
     for c in np.unique(classes):
         members = np.flatnonzero(classes == c)
-        _climb(_plans(cupy.cuda.Device().id, A.dtype)[c], A[members], R[members])
+        _climb(plans[c], A[members], R[members])
 
 
 def _climb(plan, A, R):

@@ -4,6 +4,7 @@ import numpy as np
 
 BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernels
 WARP, STRIP, TENSOR_TILE, WIDEST = 32, 8, 16, 16  # of the kernels; bytes of a copy
+SECTOR = 32  # bytes that memory writes at once
 
 
 def whole_bytes(dtype, sizes, trans, method, group):
@@ -16,7 +17,7 @@ def whole_bytes(dtype, sizes, trans, method, group):
 def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     """Shared memory of a stage as FixedLayout counts, and what reads of whole tiles reach behind the last.
 
-    grid   of warps that take as many tiles, where slabs stream: (1, 1) where they do not; None for whole matrices
+    grid   of warps that take as many tiles, where slabs stream; None for whole matrices
     """
     (m, n, k), (transa, transb), size = sizes, trans, np.dtype(dtype).itemsize
     chunk, tensor = WIDEST // size, method == BY_TENSOR
@@ -44,6 +45,15 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     beyond_a = more_rows * (1 if tensor and transa else pitch_a) - entries_b
     beyond_b = more_columns * (pitch_b if tensor and transb else 1)
     return size * (entries_a + entries_b), size * max(beyond_a, beyond_b, 0)
+
+
+def run_bytes(dtype, method, n, warps):
+    """Shared memory of a warp, of so many along rows, whose sums leave in runs: of a stage (TensorProduct::SCRATCH)."""
+    size, strips = np.dtype(dtype).itemsize, -(-n // (STRIP * warps))
+    if method != BY_TENSOR or n * size % SECTOR == 0:
+        return 0
+    runs = -(-strips * size // SECTOR)
+    return size * STRIP * pitch_of(-(-strips // runs) * STRIP, 2 * STRIP, STRIP)
 
 
 def pitch_of(length, unit, rest):

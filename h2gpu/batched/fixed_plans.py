@@ -19,6 +19,7 @@ from h2gpu.batched.fixed_layout import (
     STRIP,
     TENSOR_TILE,
     pitch_of,
+    run_bytes,
     stage_bytes,
     whole_bytes,
 )
@@ -26,15 +27,16 @@ from h2gpu.batched.fixed_layout import (
 WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
 # by ptxas at most, most of them addresses of copies, away from the products
-SPILL_BYTES = {np.float64: 112, np.float32: 112, np.complex64: 48, np.complex128: 48}
+SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 32}
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of matrices, of one whole matrix
 WHOLE, SLAB_BYTES = 64, 33 << 10  # larger rows, columns or inner indices come in slabs if a matrix takes more bytes
-VECTOR_PIPE = 32**3  # m n k of float32 up to which it multiplies as fast as memory brings: beyond, parts of TF32
+VECTOR_PIPE = 33**3  # m n k of float32 up to which it multiplies nearly as fast as memory brings: beyond, parts of TF32
 SLABS = 16, 24, 32, 40, 48  # inner indices at a time, where slabs stream
 ACCUMULATORS = 160  # registers of a thread for sums, at most
-BESIDES, BESIDES_STREAMS, BESIDES_HALVES = 56, 64, 36  # others: whole matrices, slabs, slabs by FixedProduct::HALVES
+BESIDES, BESIDES_HALVES = 56, 36  # others: whole matrices, slabs by FixedProduct::HALVES
+BESIDES_STREAMS = {8: 48, 4: 64}  # slabs; by bytes of an entry
 FACTORS = {8: 8, 4: 12}  # for a tile of rows, float32 with its parts of TF32
 REGISTERS = 1 << 16  # of a multiprocessor
 SHARED_BYTES, BLOCK_BYTES = 227 << 10, 1 << 10  # of a multiprocessor; what each block takes besides
@@ -44,7 +46,8 @@ LATENCY, READS = 0.03, 0.3  # weights of a block's own time, of reads from share
 ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes for each warp missing
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
 TENSOR_CLOCKS = {8: 32, 4: 24}  # of a quarter: a 16 × 8 × 8 product, float32 in three parts of TF32
-STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = 16, 3, 8  # of a block that streams; blocks and warps a multiprocessor
+VALUE_ISSUES, TILE_ISSUES = {8: 1, 4: 5}, {8: 3, 4: 7}  # instructions a factor's entry (with its parts), a product
+STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
 FEW, HALVED = 0.01, 0.1  # as LATE, where slabs stream; how much longer FixedProduct::HALVES take
 STAGES = 3, 4  # slabs in its ring
 IN_FLIGHT = 40 << 10  # bytes that a multiprocessor must have on their way
@@ -89,7 +92,7 @@ class Plan:
             return 0.0
         tall, wide = TENSOR_TILE if self.method == BY_TENSOR else STRIP, STRIP
         bands = [min(self.band, m - row) for row in range(0, m, self.band)]
-        if self.streams and as_many(dtype, self.method):
+        if self.streams:
             tall, wide, bands = tall * self.warp_rows, wide * self.warp_columns, [self.band] * len(bands)
         return sum(pitch_of(band, tall, 0) for band in bands) * pitch_of(n, wide, 0) / (m * n) - 1
 
@@ -105,11 +108,6 @@ class Plan:
         if self.streams:
             return self.method, self.band, self.slab, *grid, self.shared, self.resident
         return self.method, self.group, *grid, self.shared
-
-
-def as_many(dtype, method):
-    """Whether all warps of a block that streams take as many tiles (FixedProduct::AS_MANY)."""
-    return not (method == BY_TENSOR and np.dtype(dtype) == np.float64)
 
 
 @cache
@@ -164,30 +162,29 @@ def _whole(dtype, method, sizes, trans, grid):
 def _streams(dtype, method, sizes, trans):
     """All (clocks of a multiprocessor a matrix, plan) with slabs in a ring."""
     (m, n, k), size = sizes, np.dtype(dtype).itemsize
-    unit, slabs = TENSOR_TILE if method == BY_TENSOR else STRIP, {min(slab, k) for slab in SLABS}
-    even = as_many(dtype, method)
-    grids = [(r, c) for r, c in product(range(1, 9), range(1, 17)) if r * c <= STREAM_WARPS]
+    tensor = method == BY_TENSOR
+    unit, slabs = TENSOR_TILE if tensor else STRIP, {min(slab, pitch_of(k, STRIP, 0)) for slab in SLABS}
+    grids = [(r, c) for r, c in product(range(1, 9), range(1, 17)) if r * c in STREAM_WARPS]
     for pieces, grid in product(range(1, 6), grids):
         band = m if pieces == 1 else -(-m // (pieces * unit)) * unit
-        bands, work = -(-m // band), _Work(dtype, method, (min(band, m), n, k), band, grid, even)
+        bands, work = -(-m // band), _Work(dtype, method, (min(band, m), n, k), band, grid, True)
         if work.registers is None:
             continue
-        warps = grid[0] * grid[1]
+        warps, scratch = grid[0] * grid[1], run_bytes(dtype, method, n, grid[1])
         moved = size * (m * k + bands * k * n + m * n) / MOVED_PER_CLOCK
-        most = _resident(warps, BESIDES_STREAMS + work.registers)
+        most = _resident(warps, BESIDES_STREAMS[size if tensor else 4] + work.registers)
         halves = not most
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
         for slab, resident in product(sorted(slabs), range(1, 1 + most)):
             room = SHARED_BYTES // resident - BLOCK_BYTES
-            stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid if even else (1, 1))
+            stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
             stages = min(max(STAGES), (room - beyond) // stage)
-            if stages < min(STAGES) or resident * warps < FEWEST_WARPS:
+            if stages < min(STAGES) or resident * warps < FEWEST_WARPS or warps * scratch > stage:
                 continue
             plan = Plan(method, 1, band, slab, *grid, stages * stage + beyond, True, resident)
-            # a quarter's warps of one block, evened out by those of others
-            quarter = bands * (work.even + (work.busiest - work.even) / resident)
+            busiest = -(-resident * warps // QUARTERS) / resident  # warps a block, of the busiest quarter
             late = max(1, IN_FLIGHT / (resident * (stages - 1) * stage))
-            parts = quarter, bands * work.reads, moved * late
+            parts = bands * busiest * work.largest, bands * busiest * work.issues, bands * work.reads, moved * late
             waits = bands * -(-k // slab) * BARRIER / resident
             clocks = max(parts) + OVERLAP * (sum(parts) - max(parts)) + waits
             clocks *= 1 + HALVED * halves
@@ -216,19 +213,14 @@ class _Work:
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
         self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
         if as_many:
-            rows, columns = own_rows * by_rows, own_columns * by_columns
+            rows, columns, k = own_rows * by_rows, own_columns * by_columns, pitch_of(k, STRIP, 0)
         if tensor:
             each = -(-k // 4) * 4 / STRIP * TENSOR_CLOCKS[size]
+            values = 4 * own_rows + 2 * own_columns
+            self.issues = k / STRIP * (VALUE_ISSUES[size] * values + TILE_ISSUES[size] * own_rows * own_columns)
             self.reads = (by_columns * rows * TENSOR_TILE + by_rows * columns * STRIP) * k * size / 128
         else:
             complex_, double = np.dtype(dtype).kind == "c", size == (16 if np.dtype(dtype).kind == "c" else 8)
-            each = 2 * k * (4 if complex_ else 1) * (2 if double else 1)
+            each, self.issues = 2 * k * (4 if complex_ else 1) * (2 if double else 1), 0
             self.reads = k * (by_columns * rows * STRIP * size / 128 + by_rows * columns * max(1, STRIP * size / 128))
         self.largest, self.even = each * own_rows * own_columns, each * rows * columns / QUARTERS
-        shares = np.outer(_dealt(rows, by_rows), _dealt(columns, by_columns)).ravel()
-        self.busiest = each * max(int(shares[q::QUARTERS].sum()) for q in range(QUARTERS))
-
-
-def _dealt(count, parts):
-    """How many of `count` each of so many parts gets, by turns."""
-    return [len(range(part, count, parts)) for part in range(parts)]

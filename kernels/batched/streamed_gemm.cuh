@@ -8,6 +8,7 @@
 #include "thread/copy.cuh"
 
 constexpr int QUARTERS = 4;  // of a multiprocessor, which takes warps by turns
+constexpr int SECTOR = 32;   // bytes that memory writes at once
 
 // Which part of the batch comes next: slab by slab, matrix by matrix, this block's of all.
 template <typename Product, int M, int K, int N, int Band, int Count>
@@ -31,25 +32,21 @@ struct Stream {
     }
 };
 
-// out = α sums + β C, rows × N each, from the registers; Moves: pairs of rows of odd length move to even places
-template <int N, bool Moves, typename Product, typename Entry>
-__device__ __forceinline__ void store_sums(const Product& product, const Entry* C, Entry* out, int rows, Entry alpha, Entry beta) {
-    const bool odd = reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>);
+// out = α sums + β C, rows × N each, from the registers, by way of `scratch` where ByRows
+template <int N, bool ByRows, typename Product, typename Entry>
+__device__ __forceinline__ void store_sums(const Product& product, Entry* scratch, const Entry* C, Entry* out, int rows, Entry alpha,
+                                           Entry beta) {
+    const bool even = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
     const auto store = [&](auto value) {
-        if constexpr (Moves && N % 2) {
-            product.each_even_pair([&](int i) { return (i + odd) % 2 == 1; }, [&](int i, int j, Entry x, Entry y, bool first, bool second) {
-                if (i >= rows || j >= N) return;
-                const int at = i * N + j;
-                const bool both = first && second && j + 1 < N;
-                if (both) *reinterpret_cast<Pair<Entry>*>(out + at) = {value(x, at), value(y, at + 1)};
-                else if (first) out[at] = value(x, at);
-                else if (second && j + 1 < N) out[at + 1] = value(y, at + 1);
+        if constexpr (ByRows) {
+            product.each_in_rows(scratch, [&](int i, int j, Entry x) {
+                if (i < rows && j < N) out[i * N + j] = value(x, i * N + j);
             });
         } else {
             product.each_pair([&](int i, int j, Entry x, Entry y) {
                 if (i >= rows || j >= N) return;
                 const int at = i * N + j;
-                store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, N % 2 == 0 && !odd);
+                store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, even);
             });
         }
     };
@@ -65,9 +62,10 @@ __global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Metho
 void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
     using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>;
     using Layout = typename Product::Layout;
-    constexpr int COUNT = (K + Slab - 1) / Slab, REST = K - (COUNT - 1) * Slab;
+    constexpr int COUNT = (K + Slab - 1) / Slab, UNIT = decltype(Product::make(M))::UNIT;
     constexpr int STAGES = (Shared / int(sizeof(Entry)) - Layout::BEYOND) / Layout::STAGE;
-    static_assert(STAGES >= 2, "slabs stream");
+    constexpr bool BY_ROWS_OUT = Method == BY_TENSOR && N * sizeof(Entry) % SECTOR != 0;
+    static_assert(STAGES >= 2 && Slab % UNIT == 0, "slabs stream, by whole steps");
     extern __shared__ __align__(16) unsigned char memory[];
     Entry* stages = reinterpret_cast<Entry*>(memory);
     using Parts = Stream<Product, M, K, N, Band, COUNT>;
@@ -86,12 +84,17 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
             __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
             if (!late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             const Entry* stage = stages + full * Layout::STAGE;
-            if (REST == Slab || slab < COUNT - 1) product.template add<Slab>(Layout::left(stage, A, 0), Layout::right(stage, B, 0));
-            else product.template add<REST>(Layout::left(stage, A, 0), Layout::right(stage, B, 0));
+            product.template add_steps<K % Slab == 0>(Layout::left(stage, A, 0), Layout::right(stage, B, 0), per(Layout::inner(slab), UNIT));
             if (late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             empty = full, full = full + 1 == STAGES ? 0 : full + 1;
         }
         const long long start = at.matrix() * M * N + static_cast<long long>(at.row0()) * N;
-        store_sums<N, Method == BY_TENSOR>(product, C + start, out + start, at.rows(), alpha, beta);
+        Entry* scratch = nullptr;
+        if constexpr (BY_ROWS_OUT) {
+            static_assert(Product::EACH * decltype(product)::SCRATCH <= Layout::STAGE, "scratch of all warps in a stage");
+            __syncthreads();  // everybody is done with the stage that is filled after the next barrier
+            scratch = stages + empty * Layout::STAGE + Product::warp() * decltype(product)::SCRATCH;
+        }
+        store_sums<N, BY_ROWS_OUT>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
     }
 }

@@ -50,9 +50,16 @@ struct FixedLayout {
     static constexpr int STEP_A = TENSOR && TransA ? 1 : PITCH_A, INNER_A = TENSOR && TransA ? PITCH_A : 1;
     static constexpr int INNER_B = TENSOR && TransB ? 1 : PITCH_B, STEP_B = TENSOR && TransB ? PITCH_B : 1;
 
-    // Copies of slab `slab` set out, of `matrices` of the group whose first are A and B, and of `rows` from row0 on.
+    // whether a group may have fewer matrices, the last band fewer rows, the last slab fewer inner indices
+    static constexpr bool FEWER = Group > 1, LAST_BAND = M % Band != 0, LAST_SLAB = K % Slab != 0;
+
+    // Inner indices of slab `slab` that there are.
+    static __device__ int inner(int slab) { return LAST_SLAB ? min(Slab, K - slab * Slab) : Slab; }
+
+    // Copies of slab `slab` set out, of `matrices` of the group whose first are A and B, and of `rows` from row0 on; zeros
+    // behind the last of a slab's inner indices.
     static __device__ void load(Entry* stage, const Entry* A, const Entry* B, int matrices, int row0, int rows, int slab) {
-        const int k0 = slab * Slab, inner = Slab < K ? min(Slab, K - k0) : K;
+        const int k0 = slab * Slab, inner = FixedLayout::inner(slab);
         const long long skew_a = skew(A), skew_b = skew(B);
         Entry* stage_b = stage + ENTRIES_A;
         if constexpr (RUN) {
@@ -61,18 +68,21 @@ struct FixedLayout {
             return;
         }
         if constexpr (!TransA)
-            stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A>(stage, A + row0 * K + k0, Group > 1 ? matrices * M : rows, inner);
+            stage_rows<Threads, Group * Band, INNER, LEAD_A, PITCH_A, FEWER || LAST_BAND, LAST_SLAB>(stage, A + row0 * K + k0,
+                                                                                                    Group > 1 ? matrices * M : rows, inner);
         else if constexpr (TENSOR)
-            stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A>(stage, A + k0 * M + row0, Group > 1 ? matrices * K : inner, rows);
+            stage_rows<Threads, Group * INNER, Band, LEAD_A, PITCH_A, FEWER || LAST_SLAB, LAST_BAND>(stage, A + k0 * M + row0,
+                                                                                                    Group > 1 ? matrices * K : inner, rows);
         else {
 #pragma unroll 1
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
         }
         if constexpr (!TransB)
-            stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B>(stage_b, B + k0 * N, Group > 1 ? matrices * K : inner, N);
+            stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B, FEWER || LAST_SLAB, false>(stage_b, B + k0 * N,
+                                                                                             Group > 1 ? matrices * K : inner, N);
         else if constexpr (TENSOR)
-            stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);
+            stage_rows<Threads, Group * N, INNER, LEAD_B, PITCH_B, FEWER, LAST_SLAB>(stage_b, B + k0, Group > 1 ? matrices * N : N, inner);
         else {
 #pragma unroll 1
             for (int q = 0; q < matrices; q++)

@@ -16,11 +16,10 @@ struct FixedProduct {
     static constexpr int EACH = WarpRows * WarpColumns;  // warps a matrix
     static constexpr int THREADS = Method == BY_ROWS ? rounded(Group * M, WARP) : Group * EACH * WARP;
     static constexpr int TALL = Method == BY_TENSOR ? TENSOR_TILE : TILE_STRIP;
-    // rows and strips of tiles; where blocks stay and products are long, all warps take as many: one piece of code serves them,
-    // of which the instruction cache holds not much more
-    static constexpr bool AS_MANY = Streams && !(Method == BY_TENSOR && sizeof(Entry) == sizeof(double));
-    static constexpr int TILES = rounded(rounded(Band, TALL) / TALL, AS_MANY ? WarpRows : 1);
-    static constexpr int STRIPS = rounded(rounded(N, TILE_STRIP) / TILE_STRIP, AS_MANY ? WarpColumns : 1);
+    // rows and strips of tiles; where slabs stream, all warps take as many: one piece of code serves them, of which the
+    // instruction cache holds not much more, and which leaves the sums where they are (127: 240 moves in 350 instructions else)
+    static constexpr int TILES = rounded(rounded(Band, TALL) / TALL, Streams ? WarpRows : 1);
+    static constexpr int STRIPS = rounded(rounded(N, TILE_STRIP) / TILE_STRIP, Streams ? WarpColumns : 1);
     using Layout = FixedLayout<Entry, M, N, K, TransA, TransB, Method, Group, Streams, Band, Slab, THREADS, Method == BY_ROWS ? 0 : TILES * TALL,
                                Method == BY_ROWS ? 0 : STRIPS * TILE_STRIP>;
     static constexpr int OWN_ROWS = per(TILES, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
@@ -35,10 +34,10 @@ struct FixedProduct {
     static __device__ auto make(int rows) {
         using L = Layout;
         if constexpr (Method == BY_TENSOR)
-            return TensorProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B,
+            return TensorProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, Streams || M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B,
                                  L::RUN, true, HALVES>(warp(), rows);
         else if constexpr (Method == BY_LANES)
-            return LaneProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, AS_MANY || M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
+            return LaneProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, Streams || M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
         else
             return RowProduct<Entry, N, L::PITCH_A, L::PITCH_B>(threadIdx.x % M);
     }

@@ -5,7 +5,7 @@
 #include "thread/copy_pieces.cuh"
 
 constexpr int WIDEST_COPY = 16;  // bytes
-constexpr int UNROLLED = 8;      // copies of a thread behind one another
+constexpr int UNROLLED = 8, UNROLLED_ROWS = 32;  // copies of a thread behind one another, those of whole rows apart
 constexpr int TURN_ROWS = 8, TURN_COLUMNS = 4;  // that a warp turns at a time: whole sectors read, no bank asked for twice
 
 // The most entries of a copy that divide all of the lengths.
@@ -27,46 +27,39 @@ __device__ __forceinline__ int fresh_thread() {
 #endif
 }
 
-// copy(i, piece) for i < rows ≤ Rows and every piece of a row, by turns of whole rows: places are then a step apart that the
-// compiler knows.
-template <int Threads, int Rows, int Pieces, typename Copy>
-__device__ __forceinline__ void each_piece(int rows, Copy copy) {
-    if constexpr (Pieces <= Threads) {
-        constexpr int TOGETHER = Threads / Pieces;
-        const int thread = fresh_thread(), first = thread / Pieces, piece = thread - first * Pieces;
-        if (first >= TOGETHER) return;
-#pragma unroll UNROLLED
+// As stage_rows, Each entries at a time, of which source, Lead, Pitch and length are multiples. A thread's copies are whole rows
+// apart.
+template <int Each, int Threads, int Rows, int Length, int Lead, int Pitch, bool FewerRows, bool Shorter, typename Entry>
+__device__ __forceinline__ void stage_by(Entry* target, const Entry* source, int rows, int length) {
+    constexpr int PIECES = Length / Each, TOGETHER = PIECES < Threads ? Threads / PIECES : 1, ACROSS = PIECES < Threads ? PIECES : Threads;
+    const int thread = fresh_thread(), first = thread / ACROSS, piece = thread - first * ACROSS, left = rows - first;
+    if (first >= TOGETHER) return;
+    const CopyPlace<Entry> place(target + first * Pitch + piece * Each, source + first * Lead + piece * Each);
+#pragma unroll
+    for (int across = 0; across < PIECES; across += ACROSS) {
+        if (across + ACROSS > PIECES && piece >= PIECES - across) break;
+        const bool inside = !Shorter || (across + piece) * Each < length;
+#pragma unroll UNROLLED_ROWS
         for (int i = 0; i < Rows; i += TOGETHER)
-            if (first + i < rows) copy(first + i, piece);
-    } else {
-#pragma unroll UNROLLED
-        for (int at = fresh_thread(); at < Rows * Pieces; at += Threads)
-            if (at / Pieces < rows) copy(at / Pieces, at % Pieces);
+            if (i + TOGETHER <= Rows || first < Rows - i)
+                place.template copy<Each>(i * Pitch + across * Each, i * Lead + across * Each, inside && (!FewerRows || i < left));
     }
 }
 
-// As stage_rows, Each entries at a time, of which source, Lead, Pitch and length are multiples.
-template <int Each, int Threads, int Rows, int Length, int Lead, int Pitch, typename Entry>
-__device__ __forceinline__ void stage_by(Entry* target, const Entry* source, int rows, int length) {
-    constexpr int BYTES = Each * sizeof(Entry);
-    each_piece<Threads, Rows, Length / Each>(rows, [&](int i, int piece) {
-        const int j = piece * Each;
-        if (j < length) copy_leading<BYTES>(target + i * Pitch + j, source + i * Lead + j, BYTES);
-    });
-}
-
-// target[i · Pitch + j] = source[i · Lead + j] for i < rows ≤ Rows, j < length ≤ Length, whatever the alignment.   target is
-// a multiple of 16 bytes
-template <int Threads, int Rows, int Length, int Lead, int Pitch, typename Entry>
+// target[i · Pitch + j] = source[i · Lead + j] for i < rows, j < length, zeros for other i < Rows, j < Length, whatever the
+// alignment.   target is a multiple of 16 bytes
+// FewerRows, Shorter: whether rows may be less than Rows, length than Length
+template <int Threads, int Rows, int Length, int Lead, int Pitch, bool FewerRows, bool Shorter, typename Entry>
 __device__ __forceinline__ void stage_rows(Entry* target, const Entry* source, int rows, int length) {
     constexpr int EACH = copy_entries<Entry>(Length, Lead, Pitch);
     if (EACH == 1 || reinterpret_cast<unsigned long long>(source) % (EACH * sizeof(Entry)) == 0)
-        stage_by<EACH, Threads, Rows, Length, Lead, Pitch>(target, source, rows, length);
+        stage_by<EACH, Threads, Rows, Length, Lead, Pitch, FewerRows, Shorter>(target, source, rows, length);
     else
-        stage_by<1, Threads, Rows, Length, Lead, Pitch>(target, source, rows, length);
+        stage_by<1, Threads, Rows, Length, Lead, Pitch, FewerRows, Shorter>(target, source, rows, length);
 }
 
-// target[i · Pitch + j] = source[j · Lead + i] for i < rows ≤ Rows, j < columns ≤ Columns, whatever the alignment.
+// target[i · Pitch + j] = source[j · Lead + i] for i < rows, j < columns, zeros for other i < Rows, j < Columns, whatever the
+// alignment.
 template <int Threads, int Rows, int Columns, int Lead, int Pitch, typename Entry>
 __device__ __forceinline__ void stage_turned(Entry* target, const Entry* source, int rows, int columns) {
     constexpr int ACROSS = (Rows + TURN_ROWS - 1) / TURN_ROWS, DOWN = (Columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
@@ -74,7 +67,8 @@ __device__ __forceinline__ void stage_turned(Entry* target, const Entry* source,
     for (int e = threadIdx.x; e < ACROSS * DOWN * TURN_ROWS * TURN_COLUMNS; e += Threads) {
         const int patch = e / (TURN_ROWS * TURN_COLUMNS), i = patch % ACROSS * TURN_ROWS + e % TURN_ROWS;
         const int j = patch / ACROSS * TURN_COLUMNS + e / TURN_ROWS % TURN_COLUMNS;
-        if (i < rows && j < columns) copy_leading<sizeof(Entry)>(target + i * Pitch + j, source + j * Lead + i, sizeof(Entry));
+        if (i < Rows && j < Columns)
+            copy_leading<sizeof(Entry)>(target + i * Pitch + j, source + j * Lead + i, i < rows && j < columns ? sizeof(Entry) : 0);
     }
 }
 

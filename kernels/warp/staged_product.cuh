@@ -52,10 +52,13 @@ struct Share {
 template <typename Real, int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep,
           bool Spread, bool Beside, bool Halves = false>
 struct TensorProduct {
-    static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4;
+    static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4, UNIT = Halves ? HALF : STRIP;  // inner indices of a step
     static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
     static constexpr int NEXT_STRIP = (Beside ? 1 : WarpColumns) * STRIP;  // columns from one of a warp's strips to the next
     static constexpr int FULL = Strips - (OWN_STRIPS - 1) * WarpColumns;  // warps of a row that have all strips, the first
+    // strips that leave at once along their rows, 256 bytes at most, as even as can be; no bank twice
+    static constexpr int RUNS = (OWN_STRIPS * int(sizeof(Real)) + 31) / 32, RUN = (OWN_STRIPS + RUNS - 1) / RUNS;
+    static constexpr int RUN_PITCH = RUN / 2 * 2 * STRIP + STRIP, SCRATCH = STRIP * RUN_PITCH;
     Real sum[OWN_TILES][OWN_STRIPS][4] = {};
     Share first;
     int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, tiles;
@@ -69,6 +72,20 @@ struct TensorProduct {
         A += (first.row * TILE + g) * RowStep, B += (column() + g) * ColumnStep;
         first.with_share<OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns, AllRows && Tiles % WarpRows == 0, Strips>(
             tiles, [&](auto rows, auto strips) { add_share<Depth, rows.value, strips.value>(A, B); });
+    }
+
+    // The same over `steps` times UNIT, where all warps have as many tiles: one piece of code, wherever inner indices end
+    // Known: to the compiler
+    template <bool Known>
+    __device__ void add_steps(const Real* A, const Real* B, int steps) {
+        static_assert(Tiles % WarpRows == 0 && Strips % WarpColumns == 0, "warps have as many tiles");
+        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (column() + g) * ColumnStep + t * InnerB;
+        constexpr int TOGETHER = Known && UNIT == STRIP && sizeof(Real) == sizeof(double) ? 2 : 1;
+#pragma unroll TOGETHER
+        for (int s = 0; s < steps; s++) {
+            if constexpr (Halves) half_step<OWN_TILES, OWN_STRIPS>(A + s * UNIT * InnerA, B + s * UNIT * InnerB, true);
+            else step<HALF, OWN_TILES, OWN_STRIPS>(A + s * UNIT * InnerA, B + s * UNIT * InnerB, true);
+        }
     }
 
     // The same over as many as there are, known at run time; columns: of C that count
@@ -96,56 +113,54 @@ struct TensorProduct {
                           sum[i][j][e + 1]);
     }
 
-    // The same where some rows begin between two even places: their pairs move on by a lane, from one of a warp's strips to
-    // the next.   odd(row): whether one does
-    // store(row, column, value, value beside it, whether the first and the second count)
-    template <typename Odd, typename Store>
-    __device__ void each_even_pair(Odd odd, Store store) const {
-        static_assert(Beside, "a warp's strips are a run of columns");
+    // Calls store(row, column, value) for the same, lanes beside each other along rows: whole sectors leave wherever rows begin.
+    // scratch: SCRATCH entries of this warp in shared memory, a multiple of 16 bytes
+    template <typename Store>
+    __device__ void each_in_rows(Real* scratch, Store store) const {
+        static_assert(Beside && Strips % WarpColumns == 0, "a warp's strips are a run of columns");
+        constexpr int ACROSS = RUN * STRIP < WARP ? RUN * STRIP : WARP, TOGETHER = WARP / ACROSS;  // columns and rows at once
+        const int lane = threadIdx.x % WARP, r = lane / ACROSS, c = lane % ACROSS;
 #pragma unroll
         for (int i = 0; i < OWN_TILES; i++)
 #pragma unroll
-            for (int e = 0; e < 4; e += 2) {
-                const int row = (first.row + i * WarpRows) * TILE + g + e / 2 * STRIP;
-                const bool moves = odd(row);
-                Real last = 0;  // of the strip before
+            for (int e = 0; e < 4; e += 2)
 #pragma unroll
-                for (int j = 0; j < OWN_STRIPS; j++) {
-                    if (j >= strips()) break;
-                    const Real x = sum[i][j][e], y = sum[i][j][e + 1];
-                    const Real before = __shfl_sync(~0u, t == QUADS - 1 ? last : y, threadIdx.x % WARP / QUADS * QUADS + (t + QUADS - 1) % QUADS);
-                    last = y;
-                    store(row, column() + j * STRIP + 2 * t - moves, moves ? before : x, moves ? x : y, !moves || j > 0 || t > 0, true);
+                for (int run = 0; run < OWN_STRIPS; run += RUN) {
+                    const int strips = min(RUN, OWN_STRIPS - run);
+#pragma unroll
+                    for (int j = 0; j < strips; j++)
+                        *reinterpret_cast<Pair<Real>*>(scratch + g * RUN_PITCH + j * STRIP + 2 * t) = {sum[i][run + j][e], sum[i][run + j][e + 1]};
+                    __syncwarp();
+#pragma unroll
+                    for (int q = r; q < STRIP; q += TOGETHER)
+#pragma unroll
+                        for (int j = c; j < strips * STRIP; j += ACROSS)
+                            if (r < TOGETHER)
+                                store((first.row + i * WarpRows) * TILE + e / 2 * STRIP + q, column() + run * STRIP + j, scratch[q * RUN_PITCH + j]);
+                    __syncwarp();
                 }
-                store(row, column() + strips() * STRIP - 1, last, last, moves && t == QUADS - 1, false);
-            }
     }
 
   private:
-    __device__ int strips() const { return OWN_STRIPS - (Beside && first.column >= FULL); }
+    __device__ int strips() const { return OWN_STRIPS - (Beside && FULL < WarpColumns && first.column >= FULL); }
     __device__ int column() const { return STRIP * (Beside ? first.column * OWN_STRIPS - max(0, first.column - FULL) : first.column); }
 
     template <int Depth, int OwnTiles, int OwnStrips>
     __device__ __forceinline__ void add_share(const Real* A, const Real* B) {
         constexpr int EACH = Spread ? 32 / sizeof(Real) : 1, ROUND = EACH * QUADS;  // inner indices of a lane behind one another
-        constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, UNIT = Halves ? HALF : STRIP, WHOLE = SPREAD + (Depth - SPREAD) / UNIT * UNIT;
+        constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, WHOLE = SPREAD + (Depth - SPREAD) / UNIT * UNIT;
 #pragma unroll
         for (int k = 0; k < SPREAD; k += STRIP) {
             const int at = k / ROUND * ROUND + EACH * t + k % ROUND / HALF;
             step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
         }
-        constexpr int TOGETHER = Halves || sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
-        if constexpr (Halves) {
+        constexpr int TOGETHER = sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
 #pragma unroll TOGETHER
-            for (int k = SPREAD; k < WHOLE; k += HALF) half_step<OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
-        } else {
-#pragma unroll TOGETHER
-            for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
-        }
+        for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
         const int last = WHOLE + t;
         if constexpr (Depth - WHOLE > HALF || (Depth > WHOLE && sizeof(Real) < sizeof(double)))
             step<HALF, OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, HALF + last < Depth, last < Depth);
-        else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips>(A + last * InnerA, B + last * InnerB, last < Depth);
+        else if constexpr (Depth > WHOLE) half_step<OwnTiles, OwnStrips, true>(A + last * InnerA, B + last * InnerB, last < Depth);
     }
 
     // Two inner indices a lane, Apart from each other; inside, second: whether the first and the second are inside
@@ -173,8 +188,8 @@ struct TensorProduct {
         }
     }
 
-    // One inner index a lane; `inside`: whether it is
-    template <int OwnTiles, int OwnStrips>
+    // One inner index a lane; `inside`: whether it is; Partial: as above
+    template <int OwnTiles, int OwnStrips, bool Partial = false>
     __device__ __forceinline__ void half_step(const Real* A, const Real* B, bool inside) {
         Real a[OwnTiles][2];
 #pragma unroll
@@ -184,7 +199,7 @@ struct TensorProduct {
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             const Real b = inside ? B[j * NEXT_STRIP * ColumnStep] : 0;
-            __syncwarp();  // as above
+            if constexpr (Partial) { __syncwarp(); }
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++) multiply_half_tile(sum[i][j], a[i][0], a[i][1], b);
         }
@@ -194,7 +209,7 @@ struct TensorProduct {
 // Any kind of number on the vector pipe.   A: op(A)_ik at i · PitchA + k, op(B)_kj at k · PitchB + j
 template <typename Entry, int RowStrips, int Strips, int WarpRows, int WarpColumns, bool AllRows, int PitchA, int PitchB>
 struct LaneProduct {
-    static constexpr int STRIP = 8, CHUNK = 16 / sizeof(Entry);
+    static constexpr int STRIP = 8, CHUNK = 16 / sizeof(Entry), UNIT = CHUNK;
     static constexpr int OWN_ROWS = (RowStrips + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
     Entry sum[OWN_ROWS][OWN_STRIPS][2] = {};
     Share first;
@@ -212,6 +227,16 @@ struct LaneProduct {
                 for (int k = 0; k < WHOLE; k += CHUNK) step<CHUNK, rows.value, own.value>(A + k, B + k * PitchB);
                 if constexpr (Depth > WHOLE) step<Depth - WHOLE, rows.value, own.value>(A + WHOLE, B + WHOLE * PitchB);
             });
+    }
+
+    // The same over `steps` times UNIT, where all warps have as many strips   Known: to the compiler
+    template <bool Known>
+    __device__ void add_steps(const Entry* A, const Entry* B, int steps) {
+        static_assert(RowStrips % WarpRows == 0 && Strips % WarpColumns == 0, "warps have as many strips");
+        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
+        constexpr int TOGETHER = Known ? 2 : 1;
+#pragma unroll TOGETHER
+        for (int s = 0; s < steps; s++) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + s * CHUNK, B + s * CHUNK * PitchB);
     }
 
     // The same over as many as there are, known at run time; columns: of C that count
