@@ -89,10 +89,8 @@ def instances():
         for strips in constants("cuda_qr_cholesky")["STRIPS"]:
             yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 400
         turns = (False, False, False), (True, False, False), (False, True, False), (False, False, dtype == np.float32)
-        thin = constants("cuda_thin")
-        for strips, flags in product(thin["STRIPS"], dict.fromkeys(turns)):
-            name = modules.expression("thin_product", dtype, strips, *flags, thin["WARPS"][flags[1]])
-            yield "batched/thin_product.cuh", name, 16
+        for strips, flags in product(constants("cuda_thin")["STRIPS"], dict.fromkeys(turns)):
+            yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]

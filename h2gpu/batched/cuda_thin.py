@@ -9,11 +9,10 @@ from functools import cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import WARP, launch
+from h2gpu.batched.launch import launch
 from h2gpu.batched.modules import kernel
 
-STEP, SLAB, STAGES, ROWS = 8, 16, 3, 128  # of the kernel: inner indices, slabs in flight, rows of a block
-WARPS = {False: 8, True: 4}  # of a block, turned or not: eight hide what a multiprocessor's few warps wait for
+STEP, SLAB, STAGES, ROWS, THREADS = 8, 16, 3, 128, 128  # of the kernel: inner indices, slabs in flight, rows of a block
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
@@ -43,11 +42,11 @@ def thin_product(A, B, transa, out, turned=False, short=False):
         out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
     strips, each, transa = -(-n // STEP), -(-m // ROWS), bool(transa)
     shared = shared_bytes(A.dtype, strips, transa, turned)
-    instance = A.dtype, strips, transa, turned, short and A.dtype == np.float32, WARPS[turned]
+    instance = A.dtype, strips, transa, turned, short and A.dtype == np.float32
     function = kernel("batched/thin_product.cuh", "thin_product", *instance, shared_bytes=shared)
     tiles, whole = batch * each, whole_tiles(batch * each)
     arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
-    launch(function, 2 * tiles - whole, WARPS[turned] * WARP, arguments, shared)
+    launch(function, 2 * tiles - whole, THREADS, arguments, shared)
     return out
 
 

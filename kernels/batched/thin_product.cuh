@@ -1,7 +1,7 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
 //
-// A warp holds 16 or 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
+// A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
 // indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
 // twice; which inner index a lane takes first differs with A's layout, since products do not care. The last few tiles, that would
 // run alone, are shared by two blocks. float32 in three TF32 terms (Short: two), their sums in accumulators of short life (Ootomo &
@@ -10,7 +10,8 @@
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
 
-constexpr int THIN_ROWS = 128, LINES = 16;                   // of a block, of a warp's tile
+constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
+constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
 constexpr int SLAB = 16, STAGES = 3, STEP = 8;               // inner indices of a slab, of one product
 constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks, of a copy
 constexpr int TURNED_PITCH = SLAB + STEP;                    // entries between columns of B where it lies transposed: as below
@@ -23,9 +24,8 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
     return pitch;
 }
 
-template <typename Real, int Strips, bool TransA, bool Turned, bool Short, int Warps>
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 struct ThinStage {
-    static constexpr int THREADS = Warps * WARP, TILES = THIN_ROWS / (Warps * LINES);
     static_assert(!(TransA && Turned), "nobody asks for it");
     static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
     static constexpr int LINE_PITCH = THIN_ROWS + LINE / 4 / sizeof(Real);  // of A where its rows lie along
@@ -48,17 +48,17 @@ struct ThinStage {
         const int u = threadIdx.x;
         const int i0 = TransA ? u % UNITS * EACH : u / GROUP * ROWS + u / PARTS % ROWS;
         const int l0 = TransA ? u / UNITS : u / (PARTS * ROWS) % (SLAB / STEP) * STEP + u % PARTS * EACH;
-        constexpr int NEXT = TransA ? THREADS / UNITS : THREADS / GROUP * ROWS;  // inner indices or rows between units
+        constexpr int NEXT = TransA ? THIN_THREADS / UNITS : THIN_THREADS / GROUP * ROWS;       // inner indices or rows between units
         const Real* source = X + (TransA ? static_cast<long long>(k0 + l0) * m + row0 + i0 : static_cast<long long>(row0 + i0) * k + k0 + l0);
         const unsigned target = address(A + (TransA ? l0 * LINE_PITCH + i0 : (l0 / STEP * THIN_ROWS + i0) * STEP + l0 % STEP));
 #pragma unroll
-        for (int v = 0; v < SLAB * THIN_ROWS / EACH / THREADS; v++) {
+        for (int v = 0; v < SLAB * THIN_ROWS / EACH / THIN_THREADS; v++) {
             const bool valid = inside(row0 + i0 + (TransA ? 0 : v * NEXT), k0 + l0 + (TransA ? v * NEXT : 0), 0);
             copy_piece(target + v * NEXT * (TransA ? LINE_PITCH : STEP) * int(sizeof(Real)), valid ? source : X, valid);
             source += static_cast<long long>(NEXT) * (TransA ? m : k);
         }
 #pragma unroll
-        for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THREADS) {
+        for (int u = threadIdx.x; u < SLAB * COLUMNS; u += THIN_THREADS) {
             constexpr int ALONG = Turned ? SLAB / EACH : COLUMNS;  // pieces in a row of B
             const int l = Turned ? u % ALONG * EACH : u / ALONG, j = Turned ? u / ALONG : u % ALONG * EACH;
             const bool valid = inside(row0, k0 + l, j);
@@ -107,17 +107,15 @@ struct ThinStage {
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)
 // each: tiles of THIN_ROWS a matrix   whole: tiles of a block each; two blocks share one behind   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
-template <typename Real, int Strips, bool TransA, bool Turned, bool Short, int Warps>
-__global__ __launch_bounds__(Warps * WARP, 2)
+template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
+__global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    using Stage = ThinStage<Real, Strips, TransA, Turned, Short, Warps>;
-    constexpr int TILES = Stage::TILES, FEWER = (TILES + 1) / 2, WORKING = THIN_ROWS / 2 / (FEWER * LINES);  // of a shared tile: of a warp, warps
-    auto* stages = reinterpret_cast<Stage*>(memory);
+    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned, Short>*>(memory);
     constexpr bool PARTED = sizeof(Real) == sizeof(float);
     constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
     const int over = static_cast<int>(blockIdx.x) - whole, tile = over < 0 ? blockIdx.x : whole + over / 2;
-    const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * TILES * LINES : over % 2 * (THIN_ROWS / 2) + warp * FEWER * LINES;
+    const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * WARP_ROWS : over % 2 * (THIN_ROWS / 2) + warp * LINES;
     const long long b = tile / each;
     const int row0 = tile % each * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
     A += b * m * k, B += b * strideb, out += b * m * n;
@@ -133,7 +131,7 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         load(slab + STAGES - 1);
         if (over < 0) stages[slab % STAGES].template multiply<TILES>(sum, in_tile);
-        else if (warp < WORKING) stages[slab % STAGES].template multiply<FEWER>(sum, in_tile);
+        else stages[slab % STAGES].template multiply<TILES / 2>(sum, in_tile);
         if (PARTED && (slab % LIFE == LIFE - 1 || slab + 1 == count))
 #pragma unroll
             for (int i = 0; i < TILES; i++)
@@ -150,7 +148,7 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
-            if (warp_row + row >= m || (over >= 0 && (i >= FEWER || warp >= WORKING))) continue;
+            if (warp_row + row >= m || (over >= 0 && i >= TILES / 2)) continue;
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
