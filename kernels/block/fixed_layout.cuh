@@ -6,13 +6,13 @@
 #pragma once
 #include "block/staged_rows.cuh"
 #include "thread/constants.cuh"
+#include "thread/rounded.cuh"
 
 constexpr int BY_ROWS = 0, BY_LANES = 1, BY_TENSOR = 2;  // a thread a row; a warp on the vector pipe; on the tensor cores
 constexpr int TENSOR_TILE = 16, TILE_STRIP = 8;          // rows and columns of the tensor cores' tiles; 8 × 8 otherwise
 
 __host__ __device__ constexpr int least_of(int a, int b) { return a < b ? a : b; }
 __host__ __device__ constexpr int most_of(int a, int b) { return a < b ? b : a; }
-__host__ __device__ constexpr int rounded(int count, int unit) { return (count + unit - 1) / unit * unit; }
 
 // The least pitch of at least `length` that leaves `rest` when divided by `unit`.
 __host__ __device__ constexpr int pitch_of(int length, int unit, int rest) { return (length + unit - 1 - rest) / unit * unit + rest; }
@@ -38,9 +38,9 @@ struct FixedLayout {
     static constexpr int PITCH_A = RUN ? LEAD_A : TENSOR ? tensor_pitch<Entry>(LENGTH_A, TransA)
                                    : Method == BY_LANES ? pitch_of(LENGTH_A, 2 * CHUNK, CHUNK) : LENGTH_A | 1;
     static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? tensor_pitch<Entry>(LENGTH_B, !TransB)
-                                   : Method == BY_LANES ? rounded(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
-    static constexpr int ENTRIES_A = rounded(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
-    static constexpr int ENTRIES_B = rounded(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
+                                   : Method == BY_LANES ? rounded_up(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
+    static constexpr int ENTRIES_A = rounded_up(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
+    static constexpr int ENTRIES_B = rounded_up(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
     static constexpr int STAGE = ENTRIES_A + ENTRIES_B;
     // entries behind the last matrix that reads of whole tiles reach
     static constexpr int MORE_ROWS = most_of(TileRows - Band, 0), MORE_COLUMNS = most_of(TileColumns - N, 0);

@@ -14,18 +14,18 @@ template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Met
           int WarpColumns>
 struct FixedProduct {
     static constexpr int EACH = WarpRows * WarpColumns;  // warps a matrix
-    static constexpr int THREADS = Method == BY_ROWS ? rounded(Group * M, WARP) : Group * EACH * WARP;
+    static constexpr int THREADS = Method == BY_ROWS ? rounded_up(Group * M, WARP) : Group * EACH * WARP;
     static constexpr int TALL = Method == BY_TENSOR ? TENSOR_TILE : TILE_STRIP;
     // rows and strips of tiles; where slabs stream, all warps take as many: one piece of code serves them, of which the
     // instruction cache holds not much more, and which leaves the sums where they are (127: 240 moves in 350 instructions else)
-    static constexpr int TILES = rounded(rounded(Band, TALL) / TALL, Streams ? WarpRows : 1);
-    static constexpr int STRIPS = rounded(rounded(N, TILE_STRIP) / TILE_STRIP, Streams ? WarpColumns : 1);
+    static constexpr int TILES = rounded_up(rounded_up(Band, TALL) / TALL, Streams ? WarpRows : 1);
+    static constexpr int STRIPS = rounded_up(rounded_up(N, TILE_STRIP) / TILE_STRIP, Streams ? WarpColumns : 1);
     using Layout = FixedLayout<Entry, M, N, K, TransA, TransB, Method, Group, Streams, Band, Slab, THREADS, Method == BY_ROWS ? 0 : TILES * TALL,
                                Method == BY_ROWS ? 0 : STRIPS * TILE_STRIP>;
     static constexpr int OWN_ROWS = per(TILES, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
     static constexpr int SUMS = Method == BY_ROWS ? N : OWN_ROWS * OWN_STRIPS * (Method == BY_TENSOR ? 4 : 2);
     static constexpr int NEEDED = REGISTERS_BESIDES + SUMS * int(sizeof(Entry)) / 4 + OWN_ROWS * (Method != BY_TENSOR ? 4 : sizeof(Entry) < sizeof(double) ? 12 : 8);
-    static constexpr bool HALVES = Streams && sizeof(Entry) == sizeof(double) && NEEDED * rounded(THREADS, 4 * WARP) > REGISTERS;
+    static constexpr bool HALVES = Streams && sizeof(Entry) == sizeof(double) && NEEDED * rounded_up(THREADS, 4 * WARP) > REGISTERS;
     static constexpr int BY_REGISTERS = REGISTERS / (THREADS * NEEDED);
 
     // Warps take turns from block to block, so that no quarter of a multiprocessor has all of the larger shares.
