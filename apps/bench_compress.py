@@ -6,12 +6,21 @@ with 8×8 points at eta 1, and at eta 1.5, which admits nearly the blocks of H2O
 every row is a process of its own, so that its peak memory is its own; on a GPU the memory pool tells.
 
     python -m h2gpu.apps.bench_compress [--device cpu|cuda] [--largest 17] [--rtol 1e-7] [--output benchmarks/…csv]
+
+With --stored: compression alone of a matrix whose couplings are stored, which is what H2Opus measures; at eta 1.5, in
+both precisions and without rounding parts of the result.
 """
 
 import argparse
 import json
+import time
 
+import numpy as np
+
+import h2gpu
 from h2gpu.apps import compress_row, problems, tables
+from h2gpu.batched.arrays import module_of_device
+from h2gpu.progress import PhaseTimes, watched_by
 
 PARAMETERS = {
     "paper": {"leaf_size": 64, "eta": 1.0, "order": 8},
@@ -19,6 +28,8 @@ PARAMETERS = {
     "one knob": {},
 }
 SMALLEST = 14  # log2 of the first n
+STORED_RTOL = {"float64": 1e-7, "float32": 1e-5}
+RUNS = 5
 
 
 def main(arguments=None):
@@ -26,6 +37,7 @@ def main(arguments=None):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--largest", type=int, default=17, help="log2 of the largest n")
     parser.add_argument("--rtol", type=float, default=1e-7)
+    parser.add_argument("--stored", action="store_true", help="compression alone of stored couplings")
     parser.add_argument("-o", "--output", help="CSV file to write")
     parser.add_argument(
         "--row", nargs=3, metavar=("LOG2N", "PARAMETERS", "RTOL"), help="measure one row, print it as JSON"
@@ -37,9 +49,11 @@ def main(arguments=None):
         return
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):
-        for name in PARAMETERS:
+        for name in STORED_RTOL if options.stored else PARAMETERS:
             words = log2n, name, options.rtol
-            if options.device == "cpu":
+            if options.stored:
+                rows.append(compression(log2n, name, options.device))
+            elif options.device == "cpu":
                 rows.append(compress_row.of_own_process("h2gpu.apps.bench_compress", options.device, *words))
             else:
                 rows.append(measure(*words, options.device))
@@ -54,6 +68,27 @@ def measure(log2n, name, rtol, device):
     points = problems.perturbed_grid(2**log2n)
     row = compress_row.measure(points, problems.paper_covariance(), PARAMETERS[name], rtol, device, points)
     return {"n": row["n"], "parameters": name} | row
+
+
+def compression(log2n, dtype, device):
+    """A row of --stored: the median of some runs after a first; phases, each waited for, of another."""
+    xp, rtol = module_of_device(device), STORED_RTOL[dtype]
+    wait = xp.cuda.Device().synchronize if device == "cuda" else lambda: None
+    points = xp.asarray(problems.perturbed_grid(2**log2n).astype(dtype))
+    A = h2gpu.build(points, problems.paper_covariance(), **PARAMETERS["H2Opus"])
+    seconds = []
+    for _ in range(1 + RUNS):
+        wait()
+        begin = time.perf_counter()
+        B = h2gpu.compress(A, rtol, storage="full")
+        wait()
+        seconds.append(time.perf_counter() - begin)
+    phases = PhaseTimes(wait)
+    with watched_by(phases):
+        h2gpu.compress(A, rtol, storage="full")
+    row = {"n": 2**log2n, "dtype": dtype, "rtol": rtol, "compress ms": 1e3 * float(np.median(seconds[1:]))}
+    row |= {f"{name} ms": 1e3 * phases.seconds[name] for name in ("orthogonalize", "weights", "truncate", "project")}
+    return row | {"coupling before MB": A.memory["coupling"] / 1e6, "total after MB": B.memory["total"] / 1e6}
 
 
 if __name__ == "__main__":

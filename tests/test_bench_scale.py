@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2gpu.apps import bench_kriging, bench_scale, tables
+from h2gpu.apps import bench_compress, bench_kriging, bench_scale, tables
 
 
 @pytest.mark.parametrize("name", ["clusters", "grid-chosen"])
@@ -40,3 +40,12 @@ def test_kriging_is_timed_on_a_field_that_it_predicts():
     row = bench_kriging.measure(400, "cpu")
     assert row["rmse"] < 2 * row["mean std"] and row["within 2 std"] > 0.9
     assert row["fit and predict with std s"] == row["fit s"] + row["predict with std s"]
+
+
+def test_compression_alone_of_stored_couplings(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_compress, "SMALLEST", 11)
+    bench_compress.main(["--stored", "--largest", "11", "--output", str(tmp_path / "stored.csv")])
+    _, rows = tables.read(tmp_path / "stored.csv")
+    assert [row["dtype"] for row in rows] == ["float64", "float32"]
+    phases = ("orthogonalize ms", "weights ms", "truncate ms", "project ms")
+    assert all(float(row[name]) > 0 for row in rows for name in (*phases, "compress ms"))
