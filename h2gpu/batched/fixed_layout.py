@@ -10,12 +10,12 @@ SECTOR = 32  # bytes that memory writes at once
 def whole_bytes(dtype, sizes, trans, method, group):
     """Shared memory of whole matrices: the factors with what reads of whole tiles reach, or the results."""
     size = np.dtype(dtype).itemsize
-    stage, beyond = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group)
-    return max(stage + beyond, size * (group * sizes[0] * sizes[1]) + WIDEST)
+    stage = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group)
+    return max(stage, size * (group * sizes[0] * sizes[1]) + WIDEST)
 
 
 def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
-    """Shared memory of a stage as FixedLayout counts, and what reads of whole tiles reach behind the last.
+    """Shared memory of a stage as FixedLayout counts, with what reads of whole tiles reach behind it.
 
     grid   of warps that take as many tiles, where slabs stream; None for whole matrices
     """
@@ -44,7 +44,7 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
         more_rows, more_columns = -(-band // tall) * tall - band, -(-n // wide) * wide - n
     beyond_a = more_rows * (1 if tensor and transa else pitch_a) - entries_b
     beyond_b = more_columns * (pitch_b if tensor and transb else 1)
-    return size * (entries_a + entries_b), size * max(beyond_a, beyond_b, 0)
+    return size * (entries_a + entries_b + pitch_of(max(beyond_a, beyond_b, 0), chunk, 0))
 
 
 def run_bytes(dtype, method, n, warps):

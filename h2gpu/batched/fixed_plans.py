@@ -177,11 +177,11 @@ def _streams(dtype, method, sizes, trans):
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
         for slab, resident in product(sorted(slabs), range(1, 1 + most)):
             room = SHARED_BYTES // resident - BLOCK_BYTES
-            stage, beyond = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
-            stages = min(max(STAGES), (room - beyond) // stage)
+            stage = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
+            stages = min(max(STAGES), room // stage)
             if stages < min(STAGES) or resident * warps < FEWEST_WARPS or warps * scratch > stage:
                 continue
-            plan = Plan(method, 1, band, slab, *grid, stages * stage + beyond, True, resident)
+            plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident)
             busiest = -(-resident * warps // QUARTERS) / resident  # warps a block, of the busiest quarter
             late = max(1, IN_FLIGHT / (resident * (stages - 1) * stage))
             parts = bands * busiest * work.largest, bands * busiest * work.issues, bands * work.reads, moved * late

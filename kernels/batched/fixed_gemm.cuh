@@ -17,7 +17,7 @@ __global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Metho
 void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
     using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns>;
     using Layout = typename Product::Layout;
-    static_assert(most_of(Layout::STAGE + Layout::BEYOND, Group * M * N + Layout::CHUNK) * sizeof(Entry) <= Shared, "shared memory");
+    static_assert(most_of(Layout::STAGE, Group * M * N + Layout::CHUNK) * sizeof(Entry) <= Shared, "shared memory");
     extern __shared__ __align__(16) unsigned char memory[];
     Entry* stage = reinterpret_cast<Entry*>(memory);
 

@@ -63,7 +63,7 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
     using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>;
     using Layout = typename Product::Layout;
     constexpr int COUNT = (K + Slab - 1) / Slab, UNIT = decltype(Product::make(M))::UNIT;
-    constexpr int STAGES = (Shared / int(sizeof(Entry)) - Layout::BEYOND) / Layout::STAGE;
+    constexpr int STAGES = Shared / int(sizeof(Entry)) / Layout::STAGE;
     constexpr bool BY_ROWS_OUT = Method == BY_TENSOR && N * sizeof(Entry) % SECTOR != 0;
     static_assert(STAGES >= 2 && Slab % UNIT == 0, "slabs stream, by whole steps");
     extern __shared__ __align__(16) unsigned char memory[];

@@ -41,12 +41,11 @@ struct FixedLayout {
                                    : Method == BY_LANES ? rounded_up(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
     static constexpr int ENTRIES_A = rounded_up(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
     static constexpr int ENTRIES_B = rounded_up(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
-    static constexpr int STAGE = ENTRIES_A + ENTRIES_B;
     // entries behind the last matrix that reads of whole tiles reach
     static constexpr int MORE_ROWS = most_of(TileRows - Band, 0), MORE_COLUMNS = most_of(TileColumns - N, 0);
     static constexpr int BEYOND_A = (TENSOR && TransA ? MORE_ROWS : MORE_ROWS * PITCH_A) - ENTRIES_B;
     static constexpr int BEYOND_B = TENSOR && TransB ? MORE_COLUMNS * PITCH_B : MORE_COLUMNS;
-    static constexpr int BEYOND = most_of(most_of(BEYOND_A, BEYOND_B), 0);
+    static constexpr int STAGE = ENTRIES_A + ENTRIES_B + rounded_up(most_of(most_of(BEYOND_A, BEYOND_B), 0), CHUNK);
     static constexpr int STEP_A = TENSOR && TransA ? 1 : PITCH_A, INNER_A = TENSOR && TransA ? PITCH_A : 1;
     static constexpr int INNER_B = TENSOR && TransB ? 1 : PITCH_B, STEP_B = TENSOR && TransB ? PITCH_B : 1;
 

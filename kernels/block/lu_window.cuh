@@ -34,7 +34,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* un
     for (int h = 0; h < Held; h++) {
         const int at = first + (warp * Held + h) * WARP + lane;
         position[h] = at < m ? at : -1;
-        row[h] = rows[min(at, m - 1)];
+        row[h] = rows[at < m ? at : first + warp * Held * WARP];  // none of another warp's
         if constexpr (Field<Scalar>::COMPLEX) {
 #pragma unroll
             for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
@@ -116,6 +116,7 @@ __device__ void update_strips(Scalar* X, const int* rows, int row, int m, int fi
         Scalar sum[Strips][4] = {};
 #pragma unroll
         for (int h = 0; h < HALVES; h++) c[h] = *reinterpret_cast<const Pair<Scalar>*>(own[h] + column + tile * 8);
+        __syncwarp();  // lanes beyond the last row have read it
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++)
 #pragma unroll
