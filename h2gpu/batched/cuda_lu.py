@@ -31,7 +31,7 @@ UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/batched/lu_update.cuh
 SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of L, of U
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
-SPILL_BYTES = 32  # that the compiler may spill, around a division at most
+SPILL_BYTES = 56  # that the compiler may spill, around a division at most
 WINDOW_SPILL_BYTES = 1024  # the same, in kernels/block/lu_advance.cuh: once a matrix
 MATRIX, SHARED, PANEL = range(3)
 

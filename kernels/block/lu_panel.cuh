@@ -92,7 +92,7 @@ __device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slot
         for (int j = k + 1; j < N; j++) {
             const Scalar u = row[j];
 #pragma unroll
-            for (int s = 0; s < Slots; s++) x[s][j] = less_product(x[s][j], multiplier[s], u);
+            for (int s = 0; s < Slots; s++) x[s][j] = less_chosen(x[s][j], multiplier[s], u);
             if (j == k + 1) search.begin(x, j, position, j < steps ? first + j : NOWHERE);
         }
     }

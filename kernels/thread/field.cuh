@@ -46,13 +46,19 @@ __device__ Real plus(Real a, Real b) { return a + b; }
 template <typename Real>
 __device__ Complex<Real> plus(Complex<Real> a, Complex<Real> b) { return {a.re + b.re, a.im + b.im}; }
 
-// x − a b; the sign at b, since that of a chosen multiplier would be an operation of its own
+// x − a b
 template <typename Real>
-__device__ Real less_product(Real x, Real a, Real b) { return fma(a, -b, x); }
+__device__ Real less_product(Real x, Real a, Real b) { return fma(-a, b, x); }
 template <typename Real>
 __device__ Complex<Real> less_product(Complex<Real> x, Complex<Real> a, Complex<Real> b) {
     return {fma(a.im, b.im, fma(-a.re, b.re, x.re)), fma(-a.im, b.re, fma(-a.re, b.im, x.im))};
 }
+
+// The same where a has been chosen among several: its sign would be an operation of its own.
+template <typename Real>
+__device__ Real less_chosen(Real x, Real a, Real b) { return fma(a, -b, x); }
+template <typename Real>
+__device__ Complex<Real> less_chosen(Complex<Real> x, Complex<Real> a, Complex<Real> b) { return less_product(x, a, b); }
 
 // 1 / x to rounding where x and 1 / x are normal numbers: no branch that would keep the compiler from overlapping it with others.
 template <typename Real>

@@ -52,7 +52,7 @@ __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int fir
         for (int j = k + 1; j < N; j++) {
             const Scalar u = pivot_row(j);
 #pragma unroll
-            for (int s = 0; s < Slots; s++) x[s][j] = less_product(x[s][j], multiplier[s], u);
+            for (int s = 0; s < Slots; s++) x[s][j] = less_chosen(x[s][j], multiplier[s], u);
             if (j == k + 1) search.begin(x, j, position, least(j));
         }
     }

@@ -40,7 +40,7 @@ __device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
 #pragma unroll
             for (int h = 0; h < 4; h += 2) {
                 const Scalar known = of_lane<4>(u[i][h + k % 2], k / 2);
-                const Scalar first = less_product(u[i][h], upper, known), second = less_product(u[i][h + 1], lower, known);
+                const Scalar first = less_chosen(u[i][h], upper, known), second = less_chosen(u[i][h + 1], lower, known);
                 u[i][h] = 2 * t > k ? first : u[i][h];
                 u[i][h + 1] = 2 * t + 1 > k ? second : u[i][h + 1];
             }
