@@ -57,6 +57,7 @@ PROBLEMS = {
     "grid-matern": Problem(problems.perturbed_grid, Matern(1.0, 0.1, 1.5), 1e-7, FLAT),
     "clusters": Problem(problems.clusters, Exponential(length_scale=0.1), 1e-7, FLAT),
     "cube": Problem(problems.cube, Exponential(length_scale=0.2), 1e-3, SOLID),
+    "cube-fine": Problem(problems.cube, Exponential(length_scale=0.2), 1e-5, SOLID),
     "cube-matern": Problem(problems.cube, Matern(1.0, 0.2, 1.5), 1e-4, SOLID),
     "jacksboro": Problem(problems.jacksboro, Exponential(length_scale=1000.0), 1e-7, {}, only=problems.JACKSBORO_SITES),
 }
