@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["standin"]  # in place of CuPy: see test_standin.py
+collect_ignore = ["standin", "instances.py"]  # in place of CuPy, and a program on it: see test_standin.py
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
