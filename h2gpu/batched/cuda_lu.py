@@ -125,15 +125,20 @@ def _shape(itemsize, m):
 
 def _window(dtype, m, n):
     """Columns that method "shared" finishes before it reads the others; 0 where all are there at once."""
-    slots = range(1, 1 + SHARED_SLOTS[dtype.itemsize])
-    windows = np.array([0, *(_shape(dtype.itemsize, each * WARP)["window"] for each in slots)])
+    windows = _windows(dtype.itemsize, cupy.cuda.Device().id)
     window = windows[np.minimum(-(-m // WARP), len(windows) - 1)]
     return np.where((n > window) & (n <= 2 * window), window, 0)
 
 
-def _memory(dtype, m, n):
+@cache
+def _windows(itemsize, device):
+    """Those of the device's table, by rows over 32."""
+    slots = range(1, 1 + SHARED_SLOTS[itemsize])
+    return np.array([0, *(_shape(itemsize, each * WARP)["window"] for each in slots)])
+
+
+def _memory(dtype, m, n, window):
     """Shared memory of a block of method "shared", and entries between its rows."""
-    window = _window(dtype, m, n)
     places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
     bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
     return bytes_ + 4 * (window > 0) * m, pitch
@@ -141,13 +146,14 @@ def _memory(dtype, m, n):
 
 def _fits(dtype, m, n):
     """Whether method "shared" can take m × n matrices."""
-    return (m <= SHARED_SLOTS[dtype.itemsize] * WARP) & (_memory(dtype, m, n)[0] <= shared_limit(cupy.cuda.Device().id))
+    bytes_, _ = _memory(dtype, m, n, _window(dtype, m, n))
+    return (m <= SHARED_SLOTS[dtype.itemsize] * WARP) & (bytes_ <= shared_limit(cupy.cuda.Device().id))
 
 
 def _run_shared(dtype, buffers, batch, m, n):
-    shared, pitch = (int(size) for size in _memory(dtype, m, n))
-    slots = -(-m // WARP)
     shape, window = _shape(dtype.itemsize, m), int(_window(dtype, m, n))
+    shared, pitch = (int(size) for size in _memory(dtype, m, n, window))
+    slots = -(-m // WARP)
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
     instance = dtype, SHARED_PANEL[dtype.itemsize], held, team, warps, shape["resident"], window
