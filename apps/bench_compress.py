@@ -13,13 +13,11 @@ both precisions and without rounding parts of the result.
 
 import argparse
 import json
-import time
 
 import numpy as np
 
 import h2gpu
 from h2gpu.apps import compress_row, problems, tables
-from h2gpu.batched.arrays import module_of_device
 from h2gpu.progress import PhaseTimes, watched_by
 
 PARAMETERS = {
@@ -72,21 +70,19 @@ def measure(log2n, name, rtol, device):
 
 def compression(log2n, dtype, device):
     """A row of --stored: the median of some runs after a first; phases, each waited for, of another."""
-    xp, rtol = module_of_device(device), STORED_RTOL[dtype]
-    wait = xp.cuda.Device().synchronize if device == "cuda" else lambda: None
+    (xp, synchronize, _), rtol = compress_row.device_of(device), STORED_RTOL[dtype]
     points = xp.asarray(problems.perturbed_grid(2**log2n).astype(dtype))
     A = h2gpu.build(points, problems.paper_covariance(), **PARAMETERS["H2Opus"])
-    seconds = []
-    for _ in range(1 + RUNS):
-        wait()
-        begin = time.perf_counter()
-        B = h2gpu.compress(A, rtol, storage="full")
-        wait()
-        seconds.append(time.perf_counter() - begin)
-    phases = PhaseTimes(wait)
+
+    def work():
+        return h2gpu.compress(A, rtol, storage="full")
+
+    work()
+    seconds = [compress_row.timed(work, synchronize)[1] for _ in range(RUNS)]
+    phases = PhaseTimes(synchronize)
     with watched_by(phases):
-        h2gpu.compress(A, rtol, storage="full")
-    row = {"n": 2**log2n, "dtype": dtype, "rtol": rtol, "compress ms": 1e3 * float(np.median(seconds[1:]))}
+        B = work()
+    row = {"n": 2**log2n, "dtype": dtype, "rtol": rtol, "compress ms": 1e3 * float(np.median(seconds))}
     row |= {f"{name} ms": 1e3 * phases.seconds[name] for name in ("orthogonalize", "weights", "truncate", "project")}
     return row | {"coupling before MB": A.memory["coupling"] / 1e6, "total after MB": B.memory["total"] / 1e6}
 

@@ -9,12 +9,10 @@ are left out.
 """
 
 import sys
-from pathlib import Path
 
 from h2gpu.apps import bench_cases, bench_profiles, tables
 from h2gpu.apps.batched_routines import PAPER_BOUND, ROUTINES
-from h2gpu.apps.command import Parser, run
-from h2gpu.apps.plot_parts import curve, finished, grid, rate_curve
+from h2gpu.apps.plot_parts import curve, drawing, finished, grid, rate_curve
 
 DTYPES = ("float64", "float32")
 KBLAS = "KBLAS ms, measured elsewhere on an H200"
@@ -29,13 +27,7 @@ PHASE_COLOURS = dict(
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_plots", _work, argv)
-
-
-def _work(argv):
-    p = Parser(prog="bench_plots", description=__doc__.splitlines()[0], allow_abbrev=False)
-    p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
-    draw(p.parse_args(argv).folder)
+    return drawing("bench_plots", __doc__, draw, argv)
 
 
 def draw(folder):

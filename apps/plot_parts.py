@@ -1,4 +1,8 @@
-"""What the pictures of bench_plots have in common: two precisions side by side, quantities over the size."""
+"""What the pictures of benchmarks have in common: commands that draw them, two precisions side by side, sizes."""
+
+from pathlib import Path
+
+from h2gpu.apps.command import Parser, run
 
 COLOURS = {
     "register": "#1b7837",
@@ -18,6 +22,17 @@ COLOURS = {
     "second peer": "0.65",
     "KBLAS": "black",
 }
+
+
+def drawing(name, about, draw, argv):
+    """A command that draws the pictures of a folder's tables; returns the exit status."""
+
+    def work(argv):
+        p = Parser(prog=name, description=about.splitlines()[0], allow_abbrev=False)
+        p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
+        draw(p.parse_args(argv).folder)
+
+    return run(name, work, argv)
 
 
 def curve(axes, rows, quantity, style, colour, label):

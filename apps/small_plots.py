@@ -7,10 +7,9 @@ that are missing are left out.
 """
 
 import sys
-from pathlib import Path
 
 from h2gpu.apps import tables
-from h2gpu.apps.command import Parser, run
+from h2gpu.apps.plot_parts import drawing, size_of
 
 COLOURS = "#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#dfc27d", "0.75"
 WIDTH = 0.7  # of a bar
@@ -18,13 +17,7 @@ WIDTH = 0.7  # of a bar
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("small_plots", _work, argv)
-
-
-def _work(argv):
-    p = Parser(prog="small_plots", description=__doc__.splitlines()[0], allow_abbrev=False)
-    p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
-    draw(p.parse_args(argv).folder)
+    return drawing("small_plots", __doc__, draw, argv)
 
 
 def draw(folder):
@@ -62,7 +55,7 @@ def others(rows):
         rate = [
             (r, float(r["GFLOP/s"]) * float(r["ms"]) / float(r["predicted ms"])) for r in these if r["predicted ms"]
         ]
-        place.plot([_order(r) for r, _ in rate], [x for _, x in rate], "--", color=COLOURS[0], label="model")
+        place.plot([size_of(r) for r, _ in rate], [x for _, x in rate], "--", color=COLOURS[0], label="model")
         for key, colour in zip(("peer", "second peer", "LAPACK"), COLOURS[1:]):
             some = [r for r in these if r.get(key)]
             if some:
@@ -112,11 +105,7 @@ def _beside(axes):
 
 
 def _line(rows, value):
-    return [_order(r) for r in rows], [float(value(r)) for r in rows]
-
-
-def _order(row):
-    return int(row["shape"].split("×")[0])
+    return [size_of(r) for r in rows], [float(value(r)) for r in rows]
 
 
 if __name__ == "__main__":
