@@ -2,8 +2,8 @@
 
 Slabs that stream: the most of what tensor cores, issue, shared memory and memory each need and of what a block does one
 after the other, and a part of the rest. Constants fitted to 368 measured plans of 65 … 160, float64 within 4 %, float32
-within 5 %, the median. Copies of less than 16 bytes pass the first-level cache, so that no more of them are on their way
-than it holds, what shared memory leaves of 256 KiB: rings of 183 KB beat those of 227 KB by 15 % (float64 145).
+within 5 %, the median. Copies of less than 16 bytes pass the first-level cache, so that no more of them are on their
+way than it holds, what shared memory leaves of 256 KiB: rings of 183 KB beat those of 227 KB by 15 % (float64 145).
 """
 
 from math import gcd
