@@ -162,15 +162,14 @@ def _streams(dtype, method, sizes, trans):
         warps, scratch = grid[0] * grid[1], run_bytes(dtype, method, n, grid[1])
         most = _resident(warps, BESIDES_STREAMS[size if tensor else 4] + work.registers)
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
-        for slab, resident, stages in product(sorted(slabs), range(1, 1 + most), STAGES):
+        for slab in sorted(slabs):
             stage = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
-            shared = stages * stage
-            if resident * (shared + BLOCK_BYTES) > SHARED_BYTES or resident * warps < FEWEST_WARPS:
-                continue
             if warps * scratch > stage:
                 continue
-            plan = Plan(method, 1, band, slab, *grid, shared, True, resident)
-            yield streamed_clocks(work, dtype, sizes, trans, plan, stages), plan
+            for resident, stages in product(range(-(-FEWEST_WARPS // warps), 1 + most), STAGES):
+                if resident * (stages * stage + BLOCK_BYTES) <= SHARED_BYTES:
+                    plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident)
+                    yield streamed_clocks(work, dtype, sizes, trans, plan, stages), plan
 
 
 def _resident(warps, registers):
