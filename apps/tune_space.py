@@ -21,6 +21,7 @@ from h2gpu.apps.tune_limits import (
     limits,
     resident_warps,
 )
+from h2gpu.batched import gemm_choice
 
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
@@ -150,7 +151,8 @@ def _svd_space(row, hardware):
 
 
 def _gemm_space(row, hardware):
-    yield from ({"method": method} for method in ("tiles", "fixed", "vendor"))
+    methods = ("tiles", "vendor") if int(row["max_cheap"]) else ("tiles", "fixed", "vendor")
+    yield from ({"method": method} for method in methods)
 
 
 def _qr_problems(dtype, size, free):
@@ -192,7 +194,7 @@ def _svd_problems(dtype, size, free):
 
 def _gemm_problems(dtype, size, free):
     n = _largest("gemm", size["size"])
-    admitted = [k for k in range(1, n + 1) if free(size=k, excess=(k - 1) % WARP + 1)]
+    admitted = [k for k in range(1, n + 1) if free(**gemm_choice.limits(k, k, size["cheap"]))]
     full, above = ([k for k in admitted if k > WARP and k % WARP == rest] for rest in (0, 1))
     for k in dict.fromkeys([*admitted[-1:], *full[:1], *above[:1]]):
         yield Case("gemm", dtype, max(200, (1 << 27) // k**2), (k, k))

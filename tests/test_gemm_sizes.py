@@ -5,7 +5,7 @@ import pytest
 from reference import normal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, fixed_plans, to_host
+from h2gpu.batched import MatrixBatch, fixed_plans, gemm_choice, to_host
 
 DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
@@ -119,6 +119,23 @@ def test_misaligned_matrices(n):
     expected = 1.5 * (A.get() @ B.get()) - 0.5 * C.get()
     np.testing.assert_allclose(out[1:-1].get().reshape(3, n, n), expected, rtol=0, atol=1e-11)
     assert np.isnan(out[[0, -1]].get()).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
+    cp = pytest.importorskip("cupy")
+    from h2gpu.batched import cuda_fixed
+
+    taken, product = [], cuda_fixed.fixed_gemm
+    monkeypatch.setattr(cuda_fixed, "fixed_gemm", lambda A, *rest: taken.append(len(A)) or product(A, *rest))
+    batch = -(-gemm_choice.WORTH // 65**3)
+    A, B = (cp.asarray(random((batch, 65, 65), dtype, i)) for i in range(2))
+    allowed = 100 * np.finfo(dtype).eps * 65
+    assert float(abs(batched.gemm(A, B) - A @ B).max()) < allowed
+    batched.gemm(A[1:], B[1:])
+    batched.gemm(A[:-1], B[:-1].swapaxes(1, 2), transb=True)
+    assert taken == [batch]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

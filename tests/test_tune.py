@@ -12,7 +12,7 @@ import pytest
 from h2gpu.apps import bench_batched, tune, tune_limits, tune_linear, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import Hardware
-from h2gpu.batched import model, tuning
+from h2gpu.batched import gemm_choice, model, tuning
 
 ROUTINES = tuple(tune_space.KNOBS)
 
@@ -314,14 +314,14 @@ def test_without_a_gpu_there_is_one_line(command, monkeypatch, capsys):
 
 def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
     monkeypatch.setattr(tuning, "_device_folder", lambda routine: tuning.FALLBACK)
-    before = tuning.row("gemm", np.float64, size=64, excess=32)
+    before = tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False))
     with tuning.trial("gemm", method=7):
-        assert tuning.row("gemm", np.float64, size=64, excess=32) == before | {"method": 7}
+        assert tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False)) == before | {"method": 7}
         with tuning.trial("gemm", method=8):
-            assert tuning.row("gemm", np.float32, size=64, excess=32)["method"] == 8
-        assert tuning.row("gemm", np.float64, size=8, excess=8)["method"] == 7
+            assert tuning.row("gemm", np.float32, **gemm_choice.limits(64, 64, False))["method"] == 8
+        assert tuning.row("gemm", np.float64, **gemm_choice.limits(8, 8, False))["method"] == 7
         assert tuning.row("svd", np.float64, rank=5)["method"] == "register"
-    assert tuning.row("gemm", np.float64, size=64, excess=32) == before
+    assert tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False)) == before
 
 
 def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypatch, caplog):

@@ -8,7 +8,8 @@ Few columns, or few rows against a transposed factor, go to cuda_thin.py. Comple
 import cupy
 import numpy as np
 
-from h2gpu.batched import cuda_fixed, cuda_thin, tuning
+from h2gpu.batched import cuda_fixed, cuda_thin
+from h2gpu.batched.gemm_choice import chosen
 from h2gpu.batched.launch import NULL, WARP, Tiling, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
@@ -16,7 +17,6 @@ from h2gpu.batched.ragged import MatrixBatch
 THREADS = 128  # GEMM_THREADS of the kernel
 SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitch and slabs in shared memory
 EDGES = (16, 32, 48, 64, 80)  # tile edges
-EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
 REDIRECTED_MANY = 64  # of the same: edge from which it has twice the threads
@@ -66,7 +66,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
             return cuda_thin.thin_product(A, B, transa, out)
         if transb and not transa and cuda_thin.suits(B, A, False, turned=True):
             return cuda_thin.thin_product(B, A, False, out, turned=True)
-    method = _chosen(A.dtype, max(m, n, k), transa or transb) if method == "auto" else method
+    method = chosen(A.dtype, len(A), (m, n, k), transa or transb) if method == "auto" else method
     if method == "fixed" and cuda_fixed.suits(A, B, transa, transb):
         return cuda_fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
     if method == "vendor" or A.dtype.kind == "c":
@@ -78,14 +78,6 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
     tiles = Tiling(each * len(A), each)
     _run(edges, A.dtype, transa, transb, tiles, A, B, C, out, (*UNIFORM, m, n, k), alpha, beta)
     return out
-
-
-def _chosen(dtype, size, transposed):
-    """The method for products of one shape. Of transposed matrices CuPy makes copies first: not the vendor's."""
-    if dtype.kind == "c":
-        return "fixed"
-    method = tuning.row("gemm", dtype, size=size, excess=(size - 1) % EXCESS + 1)["method"]
-    return "tiles" if method == "vendor" and transposed else method
 
 
 def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):

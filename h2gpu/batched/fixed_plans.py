@@ -1,9 +1,9 @@
 """Blocks and tiles of products of one shape, chosen by counting, not by trial: whole matrices, a group a block
 (kernels/batched/fixed_gemm.cuh), or slabs of inner indices that stream past resident sums (streamed_gemm.cuh).
 
-A block's clocks are the most of what its warps multiply, what they read from shared memory, and what it moves; plans
-whose block leaves room for others on a multiprocessor are preferred, so that copies of one go on under the products of
-another.
+Whole matrices: a block's clocks are the most of what its warps multiply, what they read from shared memory, and what it
+moves; plans whose block leaves room for others on a multiprocessor are preferred, so that copies of one go on under the
+products of another. Slabs: see fixed_work.py.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from h2gpu.batched.fixed_layout import (
     stage_bytes,
     whole_bytes,
 )
+from h2gpu.batched.fixed_work import BESIDES, BLOCK_BYTES, QUARTERS, REGISTERS, Work, streamed_clocks
 
 WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
@@ -34,27 +35,16 @@ GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of mat
 WHOLE, SLAB_BYTES = 64, 33 << 10  # larger rows, columns or inner indices come in slabs if a matrix takes more bytes
 VECTOR_PIPE = 33**3  # m n k of float32 up to which it multiplies nearly as fast as memory brings: beyond, parts of TF32
 SLABS = 16, 24, 32, 40, 48  # inner indices at a time, where slabs stream
-ACCUMULATORS = 160  # registers of a thread for sums, at most
-BESIDES, BESIDES_HALVES = 56, 36  # others: whole matrices, slabs by FixedProduct::HALVES
+BESIDES_HALVES = 36  # others: slabs by FixedProduct::HALVES
 BESIDES_STREAMS = {8: 48, 4: 64}  # slabs; by bytes of an entry
-FACTORS = {8: 8, 4: 12}  # for a tile of rows, float32 with its parts of TF32
-REGISTERS = 1 << 16  # of a multiprocessor
-SHARED_BYTES, BLOCK_BYTES = 227 << 10, 1 << 10  # of a multiprocessor; what each block takes besides
-QUARTERS, MOVED_PER_CLOCK = 4, 20  # parts of a multiprocessor; bytes that it moves a clock
+SHARED_BYTES = 227 << 10  # of a multiprocessor
+MOVED_PER_CLOCK = 20  # bytes that a multiprocessor moves, where blocks hold whole matrices
 ALONE = {1: 1.6, 2: 1.1}  # how much longer so few blocks a multiprocessor take that hold whole matrices
 LATENCY, READS = 0.03, 0.3  # weights of a block's own time, of reads from shared memory
 ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes for each warp missing
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
-TENSOR_CLOCKS = {8: 32, 4: 24}  # of a quarter: a 16 × 8 × 8 product, float32 in three parts of TF32
-VALUE_ISSUES, TILE_ISSUES = {8: 1, 4: 5}, {8: 3, 4: 7}  # instructions a factor's entry (with its parts), a product
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
-FEW, HALVED = 0.01, 0.1  # as LATE, where slabs stream; how much longer FixedProduct::HALVES take
-STAGES = 3, 4  # slabs in its ring
-IN_FLIGHT = 40 << 10  # bytes that a multiprocessor must have on their way
-BARRIER, OVERLAP = (
-    1150,
-    0.2,
-)  # clocks a slab, what the lesser works add: fitted to float64 of 68, 72, … 160, within 12 %
+STAGES = 4, 3, 2  # slabs in its ring
 
 
 @dataclass(frozen=True)
@@ -147,7 +137,7 @@ def _whole(dtype, method, sizes, trans, grid):
         if whole_bytes(dtype, sizes, trans, method, more) <= GROUP_BYTES:
             group = more
     plan = Plan(method, group, m, k, *grid, whole_bytes(dtype, sizes, trans, method, group))
-    work = _Work(dtype, method, sizes, m, grid)
+    work = Work(dtype, method, sizes, m, grid)
     if work.registers is None:
         return None
     needed = plan.threads(m) * (BESIDES + work.registers)
@@ -161,66 +151,27 @@ def _whole(dtype, method, sizes, trans, grid):
 
 def _streams(dtype, method, sizes, trans):
     """All (clocks of a multiprocessor a matrix, plan) with slabs in a ring."""
-    (m, n, k), size = sizes, np.dtype(dtype).itemsize
-    tensor = method == BY_TENSOR
+    (m, n, k), size, tensor = sizes, np.dtype(dtype).itemsize, method == BY_TENSOR
     unit, slabs = TENSOR_TILE if tensor else STRIP, {min(slab, pitch_of(k, STRIP, 0)) for slab in SLABS}
     grids = [(r, c) for r, c in product(range(1, 9), range(1, 17)) if r * c in STREAM_WARPS]
     for pieces, grid in product(range(1, 6), grids):
         band = m if pieces == 1 else -(-m // (pieces * unit)) * unit
-        bands, work = -(-m // band), _Work(dtype, method, (min(band, m), n, k), band, grid, True)
+        work = Work(dtype, method, (min(band, m), n, k), band, grid, True)
         if work.registers is None:
             continue
         warps, scratch = grid[0] * grid[1], run_bytes(dtype, method, n, grid[1])
-        moved = size * (m * k + bands * k * n + m * n) / MOVED_PER_CLOCK
         most = _resident(warps, BESIDES_STREAMS[size if tensor else 4] + work.registers)
-        halves = not most
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
-        for slab, resident in product(sorted(slabs), range(1, 1 + most)):
-            room = SHARED_BYTES // resident - BLOCK_BYTES
+        for slab in sorted(slabs):
             stage = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
-            stages = min(max(STAGES), room // stage)
-            if stages < min(STAGES) or resident * warps < FEWEST_WARPS or warps * scratch > stage:
+            if warps * scratch > stage:
                 continue
-            plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident)
-            busiest = -(-resident * warps // QUARTERS) / resident  # warps a block, of the busiest quarter
-            late = max(1, IN_FLIGHT / (resident * (stages - 1) * stage))
-            parts = bands * busiest * work.largest, bands * busiest * work.issues, bands * work.reads, moved * late
-            waits = bands * -(-k // slab) * BARRIER / resident
-            clocks = max(parts) + OVERLAP * (sum(parts) - max(parts)) + waits
-            clocks *= 1 + HALVED * halves
-            yield clocks * (1 + FEW * max(0, ENOUGH_WARPS - resident * warps)), plan
+            for resident, stages in product(range(-(-FEWEST_WARPS // warps), 1 + most), STAGES):
+                if resident * (stages * stage + BLOCK_BYTES) <= SHARED_BYTES:
+                    plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident)
+                    yield streamed_clocks(work, dtype, sizes, trans, plan, stages), plan
 
 
 def _resident(warps, registers):
     """Blocks of a multiprocessor, each of whose quarters has its part of the registers."""
     return min(MOST_BLOCKS, REGISTERS // QUARTERS // (registers * WARP) * QUARTERS // warps)
-
-
-class _Work:
-    """What a block's warps do for a band of one matrix, in clocks; registers: of a thread, for sums and factors.
-
-    as_many   warps take tiles
-    """
-
-    def __init__(self, dtype, method, sizes, band, grid, as_many=False):
-        (_, n, k), size, (by_rows, by_columns) = sizes, np.dtype(dtype).itemsize, grid
-        tensor = method == BY_TENSOR
-        unit = TENSOR_TILE if tensor else STRIP
-        rows, columns = -(-band // unit), -(-n // STRIP)
-        own_rows, own_columns = -(-rows // by_rows), -(-columns // by_columns)
-        sums = own_rows * own_columns * (4 if tensor else 2) * size // 4
-        fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
-        self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
-        self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
-        if as_many:
-            rows, columns, k = own_rows * by_rows, own_columns * by_columns, pitch_of(k, STRIP, 0)
-        if tensor:
-            each = -(-k // 4) * 4 / STRIP * TENSOR_CLOCKS[size]
-            values = 4 * own_rows + 2 * own_columns
-            self.issues = k / STRIP * (VALUE_ISSUES[size] * values + TILE_ISSUES[size] * own_rows * own_columns)
-            self.reads = (by_columns * rows * TENSOR_TILE + by_rows * columns * STRIP) * k * size / 128
-        else:
-            complex_, double = np.dtype(dtype).kind == "c", size == (16 if np.dtype(dtype).kind == "c" else 8)
-            each, self.issues = 2 * k * (4 if complex_ else 1) * (2 if double else 1), 0
-            self.reads = k * (by_columns * rows * STRIP * size / 128 + by_rows * columns * max(1, STRIP * size / 128))
-        self.largest, self.even = each * own_rows * own_columns, each * rows * columns / QUARTERS

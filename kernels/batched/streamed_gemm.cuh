@@ -2,7 +2,7 @@
 //
 // Blocks stay and take one matrix, or band of its rows, after another. Slabs of inner indices stream through a ring of stages in
 // shared memory without regard to where a matrix ends, so that memory works while sums leave the registers.
-// Long slabs: each costs some 1,150 clocks whatever its length. Edges: as batched/fixed_gemm.cuh.
+// Edges: as batched/fixed_gemm.cuh.
 #pragma once
 #include "block/fixed_product.cuh"
 #include "thread/copy.cuh"
