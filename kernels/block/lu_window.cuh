@@ -47,6 +47,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* un
     const int warps = Alone ? 1 : panel_warps<Held>(m - first);
     if (warps == 1) eliminate<WARP>(x, position, first, width, width, record);
     else if constexpr (!Alone) eliminate_panel_rows<Held>(x, position, first, width, warp, warps, exchange, record);
+    __syncwarp();  // lanes beyond the last row have read its warp's first
 #pragma unroll
     for (int h = 0; h < Held; h++) {
         if (position[h] < 0) continue;
