@@ -41,7 +41,7 @@ def panels(rows):
         for place, (column, title) in zip(line, (("cycles", "measured"), ("predicted cycles", "model"))):
             _stack(place, [(r["panel"], r["part"], float(r.get(column) or 0)) for r in these])
             place.set(xlabel="panel", title=f"{routine.upper()} of {these[0]['shape']}, {these[0]['dtype']}, {title}")
-        _beside(line[1])
+        _beside(line)
         line[0].set_ylabel("cycles")
     return figure
 
@@ -77,7 +77,7 @@ def breakdown(rows):
             place.set(
                 title=f"{dtype}, {'measured' if line == 0 else 'model'}", ylabel="share of the cycles", xlabel="n"
             )
-    _beside(axes[0][1])
+    _beside(axes[0])
     return figure
 
 
@@ -99,9 +99,10 @@ def _stack(axes, numbers):
         bottom |= {place: bottom[place] + height for place, height in heights.items()}
 
 
-def _beside(axes):
-    """A legend that covers no bar."""
-    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+def _beside(line):
+    """A legend of all axes of a line that covers no bar."""
+    shown = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
+    line[-1].legend(shown.values(), shown, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _line(rows, value):
