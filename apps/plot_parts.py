@@ -77,7 +77,12 @@ def finished(figure, panels):
         if not axes.lines:
             axes.set_visible(False)
     for line in panels:
-        shown = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
         for axes in [axes for axes in line if axes.get_visible()][-1:]:
-            axes.legend(shown.values(), shown, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+            axes.legend(**shown(line), frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
+
+
+def shown(line):
+    """What a legend of several axes names, each label once."""
+    found = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
+    return {"handles": found.values(), "labels": found}

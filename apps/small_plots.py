@@ -9,7 +9,7 @@ that are missing are left out.
 import sys
 
 from h2gpu.apps import tables
-from h2gpu.apps.plot_parts import drawing, size_of
+from h2gpu.apps.plot_parts import drawing, shown, size_of
 
 COLOURS = "#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#dfc27d", "0.75"
 WIDTH = 0.7  # of a bar
@@ -101,8 +101,7 @@ def _stack(axes, numbers):
 
 def _beside(line):
     """A legend of all axes of a line that covers no bar."""
-    shown = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels())}
-    line[-1].legend(shown.values(), shown, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    line[-1].legend(**shown(line), fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _line(rows, value):
