@@ -12,8 +12,9 @@ import numpy as np
 from h2gpu.batched.launch import launch
 from h2gpu.batched.modules import kernel
 
-STEP, SLAB, STAGES, ROWS, THREADS = 8, 16, 3, 128, 128  # of the kernel: inner indices, slabs in flight, rows of a block
-PIECE, LINE = 16, 128  # bytes of a copy, of all banks
+STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
+STAGES = {4: 4, 8: 3}  # of the kernel: slabs in shared memory, by the bytes of an entry
+PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner indices
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
 RESIDENT, FEW = (
@@ -63,9 +64,11 @@ def _places(device):
 
 def shared_bytes(dtype, strips, transa, turned):
     """Shared memory of a block: the kernel's stages."""
-    size, pitch, lines = np.dtype(dtype).itemsize, strips * STEP, SLAB
+    size = np.dtype(dtype).itemsize
+    slab = lines = LINE // size
+    pitch = strips * STEP
     if turned:
-        pitch, lines = SLAB + STEP, strips * STEP
+        pitch, lines = slab + STEP, strips * STEP
     while not turned and (1 if transa else 2) * pitch * size % (LINE // 2) != LINE // 4:
         pitch += PIECE // size
-    return STAGES * (SLAB * (ROWS * size + (LINE // 4 if transa else 0)) + lines * pitch * size)
+    return STAGES[size] * (slab * (ROWS * size + (LINE // 4 if transa else 0)) + lines * pitch * size)

@@ -1,20 +1,20 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
 //
-// A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of SLAB inner
-// indices pass through shared memory, STAGES − 1 in flight, in pieces of 16 bytes. Pitches are such that no bank is asked for
-// twice; which inner index a lane takes first differs with A's layout, since products do not care. The last few tiles, that would
-// run alone, are shared by two blocks. float32 in three TF32 terms (Short: two), their sums in accumulators of short life (Ootomo &
-// Yokota 2022).
+// A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
+// inner indices, as A is read best where its rows lie across, pass through shared memory, STAGES − 1 in flight, in pieces of 16
+// bytes. Pitches are such that no bank is asked for twice; which inner index a lane takes first differs with A's layout, since
+// products do not care. The last few tiles, that would run alone, are shared by two blocks. float32 in three TF32 terms (Short:
+// two), their sums in accumulators that live for a slab (Ootomo & Yokota 2022).
 #pragma once
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
 
 constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
 constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
-constexpr int SLAB = 16, STAGES = 3, STEP = 8;               // inner indices of a slab, of one product
-constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks, of a copy
-constexpr int TURNED_PITCH = SLAB + STEP;                    // entries between columns of B where it lies transposed: as below
+constexpr int STEP = 8;                                      // inner indices of one product
+constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks and of a line of memory, of a copy
+template <typename Real> constexpr int STAGES = sizeof(Real) == sizeof(float) ? 4 : 3;  // two blocks' fit a multiprocessor
 
 // Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
 template <typename Real>
@@ -27,9 +27,9 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
 template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 struct ThinStage {
     static_assert(!(TransA && Turned), "nobody asks for it");
-    static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP;
+    static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP, SLAB = LINE / sizeof(Real);
     static constexpr int LINE_PITCH = THIN_ROWS + LINE / 4 / sizeof(Real);  // of A where its rows lie along
-    static constexpr int PITCH = Turned ? TURNED_PITCH : thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
+    static constexpr int PITCH = Turned ? SLAB + STEP : thin_pitch<Real>(WIDTH, TransA ? 1 : 2);
     Real A[TransA ? SLAB * LINE_PITCH : SLAB * THIN_ROWS];   // [k][row], or [k / STEP][row][k % STEP]
     Real B[(Turned ? WIDTH : SLAB) * PITCH];                 // [k][column], or [column][k]
 
@@ -104,6 +104,20 @@ struct ThinStage {
     }
 };
 
+// total += op(A) B of a slab, Own tiles of the warp; Apart: by accumulators of its own
+template <int Own, bool Apart, typename Real, int Strips, typename Stage>
+__device__ __forceinline__ void add_product(Real (&total)[TILES][Strips][4], const Stage& stage, int row0) {
+    if constexpr (!Apart) return stage.template multiply<Own>(total, row0);
+    Real sum[TILES][Strips][4] = {};
+    stage.template multiply<Own>(sum, row0);
+#pragma unroll
+    for (int i = 0; i < Own; i++)
+#pragma unroll
+        for (int j = 0; j < Strips; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e];
+}
+
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)
 // each: tiles of THIN_ROWS a matrix   whole: tiles of a block each; two blocks share one behind   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
@@ -111,9 +125,10 @@ template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    auto* stages = reinterpret_cast<ThinStage<Real, Strips, TransA, Turned, Short>*>(memory);
+    using Stage = ThinStage<Real, Strips, TransA, Turned, Short>;
+    constexpr int SLAB = Stage::SLAB, AHEAD = STAGES<Real> - 1;
     constexpr bool PARTED = sizeof(Real) == sizeof(float);
-    constexpr int LIFE = 2;                                  // slabs of an accumulator of short life
+    auto* stages = reinterpret_cast<Stage*>(memory);
     const int over = static_cast<int>(blockIdx.x) - whole, tile = over < 0 ? blockIdx.x : whole + over / 2;
     const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * WARP_ROWS : over % 2 * (THIN_ROWS / 2) + warp * LINES;
     const long long b = tile / each;
@@ -121,24 +136,18 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
     A += b * m * k, B += b * strideb, out += b * m * n;
     const auto load = [&](int slab) {
         const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
-        if (slab < count) stages[slab % STAGES].load(A, B, row0, slab * SLAB, m, n, k, ldb, whole);
+        if (slab < count) stages[slab % STAGES<Real>].load(A, B, row0, slab * SLAB, m, n, k, ldb, whole);
         copies_issued();
     };
-    Real sum[TILES][Strips][4] = {}, total[TILES][Strips][4] = {};
-    for (int slab = 0; slab < STAGES - 1; slab++) load(slab);
+    Real total[TILES][Strips][4] = {};
+    for (int slab = 0; slab < AHEAD; slab++) load(slab);
     for (int slab = 0; slab < count; slab++) {
-        copies_arrived<STAGES - 2>();
+        copies_arrived<AHEAD - 1>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
-        load(slab + STAGES - 1);
-        if (over < 0) stages[slab % STAGES].template multiply<TILES>(sum, in_tile);
-        else stages[slab % STAGES].template multiply<TILES / 2>(sum, in_tile);
-        if (PARTED && (slab % LIFE == LIFE - 1 || slab + 1 == count))
-#pragma unroll
-            for (int i = 0; i < TILES; i++)
-#pragma unroll
-                for (int j = 0; j < Strips; j++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e], sum[i][j][e] = 0;
+        load(slab + AHEAD);
+        const Stage& stage = stages[slab % STAGES<Real>];
+        if (over < 0) add_product<TILES, PARTED>(total, stage, in_tile);
+        else add_product<TILES / 2, PARTED>(total, stage, in_tile);
     }
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
     const int warp_row = row0 + in_tile;
@@ -152,12 +161,11 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
 #pragma unroll
             for (int j = 0; j < Strips; j++) {
                 struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-                const auto& from = PARTED ? total : sum;
                 if (j * STEP + 2 * t >= n) continue;
                 if constexpr (Turned)                        // a warp writes eight rows of a column together
-                    for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = from[i][j][2 * h + c];
+                    for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = total[i][j][2 * h + c];
                 else
-                    *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {from[i][j][2 * h], from[i][j][2 * h + 1]};
+                    *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {total[i][j][2 * h], total[i][j][2 * h + 1]};
             }
         }
 }
