@@ -86,8 +86,8 @@ def instances():
         for size, *trans in product(products["PACKED"], (False, True), (False, True)):
             yield "batched/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
-        for strips in constants("cuda_qr_cholesky")["STRIPS"]:
-            yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips), 400
+        for strips, warps in constants("cuda_qr_cholesky")["WARPS"].items():
+            yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips, warps), 400
         turns = (False, False, False), (True, False, False), (False, True, False), (False, False, dtype == np.float32)
         for strips, flags in product(constants("cuda_thin")["STRIPS"], dict.fromkeys(turns)):
             yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0

@@ -11,8 +11,8 @@ from h2gpu.batched.cuda_svd import is_shared
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 
-STRIP, WARPS, TILE_ROWS = 8, 6, 16  # of the kernel: columns of a strip, warps of a block, rows of a warp
-STRIPS = (5, 6, 7, 8, 9)
+STRIP, STEP, TILE_ROWS = 8, 4, 16  # of the kernel: columns of a strip, entries between columns of G, rows of a warp
+WARPS = {5: 4, 6: 4, 7: 4, 8: 4, 9: 6}  # of a block, by strips
 TALL = 2  # rows for each column, at least
 
 
@@ -21,18 +21,19 @@ def cholesky_qr(A):
     batch, m, n = A.shape
     strips = -(-n // STRIP)
     divides = is_shared(A.dtype, n, True)  # who takes F
-    if strips not in STRIPS or n % 2 or m < TALL * n or not batch or not divides:
+    if strips not in WARPS or n % 2 or m < TALL * n or not batch or not divides:
         return *qr(A, "reduced"), None
     A = cupy.ascontiguousarray(A)
     P, R = cupy.empty_like(A), cupy.empty((batch, n, n), A.dtype)
     F = cupy.empty_like(R) if A.dtype == np.float64 else None
     shared = shared_bytes(strips)
-    function = kernel("batched/cholesky_qr.cuh", "cholesky_qr", A.dtype, strips, shared_bytes=shared)
-    launch(function, batch, WARPS * WARP, (A, P, R, NULL if F is None else F, m, n), shared)
+    function = kernel("batched/cholesky_qr.cuh", "cholesky_qr", A.dtype, strips, WARPS[strips], shared_bytes=shared)
+    launch(function, batch, WARPS[strips] * WARP, (A, P, R, NULL if F is None else F, m, n), shared)
     return P, R, F
 
 
 def shared_bytes(strips):
     """Shared memory of a block: the kernel's QRMemory."""
-    slab = strips * STRIP * WARPS * TILE_ROWS
-    return 8 * (slab + strips * (strips + 1) // 2 * STRIP**2 + -(-strips // 2) * 2 * STRIP + WARPS)
+    warps, columns = WARPS[strips], -(-strips // 2) * 2 * STRIP
+    slab = max(strips * STRIP * warps * TILE_ROWS, columns * (columns + STEP))
+    return 8 * (slab + strips * (strips + 1) // 2 * STRIP**2 + columns + warps)
