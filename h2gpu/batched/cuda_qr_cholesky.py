@@ -7,7 +7,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.cuda_svd import is_shared
+from h2gpu.batched.cuda_svd import fits
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 
@@ -20,7 +20,7 @@ def cholesky_qr(A):
     """See h2gpu.batched.cholesky_qr."""
     batch, m, n = A.shape
     strips = -(-n // STRIP)
-    divides = is_shared(A.dtype, n, True)  # who takes F
+    divides = fits(cupy.cuda.runtime.getDevice(), A.dtype, n, True)  # who takes F
     if strips not in WARPS or n % 2 or m < TALL * n or not batch or not divides:
         return *qr(A, "reduced"), None
     A = cupy.ascontiguousarray(A)

@@ -7,7 +7,7 @@ svd_shared.cuh (a thread block a matrix), or the rounds of h2gpu.batched.cuda_sv
 is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import cupy as cp
@@ -62,15 +62,16 @@ def decompose(A, vectors, method, kept=None, rest=None):
     Of arrays of more than WARP columns among these, `kept` triplets can be asked for, and right vectors divided by
     I + `rest` (float64).
     """
-    m, n = (A.rows, A.columns) if isinstance(A, MatrixBatch) else A.shape[1:]
-    k = np.minimum(m, n)
+    ragged = isinstance(A, MatrixBatch)
+    (m, n), least = ((A.rows, A.columns), np.minimum) if ragged else (A.shape[1:], min)
+    k = least(m, n)
     wanted = (1,) if vectors == "none" else (0, 1, 2) if vectors in BOTH else (0, 1)
-    r = k if kept is None else np.minimum(k, kept)
-    shapes = (m, r), (r, np.ones_like(k)), (r, n)
+    r = k if kept is None else least(k, kept)
+    shapes = (m, r), (r, np.ones_like(k) if ragged else 1), (r, n)
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
-    for group in _groups(A, outputs, vectors, method):
-        RUNS[group.method](replace(group, rest=rest), (info, info[-1:]))
+    for group in _groups(A, outputs, vectors, method, rest):
+        RUNS[group.method](group, (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
 
@@ -78,7 +79,7 @@ def decompose(A, vectors, method, kept=None, rest=None):
 def _empty_like(A, rows, columns):
     if isinstance(A, MatrixBatch):
         return MatrixBatch.empty(rows, columns, A.dtype, cp)
-    return cp.empty((len(A), int(rows), int(columns)), A.dtype)
+    return cp.empty((len(A), rows, columns), A.dtype)
 
 
 def decompose_triangles(batch, table, count, rank, info, few):
@@ -137,16 +138,17 @@ class Group:
         return (*buffers, *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
-def _groups(A, outputs, vectors, method):
+def _groups(A, outputs, vectors, method, rest):
     """The batch in groups of one kernel instance each; matrices without rows or columns are in none."""
     if not isinstance(A, MatrixBatch):
         m, n = A.shape[1:]
         longer, rank = max(m, n), min(m, n)
         if not len(A) or not rank:
             return
-        chosen = int(_methods(A.dtype, np.array([longer]), np.array([rank]), vectors, method)[0])
+        chosen = _method(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors, method)
         if chosen < GRAM:
-            yield Group((A, *outputs), slice(None), NULL, len(A), (m, n), longer, rank, vectors, chosen)
+            members = slice(None)
+            yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen, rest=rest)
             return
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
@@ -155,6 +157,12 @@ def _groups(A, outputs, vectors, method):
         table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
         longer, rank = (int(pick(these.rows, these.columns).max()) for pick in (np.maximum, np.minimum))
         yield Group(batch, these.members, table, these.count, (0, 0), longer, rank, vectors, int(these.keys[0]))
+
+
+@lru_cache(maxsize=1024)
+def _method(device, dtype, longer, rank, vectors, method):
+    """The same for one size on the current device."""
+    return int(_methods(dtype, np.array([longer]), np.array([rank]), vectors, method)[0])
 
 
 def _methods(dtype, longer, rank, vectors, method):
@@ -189,6 +197,12 @@ def _keys(dtype, m, n, vectors, method):
 def is_shared(dtype, rank, both):
     """Whether square matrices fit in shared memory, with the right vectors where wanted."""
     return _triangle_bytes(dtype, rank, both) <= _shared_limit()
+
+
+@lru_cache(maxsize=1024)
+def fits(device, dtype, rank, both):
+    """The same for one size on the current device."""
+    return bool(is_shared(dtype, rank, both))
 
 
 def _triangle_bytes(dtype, rank, both):

@@ -8,7 +8,7 @@ The columns of L = Rᵀ are nearly orthogonal, as after the QR and LQ that other
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched.cuda_svd import decompose, is_shared
+from h2gpu.batched.cuda_svd import decompose, fits, is_shared
 from h2gpu.batched.cuda_svd_blocks import transposed
 from h2gpu.batched.launch import WARP
 from h2gpu.batched.ragged import MatrixBatch
@@ -20,7 +20,7 @@ def svd_of_transposed(R, vectors, rank=None, rest=None):
     triangle = "triangle-both" if both else "triangle"
     if not isinstance(R, MatrixBatch):
         m, n = R.shape[1:]
-        if m == n > WARP and is_shared(R.dtype, m, both):
+        if m == n > WARP and fits(cp.cuda.runtime.getDevice(), R.dtype, m, both):
             (U, s, *Vt), info = decompose(R, triangle, "shared", n if rank is None else rank, rest)
             return U, s[..., 0], *Vt, info[:-1]
         if m == n <= WARP:

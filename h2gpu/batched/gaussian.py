@@ -7,6 +7,8 @@ Salmon, Moraes, Dror & Shaw (2011); Box & Muller (1958). kernels/batched/gaussia
 and the same numbers to rounding.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 THREADS = 256  # of a block of the kernel
@@ -23,7 +25,7 @@ def gaussian(rows, columns, random_state, dtype, xp):
 
     random_state   what numpy.random.SeedSequence takes: an integer ≥ 0, or None for numbers never seen before
     """
-    key = np.random.SeedSequence(random_state).generate_state(2, np.uint32)
+    key = _known_key(random_state) if type(random_state) is int else _key(random_state)
     if xp is np:
         i, j = np.indices((rows, columns), np.uint32)
         words = philox((i, j, np.zeros_like(i), np.zeros_like(i)), key)
@@ -37,6 +39,13 @@ def gaussian(rows, columns, random_state, dtype, xp):
     function = kernel("batched/gaussian.cuh", "gaussian", dtype, THREADS)
     launch(function, -(-out.size // THREADS), THREADS, (out, np.int64(out.size), columns, *key))
     return out
+
+
+def _key(random_state):
+    return np.random.SeedSequence(random_state).generate_state(2, np.uint32)
+
+
+_known_key = lru_cache(maxsize=1024)(_key)
 
 
 def philox(counter, key):

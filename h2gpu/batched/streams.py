@@ -16,7 +16,7 @@ def together(xp, work, urgent):
     """
     if xp is np:
         return work(), urgent()
-    current, beside = xp.cuda.get_current_stream(), _stream(xp.cuda.Device().id)
+    current, beside = xp.cuda.get_current_stream(), urgent_stream(xp.cuda.runtime.getDevice())
     beside.wait_event(current.record())
     result = work()
     with beside:
@@ -27,7 +27,7 @@ def together(xp, work, urgent):
 
 
 @cache
-def _stream(device):
+def urgent_stream(device):
     """The stream for urgent work on a device, the current one."""
     import cupy
 

@@ -8,17 +8,24 @@ NAMED = 20  # matrices that a message names at most
 
 
 def on_its_way(info):
-    """A function that gives `info` on the host, once that much of the current stream's work is done, and no more."""
+    """A function that gives `info` on the host, once that much of the current stream's work is done, and no more.
+
+    It is copied on a stream of its own, so that what the current stream is given next does not wait for that.
+    """
     if isinstance(info, np.ndarray):
         return lambda: info
     import cupy
 
+    from h2gpu.batched.streams import urgent_stream
+
     memory = cupy.cuda.alloc_pinned_memory(max(1, info.nbytes))
     host = np.frombuffer(memory, info.dtype, info.size)
-    info.get(out=host, blocking=False)
-    arrival = cupy.cuda.get_current_stream().record()
+    beside = urgent_stream(cupy.cuda.runtime.getDevice())
+    beside.wait_event(cupy.cuda.get_current_stream().record())
+    info.get(stream=beside, out=host, blocking=False)
+    arrival = beside.record()
 
-    def wait():
+    def wait(copied=info):  # whose memory nobody is given before
         arrival.synchronize()
         return host
 
