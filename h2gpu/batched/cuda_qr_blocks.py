@@ -19,6 +19,7 @@ COLUMN_EDGES = (8, 16, 32, 64, 128)  # limits of columns in the table, and of ro
 ROW_EDGES = (32, 64, 128, 256, 512, 1024, 2048)
 UNLIMITED = 10**9  # in the table
 WORKSPACE = 4 << 30  # bytes at most where every matrix has its own
+CACHED, MOST_GROUPS = 24 << 20, 4  # bytes of reflectors that stay near for a group; in more groups no end is worth it
 
 
 class Plan(NamedTuple):
@@ -82,7 +83,14 @@ def run(plan, A, Q, R, table, batch, m, n):
     launch(plan.factor, blocks, threads, (*arguments, np.bool_(Q is not None and not split)), plan.shared)
     if split:
         strips = -(-min(m, n) // PANEL)
-        launch(plan.form, batch * strips, threads, (*arguments, strips), plan.shared)
+        together = _together(batch, batch * stride * A.dtype.itemsize)
+        launch(plan.form, batch * strips, threads, (*arguments, strips, together), plan.shared)
+
+
+def _together(batch, size):
+    """Of how many matrices the longest strips come first, so that none of them begins last; size: of all, in bytes."""
+    groups = -(-size // CACHED)
+    return -(-batch // groups) if groups <= MOST_GROUPS else 1
 
 
 @lru_cache(maxsize=64)

@@ -65,15 +65,18 @@ void blocked_qr(const Real* A, Real* Q, Real* R, const long long* table, long lo
     }
 }
 
-// Q alone, a block a strip, `strips` blocks a matrix, from the workspaces of blocked_qr with a block a matrix.
+// Q alone, a block a strip, `strips` blocks a matrix, from the workspaces of blocked_qr with a block a matrix. Strips of `together`
+// matrices come by their work, the last ones, with most of it, first.
 template <typename Real, int Warps, int Tiles, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void blocked_q(const Real* A, Real* Q, Real* R, const long long* table, long long batch, int m, int n, Real* workspace,
-               long long stride, int strips) {
+               long long stride, int strips, int together) {
     extern __shared__ __align__(16) unsigned char bytes[];
     auto& memory = *reinterpret_cast<StripMemory<Real, Warps, Tiles>*>(bytes);
-    const long long b = blockIdx.x / strips;
+    const int before = static_cast<int>(blockIdx.x / (static_cast<unsigned>(together) * strips)) * together;
+    const int place = blockIdx.x - before * strips, count = static_cast<int>(min(batch - before, static_cast<long long>(together)));
+    const long long b = before + place % count;
     const auto p = blocked_problem<Warps>(A, Q, R, table, batch, m, n, b, workspace + b * stride);
-    const int k = strips - 1 - static_cast<int>(blockIdx.x % strips);  // those with most work first
+    const int k = strips - 1 - place / count;
     if (k < p.reflectors.panels) form_strip<Real, Warps, Tiles>(p, k, memory);
 }
