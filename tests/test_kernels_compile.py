@@ -88,9 +88,7 @@ def instances():
         yield from panel_instances(dtype, panels)
         for strips, warps in constants("cuda_qr_cholesky")["WARPS"].items():
             yield "batched/cholesky_qr.cuh", modules.expression("cholesky_qr", dtype, strips, warps), 400
-        turns = (False, False, False), (True, False, False), (False, True, False), (False, False, dtype == np.float32)
-        for strips, flags in product(constants("cuda_thin")["STRIPS"], dict.fromkeys(turns)):
-            yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
+        yield from thin_instances(dtype, constants("cuda_thin"))
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
@@ -183,6 +181,18 @@ def microbench_instances():
         yield header, modules.expression("tensor_products", dtype, unrolled), 0
         for root in (False, True):
             yield header, modules.expression("slow_latency", dtype, root), 0
+
+
+def thin_instances(dtype, thin):
+    """Products with few columns: plain, transposed, turned, with samples."""
+    turns = (False, False), (True, False), (False, True)
+    for strips in thin["STRIPS"]:
+        if dtype == np.float64:
+            for flags in turns:
+                yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
+            continue
+        for flags in (*((*both, False) for both in turns), (False, False, True)):
+            yield "batched/thin_parts.cuh", modules.expression("thin_parts", strips, *flags), thin["SPILL_BYTES"]
 
 
 def panel_instances(dtype, knobs):

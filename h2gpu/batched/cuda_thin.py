@@ -1,4 +1,4 @@
-"""out_b = op(A_b) B_b on the GPU for B of few columns: kernels/batched/thin_product.cuh, one tile for all columns.
+"""out_b = op(A_b) B_b on the GPU for B of few columns: kernels/batched/thin_product.cuh, of float32 thin_parts.cuh.
 
 Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B have no more than 11 bits, as `gaussian` makes
 them in float32.
@@ -13,7 +13,8 @@ from h2gpu.batched.launch import launch
 from h2gpu.batched.modules import kernel
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
-STAGES = {4: 4, 8: 3}  # of the kernel: slabs in shared memory, by the bytes of an entry
+STAGES, STAGES_OF_PARTS = 3, 4  # of the kernels: slabs in shared memory
+SPILL_BYTES = 160  # of parts, on any device
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner indices
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
@@ -42,9 +43,12 @@ def thin_product(A, B, transa, out, turned=False, short=False):
     if out is None:
         out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
     strips, each, transa = -(-n // STEP), -(-m // ROWS), bool(transa)
-    shared = shared_bytes(A.dtype, strips, transa, turned)
-    instance = A.dtype, strips, transa, turned, short and A.dtype == np.float32
-    function = kernel("batched/thin_product.cuh", "thin_product", *instance, shared_bytes=shared)
+    if A.dtype == np.float32:
+        name, instance, shared = "thin_parts", (strips, transa, turned, short), parts_bytes(strips, short)
+    else:
+        name, instance = "thin_product", (A.dtype, strips, transa, turned)
+        shared = shared_bytes(strips, transa, turned)
+    function = kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared)
     tiles, whole = batch * each, whole_tiles(batch * each)
     arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
     launch(function, 2 * tiles - whole, THREADS, arguments, shared)
@@ -62,13 +66,19 @@ def _places(device):
     return RESIDENT * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
-def shared_bytes(dtype, strips, transa, turned):
-    """Shared memory of a block: the kernel's stages."""
-    size = np.dtype(dtype).itemsize
+def shared_bytes(strips, transa, turned):
+    """Shared memory of a block of thin_product: its stages."""
+    size = np.dtype(np.float64).itemsize
     slab = lines = LINE // size
     pitch = strips * STEP
     if turned:
         pitch, lines = slab + STEP, strips * STEP
     while not turned and (1 if transa else 2) * pitch * size % (LINE // 2) != LINE // 4:
         pitch += PIECE // size
-    return STAGES[size] * (slab * (ROWS * size + (LINE // 4 if transa else 0)) + lines * pitch * size)
+    return STAGES * (slab * (ROWS * size + (LINE // 4 if transa else 0)) + lines * pitch * size)
+
+
+def parts_bytes(strips, short):
+    """Of thin_parts: its stages of A, and two slabs of B, two entries in a piece or, short, in half of one."""
+    pairs = LINE // np.dtype(np.float32).itemsize // 2 * strips * STEP
+    return STAGES_OF_PARTS * ROWS * LINE + 2 * pairs * (PIECE // 2 if short else PIECE)

@@ -1,20 +1,16 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
-// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
+// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
 //
-// A warp holds 32 rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
+// A warp holds its rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
 // inner indices, as A is read best where its rows lie across, pass through shared memory, STAGES − 1 in flight, in pieces of 16
 // bytes. Pitches are such that no bank is asked for twice; which inner index a lane takes first differs with A's layout, since
-// products do not care. The last few tiles, that would run alone, are shared by two blocks. float32 in three TF32 terms (Short:
-// two), their sums in accumulators that live for a slab (Ootomo & Yokota 2022).
+// products do not care. For float64: float32 goes by parts, batched/thin_parts.cuh.
 #pragma once
+#include "block/thin_tile.cuh"
 #include "thread/copy.cuh"
 #include "warp/tile_chain.cuh"
 
-constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
-constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
-constexpr int STEP = 8;                                      // inner indices of one product
-constexpr int LINE = 128, PIECE = 16;                        // bytes of all banks and of a line of memory, of a copy
-template <typename Real> constexpr int STAGES = sizeof(Real) == sizeof(float) ? 4 : 3;  // two blocks' fit a multiprocessor
+constexpr int STAGES = 3;                                    // two blocks' fit a multiprocessor
 
 // Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
 template <typename Real>
@@ -24,7 +20,7 @@ __host__ __device__ constexpr int thin_pitch(int width, int apart) {
     return pitch;
 }
 
-template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
+template <typename Real, int Strips, bool TransA, bool Turned>
 struct ThinStage {
     static_assert(!(TransA && Turned), "nobody asks for it");
     static constexpr int EACH = PIECE / sizeof(Real), WIDTH = Strips * STEP, SLAB = LINE / sizeof(Real);
@@ -95,77 +91,38 @@ struct ThinStage {
                 const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
                                      : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
-                for (int i = 0; i < Own; i++) {
-                    if (Short) multiply_short(sum[i][j], a[i], b.x, b.y);
-                    else multiply_tile(sum[i][j], a[i], b.x, b.y);
-                }
+                for (int i = 0; i < Own; i++) multiply_tile(sum[i][j], a[i], b.x, b.y);
             }
         }
     }
 };
 
-// total += op(A) B of a slab, Own tiles of the warp; Apart: by accumulators of its own
-template <int Own, bool Apart, typename Real, int Strips, typename Stage>
-__device__ __forceinline__ void add_product(Real (&total)[TILES][Strips][4], const Stage& stage, int row0) {
-    if constexpr (!Apart) return stage.template multiply<Own>(total, row0);
-    Real sum[TILES][Strips][4] = {};
-    stage.template multiply<Own>(sum, row0);
-#pragma unroll
-    for (int i = 0; i < Own; i++)
-#pragma unroll
-        for (int j = 0; j < Strips; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e];
-}
-
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
-// out: batch × m × n (n × m if Turned)
-// each: tiles of THIN_ROWS a matrix   whole: tiles of a block each; two blocks share one behind   m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
-template <typename Real, int Strips, bool TransA, bool Turned, bool Short>
+// out: batch × m × n (n × m if Turned)   each, whole: see block/thin_tile.cuh
+// m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES ThinStages
+template <typename Real, int Strips, bool TransA, bool Turned>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
-    using Stage = ThinStage<Real, Strips, TransA, Turned, Short>;
-    constexpr int SLAB = Stage::SLAB, AHEAD = STAGES<Real> - 1;
-    constexpr bool PARTED = sizeof(Real) == sizeof(float);
+    using Stage = ThinStage<Real, Strips, TransA, Turned>;
+    constexpr int SLAB = Stage::SLAB;
     auto* stages = reinterpret_cast<Stage*>(memory);
-    const int over = static_cast<int>(blockIdx.x) - whole, tile = over < 0 ? blockIdx.x : whole + over / 2;
-    const int warp = threadIdx.x / WARP, in_tile = over < 0 ? warp * WARP_ROWS : over % 2 * (THIN_ROWS / 2) + warp * LINES;
-    const long long b = tile / each;
-    const int row0 = tile % each * THIN_ROWS, count = (k + SLAB - 1) / SLAB;
-    A += b * m * k, B += b * strideb, out += b * m * n;
+    const ThinTile tile(each, whole);
+    const int count = (k + SLAB - 1) / SLAB;
+    A += tile.b * m * k, B += tile.b * strideb, out += tile.b * m * n;
     const auto load = [&](int slab) {
-        const bool whole = row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
-        if (slab < count) stages[slab % STAGES<Real>].load(A, B, row0, slab * SLAB, m, n, k, ldb, whole);
+        const bool inside = tile.row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
+        if (slab < count) stages[slab % STAGES].load(A, B, tile.row0, slab * SLAB, m, n, k, ldb, inside);
         copies_issued();
     };
     Real total[TILES][Strips][4] = {};
-    for (int slab = 0; slab < AHEAD; slab++) load(slab);
+    for (int slab = 0; slab < STAGES - 1; slab++) load(slab);
     for (int slab = 0; slab < count; slab++) {
-        copies_arrived<AHEAD - 1>();
+        copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
-        load(slab + AHEAD);
-        const Stage& stage = stages[slab % STAGES<Real>];
-        if (over < 0) add_product<TILES, PARTED>(total, stage, in_tile);
-        else add_product<TILES / 2, PARTED>(total, stage, in_tile);
+        load(slab + STAGES - 1);
+        if (tile.shared) stages[slab % STAGES].template multiply<TILES / 2>(total, tile.in_tile);
+        else stages[slab % STAGES].template multiply<TILES>(total, tile.in_tile);
     }
-    const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    const int warp_row = row0 + in_tile;
-    out += Turned ? static_cast<long long>(2 * t) * m + warp_row : static_cast<long long>(warp_row) * n + 2 * t;
-#pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int row = i * LINES + (TransA ? 2 * g + h : g + h * LINES / 2);
-            if (warp_row + row >= m || (over >= 0 && i >= TILES / 2)) continue;
-#pragma unroll
-            for (int j = 0; j < Strips; j++) {
-                struct alignas(2 * sizeof(Real)) Two { Real x, y; };
-                if (j * STEP + 2 * t >= n) continue;
-                if constexpr (Turned)                        // a warp writes eight rows of a column together
-                    for (int c = 0; c < 2; c++) out[static_cast<long long>(j * STEP + c) * m + row] = total[i][j][2 * h + c];
-                else
-                    *reinterpret_cast<Two*>(out + static_cast<long long>(row) * n + j * STEP) = {total[i][j][2 * h], total[i][j][2 * h + 1]};
-            }
-        }
+    store_tile<Turned, TransA>(total, out, tile, m, n);
 }

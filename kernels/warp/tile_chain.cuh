@@ -89,11 +89,3 @@ __device__ void multiply_tile(Complex<Real> (&c)[4], const Complex<Real> (&a)[4]
 #pragma unroll
     for (int e = 0; e < 4; e++) c[e] = {re[e], im[e]};
 }
-
-// The same for b0, b1 of no more than TF32's 11 bits: two products.
-__device__ inline void multiply_short(float (&c)[4], const float (&a)[4], float b0, float b1) {
-    const Tf32Parts a_0(a[0]), a_1(a[1]), a_2(a[2]), a_3(a[3]);
-    multiply_tf32(c, a_0.low, a_1.low, a_2.low, a_3.low, __float_as_uint(b0), __float_as_uint(b1));
-    multiply_tf32(c, a_0.high, a_1.high, a_2.high, a_3.high, __float_as_uint(b0), __float_as_uint(b1));
-}
-__device__ inline void multiply_short(double (&c)[4], const double (&a)[4], double b0, double b1) { multiply_tile(c, a, b0, b1); }

@@ -1,0 +1,75 @@
+// warp/tile_parts.cuh — C += A B for 16×8 tiles of float32, as warp/tile_chain.cuh has them, by two instructions of the tensor cores.
+//
+//     a b = a₁ b₁ + (a₂ b₁ + a₁ b₂) + …,   x = x₁ + x₂ + …,   x₁ of 11 bits (TF32)
+//
+// Those in parentheses are one product of BF16 of twice the inner length, which takes as long as one of TF32: its factors have 8 bits,
+// so that a b is known to 2⁻¹⁹ at worst (of three products of TF32: 2⁻²⁰). Short: b of no more than 11 bits, b₂ = 0. Ootomo & Yokota 2022.
+// Called by whole warps; every lane holds its part.
+#pragma once
+#include "warp/tile_chain.cuh"
+
+__device__ __forceinline__ unsigned as_bf16(float x, float y) {
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+}
+
+// C += A B of BF16,  A: 16×8,  B: 8×8: of A the lane holds (g, ·), (g + 8, ·), of B (·, g), for inner indices 2t, 2t + 1.
+__device__ __forceinline__ void multiply_bf16(float (&c)[4], const unsigned (&a)[2], unsigned b) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+// C += A B + A' B' of the same.
+__device__ __forceinline__ void multiply_bf16(float (&c)[4], const unsigned (&a)[2], unsigned b, const unsigned (&a_)[2], unsigned b_) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a_[0]), "r"(a_[1]), "r"(b), "r"(b_));
+}
+
+// What a lane needs of two entries of B.
+template <bool Short>
+struct RightParts;
+
+template <>
+struct alignas(4 * sizeof(float)) RightParts<false> {
+    unsigned x, y, high, low;
+
+    __device__ __forceinline__ RightParts(float first, float second) {
+        const Tf32Parts p(first), q(second);
+        x = p.high, y = q.high;
+        high = as_bf16(__uint_as_float(x), __uint_as_float(y)), low = as_bf16(__uint_as_float(p.low), __uint_as_float(q.low));
+    }
+};
+
+template <>
+struct alignas(2 * sizeof(float)) RightParts<true> {
+    float x, y;
+
+    __device__ __forceinline__ RightParts(float first, float second) : x(first), y(second) {}
+};
+
+// A 16×8 tile of A in parts, as warp/tile_chain.cuh has it.
+struct LeftParts {
+    unsigned x[4], high[2], low[2];
+
+    LeftParts() = default;
+    __device__ __forceinline__ LeftParts(float a, float b, float c, float d) {
+        const Tf32Parts p[4] = {Tf32Parts(a), Tf32Parts(b), Tf32Parts(c), Tf32Parts(d)};
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const Tf32Parts &first = p[2 * h], &second = p[2 * h + 1];
+            x[2 * h] = first.high, x[2 * h + 1] = second.high;
+            high[h] = as_bf16(__uint_as_float(first.high), __uint_as_float(second.high));
+            low[h] = as_bf16(__uint_as_float(first.low), __uint_as_float(second.low));
+        }
+    }
+
+    __device__ __forceinline__ void multiply(float (&sum)[4], const RightParts<false>& b) const {
+        multiply_bf16(sum, low, b.high, high, b.low);
+        multiply_tf32(sum, x[0], x[1], x[2], x[3], b.x, b.y);
+    }
+    __device__ __forceinline__ void multiply(float (&sum)[4], const RightParts<true>& b) const {
+        multiply_bf16(sum, low, as_bf16(b.x, b.y));
+        multiply_tf32(sum, x[0], x[1], x[2], x[3], __float_as_uint(b.x), __float_as_uint(b.y));
+    }
+};
