@@ -191,8 +191,9 @@ def thin_instances(dtype, thin):
             for flags in turns:
                 yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
             continue
-        for flags in (*((*both, False) for both in turns), (False, False, True)):
-            yield "batched/thin_parts.cuh", modules.expression("thin_parts", strips, *flags), thin["SPILL_BYTES"]
+        for flags, parts in (*product(turns, (thin["FINE"], thin["COARSE"])), ((False, False), thin["SHORT"])):
+            name = modules.expression("thin_parts", strips, *flags, parts)
+            yield "batched/thin_parts.cuh", name, thin["SPILL_BYTES"]
 
 
 def panel_instances(dtype, knobs):

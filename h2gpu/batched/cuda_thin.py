@@ -14,6 +14,8 @@ from h2gpu.batched.modules import kernel
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
 STAGES, STAGES_OF_PARTS = 3, 4  # of the kernels: slabs in shared memory
+FINE, COARSE, SHORT = 0, 1, 2  # ways to take B apart, of the kernel: the second is enough for sums this long:
+LONG = 256
 SPILL_BYTES = 160  # of parts, on any device
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner indices
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
@@ -44,7 +46,8 @@ def thin_product(A, B, transa, out, turned=False, short=False):
         out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
     strips, each, transa = -(-n // STEP), -(-m // ROWS), bool(transa)
     if A.dtype == np.float32:
-        name, instance, shared = "thin_parts", (strips, transa, turned, short), parts_bytes(strips, short)
+        parts = SHORT if short else COARSE if k >= LONG else FINE
+        name, instance, shared = "thin_parts", (strips, transa, turned, parts), parts_bytes(strips, parts)
     else:
         name, instance = "thin_product", (A.dtype, strips, transa, turned)
         shared = shared_bytes(strips, transa, turned)
@@ -78,7 +81,7 @@ def shared_bytes(strips, transa, turned):
     return STAGES * (slab * (ROWS * size + (LINE // 4 if transa else 0)) + lines * pitch * size)
 
 
-def parts_bytes(strips, short):
-    """Of thin_parts: its stages of A, and two slabs of B, two entries in a piece or, short, in half of one."""
+def parts_bytes(strips, parts):
+    """Of thin_parts: its stages of A, and two slabs of B, two entries in a piece or, SHORT, in half of one."""
     pairs = LINE // np.dtype(np.float32).itemsize // 2 * strips * STEP
-    return STAGES_OF_PARTS * ROWS * LINE + 2 * pairs * (PIECE // 2 if short else PIECE)
+    return STAGES_OF_PARTS * ROWS * LINE + 2 * pairs * (PIECE // 2 if parts == SHORT else PIECE)

@@ -1,7 +1,7 @@
 // batched/thin_parts.cuh — out_b = op(A_b) B_b in float32 for B of few columns, all of them in one tile; a block THIN_ROWS rows of out.
-// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: B's entries have no more than 11 bits.
+// Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Parts: FINE, COARSE or SHORT, see warp/tile_parts.cuh.
 //
-// Products in parts, warp/tile_parts.cuh; their sums live for a slab in accumulators of their own, as the tensor cores truncate. Slabs
+// Sums live for a slab in accumulators of their own, as the tensor cores truncate. Slabs
 // of a line of inner indices of A pass through shared memory, STAGES − 1 in flight, B's through registers, where they are taken
 // apart once a block, into what a lane needs for a product, in one piece. A's pieces are exchanged within lines such that no bank is asked
 // for twice; which inner indices a lane takes differs with A's layout, since products do not care.
@@ -15,95 +15,21 @@ constexpr int QUAD = PIECE / sizeof(float), QUADS = SLAB / QUAD;  // entries of 
 
 struct alignas(PIECE) Quad { float x[QUAD]; };
 
-// A slab of op(A): [row][k], pieces of odd rows exchanged with those 4 on, or [k][row], pieces exchanged with those 2 (k % 4) on.
-template <bool TransA>
-struct LeftSlab {
-    float A[SLAB * THIN_ROWS];
-
-    // rows row0 … and inner indices k0 … from X; `whole`: all of them are inside
-    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, bool whole) {
-        if (whole) load(X, row0, k0, m, k, [](int, int) { return true; });
-        else load(X, row0, k0, m, k, [&](int i, int l) { return i < m && l < k; });
-    }
-
-    template <typename Inside>
-    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, Inside inside) {
-        constexpr int ALONG = TransA ? THIN_ROWS / QUAD : QUADS, NEXT = THIN_THREADS / ALONG;  // pieces of a line here, lines between a thread's
-        const int line = threadIdx.x / ALONG, piece = threadIdx.x % ALONG, away = TransA ? line % 4 * 2 : line % 2 * 4;
-        const int i0 = row0 + (TransA ? piece * QUAD : line), l0 = k0 + (TransA ? line : piece * QUAD);
-        const long long apart = TransA ? m : k;
-        const float* source = X + (TransA ? l0 * apart + i0 : i0 * apart + l0);
-        const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(A + (line * ALONG + (piece ^ away)) * QUAD));
-#pragma unroll
-        for (int v = 0; v < SLAB * THIN_ROWS / QUAD / THIN_THREADS; v++) {
-            const bool valid = inside(i0 + (TransA ? 0 : v * NEXT), l0 + (TransA ? v * NEXT : 0));
-            copy_piece(target + v * THIN_THREADS * PIECE, valid ? source : X, valid);
-            source += NEXT * apart;
-        }
-    }
-
-    // sum += op(A) B for rows row0 … of the tile, Own times LINES; Parts: of a slab of B, see RightSlab
-    template <int Own, int Strips, typename Parts>
-    __device__ __forceinline__ void multiply(float (&sum)[TILES][Strips][4], const Parts& B, int row0) const {
-        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-#pragma unroll
-        for (int s = 0; s < STEPS; s += 2) {
-            Quad x[Own][2];                                  // of two products, see below
-#pragma unroll
-            for (int i = 0; i < Own; i++)
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const int row = row0 + i * LINES;
-                    x[i][h] = TransA ? down(row, s + h, g, t) : along(row + g + h * LINES / 2, s, g, t);
-                }
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                LeftParts left[Own];
-#pragma unroll
-                for (int i = 0; i < Own; i++) {
-                    const Quad &a = x[i][TransA ? half : 0], &c = x[i][1];
-                    left[i] = TransA ? LeftParts(a.x[0], a.x[2], a.x[1], a.x[3])
-                                     : LeftParts(a.x[2 * half], a.x[2 * half + 1], c.x[2 * half], c.x[2 * half + 1]);
-                }
-#pragma unroll
-                for (int j = 0; j < Strips; j++) {
-                    const auto b = B.parts(s + half, j, g, t);
-#pragma unroll
-                    for (int i = 0; i < Own; i++) left[i].multiply(sum[i][j], b);
-                }
-            }
-        }
-    }
-
-    // four inner indices of a row
-    __device__ __forceinline__ Quad along(int row, int s, int g, int t) const {
-        return *reinterpret_cast<const Quad*>(A + row * SLAB + (s / 2 ^ g % 2) * (SLAB / 2) + t * QUAD);
-    }
-
-    // (2g, k), (2g + 1, k), (2g, k + 4), (2g + 1, k + 4) of a tile
-    __device__ __forceinline__ Quad down(int row, int s, int g, int t) const {
-        struct alignas(2 * sizeof(float)) Two { float x, y; };
-        const float* place = A + (s * STEP + t) * THIN_ROWS + ((row + 2 * g) ^ t * 2 * QUAD);
-        const Two p = *reinterpret_cast<const Two*>(place), q = *reinterpret_cast<const Two*>(place + STEP / 2 * THIN_ROWS);
-        return {{p.x, p.y, q.x, q.y}};
-    }
-};
-
 // A slab of B in parts, [step][strip][lane], the lanes in an order that meets no bank twice where it is written, too.
-template <int Strips, bool TransA, bool Turned, bool Short>
+template <int Strips, bool TransA, bool Turned, int Parts>
 struct RightSlab {
-    using Parts = RightParts<Short>;
+    using Pair = RightParts<Parts>;
     static constexpr int ACROSS = Strips * STEP / QUAD;      // pieces in a row of B
     static constexpr int UNITS = Turned ? Strips * STEP * QUADS : STEPS * 4 * ACROSS, EACH = (UNITS + THIN_THREADS - 1) / THIN_THREADS;
     static constexpr int SECOND = TransA ? STEP / 2 : 1;     // inner indices between the two of a lane
-    static constexpr int BYTES = STEPS * Strips * WARP * sizeof(Parts);
+    static constexpr int BYTES = STEPS * Strips * WARP * sizeof(Pair);
     struct Held { Quad x[EACH], y[Turned ? 1 : EACH]; };     // of a thread, on the way: rows of B, those SECOND further on
 
-    Parts* memory;
+    Pair* memory;
 
     static __device__ __forceinline__ int place(int s, int j, int g, int t) { return (s * Strips + j) * WARP + 4 * (g ^ g / 4) + t; }
 
-    __device__ __forceinline__ Parts parts(int s, int j, int g, int t) const { return memory[place(s, j, g, t)]; }
+    __device__ __forceinline__ Pair pair(int s, int j, int g, int t) const { return memory[place(s, j, g, t)]; }
 
     static __device__ __forceinline__ int unit(int v) { return threadIdx.x + v * THIN_THREADS; }
 
@@ -132,14 +58,89 @@ struct RightSlab {
                 const int j = u / QUADS, l = u % QUADS;
 #pragma unroll
                 for (int h = 0; h < 2; h++)
-                    memory[place(l / 4 * 2 + h, j / STEP, j % STEP, l % 4)] = Parts(held.x[v].x[2 * h], held.x[v].x[2 * h + 1]);
+                    memory[place(l / 4 * 2 + h, j / STEP, j % STEP, l % 4)] = Pair(held.x[v].x[2 * h], held.x[v].x[2 * h + 1]);
             } else {
                 const int quad = u / 4 % ACROSS;
 #pragma unroll
                 for (int e = 0; e < QUAD; e++)
-                    memory[place(u / 4 / ACROSS, quad / 2, quad % 2 * QUAD + e, u % 4)] = Parts(held.x[v].x[e], held.y[v].x[e]);
+                    memory[place(u / 4 / ACROSS, quad / 2, quad % 2 * QUAD + e, u % 4)] = Pair(held.x[v].x[e], held.y[v].x[e]);
             }
         }
+    }
+};
+
+// A slab of op(A): [row][k], pieces of odd rows exchanged with those 4 on, or [k][row], pieces exchanged with those 2 (k % 4) on.
+template <bool TransA>
+struct LeftSlab {
+    float A[SLAB * THIN_ROWS];
+
+    // rows row0 … and inner indices k0 … from X; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, bool whole) {
+        if (whole) load(X, row0, k0, m, k, [](int, int) { return true; });
+        else load(X, row0, k0, m, k, [&](int i, int l) { return i < m && l < k; });
+    }
+
+    template <typename Inside>
+    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, Inside inside) {
+        constexpr int ALONG = TransA ? THIN_ROWS / QUAD : QUADS, NEXT = THIN_THREADS / ALONG;  // pieces of a line here, lines between a thread's
+        const int line = threadIdx.x / ALONG, piece = threadIdx.x % ALONG, away = TransA ? line % 4 * 2 : line % 2 * 4;
+        const int i0 = row0 + (TransA ? piece * QUAD : line), l0 = k0 + (TransA ? line : piece * QUAD);
+        const long long apart = TransA ? m : k;
+        const float* source = X + (TransA ? l0 * apart + i0 : i0 * apart + l0);
+        const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(A + (line * ALONG + (piece ^ away)) * QUAD));
+#pragma unroll
+        for (int v = 0; v < SLAB * THIN_ROWS / QUAD / THIN_THREADS; v++) {
+            const bool valid = inside(i0 + (TransA ? 0 : v * NEXT), l0 + (TransA ? v * NEXT : 0));
+            copy_piece(target + v * THIN_THREADS * PIECE, valid ? source : X, valid);
+            source += NEXT * apart;
+        }
+    }
+
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES
+    template <int Own, int Strips, bool Turned, int Parts>
+    __device__ __forceinline__ void multiply(float (&sum)[TILES][Strips][4], const RightSlab<Strips, TransA, Turned, Parts>& B, int row0) const {
+        using Left = LeftParts<Parts>;
+        const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
+#pragma unroll
+        for (int s = 0; s < STEPS; s += 2) {
+            Quad x[Own][2];                                  // of two products, see below
+#pragma unroll
+            for (int i = 0; i < Own; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int row = row0 + i * LINES;
+                    x[i][h] = TransA ? down(row, s + h, g, t) : along(row + g + h * LINES / 2, s, g, t);
+                }
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                Left left[Own];
+#pragma unroll
+                for (int i = 0; i < Own; i++) {
+                    const Quad &a = x[i][TransA ? half : 0], &c = x[i][1];
+                    left[i] = TransA ? Left(a.x[0], a.x[2], a.x[1], a.x[3])
+                                     : Left(a.x[2 * half], a.x[2 * half + 1], c.x[2 * half], c.x[2 * half + 1]);
+                }
+#pragma unroll
+                for (int j = 0; j < Strips; j++) {
+                    const auto b = B.pair(s + half, j, g, t);
+#pragma unroll
+                    for (int i = 0; i < Own; i++) left[i].multiply(sum[i][j], b);
+                }
+            }
+        }
+    }
+
+    // four inner indices of a row
+    __device__ __forceinline__ Quad along(int row, int s, int g, int t) const {
+        return *reinterpret_cast<const Quad*>(A + row * SLAB + (s / 2 ^ g % 2) * (SLAB / 2) + t * QUAD);
+    }
+
+    // (2g, k), (2g + 1, k), (2g, k + 4), (2g + 1, k + 4) of a tile
+    __device__ __forceinline__ Quad down(int row, int s, int g, int t) const {
+        struct alignas(2 * sizeof(float)) Two { float x, y; };
+        const float* place = A + (s * STEP + t) * THIN_ROWS + ((row + 2 * g) ^ t * 2 * QUAD);
+        const Two p = *reinterpret_cast<const Two*>(place), q = *reinterpret_cast<const Two*>(place + STEP / 2 * THIN_ROWS);
+        return {{p.x, p.y, q.x, q.y}};
     }
 };
 
@@ -159,15 +160,15 @@ __device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], co
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)   each, whole: see block/thin_tile.cuh
 // m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES slabs of A, two of B
-template <int Strips, bool TransA, bool Turned, bool Short>
+template <int Strips, bool TransA, bool Turned, int Parts>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_parts(const float* A, const float* B, float* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     static_assert(!(TransA && Turned), "nobody asks for it");
     extern __shared__ __align__(128) unsigned char memory[];
-    using Right = RightSlab<Strips, TransA, Turned, Short>;
+    using Right = RightSlab<Strips, TransA, Turned, Parts>;
     auto* stages = reinterpret_cast<LeftSlab<TransA>*>(memory);
     const auto right = [&](int slab) {
-        return Right{reinterpret_cast<typename Right::Parts*>(memory + STAGES * sizeof(LeftSlab<TransA>) + slab % 2 * Right::BYTES)};
+        return Right{reinterpret_cast<typename Right::Pair*>(memory + STAGES * sizeof(LeftSlab<TransA>) + slab % 2 * Right::BYTES)};
     };
     const ThinTile tile(each, whole);
     const int count = (k + SLAB - 1) / SLAB;
