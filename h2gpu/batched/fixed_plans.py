@@ -45,6 +45,7 @@ ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes f
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
 STAGES = 4, 3, 2  # slabs in its ring
+KNOBS = "method", "group", "band", "slab", "warp_rows", "warp_columns", "stages", "resident"  # of a measured plan
 
 
 @dataclass(frozen=True)
@@ -99,34 +100,63 @@ class Plan:
             return self.method, self.band, self.slab, *grid, self.shared, self.resident
         return self.method, self.group, *grid, self.shared
 
+    @classmethod
+    def of(cls, row, dtype, n):
+        """The Plan of n × n × n that a row of kernels/tuning/<device>/fixed_gemm.csv has measured."""
+        method, group, band, slab, *grid, stages, resident = (row[knob] for knob in KNOBS)
+        sizes, trans = (n, n, n), (False, False)
+        if stages:
+            shared = stages * stage_bytes(dtype, sizes, trans, method, band, slab, grid)
+        else:
+            shared = whole_bytes(dtype, sizes, trans, method, group)
+        return cls(method, group, band, slab, *grid, shared, stages > 0, resident)
+
+    def knobs(self, dtype, n):
+        """The row again, without what was measured."""
+        sizes, trans, grid = (n, n, n), (False, False), (self.warp_rows, self.warp_columns)
+        stages = self.streams and self.shared // stage_bytes(
+            dtype, sizes, trans, self.method, self.band, self.slab, grid
+        )
+        values = self.method, self.group, self.band, self.slab, *grid, int(stages), self.resident
+        return dict(zip(KNOBS, values))
+
 
 @cache
 def plan(dtype, m, n, k, transa, transb):
-    """The Plan of a product, or None where the kernels are not for it."""
+    """The Plan of a product that the model finds fastest, or None where the kernels are not for it."""
     found = candidates(dtype, m, n, k, transa, transb)
     return found[0] if found else None
 
 
 def candidates(dtype, m, n, k, transa, transb):
     """Every Plan of a product: those of the kernel for it, that of the fewest clocks first, then those of the other."""
+    return [plan for family in families(dtype, m, n, k, transa, transb) for _, plan in family]
+
+
+def families(dtype, m, n, k, transa, transb, method=None):
+    """The same as lists of (clocks, Plan), one a kernel, which are not to be compared with each other.
+
+    method   of the warps, if not that for the sizes
+    """
     size, sizes, trans = np.dtype(dtype).itemsize, (m, n, k), (transa, transb)
     if min(sizes) < 1 or max(sizes) > LARGEST:
         return []
     if max(sizes) <= ROW_EDGES[1] and size <= ROW_ENTRY:
         bytes_of = [whole_bytes(dtype, sizes, trans, BY_ROWS, group) for group in range(1, 1 + ROW_THREADS // m)]
         group = max([1, *(group for group, count in enumerate(bytes_of, 1) if count <= GROUP_BYTES)])
-        by_rows = [Plan(BY_ROWS, group, m, k, 1, 1, bytes_of[group - 1])]
+        by_rows = [(0, Plan(BY_ROWS, group, m, k, 1, 1, bytes_of[group - 1]))]
     else:
         by_rows = []
     parts = np.dtype(dtype) == np.float32 and m * n * k > VECTOR_PIPE
-    method = BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES
+    method = method or (BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES)
     own = whole_bytes(dtype, sizes, trans, method, 1)
     whole = [_whole(dtype, method, sizes, trans, grid) for grid in GRIDS] if own <= WHOLE_BYTES else []
     found = [whole, _streams(dtype, method, sizes, trans)]
     if max(sizes) > WHOLE and own > SLAB_BYTES:
         found.reverse()
-    others = [plan for some in found for _, plan in sorted(filter(None, some), key=lambda pair: pair[0])]
-    return by_rows + others if max(sizes) <= ROW_EDGES[0] else others[:1] + by_rows + others[1:]
+    found = [sorted(filter(None, some), key=lambda pair: pair[0]) for some in found]
+    found.insert(0 if max(sizes) <= ROW_EDGES[0] else 1, by_rows)
+    return [family for family in found if family]
 
 
 def _whole(dtype, method, sizes, trans, grid):
