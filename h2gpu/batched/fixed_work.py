@@ -10,7 +10,7 @@ from math import gcd
 
 import numpy as np
 
-from h2gpu.batched.fixed_layout import BY_TENSOR, SECTOR, STRIP, TENSOR_TILE, WIDEST, pitch_of
+from h2gpu.batched.fixed_layout import BY_TENSOR, SECTOR, STRIP, TENSOR_TILE, WIDEST, is_skewed, pitch_of
 
 WARP = 32
 QUARTERS = 4  # parts of a multiprocessor
@@ -48,6 +48,7 @@ class Work:
         own_rows, own_columns = -(-rows // by_rows), -(-columns // by_columns)
         sums = own_rows * own_columns * (4 if tensor else 2) * size // 4
         fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
+        self.uneven = (rows % by_rows > 0) + (columns % by_columns > 0)
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
         self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
         if as_many:
@@ -97,6 +98,9 @@ def _copies(size, sizes, trans, plan, tensor):
     for rows, length, lead, lead_turned, turned in factors:
         if turned:
             rows, length, lead = length, rows, lead_turned
+        if is_skewed(plan.method, m if trans[0] else k, k if trans[1] else n):
+            clocks += -(-rows * (length * size // WIDEST + (length < lead)) // threads)
+            continue
         piece = gcd(WIDEST, lead * size, length * size) if tensor or not turned else size
         clocks += -(-rows * (length * size // piece) // threads) * (1 if piece == WIDEST else NARROW)
         all_wide = all_wide and piece == WIDEST
