@@ -24,11 +24,8 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     rows_a, length_a = (slab, band) if tensor and transa else (band, slab)
     rows_b, length_b = (n, slab) if tensor and transb else (slab, n)
     lead_a, lead_b = m if transa else k, k if transb else n
-    if is_skewed(method, lead_a, lead_b):
-        pitch_a, pitch_b = (
-            lead if grid is None or length == lead else skewed_pitch(length, lead, chunk)
-            for length, lead in ((length_a, lead_a), (length_b, lead_b))
-        )
+    if grid is None and is_run(method, lead_a, lead_b):
+        pitch_a, pitch_b = lead_a, lead_b
     elif tensor:
         along, across = (8, 4), (16, 8) if size == 4 else (8, 4)
         pitch_a = pitch_of(length_a, *(across if transa else along))
@@ -50,19 +47,9 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     return size * (entries_a + entries_b + pitch_of(max(beyond_a, beyond_b, 0), chunk, 0))
 
 
-def is_skewed(method, lead_a, lead_b):
-    """Whether rows begin between multiples of 16 bytes as in memory, and come in pieces of so much."""
+def is_run(method, lead_a, lead_b):
+    """Whether whole matrices are copied as one run, by pieces of 16 bytes whatever their rows (FixedLayout::RUN)."""
     return method == BY_TENSOR and lead_a % 2 == lead_b % 2 == 1
-
-
-def skewed_pitch(length, lead, chunk):
-    """The least pitch at which such rows, `lead` apart in memory, share none of their pieces of `chunk`."""
-    return next(
-        pitch
-        for pitch in range(length, length + 3 * chunk)
-        if pitch % chunk == lead % chunk
-        and all(-(-(skew + length) // chunk) <= (skew + pitch) // chunk for skew in range(chunk))
-    )
 
 
 def run_bytes(dtype, method, n, warps):

@@ -18,7 +18,7 @@ from h2gpu.batched.fixed_layout import (
     BY_TENSOR,
     STRIP,
     TENSOR_TILE,
-    is_skewed,
+    is_run,
     pitch_of,
     run_bytes,
     stage_bytes,
@@ -153,7 +153,7 @@ def families(dtype, m, n, k, transa, transb, method=None):
     parts = np.dtype(dtype) == np.float32 and m * n * k > VECTOR_PIPE
     method = method or (BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES)
     own = whole_bytes(dtype, sizes, trans, method, 1)
-    run = size == 4 and max(sizes) > WHOLE and is_skewed(method, m if transa else k, k if transb else n)
+    run = size == 4 and max(sizes) > WHOLE and is_run(method, m if transa else k, k if transb else n)
     grids = (GRIDS + OTHER_GRIDS, ()) if run else (GRIDS, OTHER_GRIDS)
     fits = own <= WHOLE_BYTES
     whole, others = ([_whole(dtype, method, sizes, trans, grid) for grid in some if fits] for some in grids)

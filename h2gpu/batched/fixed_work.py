@@ -10,7 +10,7 @@ from math import gcd
 
 import numpy as np
 
-from h2gpu.batched.fixed_layout import BY_TENSOR, SECTOR, STRIP, TENSOR_TILE, WIDEST, is_skewed, pitch_of
+from h2gpu.batched.fixed_layout import BY_TENSOR, SECTOR, STRIP, TENSOR_TILE, WIDEST, pitch_of
 
 WARP = 32
 QUARTERS = 4  # parts of a multiprocessor
@@ -98,9 +98,6 @@ def _copies(size, sizes, trans, plan, tensor):
     for rows, length, lead, lead_turned, turned in factors:
         if turned:
             rows, length, lead = length, rows, lead_turned
-        if is_skewed(plan.method, m if trans[0] else k, k if trans[1] else n):
-            clocks += -(-rows * (length * size // WIDEST + (length < lead)) // threads)
-            continue
         piece = gcd(WIDEST, lead * size, length * size) if tensor or not turned else size
         clocks += -(-rows * (length * size // piece) // threads) * (1 if piece == WIDEST else NARROW)
         all_wide = all_wide and piece == WIDEST

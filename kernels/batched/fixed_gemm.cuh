@@ -32,7 +32,7 @@ void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long
     copies_issued();
     copies_arrived<0>();
     __syncthreads();
-    if (works) product.template add<K>(Layout::left(stage, Layout::skew(A), q), Layout::right(stage, Layout::skew(B), q));
+    if (works) product.template add<K>(Layout::left(stage, A, q), Layout::right(stage, B, q));
     __syncthreads();
     const int skew = Layout::skew(out);
     Entry* sums = stage + skew;

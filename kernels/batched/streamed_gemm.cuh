@@ -78,15 +78,13 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
     const bool late = STAGES > 2 && threadIdx.x / (QUARTERS * WARP) % 2;
     for (; at.item < items; at.item += gridDim.x) {
         auto product = Product::make(at.rows());
-        // slabs begin whole pieces of 16 bytes after each other
-        const int skew_a = Layout::skew(A + at.matrix() * M * K + at.row0() * (TransA ? 1 : K)), skew_b = Layout::skew(B + at.matrix() * K * N);
 #pragma unroll 1
         for (int slab = 0; slab < COUNT; slab++) {
             copies_arrived<STAGES - 2>();
             __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
             if (!late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             const Entry* stage = stages + full * Layout::STAGE;
-            product.template add_steps<K % Slab == 0>(Layout::left(stage, skew_a, 0), Layout::right(stage, skew_b, 0), per(Layout::inner(slab), UNIT));
+            product.template add_steps<K % Slab == 0>(Layout::left(stage, A, 0), Layout::right(stage, B, 0), per(Layout::inner(slab), UNIT));
             if (late) loaded.load_next(stages + empty * Layout::STAGE, A, B, items);
             empty = full, full = full + 1 == STAGES ? 0 : full + 1;
         }

@@ -2,8 +2,7 @@
 //
 // A block takes Group whole matrices at once, or of one matrix Band rows of op(A) and Slab inner indices at a time (Streams).
 // Matrices of a group follow one another, in memory as here, as rows of one tall matrix. Pitches keep the reads of
-// warp/staged_product.cuh free of bank conflicts. Real matrices whose rows are odd need none (Spread): whole ones, and slabs of
-// whole rows, are copied as one run, pieces of rows to where they lie between multiples of 16 bytes as in memory.
+// warp/staged_product.cuh free of bank conflicts; whole real matrices of odd rows need none and are copied as one run.
 #pragma once
 #include "block/staged_rows.cuh"
 #include "thread/constants.cuh"
@@ -35,11 +34,10 @@ struct FixedLayout {
     // as they lie here: rows and their length
     static constexpr int ROWS_A = TENSOR && TransA ? INNER : Band, LENGTH_A = TENSOR && TransA ? Band : INNER;
     static constexpr int ROWS_B = TENSOR && TransB ? N : INNER, LENGTH_B = TENSOR && TransB ? INNER : N;
-    static constexpr bool SKEWED = TENSOR && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
-    static constexpr bool RUN_A = SKEWED && (!Streams || LENGTH_A == LEAD_A), RUN_B = SKEWED && (!Streams || LENGTH_B == LEAD_B);
-    static constexpr int PITCH_A = RUN_A ? LEAD_A : SKEWED ? skewed_pitch<Entry>(LENGTH_A, LEAD_A) : TENSOR ? tensor_pitch<Entry>(LENGTH_A, TransA)
+    static constexpr bool RUN = TENSOR && !Streams && LEAD_A % 2 == 1 && LEAD_B % 2 == 1;
+    static constexpr int PITCH_A = RUN ? LEAD_A : TENSOR ? tensor_pitch<Entry>(LENGTH_A, TransA)
                                    : Method == BY_LANES ? pitch_of(LENGTH_A, 2 * CHUNK, CHUNK) : LENGTH_A | 1;
-    static constexpr int PITCH_B = RUN_B ? LEAD_B : SKEWED ? skewed_pitch<Entry>(LENGTH_B, LEAD_B) : TENSOR ? tensor_pitch<Entry>(LENGTH_B, !TransB)
+    static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? tensor_pitch<Entry>(LENGTH_B, !TransB)
                                    : Method == BY_LANES ? rounded_up(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
     static constexpr int ENTRIES_A = rounded_up(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
     static constexpr int ENTRIES_B = rounded_up(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
@@ -61,18 +59,11 @@ struct FixedLayout {
     // behind the last of a slab's inner indices.
     static __device__ void load(Entry* stage, const Entry* A, const Entry* B, int matrices, int row0, int rows, int slab) {
         const int k0 = slab * Slab, inner = FixedLayout::inner(slab);
+        const long long skew_a = skew(A), skew_b = skew(B);
         Entry* stage_b = stage + ENTRIES_A;
-        if constexpr (SKEWED) {
-            if constexpr (!Streams) {
-                stage_run<Threads, Group * M * K, false>(stage + skew(A), A, matrices * M * K, skew(A));
-                stage_run<Threads, Group * K * N, false>(stage_b + skew(B), B, matrices * K * N, skew(B));
-            } else {
-                A += TransA ? k0 * M + row0 : row0 * K + k0, B += TransB ? k0 : k0 * N;
-                load_skewed<ROWS_A, LENGTH_A, LEAD_A, PITCH_A, TransA ? LAST_SLAB : LAST_BAND, TransA ? LAST_BAND : LAST_SLAB, RUN_A>(
-                    stage, A, TransA ? inner : rows, TransA ? rows : inner);
-                load_skewed<ROWS_B, LENGTH_B, LEAD_B, PITCH_B, !TransB && LAST_SLAB, TransB && LAST_SLAB, RUN_B>(stage_b, B, TransB ? N : inner,
-                                                                                                             TransB ? inner : N);
-            }
+        if constexpr (RUN) {
+            stage_run<Threads, Group * M * K>(stage + skew_a, A, matrices * M * K, skew_a);
+            stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
             return;
         }
         if constexpr (!TransA)
@@ -98,23 +89,14 @@ struct FixedLayout {
         }
     }
 
-    // First entries of op(A) and op(B) of matrix q of the group; skewed: how many entries past a multiple of 16 bytes those of the
-    // block's part begin in memory.
-    static __device__ const Entry* left(const Entry* stage, int skewed, int q) { return stage + (SKEWED ? skewed : 0) + q * ROWS_A * PITCH_A; }
-    static __device__ const Entry* right(const Entry* stage, int skewed, int q) {
-        return stage + ENTRIES_A + (SKEWED ? skewed : 0) + q * ROWS_B * PITCH_B;
+    // First entries of op(A) and op(B) of matrix q of the group.
+    static __device__ const Entry* left(const Entry* stage, const Entry* A, int q) { return stage + (RUN ? skew(A) : 0) + q * ROWS_A * PITCH_A; }
+    static __device__ const Entry* right(const Entry* stage, const Entry* B, int q) {
+        return stage + ENTRIES_A + (RUN ? skew(B) : 0) + q * ROWS_B * PITCH_B;
     }
 
     // Entries between the last multiple of 16 bytes and an address.
     static __device__ int skew(const Entry* from) {
         return static_cast<int>(reinterpret_cast<unsigned long long>(from) / sizeof(Entry) % CHUNK);
-    }
-
-  private:
-    template <int Rows, int Length, int Lead, int Pitch, bool FewerRows, bool Shorter, bool Run>
-    static __device__ __forceinline__ void load_skewed(Entry* stage, const Entry* source, int rows, int length) {
-        const int skewed = skew(source);
-        if constexpr (Run) stage_run<Threads, Rows * Length, FewerRows>(stage + skewed, source, rows * Length, skewed);
-        else stage_skewed<Threads, Rows, Length, Lead, Pitch, FewerRows, Shorter>(stage + skewed, source, rows, length, skewed);
     }
 };

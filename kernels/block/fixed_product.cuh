@@ -35,7 +35,7 @@ struct FixedProduct {
         using L = Layout;
         if constexpr (Method == BY_TENSOR)
             return TensorProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, Streams || M % Band == 0, L::STEP_A, L::INNER_A, L::INNER_B, L::STEP_B,
-                                 L::SKEWED, true, HALVES>(warp(), rows);
+                                 L::RUN, true, HALVES>(warp(), rows);
         else if constexpr (Method == BY_LANES)
             return LaneProduct<Entry, TILES, STRIPS, WarpRows, WarpColumns, Streams || M % Band == 0, L::PITCH_A, L::PITCH_B>(warp(), rows);
         else

@@ -73,9 +73,9 @@ __device__ __forceinline__ void stage_turned(Entry* target, const Entry* source,
 }
 
 // `count` ≤ Count entries behind one another; target lies `skew` entries behind a multiple of 16 bytes, as source does. What of
-// the first 16 bytes lies before source is copied too. Zeros: behind the last, up to Count
-// A copy of a length that only the program knows is 25 instructions: the last ones, fewer than 16 bytes, go one by one.
-template <int Threads, int Count, bool Zeros, typename Entry>
+// the first 16 bytes lies before source is copied too. Copies of lengths that only the program knows are 25 instructions each: the
+// last entries, fewer than 16 bytes, go one by one.
+template <int Threads, int Count, typename Entry>
 __device__ __forceinline__ void stage_run(Entry* target, const Entry* source, int count, int skew) {
     constexpr int EACH = WIDEST_COPY / sizeof(Entry), NEXT = Threads * EACH;
     static_assert(EACH <= Threads, "a thread for each of the last entries");
@@ -84,53 +84,7 @@ __device__ __forceinline__ void stage_run(Entry* target, const Entry* source, in
     const CopyPlace<Entry> place(target + begin, source + begin);
     const int whole = count / EACH * EACH;
 #pragma unroll UNROLLED
-    for (int at = 0; at < Count + EACH - 1; at += NEXT) {
-        const bool inside = begin < whole - at, behind = Zeros && begin >= count - at && begin < Count + EACH - 1 - at;
-        if (inside || behind) place.template copy<EACH>(at, at, inside);
-    }
-    if (whole < count && thread < EACH)
-        copy_leading<sizeof(Entry)>(target + whole + thread, source + whole + thread, thread < count - whole ? sizeof(Entry) : 0);
-}
-
-// The least pitch at which rows may lie as many entries past a multiple of 16 bytes as in memory, where they are `lead` apart,
-// and share none of the pieces of 16 bytes that they lie in.
-template <typename Entry>
-__host__ __device__ constexpr int skewed_pitch(int length, int lead) {
-    constexpr int EACH = WIDEST_COPY / sizeof(Entry);
-    int pitch = length + (lead % EACH + EACH - length % EACH) % EACH;
-    for (int skew = 0; skew < EACH; skew++)
-        while ((skew + length + EACH - 1) / EACH > (skew + pitch) / EACH) pitch += EACH;
-    return pitch;
-}
-
-// As stage_rows, by pieces of 16 bytes wherever rows begin; target lies `skew` entries behind a multiple of 16 bytes, as source
-// does, and Pitch is a skewed_pitch. What of a row's pieces lies before or behind it is copied too.
-template <int Threads, int Rows, int Length, int Lead, int Pitch, bool FewerRows, bool Shorter, typename Entry>
-__device__ __forceinline__ void stage_skewed(Entry* target, const Entry* source, int rows, int length, int skew) {
-    constexpr int EACH = WIDEST_COPY / sizeof(Entry), PIECES = (Length + 2 * EACH - 2) / EACH;
-    constexpr int ACROSS = PIECES < Threads / EACH ? PIECES : Threads / EACH;
-    constexpr int TOGETHER = Threads / ACROSS / EACH * EACH;  // a thread's rows all begin at the same place between such multiples
-    static_assert(Pitch % EACH == Lead % EACH, "rows begin as in memory");
-    const int thread = fresh_thread(), first = thread / ACROSS, piece = thread - first * ACROSS, left = rows - first;
-    if (first >= TOGETHER) return;
-    const int from = piece * EACH - (skew + first * Lead) % EACH;  // the first entry of the piece
-    const CopyPlace<Entry> place(target + first * Pitch + from, source + first * Lead + from);
-#pragma unroll
-    for (int across = 0; across < PIECES * EACH; across += ACROSS * EACH) {
-        if (from >= Length - across || (across + ACROSS * EACH > PIECES * EACH && piece * EACH >= PIECES * EACH - across)) break;
-        const bool all = !Shorter || length == Length || from + EACH <= length - across, none = Shorter && from >= length - across;
-        if (all || none) {
-#pragma unroll UNROLLED_ROWS
-            for (int i = 0; i < Rows; i += TOGETHER)
-                if (i + TOGETHER <= Rows || first < Rows - i)
-                    place.template copy<EACH>(i * Pitch + across, i * Lead + across, all && (!FewerRows || i < left));
-        } else {
-#pragma unroll 1
-            for (int i = 0; i < Rows; i += TOGETHER)
-                if (i + TOGETHER <= Rows || first < Rows - i)
-#pragma unroll
-                    for (int e = 0; e < EACH; e++)
-                        place.template copy<1>(i * Pitch + across + e, i * Lead + across + e, from + e < length - across && (!FewerRows || i < left));
-        }
-    }
+    for (int at = 0; at < Count + EACH - 1; at += NEXT)
+        if (begin < whole - at) place.template copy<EACH>(at, at, true);
+    if (thread < count - whole) copy_leading<sizeof(Entry)>(target + whole + thread, source + whole + thread, sizeof(Entry));
 }

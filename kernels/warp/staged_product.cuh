@@ -46,8 +46,7 @@ struct Share {
 
 // Real numbers on the tensor cores, float32 in three products of TF32 parts whose sums live short (warp/tile_chain.cuh).
 // op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
-// Spread: all of the steps that are not 1 are odd, and lanes' inner indices 32 bytes apart; else steps are as FixedLayout's: no
-// bank is asked for twice
+// Spread: all of the steps that are not 1 are odd, else as FixedLayout's: no bank is asked for twice
 // AllRows: every block has all tiles.   Beside: a warp's strips of columns lie beside each other
 // Halves: float64 by products of four inner indices, whose factors take half the registers
 template <typename Real, int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep,
@@ -80,15 +79,12 @@ struct TensorProduct {
     template <bool Known>
     __device__ void add_steps(const Real* A, const Real* B, int steps) {
         static_assert(Tiles % WarpRows == 0 && Strips % WarpColumns == 0, "warps have as many tiles");
-        A += (first.row * TILE + g) * RowStep, B += (column() + g) * ColumnStep;
+        A += (first.row * TILE + g) * RowStep + t * InnerA, B += (column() + g) * ColumnStep + t * InnerB;
         constexpr int TOGETHER = Known && UNIT == STRIP && sizeof(Real) == sizeof(double) ? 2 : 1;
-        constexpr int EACH = UNIT / QUADS, IN_ROUND = 32 / sizeof(Real) / EACH;  // inner indices of a lane in a step; steps of a round
 #pragma unroll TOGETHER
         for (int s = 0; s < steps; s++) {
-            const int begun = s % IN_ROUND, round = s - begun;
-            const int at = Spread ? round * UNIT + EACH * (min(IN_ROUND, steps - round) * t + begun) : s * UNIT + t;
-            if constexpr (Halves) half_step<OWN_TILES, OWN_STRIPS>(A + at * InnerA, B + at * InnerB, true);
-            else step<Spread ? 1 : HALF, OWN_TILES, OWN_STRIPS>(A + at * InnerA, B + at * InnerB, true);
+            if constexpr (Halves) half_step<OWN_TILES, OWN_STRIPS>(A + s * UNIT * InnerA, B + s * UNIT * InnerB, true);
+            else step<HALF, OWN_TILES, OWN_STRIPS>(A + s * UNIT * InnerA, B + s * UNIT * InnerB, true);
         }
     }
 
