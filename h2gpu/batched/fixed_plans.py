@@ -46,6 +46,7 @@ UNEVEN = 0.05  # how much longer, for rows and for strips of tiles of which some
 ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes for each warp missing
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
 OTHER_GRIDS = tuple((r, c) for r, c in product(range(1, 8), range(1, 8)) if r * c < 9 and (r, c) not in GRIDS)
+LARGE_GRIDS = tuple((r, c) for r, c in product(range(1, 9), range(1, 9)) if r * c in range(4, 17))  # beyond WHOLE_BYTES
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
 STAGES = 4, 3, 2  # slabs in its ring
 KNOBS = "method", "group", "band", "slab", "warp_rows", "warp_columns", "stages", "resident"  # of a measured plan
@@ -153,10 +154,13 @@ def families(dtype, m, n, k, transa, transb, method=None):
     parts = np.dtype(dtype) == np.float32 and m * n * k > VECTOR_PIPE
     method = method or (BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES)
     own = whole_bytes(dtype, sizes, trans, method, 1)
-    run = size == 4 and max(sizes) > WHOLE and is_run(method, m if transa else k, k if transb else n)
-    grids = (GRIDS + OTHER_GRIDS, ()) if run else (GRIDS, OTHER_GRIDS)
-    fits = own <= WHOLE_BYTES
-    whole, others = ([_whole(dtype, method, sizes, trans, grid) for grid in some if fits] for some in grids)
+    runs, fits = is_run(method, m if transa else k, k if transb else n), own <= WHOLE_BYTES
+    run = runs and size == 4 and max(sizes) > WHOLE
+    if fits:
+        grids = (GRIDS + OTHER_GRIDS, ()) if run else (GRIDS, OTHER_GRIDS)
+    else:
+        grids = (), LARGE_GRIDS if runs and own <= SHARED_BYTES - BLOCK_BYTES else ()
+    whole, others = ([_whole(dtype, method, sizes, trans, grid) for grid in some] for some in grids)
     found = [whole, _streams(dtype, method, sizes, trans)]
     if max(sizes) > WHOLE and own > SLAB_BYTES and not (run and fits):
         found.reverse()
