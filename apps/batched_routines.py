@@ -14,7 +14,7 @@ from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.linear_routines import LINEAR
 from h2gpu.apps.routine import Routine
 from h2gpu.apps.spectra import RANK, matrices
-from h2gpu.batched import BlockSparse, MatrixBatch, fixed_plans
+from h2gpu.batched import BlockSparse, MatrixBatch
 from h2gpu.batched.ragged import offsets_of
 
 PANEL = 16  # columns of the products in the bound of GEBRD
@@ -201,8 +201,10 @@ class GEMM(Routine):
         """Of products compiled for their size, what figure 7 of Nath et al. shows."""
         if case.method != "fixed":
             return {}
+        from h2gpu.batched import cuda_fixed
+
         sizes = *case.shape, case.shape[1]
-        return {"extra flops": fixed_plans.plan(result.dtype, *sizes, False, False).excess(result.dtype, *sizes[:2])}
+        return {"extra flops": cuda_fixed.plan(result.dtype, *sizes, False, False).excess(result.dtype, *sizes[:2])}
 
     def criterion(self, case, pair, result):
         if self.ragged:

@@ -6,8 +6,8 @@
 For every row of a table the present values and the most promising candidates of apps/tune_space.py are compiled side by
 side, checked against the CPU's result, and timed on the row's problems; what spills more than with the present values
 is ruled out where matrices are held in registers. The fastest takes the row if it gains more than noise. A table is
-replaced when all its rows are done, whole or not at all. All tables take some minutes; with every candidate (--best 0),
-hours.
+replaced when TOGETHER of its rows are done, whole or not at all; rows never measured come first, so that a run that was
+short of time is gone on with by another. All tables take some minutes; with every candidate (--best 0), hours.
 """
 
 import csv
@@ -22,7 +22,7 @@ from datetime import date
 from itertools import product
 from pathlib import Path
 
-from h2gpu.apps import bench_profiles, timing, tune_limits, tune_rank, tune_space
+from h2gpu.apps import bench_profiles, timing, tune_fixed, tune_limits, tune_rank, tune_space
 from h2gpu.apps.batched_routines import ROUTINES
 from h2gpu.apps.bench_cases import DTYPES
 from h2gpu.apps.command import FailureError, InputError, Parser, run
@@ -31,6 +31,7 @@ from h2gpu.batched.modules import source_folder
 from h2gpu.storage.whole_file import whole_file
 
 GAIN = 0.02  # of the time that a candidate must save
+TOGETHER = 64  # rows whose candidates are compiled side by side
 CHECKED = 5  # matrices of the check
 BEST, SECONDS = 4, 600  # candidates of a row, and seconds after which no row is begun, unless said otherwise
 IN_REGISTERS = (
@@ -55,7 +56,7 @@ def parser():
     p = Parser(prog="tune", description=__doc__.splitlines()[0], allow_abbrev=False)
     p.add_argument("routines", nargs="*", metavar="ROUTINE", help=f"default: all of {', '.join(tune_space.KNOBS)}")
     p.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
-    p.add_argument("--where", default="", metavar="COLUMN=VALUE", help="only rows with this value, as max_columns=32")
+    p.add_argument("--where", default="", metavar="COLUMN=VALUE[,VALUE]", help="only such rows, as max_columns=32")
     p.add_argument("--best", type=int, default=BEST, metavar="N", help=f"candidates of a row; default {BEST}, 0: all")
     p.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help=f"begin no row after so long: {SECONDS}")
     p.add_argument("--dry-run", action="store_true", help="say what would be tried; needs no GPU")
@@ -70,7 +71,7 @@ def _work(argv):
     for what, names, known in (("ROUTINE", routines, tune_space.KNOBS), ("--dtypes", dtypes, DTYPES)):
         if not set(names) <= set(known):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
-    column, _, value = options.where.partition("=")
+    column, _, values = options.where.partition("=")
     device = tuning.FALLBACK if options.dry_run else timing.gpu_name()
     hardware = tune_limits.Hardware() if options.dry_run else tune_limits.Hardware.here()
     own = tuning.folder_name(device)
@@ -80,20 +81,23 @@ def _work(argv):
         rows = table(routine, own)
         if column and column not in rows[0]:
             raise InputError(f"--where: expected a column of {routine}.csv, got {column!r}")
-        chosen = [row for row in rows if row["dtype"] in dtypes and (not column or row[column] == value)]
+        chosen = [r for r in rows if r["dtype"] in dtypes and (not column or r[column] in values.split(","))]
         if options.dry_run:
             for row in chosen:
                 print("\n".join(plan(routine, row, rows, hardware, most)))
             continue
-        if chosen:
+        chosen.sort(key=lambda row: row["rate"] != "0")
+        for part in (chosen[i : i + TOGETHER] for i in range(0, len(chosen), TOGETHER)):
             trials = Trials(options.compilers)
-            result = tuned(routine, rows, chosen, hardware, trials, device, most, until)
-            write(folder / f"{routine}.csv", result)
+            rows = tuned(routine, rows, part, hardware, trials, device, most, until)
+            write(folder / f"{routine}.csv", tune_fixed.measured(rows) if routine == tune_fixed.ROUTINE else rows)
             print(f"written: {folder / f'{routine}.csv'}", flush=True)
 
 
 def table(routine, own):
-    """The device's table of a routine, or the fallback's."""
+    """The device's table of a routine, or the fallback's; of sizes without a row, what is taken in its place."""
+    if routine == tune_fixed.ROUTINE:
+        return tune_fixed.rows(own)
     found = (source_folder() / "tuning" / own / f"{routine}.csv").is_file()
     return tuning.rows(routine, own if found else tuning.FALLBACK)
 
@@ -175,7 +179,9 @@ def rate(routine, case, ms, device):
 
 def described(routine, row):
     """A row by its limits."""
-    return f"{routine} {row['dtype']} " + " ".join(f"{k}≤{v}" for k, v in tune_limits.limits(row).items())
+    return f"{routine} {row['dtype']} " + " ".join(
+        f"{k}{'=' if k in row else '≤'}{v}" for k, v in tune_limits.limits(row).items()
+    )
 
 
 def write(path, rows):

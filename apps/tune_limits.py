@@ -12,6 +12,7 @@ OTHER_WORDS = 48  # registers of a lane beside those that hold parts of matrices
 SLACK = 1.1  # the estimate of registers may be so much too large
 WARP = 32
 UNLIMITED = 10**9
+SIZE = "size"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def resident_warps(words, block_warps, hardware):
 
 
 def limits(row):
-    """The row's limits as numbers, by name without `max_`."""
-    return {k.removeprefix(tuning.LIMIT): int(v) for k, v in row.items() if k.startswith(tuning.LIMIT)}
+    """The row's limits as numbers, by name without `max_`, and the `size` that it is for."""
+    return {k.removeprefix(tuning.LIMIT): int(v) for k, v in row.items() if k.startswith((tuning.LIMIT, SIZE))}
 
 
 def itemsize(row):

@@ -9,7 +9,7 @@ with registers estimated from what a thread holds; what the compiler then really
 
 from itertools import product
 
-from h2gpu.apps import tune_linear
+from h2gpu.apps import tune_fixed, tune_linear
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import (
     OTHER_WORDS,
@@ -30,6 +30,7 @@ KNOBS = {
     "qr_tall": ("ways", "strips", "register_rows", "register_columns", "lanes", "warps", "resident"),
     "svd": ("method", "columns"),
     "gemm": ("method",),
+    **tune_fixed.KNOBS,
 } | tune_linear.KNOBS
 ROWS, COLUMNS = (8, 16, 32, 48), (1, 2, 4)  # that a thread holds
 TILES, TILE_ROWS, TILE_SHARE = (4, 8), 8, 4  # of a warp's strip; rows of one, entries of it that a lane holds
@@ -219,6 +220,7 @@ _SPACES = {
     "qr_tall": _qr_tall_space,
     "svd": _svd_space,
     "gemm": _gemm_space,
+    **tune_fixed.SPACES,
 } | tune_linear.SPACES
 _PROBLEMS = {
     "qr": _qr_problems,
@@ -227,4 +229,5 @@ _PROBLEMS = {
     "qr_tall": _qr_tall_problems,
     "svd": _svd_problems,
     "gemm": _gemm_problems,
+    **tune_fixed.PROBLEMS,
 } | tune_linear.PROBLEMS

@@ -11,15 +11,21 @@ from h2gpu.batched import fixed_plans, modules
 REAL, COMPLEX = (np.float64, np.float32), (np.complex64, np.complex128)
 SIZES = (1, 5, 9, 12, 13, 16, 32, 33, 48, 64, 65, 72, 73, 97, 127, 128, 129, 157, 160)
 TURNED_SIZES = (7, 33, 64, 129)  # those also with transposes
+EVERY_MEASURED = 5  # rows of fixed_gemm.csv
 
 
-def fixed():
-    """Products of one size, of every method."""
+def fixed(rows):
+    """Products of one size, of every method, and some of the measured plans; rows: of all tables of a routine."""
     for dtype, transa, transb in product(REAL + COMPLEX, (False, True), (False, True)):
         for n in TURNED_SIZES if transa or transb else SIZES:
             plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
             name = modules.expression(plan.kernel, dtype, n, n, n, transa, transb, *plan.arguments)
             yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+    for row in list(rows("fixed_gemm"))[::EVERY_MEASURED]:
+        dtype, n = np.dtype(row["dtype"]).type, int(row["size"])
+        plan = fixed_plans.Plan.of({knob: int(row[knob]) for knob in fixed_plans.KNOBS}, dtype, n)
+        name = modules.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
+        yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
 
 
 def of(dtype, rows):

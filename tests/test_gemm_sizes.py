@@ -138,6 +138,14 @@ def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
     assert taken == [batch]
 
 
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("n", [7, 16, 33, 65, 97, 129, 159])
+def test_a_row_of_the_table_tells_the_plan(n, dtype):
+    for plan in fixed_plans.candidates(np.dtype(dtype), n, n, n, False, False):
+        assert fixed_plans.Plan.of(plan.knobs(dtype, n), dtype, n) == plan
+        assert plan.shared <= SHARED_BYTES and plan.threads(n) <= THREADS
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_plans_fit_the_device(dtype):
     for n in range(1, fixed_plans.LARGEST + 1):

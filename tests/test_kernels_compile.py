@@ -96,7 +96,7 @@ def instances():
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
             yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
-    yield from blas_instances.fixed()
+    yield from blas_instances.fixed(rows)
     yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
         yield from linear_instances(dtype)

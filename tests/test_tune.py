@@ -9,10 +9,10 @@ import types
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_batched, tune, tune_limits, tune_linear, tune_rank, tune_space
+from h2gpu.apps import bench_batched, tune, tune_fixed, tune_limits, tune_linear, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import Hardware
-from h2gpu.batched import gemm_choice, model, tuning
+from h2gpu.batched import fixed_plans, gemm_choice, model, tuning
 
 ROUTINES = tuple(tune_space.KNOBS)
 
@@ -21,6 +21,12 @@ def first(routine, **limits):
     """The first row of the fallback's table with these columns."""
     found = {f"max_{name}": str(value) for name, value in limits.items()}
     return next(row for row in tuning.rows(routine) if found.items() <= row.items())
+
+
+@pytest.fixture(autouse=True)
+def few_sizes(monkeypatch):
+    """A table of all sizes takes as many plans."""
+    monkeypatch.setattr(fixed_plans, "LARGEST", 9)
 
 
 class Stopwatch:
@@ -43,7 +49,7 @@ class Stopwatch:
 
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_every_row_has_problems_that_it_decides_and_candidates(routine):
-    rows, others = tuning.rows(routine), 0
+    rows, others = tune.table(routine, tuning.FALLBACK), 0
     for i, row in enumerate(rows):
         cases = tune_space.problems(routine, row, rows[:i])
         found, limits = tune_space.candidates(routine, row, Hardware()), tune_limits.limits(row)
@@ -279,6 +285,40 @@ def test_a_part_of_a_table(tmp_path, monkeypatch, capsys):
     changed = [row for row, old in zip(rows, tuning.rows("svd")) if row != old]
     assert [(row["dtype"], row["max_rank"], row["device"]) for row in changed] == [("float32", "96", "Another GPU")]
     assert "svd float32 rank≤96: " in capsys.readouterr().out
+
+
+def test_sizes_without_a_row_come_first_and_only_measured_rows_are_written(tmp_path, monkeypatch):
+    class Slow(Stopwatch):
+        def __init__(self, compilers):
+            super().__init__(lambda knobs, case: seconds.append(seconds.pop() + 1.0) or 1.0)
+
+    seconds, path = [0.0], tmp_path / "tuning" / "nvidia-h200" / "fixed_gemm.csv"
+    path.parent.mkdir(parents=True)
+    monkeypatch.setattr(tune, "Trials", Slow)
+    monkeypatch.setattr(tune, "TOGETHER", 1)
+    monkeypatch.setattr(tune.time, "perf_counter", lambda: seconds[0])
+    monkeypatch.setattr(tune.timing, "gpu_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(tune_limits.Hardware, "here", Hardware)
+    for module in (tune_fixed, tuning, tune):
+        monkeypatch.setattr(module, "source_folder", lambda: tmp_path)
+    wanted = "fixed_gemm", "--dtypes", "float32", "--where", "size=5,6,7", "--best", "1"
+    sizes = []
+    for limit in (1, 1, 100):
+        assert tune.main([*wanted, "--seconds", str(limit)]) == 0
+        with path.open(newline="", encoding="utf-8") as file:
+            sizes.append([row["size"] for row in csv.DictReader(file)])
+    assert sizes == [["5"], ["5", "6"], ["5", "6", "7"]]
+    tuning._by_size.cache_clear()
+    monkeypatch.setattr(tuning, "_name", lambda device: "NVIDIA H200")
+    monkeypatch.setattr(tuning, "_device", lambda: 0)
+    row = tuning.measured("fixed_gemm", np.float32, 6)
+    assert fixed_plans.Plan.of(row, np.float32, 6) in fixed_plans.candidates(
+        np.dtype(np.float32), 6, 6, 6, False, False
+    )
+    assert tuning.measured("fixed_gemm", np.float32, 8) is None and tuning.measured("fixed_gemm", np.float64, 6) is None
+    with tuning.trial("fixed_gemm", band=3):
+        assert tuning.measured("fixed_gemm", np.float32, 8) == {"band": 3}
+    tuning._by_size.cache_clear()
 
 
 def test_a_dry_run_needs_no_gpu(capsys):

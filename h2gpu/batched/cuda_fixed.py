@@ -1,9 +1,11 @@
 """out_b = α op(A_b) op(B_b) + β C_b of one shape that the compiler knows: kernels/batched/{fixed,streamed}_gemm.cuh."""
 
+from functools import cache
+
 import cupy
 import numpy as np
 
-from h2gpu.batched.fixed_plans import plan
+from h2gpu.batched import fixed_plans, tuning
 from h2gpu.batched.launch import NULL, launch
 from h2gpu.batched.modules import kernel
 
@@ -12,6 +14,17 @@ def suits(A, B, transa, transb):
     """Whether the kernels are for products of these sizes."""
     (m, k), n = A.shape[:0:-1] if transa else A.shape[1:], B.shape[1 if transb else 2]
     return plan(A.dtype, m, n, k, bool(transa), bool(transb)) is not None
+
+
+def plan(dtype, m, n, k, transa, transb):
+    """The Plan measured fastest on this device, else that of the model; None where the kernels are not for it."""
+    return _plan(cupy.cuda.Device().id, dtype, m, n, k, transa, transb)
+
+
+@cache
+def _plan(device, dtype, m, n, k, transa, transb):
+    row = tuning.measured("fixed_gemm", dtype, n) if m == n == k and not (transa or transb) else None
+    return fixed_plans.Plan.of(row, dtype, n) if row else fixed_plans.plan(dtype, m, n, k, transa, transb)
 
 
 def fixed_gemm(A, B, C, alpha, beta, transa, transb, out):

@@ -24,7 +24,7 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     rows_a, length_a = (slab, band) if tensor and transa else (band, slab)
     rows_b, length_b = (n, slab) if tensor and transb else (slab, n)
     lead_a, lead_b = m if transa else k, k if transb else n
-    if tensor and grid is None and lead_a % 2 and lead_b % 2:
+    if grid is None and is_run(method, lead_a, lead_b):
         pitch_a, pitch_b = lead_a, lead_b
     elif tensor:
         along, across = (8, 4), (16, 8) if size == 4 else (8, 4)
@@ -45,6 +45,11 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     beyond_a = more_rows * (1 if tensor and transa else pitch_a) - entries_b
     beyond_b = more_columns * (pitch_b if tensor and transb else 1)
     return size * (entries_a + entries_b + pitch_of(max(beyond_a, beyond_b, 0), chunk, 0))
+
+
+def is_run(method, lead_a, lead_b):
+    """Whether whole matrices are copied as one run, by pieces of 16 bytes whatever their rows (FixedLayout::RUN)."""
+    return method == BY_TENSOR and lead_a % 2 == lead_b % 2 == 1
 
 
 def run_bytes(dtype, method, n, warps):

@@ -18,6 +18,7 @@ from h2gpu.batched.fixed_layout import (
     BY_TENSOR,
     STRIP,
     TENSOR_TILE,
+    is_run,
     pitch_of,
     run_bytes,
     stage_bytes,
@@ -31,8 +32,8 @@ LARGEST = 160  # of rows, columns and inner indices
 SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 32}
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
-GROUP_BYTES, WHOLE_BYTES = 37 << 10, 70 << 10  # shared memory of a group of matrices, of one whole matrix
-WHOLE, SLAB_BYTES = 64, 33 << 10  # larger rows, columns or inner indices come in slabs if a matrix takes more bytes
+GROUP_BYTES, WHOLE_BYTES = 37 << 10, 72 << 10  # shared memory of a group of matrices, of one whole matrix
+WHOLE, SLAB_BYTES = 64, 33 << 10  # larger ones in slabs if they take more bytes, but for float32 that comes as a run
 VECTOR_PIPE = 33**3  # m n k of float32 up to which it multiplies nearly as fast as memory brings: beyond, parts of TF32
 SLABS = 16, 24, 32, 40, 48  # inner indices at a time, where slabs stream
 BESIDES_HALVES = 36  # others: slabs by FixedProduct::HALVES
@@ -41,10 +42,14 @@ SHARED_BYTES = 227 << 10  # of a multiprocessor
 MOVED_PER_CLOCK = 20  # bytes that a multiprocessor moves, where blocks hold whole matrices
 ALONE = {1: 1.6, 2: 1.1}  # how much longer so few blocks a multiprocessor take that hold whole matrices
 LATENCY, READS = 0.03, 0.3  # weights of a block's own time, of reads from shared memory
+UNEVEN = 0.05  # how much longer, for rows and for strips of tiles of which some warps have less: more pieces of code
 ENOUGH_WARPS, LATE = 12, 0.05  # of a multiprocessor; how much longer it takes for each warp missing
 GRIDS = tuple((r, c) for r, c in product((1, 2, 4), (1, 2, 4, 8)) if r * c in (1, 2, 4, 8))
+OTHER_GRIDS = tuple((r, c) for r, c in product(range(1, 8), range(1, 8)) if r * c < 9 and (r, c) not in GRIDS)
+LARGE_GRIDS = tuple((r, c) for r, c in product(range(1, 9), range(1, 9)) if r * c in range(4, 17))  # beyond WHOLE_BYTES
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
 STAGES = 4, 3, 2  # slabs in its ring
+KNOBS = "method", "group", "band", "slab", "warp_rows", "warp_columns", "stages", "resident"  # of a measured plan
 
 
 @dataclass(frozen=True)
@@ -99,34 +104,69 @@ class Plan:
             return self.method, self.band, self.slab, *grid, self.shared, self.resident
         return self.method, self.group, *grid, self.shared
 
+    @classmethod
+    def of(cls, row, dtype, n):
+        """The Plan of n × n × n that a row of kernels/tuning/<device>/fixed_gemm.csv has measured."""
+        method, group, band, slab, *grid, stages, resident = (row[knob] for knob in KNOBS)
+        sizes, trans = (n, n, n), (False, False)
+        if stages:
+            shared = stages * stage_bytes(dtype, sizes, trans, method, band, slab, grid)
+        else:
+            shared = whole_bytes(dtype, sizes, trans, method, group)
+        return cls(method, group, band, slab, *grid, shared, stages > 0, resident)
+
+    def knobs(self, dtype, n):
+        """The row again, without what was measured."""
+        sizes, trans, grid = (n, n, n), (False, False), (self.warp_rows, self.warp_columns)
+        stages = self.streams and self.shared // stage_bytes(
+            dtype, sizes, trans, self.method, self.band, self.slab, grid
+        )
+        values = self.method, self.group, self.band, self.slab, *grid, int(stages), self.resident
+        return dict(zip(KNOBS, values))
+
 
 @cache
 def plan(dtype, m, n, k, transa, transb):
-    """The Plan of a product, or None where the kernels are not for it."""
+    """The Plan of a product that the model finds fastest, or None where the kernels are not for it."""
     found = candidates(dtype, m, n, k, transa, transb)
     return found[0] if found else None
 
 
 def candidates(dtype, m, n, k, transa, transb):
     """Every Plan of a product: those of the kernel for it, that of the fewest clocks first, then those of the other."""
+    return [plan for family in families(dtype, m, n, k, transa, transb) for _, plan in family]
+
+
+def families(dtype, m, n, k, transa, transb, method=None):
+    """The same as lists of (clocks, Plan), which are not to be compared with each other; the last are for tuning alone.
+
+    method   of the warps, if not that for the sizes
+    """
     size, sizes, trans = np.dtype(dtype).itemsize, (m, n, k), (transa, transb)
     if min(sizes) < 1 or max(sizes) > LARGEST:
         return []
     if max(sizes) <= ROW_EDGES[1] and size <= ROW_ENTRY:
         bytes_of = [whole_bytes(dtype, sizes, trans, BY_ROWS, group) for group in range(1, 1 + ROW_THREADS // m)]
         group = max([1, *(group for group, count in enumerate(bytes_of, 1) if count <= GROUP_BYTES)])
-        by_rows = [Plan(BY_ROWS, group, m, k, 1, 1, bytes_of[group - 1])]
+        by_rows = [(0, Plan(BY_ROWS, group, m, k, 1, 1, bytes_of[group - 1]))]
     else:
         by_rows = []
     parts = np.dtype(dtype) == np.float32 and m * n * k > VECTOR_PIPE
-    method = BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES
+    method = method or (BY_TENSOR if np.dtype(dtype) == np.float64 or parts else BY_LANES)
     own = whole_bytes(dtype, sizes, trans, method, 1)
-    whole = [_whole(dtype, method, sizes, trans, grid) for grid in GRIDS] if own <= WHOLE_BYTES else []
+    runs, fits = is_run(method, m if transa else k, k if transb else n), own <= WHOLE_BYTES
+    run = runs and size == 4 and max(sizes) > WHOLE
+    if fits:
+        grids = (GRIDS + OTHER_GRIDS, ()) if run else (GRIDS, OTHER_GRIDS)
+    else:
+        grids = (), LARGE_GRIDS if runs and own <= SHARED_BYTES - BLOCK_BYTES else ()
+    whole, others = ([_whole(dtype, method, sizes, trans, grid) for grid in some] for some in grids)
     found = [whole, _streams(dtype, method, sizes, trans)]
-    if max(sizes) > WHOLE and own > SLAB_BYTES:
+    if max(sizes) > WHOLE and own > SLAB_BYTES and not (run and fits):
         found.reverse()
-    others = [plan for some in found for _, plan in sorted(filter(None, some), key=lambda pair: pair[0])]
-    return by_rows + others if max(sizes) <= ROW_EDGES[0] else others[:1] + by_rows + others[1:]
+    found = [sorted(filter(None, some), key=lambda pair: pair[0]) for some in (*found, others)]
+    found.insert(0 if max(sizes) <= ROW_EDGES[0] else 1, by_rows)
+    return [family for family in found if family]
 
 
 def _whole(dtype, method, sizes, trans, grid):
@@ -146,7 +186,8 @@ def _whole(dtype, method, sizes, trans, grid):
     slowest = work.largest * max(1, grid[0] * grid[1] / QUARTERS)
     missing = max(0, ENOUGH_WARPS - resident * plan.threads(m) // WARP)
     clocks = max(work.even, work.reads, moved) + LATENCY * slowest + READS * work.reads
-    return clocks * ALONE.get(resident, 1) * (1 + LATE * missing), plan
+    pieces = max(sizes) > WHOLE and work.uneven
+    return clocks * ALONE.get(resident, 1) * (1 + LATE * missing) * (1 + UNEVEN * pieces), plan
 
 
 def _streams(dtype, method, sizes, trans):

@@ -48,6 +48,7 @@ class Work:
         own_rows, own_columns = -(-rows // by_rows), -(-columns // by_columns)
         sums = own_rows * own_columns * (4 if tensor else 2) * size // 4
         fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
+        self.uneven = (rows % by_rows > 0) + (columns % by_columns > 0)
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
         self.halves = sums + own_rows * 4 if fits and tensor and size == 8 else REGISTERS
         if as_many:

@@ -41,6 +41,13 @@ def first_row(folder, routine, dtype, **sizes):
     raise LookupError(f"tuning: no row of {routine}.csv for {np.dtype(dtype).name} and {sizes}")
 
 
+def measured(routine, dtype, size):
+    """The row of just this size measured on the current device, or None: no other device's stands in for it."""
+    if routine in _trials:
+        return _trials[routine]
+    return _by_size(folder_name(_name(_device())), routine, np.dtype(dtype).name).get(size)
+
+
 @contextmanager
 def trial(routine, **values):
     """Within the block every row of the routine carries these values in place of its own."""
@@ -75,6 +82,13 @@ def _table(folder, routine, dtype):
     return [([(k.removeprefix(LIMIT), v) for k, v in row.items() if k.startswith(LIMIT)], row) for row in found]
 
 
+@cache
+def _by_size(folder, routine, dtype):
+    if not (source_folder() / "tuning" / folder / f"{routine}.csv").is_file():
+        return {}
+    return {row["size"]: row for row in map(_numbers, rows(routine, folder)) if row["dtype"] == dtype}
+
+
 def _numbers(row):
     """Integer fields as int, the rest as text."""
     return {key: int(value) if value.lstrip("-").isdigit() else value for key, value in row.items()}
@@ -91,17 +105,25 @@ def _forget_plans():
 
 def _device_folder(routine):
     """The folder of the current device's table of a routine, or the fallback's."""
-    import cupy
-
-    return _folder_of(cupy.cuda.Device().id, routine)
+    return _folder_of(_device(), routine)
 
 
 @cache
 def _folder_of(device, routine):
-    import cupy
-
-    name = cupy.cuda.runtime.getDeviceProperties(device)["name"].decode()
+    name = _name(device)
     if (source_folder() / "tuning" / folder_name(name) / f"{routine}.csv").is_file():
         return folder_name(name)
     _log.debug("no tuning table of %s for %s: using that of %s", routine, name, FALLBACK)
     return FALLBACK
+
+
+def _device():
+    import cupy
+
+    return cupy.cuda.Device().id
+
+
+def _name(device):
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceProperties(device)["name"].decode()

@@ -72,12 +72,19 @@ __device__ __forceinline__ void stage_turned(Entry* target, const Entry* source,
     }
 }
 
-// `count` ≤ Count entries behind one another; target lies `skew` entries behind a multiple of 16 bytes, as source does.
+// `count` ≤ Count entries behind one another; target lies `skew` entries behind a multiple of 16 bytes, as source does. What of
+// the first 16 bytes lies before source is copied too. Copies of lengths that only the program knows are 25 instructions each: the
+// last entries, fewer than 16 bytes, go one by one.
 template <int Threads, int Count, typename Entry>
 __device__ __forceinline__ void stage_run(Entry* target, const Entry* source, int count, int skew) {
-    constexpr int EACH = WIDEST_COPY / sizeof(Entry);
+    constexpr int EACH = WIDEST_COPY / sizeof(Entry), NEXT = Threads * EACH;
+    static_assert(EACH <= Threads, "a thread for each of the last entries");
+    const int thread = fresh_thread(), begin = thread * EACH;
     target -= skew, source -= skew, count += skew;
+    const CopyPlace<Entry> place(target + begin, source + begin);
+    const int whole = count / EACH * EACH;
 #pragma unroll UNROLLED
-    for (int first = threadIdx.x * EACH; first < Count + EACH - 1; first += Threads * EACH)
-        if (first < count) copy_leading<WIDEST_COPY>(target + first, source + first, min(EACH, count - first) * int(sizeof(Entry)));
+    for (int at = 0; at < Count + EACH - 1; at += NEXT)
+        if (begin < whole - at) place.template copy<EACH>(at, at, true);
+    if (thread < count - whole) copy_leading<sizeof(Entry)>(target + whole + thread, source + whole + thread, sizeof(Entry));
 }

@@ -149,12 +149,14 @@ struct TensorProduct {
     __device__ __forceinline__ void add_share(const Real* A, const Real* B) {
         constexpr int EACH = Spread ? 32 / sizeof(Real) : 1, ROUND = EACH * QUADS;  // inner indices of a lane behind one another
         constexpr int SPREAD = Spread ? Depth / ROUND * ROUND : 0, WHOLE = SPREAD + (Depth - SPREAD) / UNIT * UNIT;
-#pragma unroll
-        for (int k = 0; k < SPREAD; k += STRIP) {
-            const int at = k / ROUND * ROUND + EACH * t + k % ROUND / HALF;
-            step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
-        }
         constexpr int TOGETHER = sizeof(Real) < sizeof(double) ? 1 : 2;  // more is more registers, and more code than is kept near
+#pragma unroll TOGETHER
+        for (int round = 0; round < SPREAD; round += ROUND)
+#pragma unroll
+            for (int k = 0; k < EACH; k += 2) {
+                const int at = round + EACH * t + k;
+                step<1, OwnTiles, OwnStrips>(A + at * InnerA, B + at * InnerB, true);
+            }
 #pragma unroll TOGETHER
         for (int k = SPREAD; k < WHOLE; k += STRIP) step<HALF, OwnTiles, OwnStrips>(A + (k + t) * InnerA, B + (k + t) * InnerB, true);
         const int last = WHOLE + t;
