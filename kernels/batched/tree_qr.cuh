@@ -25,10 +25,11 @@ struct TeamReflectors : Reflectors<Real, Warps> {
         return min(this->layers, (growth * (j + 1) + Warps * TILE_ROWS - 1) / (Warps * TILE_ROWS));
     }
     __device__ bool has(int j) const {
-        int& mine = known[threadIdx.x / WARP];
-        if (j < mine) return true;
+        const int warp = threadIdx.x / WARP;
+        if (j < known[warp]) return true;
         const int found = __reduce_min_sync(EVERY_LANE, load_acquire(made));
-        mine = found;
+        if (threadIdx.x % WARP == 0) known[warp] = found;
+        __syncwarp();
         return j < found;
     }
     __device__ void await(int j) const {
