@@ -57,7 +57,7 @@ def test_no_size_is_compiled_where_that_does_not_pay(dtype):
 
 
 def test_rows_in_whole_pieces_are_the_vendors_where_it_is_faster():
-    assert [chosen("float64", n) for n in (63, 64, 109, 110, 159, 160)] == ["fixed", "vendor"] * 3
+    assert [chosen("float64", n) for n in (63, 64, 111, 112, 159, 160)] == ["fixed", "vendor"] * 3
     assert gemm_choice.chosen(np.dtype(np.float64), MANY, (64, 63, 64), False) == "fixed"
 
 
