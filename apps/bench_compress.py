@@ -8,15 +8,19 @@ every row is a process of its own, so that its peak memory is its own; on a GPU 
     python -m h2gpu.apps.bench_compress [--device cpu|cuda] [--largest 17] [--rtol 1e-7] [--output benchmarks/…csv]
 
 With --stored: compression alone of a matrix whose couplings are stored, which is what H2Opus measures; at eta 1.5, in
-both precisions and without rounding parts of the result.
+both precisions and without rounding parts of the result; also with all products by tiles, as before there were kernels
+for small matrices of many sizes.
 """
 
 import argparse
 import json
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
 import h2gpu
+from h2gpu import batched
 from h2gpu.apps import compress_row, problems, tables
 from h2gpu.progress import PhaseTimes, watched_by
 
@@ -77,14 +81,34 @@ def compression(log2n, dtype, device):
     def work():
         return h2gpu.compress(A, rtol, storage="full")
 
-    work()
-    seconds = [compress_row.timed(work, synchronize)[1] for _ in range(RUNS)]
+    ms = median_ms(work, synchronize)
+    with products_by("tiles"):
+        by_tiles = median_ms(work, synchronize)
     phases = PhaseTimes(synchronize)
     with watched_by(phases):
         B = work()
-    row = {"n": 2**log2n, "dtype": dtype, "rtol": rtol, "compress ms": 1e3 * float(np.median(seconds))}
+    x = xp.ones(2**log2n, dtype)
+    row = {"n": 2**log2n, "dtype": dtype, "rtol": rtol, "compress ms": ms, "compress by tiles alone ms": by_tiles}
+    row["A x ms"] = median_ms(lambda: B @ x, synchronize)
     row |= {f"{name} ms": 1e3 * phases.seconds[name] for name in ("orthogonalize", "weights", "truncate", "project")}
     return row | {"coupling before MB": A.memory["coupling"] / 1e6, "total after MB": B.memory["total"] / 1e6}
+
+
+def median_ms(work, synchronize):
+    """Of some runs after a first."""
+    work()
+    return 1e3 * float(np.median([compress_row.timed(work, synchronize)[1] for _ in range(RUNS)]))
+
+
+@contextmanager
+def products_by(method):
+    """Within the block `batched.gemm` takes this method where none is asked for."""
+    product = batched.gemm
+    batched.gemm = partial(product, method=method)
+    try:
+        yield
+    finally:
+        batched.gemm = product
 
 
 if __name__ == "__main__":
