@@ -2,7 +2,7 @@
 
 | table | of which kernels | knobs |
 |---|---|---|
-| lu_shared | a block a matrix in shared memory | rows of a lane, warps, blocks a multiprocessor, columns at first |
+| lu_shared | a block a matrix in shared memory | a panel's rows a lane and columns, warps, blocks, columns at first |
 | cholesky_shared | the same | warps, blocks |
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
@@ -16,7 +16,7 @@ from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import OTHER_WORDS, SLACK, WARP, itemsize, limits
 
 KNOBS = {
-    "lu_shared": ("held", "warps", "resident", "window"),
+    "lu_shared": ("held", "warps", "resident", "window", "panel"),
     "cholesky_shared": ("warps", "resident"),
     "lu_panel": ("width",),
     "gemv": ("lanes", "rows", "threads"),
@@ -26,11 +26,11 @@ KNOBS = {
 }
 BATCH = 500  # of the figures of Abdelfattah et al.
 BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
-HELD = (1, 2)  # rows of a lane of a panel
+HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its columns
 WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
+PANEL_WORDS, LEAST_WARPS = 64, 4  # registers of a lane with its rows of a panel; warps of a block, one a scheduler
 LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels
-PITCH, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
-MATRIX_BYTES = 208 << 10  # of shared memory that a matrix takes
+SPREAD = 4  # entries more than columns of a row in shared memory
 LARGEST_SQUARE = {8: 160, 4: 230}  # that shared memory holds, by bytes of a number
 LANES, TEAM_ROWS, THREADS = (4, 8, 16, 32), (2, 4, 8), (32, 64, 128, 256)  # of products with vectors
 PIECE = 16  # bytes that a lane reads together
@@ -53,10 +53,12 @@ def _fitting(row, hardware, smallest, least):
 def _lu_shared_space(row, hardware):
     """A warp more than those of a panel; all columns, or at first half as many as rows."""
     rows = limits(row)["rows"]
-    for held, window in product(HELD, (0, rows // 2)):
-        team = -(-rows // WARP // held)
-        for shape in _fitting(row, hardware, (rows - WARP + 1, window or rows - WARP + 1), team + 1):
-            yield {"held": held, **shape, "window": window}
+    for held, window, panel in product(HELD, (0, rows // 2), SHARED_PANELS):
+        team, words = -(-rows // WARP // held), held * panel * itemsize(row) // 4
+        if held * WARP > rows or window % 16 or words > PANEL_WORDS:
+            continue
+        for shape in _fitting(row, hardware, (rows - WARP + 1, window or rows - WARP + 1), max(team + 1, LEAST_WARPS)):
+            yield {"held": held, **shape, "window": window, "panel": panel}
 
 
 def _cholesky_shared_space(row, hardware):
@@ -102,11 +104,9 @@ def _trsm_space(row, hardware):
 
 
 def _lu_shared_problems(dtype, size, free):
-    m, item = size["rows"], itemsize({"dtype": dtype})
-    for rows in (m, m - WARP // 2):
-        if free(rows=rows):
-            columns = (MATRIX_BYTES // item // rows - SPREAD) // PITCH * PITCH
-            yield Case("lu", dtype, BATCH, (rows, min(rows, columns)), method="shared")
+    for order in (size["rows"], size["rows"] - WARP // 2):
+        if free(rows=order):
+            yield Case("lu", dtype, BATCH, (order, order), method="shared")
 
 
 def _cholesky_shared_problems(dtype, size, free):

@@ -25,7 +25,7 @@ TUNED = "sm_90"
 SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
 WARP = 32
-LU_KNOBS = "held", "warps", "resident", "window"
+LU_KNOBS = "held", "warps", "resident", "window", "panel"
 SMALL_SPILLS = {
     np.float32: (8, 1200),
     np.float64: (8, 15400),
@@ -217,9 +217,9 @@ def linear_instances(dtype):
         yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
     tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
     for row in blas_instances.of(tuned, rows("lu_shared")):
-        slots, (held, *shape, window) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
+        slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
         for columns in sorted({0, window}):
-            knobs = lu["SHARED_PANEL"][size], held, -(-slots // held), *shape, columns
+            knobs = panel, held, -(-slots // held), *shape, columns
             claim = lu["WINDOW_SPILL_BYTES"] if columns else spills
             yield "batched/lu_shared.cuh", modules.expression("lu_shared", dtype, *knobs), claim
     for row in blas_instances.of(tuned, rows("lu_panel")):
@@ -247,7 +247,7 @@ def linear_instances(dtype):
         yield from cholesky_instances(dtype, chol, spills)
         for row in blas_instances.of(dtype, rows("cholesky_shared")):
             slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
-            name = modules.expression("cholesky_shared", dtype, lu["SHARED_PANEL"][size], slots, *shape)
+            name = modules.expression("cholesky_shared", dtype, chol["SHARED_PANEL"][size], slots, *shape)
             yield "batched/cholesky_shared.cuh", name, spills
 
 

@@ -147,6 +147,28 @@ def test_nan_and_infinity_are_refused_and_neighbours_untouched(xp, method):
             batched.lu_factor(xp.asarray(A), method)
 
 
+@pytest.mark.parametrize("dtype", [F64, F32, C128])
+def test_nan_and_infinity_are_seen_wherever_they_are(xp, dtype):
+    for m, n in ((7, 7), (33, 33), (64, 40), (90, 90), (128, 128), (97, 128)):
+        places = [(i, j) for i in range(0, m, -(-m // 6)) for j in range(0, n, -(-n // 6))]
+        A = random(2 * len(places), m, n, dtype=dtype, seed=m)
+        for b, place in enumerate(places):
+            A[2 * b][place] = np.nan if b % 2 else -np.inf
+        LU, _, info = factored(xp, A)
+        np.testing.assert_array_equal(info, [-1, 0] * len(places))
+        assert np.isnan(LU[::2]).all() and np.isfinite(LU[1::2]).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_factors_that_overflow_are_no_reason_to_refuse(xp, method):
+    """Wilkinson's matrix: its last column doubles with every step."""
+    n = 31
+    A = np.eye(n) - np.tri(n, k=-1)
+    A[:, -1] = 1
+    LU, _, info = factored(xp, 1e305 * A[None], method)
+    assert info[0] >= 0 and not np.isfinite(LU[0, -1, -1]) and np.isfinite(LU[0, :, :-1]).all()
+
+
 @pytest.mark.parametrize(("dtype", "scale"), [(F64, 1e-306), (F64, 1e-290), (F64, 4e306), (F32, 4e36), (C128, 4e306)])
 def test_near_under_and_overflow(xp, dtype, scale):
     for n in (7, 50):

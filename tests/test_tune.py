@@ -394,7 +394,7 @@ def test_the_model_orders_what_it_counts(routine):
 
 
 def test_of_what_the_model_does_not_count_the_nearest_come_first():
-    row = first("gemv", pieces=8)
+    row = first("gemv", pieces=16)
     found = tune_space.candidates("gemv", row, Hardware())
     assert found[0] == {"lanes": "8", "rows": "4", "threads": "128"}
     order = tune_rank.ranked("gemv", found, [], tuning.FALLBACK)

@@ -13,7 +13,6 @@ from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_lu import (
     LEAST_LANES,
     ROW_BUFFER,
-    SHARED_PANEL,
     TOGETHER,
     lu_factor,
     shared_bytes,
@@ -28,6 +27,7 @@ CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are man
 CHOLESKY_MANY = 2000
 CHOLESKY_SLOTS = {8: 5, 4: 8}  # bytes of a number: most rows of a matrix in shared memory, in warps of them
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
+SHARED_PANEL = {8: 8, 4: 16}  # bytes of a number: columns of a panel in shared memory
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
 SMALL_WARPS = 4  # of a block of solve_small, each with a matrix

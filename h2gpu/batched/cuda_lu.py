@@ -19,7 +19,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
-SHARED_PANEL = {8: 8, 4: 16, 16: 8}  # bytes of a number: columns of a panel of method "shared"
+TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
@@ -38,8 +38,8 @@ MATRIX, SHARED, PANEL = range(3)
 
 def lu_factor(A, method):
     """See h2gpu.batched.lu_factor: LU, piv, info."""
-    info = cupy.zeros(len(A), np.int32)
     if isinstance(A, MatrixBatch):
+        info = cupy.zeros(len(A), np.int32)
         A = A.on_host()
         LU = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy)
         piv = MatrixBatch.empty(np.minimum(A.rows, A.columns), 1, np.int32, cupy)
@@ -51,8 +51,9 @@ def lu_factor(A, method):
         return LU, piv, info
     batch, m, n = A.shape
     LU, piv = cupy.empty_like(A), cupy.empty((batch, min(m, n)), np.int32)
+    kind = _keys(A.dtype, method, batch, np.array([m]), np.array([n]))[0, 0] if A.size else None
+    info = (cupy.empty if kind in (MATRIX, SHARED) else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
     if A.size:
-        kind = _keys(A.dtype, method, batch, np.array([m]), np.array([n]))[0, 0]
         _run(method, kind, A.dtype, (A, LU, piv, info, NULL), batch, m, n)
     return LU, piv, info
 
@@ -106,10 +107,9 @@ def _run_matrix(dtype, buffers, batch, m, n):
 
 
 def shared_bytes(dtype, m, n):
-    """Shared memory of a block of method "shared", and entries between its rows."""
+    """Shared memory of m rows of n entries for a block, with where they lie, and entries between them."""
     pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
-    panel = SHARED_PANEL[dtype.itemsize]
-    return (m * pitch + 2 * panel * (panel + 8 * (panel % 16 == 0))) * dtype.itemsize + 8 * m, pitch
+    return m * pitch * dtype.itemsize + 8 * m, pitch
 
 
 @cache
@@ -119,29 +119,37 @@ def shared_limit(device):
 
 
 def _shape(itemsize, m):
-    """Rows a lane of a panel, warps of a block, resident blocks and window of m rows by method "shared"."""
+    """A row of method "shared": columns of a panel, its rows a lane, warps of a block, resident blocks, window."""
     return tuning.row("lu_shared", TUNED[itemsize], rows=m)
 
 
 def _window(dtype, m, n):
     """Columns that method "shared" finishes before it reads the others; 0 where all are there at once."""
-    windows = _windows(dtype.itemsize, cupy.cuda.Device().id)
-    window = windows[np.minimum(-(-m // WARP), len(windows) - 1)]
+    window = _of_rows(dtype, "window", m)
     return np.where((n > window) & (n <= 2 * window), window, 0)
 
 
+def _of_rows(dtype, knob, m):
+    """A knob of method "shared" for every number of rows."""
+    values = _knobs(dtype.itemsize, knob, cupy.cuda.Device().id)
+    return values[np.minimum(-(-m // WARP), len(values) - 1)]
+
+
 @cache
-def _windows(itemsize, device):
+def _knobs(itemsize, knob, device):
     """Those of the device's table, by rows over 32."""
     slots = range(1, 1 + SHARED_SLOTS[itemsize])
-    return np.array([0, *(_shape(itemsize, each * WARP)["window"] for each in slots)])
+    return np.array([0, *(_shape(itemsize, each * WARP)[knob] for each in slots)])
 
 
 def _memory(dtype, m, n, window):
     """Shared memory of a block of method "shared", and entries between its rows."""
     places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
     bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
-    return bytes_ + 4 * (window > 0) * m, pitch
+    panel, slots = _of_rows(dtype, "panel", m), -(-m // WARP)
+    team = -(-slots // np.maximum(1, _of_rows(dtype, "held", m)))
+    known = panel * (team * panel + panel + TURNED_PAD * (panel % 16 == 0)) * dtype.itemsize + 4 * panel
+    return bytes_ + 4 * (window > 0) * m + 2 * (known + 2 * team * max(CANDIDATE_BYTES, 2 * dtype.itemsize)), pitch
 
 
 def _fits(dtype, m, n):
@@ -156,7 +164,7 @@ def _run_shared(dtype, buffers, batch, m, n):
     slots = -(-m // WARP)
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
-    instance = dtype, SHARED_PANEL[dtype.itemsize], held, team, warps, shape["resident"], window
+    instance = dtype, shape["panel"], held, team, warps, shape["resident"], window
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 

@@ -36,9 +36,9 @@ struct PanelOf {
 
 // At most Slots · blockDim.x rows behind `first`; blockDim.x ≤ Warps · WARP. Shared memory: ROW_BUFFER entries a warp.
 template <typename Scalar, int N, int Slots, int Warps>
-__global__ __launch_bounds__(Warps * WARP)
+__global__ __launch_bounds__(Warps * WARP, Slots * sizeof(Scalar) <= sizeof(float) ? 2 : 1)
 void lu_panel(Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, int first) {
-    __shared__ PanelExchange<Scalar, N, Warps> exchange;
+    __shared__ PanelExchange<Scalar, N, Warps, 2> exchange;
     extern __shared__ __align__(16) unsigned char memory[];
     const PanelOf<Scalar> panel(LU, pivots, info, table, m, n, first, N);
     if (panel.width <= 0) return;
@@ -53,10 +53,9 @@ void lu_panel(Scalar* LU, int* pivots, int* info, const long long* table, int m,
         position[s] = row < p.m ? row : -1;
         read_rows(x[s], panel.X, p.n, row0, p.m, columns, buffer);
     }
-    eliminate_panel_rows<Slots>(x, position, first, panel.width, threadIdx.x / WARP, blockDim.x / WARP, exchange, [&](int k, int pivot, bool zero) {
-        if (threadIdx.x == 0) panel.pivots[first + k] = pivot;
-        if (zero && verdict == 0) verdict = first + k + 1;
-    });
+    const auto found = eliminate_panel<Slots>(x, position, first, panel.width, threadIdx.x / WARP, blockDim.x / WARP, exchange,
+                                              [&](int k) { verdict = verdict ? verdict : first + k + 1; });
+    if (threadIdx.x < panel.width) panel.pivots[first + threadIdx.x] = found.before;
 #pragma unroll
     for (int s = 0; s < Slots; s++) write_rows(panel.X, p.n, position[s], panel.width, x[s], buffer);
     panel.conclude(info, verdict);

@@ -3,14 +3,15 @@
 // Panel columns at a time (block/lu_window.cuh): the first warps bring a panel's columns up to date behind the panel before and
 // eliminate them, while the others do so with the columns further right: one barrier a panel. With a window, that many columns
 // are finished before the others come (block/lu_advance.cuh): these cost neither memory nor an update a panel until then, and more
-// blocks are resident, whose chains of latencies overlap. A row leaves as soon as it is final; memory sees A and LU once.
+// blocks are resident, whose chains of latencies overlap. A row leaves as soon as it is final; memory sees A and LU once. Whether A
+// is finite shows as its factors leave.
 #pragma once
 
 #include "block/lu_advance.cuh"
 #include "block/lu_window.cuh"
+#include "block/row_copies.cuh"
 #include "block/warp_roles.cuh"
 #include "thread/anew.cuh"
-#include "thread/copy.cuh"
 #include "thread/place.cuh"
 #include "thread/prefetch.cuh"
 
@@ -19,7 +20,7 @@
 // Resident      blocks that a multiprocessor shall hold, which decides on the registers of a thread
 // Window, pitch entries between rows in shared memory: Window + WINDOW_SPREAD for n ≤ 2 Window, or no Window (0) and a multiple
 //               of 4, at least n rounded up to a multiple of 16
-// Shared memory: m rows of those, of what remains behind a window two where they are more; 2 Panel · TURNED_PITCH<Panel> entries;
+// Shared memory: m rows of those, of what remains behind a window two where they are more; two KnownPanels;
 // then 2 m numbers and one for each of the rows.
 template <typename Scalar, int Panel, int Held, int Team, int Warps, int Resident, int Window>
 __global__ __launch_bounds__(Warps * WARP, Resident)
@@ -27,63 +28,59 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     static_assert(Team < Warps, "others update while a panel is eliminated");
     static_assert(Window % TURNED_COLUMNS == 0 && Window % Panel == 0, "windows end with a panel");
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ PanelExchange<Scalar, Panel, Team> exchange;
     const Place p(table, m, n, blockIdx.x);
-    constexpr int UNIT = Panel * TURNED_PITCH<Panel>;
     constexpr int STRIPS = Field<Scalar>::COMPLEX ? 1 : Held > 1 ? 4 : 2;  // as registers allow
     if constexpr (Window > 0) pitch = Window + WINDOW_SPREAD;
     const int span = Window > 0 ? Window : p.n, places = Window > 0 ? max(p.m, 2 * (p.m - Window)) : p.m;
-    Scalar *units = reinterpret_cast<Scalar*>(memory), *X = units + 2 * UNIT;
+    auto* const panels = reinterpret_cast<KnownPanel<Scalar, Panel, Team>*>(memory);  // the last two
+    Scalar* X = reinterpret_cast<Scalar*>(panels + 2);
     int *rows = reinterpret_cast<int*>(X + places * pitch), *ordered = rows + p.m, *behind = ordered + p.m;
     A += p.source, LU += p.target, pivots += p.pivots;
     const long long ld = p.n;
     const int lane = threadIdx.x % WARP, steps = p.steps();
-    const auto each_entry = [&](bool later, auto visit) {  // of the thread, in the first panel's columns or behind them
-        if (later)
-            for (int i = threadIdx.x / WARP; i < p.m; i += Warps)
-                for (int j = Panel + lane; j < min(p.n, span); j += WARP) visit(i, j);
-        else
-            for (int i = threadIdx.x / Panel; i < p.m; i += Warps * WARP / Panel)
-                if (threadIdx.x % Panel < p.n) visit(i, threadIdx.x % Panel);
-    };
-    bool finite = true;  // and without a branch, or each read would wait for the one before
-    const auto load = [&](int i, int j) { copy_async(X + i * pitch + j, A + i * ld + j, true); };
-    const auto look = [&](int i, int j) { finite &= is_finite(X[i * pitch + j]); };
-    each_entry(false, load);
+    constexpr int THREADS = Warps * WARP;
+    copy_columns<THREADS>(X, pitch, A, ld, p.m, 0, min(p.n, Panel));
     copies_issued();
-    each_entry(true, load);
+    copy_columns<THREADS>(X, pitch, A, ld, p.m, min(p.n, Panel), min(p.n, span));
     copies_issued();
     if constexpr (Window > 0)  // the others shall be near when their turn comes
         for (int i = threadIdx.x / WARP; i < p.m; i += Warps)
             if (Window + lane * (LINE_BYTES / sizeof(Scalar)) < p.n) prefetch(A + i * ld + Window + lane * (LINE_BYTES / sizeof(Scalar)));
-    for (int i = threadIdx.x; i < p.m; i += Warps * WARP) ordered[i] = i * pitch;
+    for (int i = threadIdx.x; i < p.m; i += THREADS) ordered[i] = i * pitch;
     copies_arrived<1>();
-    each_entry(false, look);
     const int role = warp_role<Warps, Resident>();  // and the first panel's columns are there
     int verdict = 0, begin = 0;
-    // of panel p: units + p % 2 · UNIT; rows before it, ordered afterwards
+    bool finite = true;  // all that leaves, of this thread
+    // rows before the panel, ordered afterwards
     const auto factor = [&](int first, int warp) {
-        factor_panel<Panel, Held, Team == 1, Team>(p.m - first, X, rows, ordered, units + first / Panel % 2 * UNIT, pivots, p.m, first,
-                                                   min(Panel, steps - first), warp, exchange, verdict);
+        factor_panel<Panel, Held, Team == 1, Team>(p.m - first, X, rows, ordered, panels[first / Panel % 2], pivots, p.m, first,
+                                                   min(Panel, steps - first), warp, verdict);
     };
-    const auto leave = [&](int i, int end) {  // columns before `end` of the row at position i
+    // columns before `end` of the row at position i, from `first` on in `last`
+    const auto leave = [&](int i, int end, int first, const Scalar* last) {
         const int at = rows[i], lane = anew(threadIdx.x % WARP);
+        const auto move = [&](const Scalar* from, int j) {
+            const Scalar x = *from;
+            finite &= is_finite(x), LU[i * ld + j] = x;
+        };
         if constexpr (Window > 0)
             if (begin > 0)
-                for (int j = lane; j < Window; j += WARP) LU[i * ld + j] = X[behind[(at + Window) / pitch] + j];
-        for (int j = begin + lane; j < end; j += WARP) LU[i * ld + j] = X[at + j];
+                for (int j = lane; j < Window; j += WARP) move(X + behind[(at + Window) / pitch] + j, j);
+        for (int j = begin + lane; j < end; j += WARP) move(j >= first ? last + j - first : X + at + j, j);
     };
     for (;; begin += span) {
-        const int stop = min(p.n, begin + span), last = min(steps, stop), limit = begin + pitch;
+        const int stop = min(p.n, begin + span), limit = begin + pitch;
+        // anew: ptxas 13.0 takes min(min(a, −b), c) for min(min(a, b), c), which it makes of this and the loops up to it
+        const int last = anew(min(steps, stop));
         for (int first = begin - Panel; first < last; first += Panel) {  // the panel at `first` is known, if there is one
             const int warp = anew(role), next = first + Panel, end = min(next, last), width = end - first, team = next < last ? panel_warps<Held>(p.m - next) : 0;
-            const Scalar* unit = units + (first / Panel & 1) * UNIT;
+            const auto& known = panels[first / Panel & 1];
             int* const before = rows;
             rows = ordered, ordered = before;
             if (warp < team) {
                 if (first >= begin) {
                     Scalar u[Panel / TURNED_ROWS][4];
-                    solve_columns<Panel>(u, X, rows, unit, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld);
+                    solve_columns<Panel>(u, X, rows, known.inverses, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld, finite);
                     const int row0 = next + warp * Held * WARP;  // of the warp in the panel
                     for (int row = row0; row < min(p.m, row0 + Held * WARP); row += STRIPS * STRIP_ROWS)
                         update_strips<Panel, STRIPS>(X, rows, row, p.m, first, next, Panel / TURNED_ROWS, u);
@@ -92,33 +89,35 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 factor(next, warp);
             } else if (first >= begin) {
                 const int others = Warps - team, number = warp - team;
-                update_share<Panel>(X, rows, unit, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld);
+                update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
                 for (int k = first + number; k < end; k += others) {
-                    leave(k, end);
-                    if (Window > 0 && lane == 0) ordered[k] = rows[k];  // final in both
+                    leave(k, end, first, known.row(k - first));
+                    if constexpr (Window > 0) {  // final in both; block/lu_advance.cuh
+                        if (lane == 0) ordered[k] = rows[k];
+                        if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];
+                    }
                 }
             }
             if (first >= 0) {
                 __syncthreads();
             } else {  // the rest of the columns has come meanwhile
                 copies_arrived<0>();
-                each_entry(true, look);
-                finite = __syncthreads_and(finite);
-                if (!finite) break;
+                __syncthreads();
             }
         }
-        if (!finite || stop == p.n) break;
-        if constexpr (Window > 0) {
-            finite = advance_window<Window, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role);
-            if (!finite) break;
+        if (stop == p.n) break;
+        if constexpr (Window > 0) advance_window<Window, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
+    }
+    for (int i = role + steps; i < p.m; i += Warps) leave(i, p.n, p.n, nullptr);
+    if (!__syncthreads_and(finite)) {  // what is NaN or Inf in A is so in its place in LU too, which may as well have overflowed
+        const int entries = p.m * p.n;
+        finite = true;
+        for (int e = threadIdx.x; e < entries; e += THREADS) finite &= is_finite(A[e]);
+        if (!__syncthreads_and(finite)) {
+            verdict = NOT_FINITE;
+            for (int e = threadIdx.x; e < entries; e += THREADS) LU[e] = not_a_number<Scalar>();
+            for (int k = threadIdx.x; k < steps; k += THREADS) pivots[k] = k;
         }
     }
-    for (int i = role + (finite ? steps : 0); i < p.m; i += Warps) {
-        if (finite) leave(i, p.n);
-        else
-            for (int j = lane; j < p.n; j += WARP) LU[i * ld + j] = not_a_number<Scalar>();
-    }
-    if (!finite)
-        for (int k = threadIdx.x; k < steps; k += blockDim.x) pivots[k] = k;
-    if (role == 0 && lane == 0) info[p.index] = finite ? verdict : NOT_FINITE;
+    if (role == 0 && lane == 0) info[p.index] = verdict;
 }

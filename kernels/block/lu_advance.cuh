@@ -1,7 +1,7 @@
 // block/lu_advance.cuh — from the first columns of P A = L U, finished in shared memory, to the others, still in global memory.
 //
 //     [U₁₂]   [L₁₁    ]⁻¹                  rows of A₁₂ in the order of the pivots so far
-//     [C  ] = [L₂₁   I]   [A₁₂],           C: what is to be factored next
+//     [C  ] = [L₂₁   I]   [A₁₂],           C: what is to be factored next; X has the inverses of L₁₁'s diagonal blocks
 //
 // U₁₂ goes to LU, C to shared memory, where it takes the rows of [L₁₁ U₁₁]. Warps take TURNED_COLUMNS columns each, those of the
 // same columns different rows of C; each solves for the rows of U it needs.
@@ -17,9 +17,10 @@ constexpr int WINDOW_SPREAD = 4;  // entries between rows of Window columns
 // rows     where the row at each position lies in X, after Window steps
 // ordered  from Window on: where its column 0 would lie if those of C were preceded by others
 // behind   by the row of X that holds a row of C: where its row of L₂₁ lies
-// Returns whether A₁₂ is finite, in all threads.
+// finite   false where an entry of U₁₂ is not that leaves by this thread
 template <int Window, int Warps, typename Scalar>
-__device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int* rows, int* ordered, int* behind, int m, int n, int warp) {
+__device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int* rows, int* ordered, int* behind, int m, int n, int warp,
+                               bool& finite) {
     constexpr int BLOCKS = Window / TURNED_ROWS, PITCH = Window + WINDOW_SPREAD, HALF = STRIP_ROWS / 2;
     static_assert(Window / TURNED_COLUMNS <= Warps, "some warp has all rows of its columns");
     const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4, width = min(m, Window);
@@ -27,7 +28,6 @@ __device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
     const int column = Window + warp % groups * TURNED_COLUMNS;
     const auto entry = [&](int offset, int j) { return A[offset / PITCH * n + min(j, n - 1)]; };
     const auto place = [&](int i) { return i < 2 * Window ? rows[i - Window] : (m + i - 2 * Window) * PITCH; };  // row i of C
-    bool finite = true;
     Scalar u[BLOCKS][4];
     const auto each = [&](auto visit) {
 #pragma unroll
@@ -37,12 +37,14 @@ __device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
     };
     if (share < shares) {
         each([&](Scalar& x, int k, int j) { x = entry(rows[min(k, width - 1)], j); });
-        each([&](Scalar& x, int, int) { finite &= is_finite(x); });
-        solve_turned<Window>(u, [&](int i) {
+        divide_turned<Window>(u, [&](int i) {
             __syncwarp();  // else all of L would be read at once, into more registers than there are
             return X + rows[min(i, width - 1)];
         });
-        if (share == 0) each([&](Scalar x, int k, int j) { if (k < width && j < n) LU[k * n + j] = x; });
+        if (share == 0)
+            each([&](Scalar x, int k, int j) {
+                if (k < width && j < n) finite &= is_finite(x), LU[k * n + j] = x;
+            });
     }
     __syncthreads();  // L₁₁ is not needed any more
 #pragma unroll
@@ -60,7 +62,6 @@ __device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
             }
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                finite &= is_finite(c[2 * h]) && is_finite(c[2 * h + 1]);
                 const Pair<Scalar> rest = {minus(c[2 * h], sum[2 * h]), minus(c[2 * h + 1], sum[2 * h + 1])};
                 const int i = row + g + HALF * h;
                 if (i < m) *reinterpret_cast<Pair<Scalar>*>(X + place(i) + j - Window) = rest;
@@ -71,5 +72,5 @@ __device__ bool advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
         const int there = place(i);
         ordered[i] = there - Window, behind[there / PITCH] = rows[i];
     }
-    return __syncthreads_and(finite);
+    __syncthreads();
 }

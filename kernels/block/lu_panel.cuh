@@ -2,98 +2,250 @@
 //
 //     P X = L U,   X: rows × N, a row in one thread, Slots rows a thread
 //
-// As warp/eliminate.cuh with warps that meet once a column: each has put its candidate's row into shared memory by then, and
-// all look for the largest candidate themselves. What they read is written again two columns later.
-// Called by all threads of those warps; results stay in their registers.
+// Pivoting is logical: rows never move. Each warp puts the row of its candidate for the next pivot into shared memory, with the
+// inverse of its pivot; once all have met, the largest is the pivot's. What updates make of that row in its registers afterwards
+// matters to nobody, so that a column takes rows as they are: x_k ← x_k / pivot, x_j ← x_j − x_k u_j, and all that is chosen row
+// by row is who may be a pivot. A warp waits for each of its instructions in turn, so that a column has no branch but for ties
+// and for pivots whose inverse is no normal number.
+// Called by all threads of those warps.
 #pragma once
 
 #include "block/meet.cuh"
+#include "thread/anew.cuh"
 #include "warp/pivot.cuh"
 
-template <typename Scalar, int N, int Warps>
+// A warp's candidate: 1 / pivot, if `divides`, and where its row stood at first.
+template <typename Scalar>
+struct alignas(16) Candidate {
+    Scalar inverse;
+    unsigned key;  // warp/pivot.cuh; 0: none
+    int row;
+};
+
+// All of it at once: the compiler would wait for the key before it asked for the inverse.
+template <typename Scalar>
+__device__ Candidate<Scalar> read_candidate(const Candidate<Scalar>& from) {
+    Candidate<Scalar> to;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof to / 16); i++) {
+        const int4 piece = reinterpret_cast<const int4*>(&from)[i];
+        memcpy(reinterpret_cast<char*>(&to) + 16 * i, &piece, 16);
+    }
+    return to;
+}
+
+// Kept: columns after which rows are written again, two at least
+template <typename Scalar, int N, int Warps, int Kept>
 struct PanelExchange {
-    alignas(16) Scalar rows[2][Warps][N];
-    Scalar candidates[2][Warps];
-    Divisor<Scalar> divisors[2][Warps];
-    int positions[2][Warps];
+    alignas(16) Scalar rows[Kept][Warps][N];  // of every warp's candidate for pivot k in number k mod Kept
+    Candidate<Scalar> candidates[2][Warps];
+};
+
+// Of the k-th pivot, in lane k: where its row stood at first, where before the interchange, and its warp.
+struct PanelPivots {
+    int row, before, warp;
 };
 
 constexpr int FEW = 4;  // warps, of which each thread looks at every candidate itself
 
-// The warp whose candidate is the pivot, and its divisor; `first` is the position of pivot k.
-template <int N, int Warps, typename Scalar>
-__device__ int winning_warp(const PanelExchange<Scalar, N, Warps>& exchange, int turn, int first, int warps, Divisor<Scalar>& divided) {
-    int winner = 0;
-    if constexpr (Warps <= FEW) {
-        Scalar best = exchange.candidates[turn][0];
-        int at = exchange.positions[turn][0];
-        divided = exchange.divisors[turn][0];
+// Where the first rows of a panel are by now, one a lane; the others stay where they were until they are pivots.
+struct Moved {
+    int first, lane, position;
+    __device__ explicit Moved(int first) : first(first), lane(threadIdx.x % WARP), position(first + lane) {}
+
+    // of the row that was at `row` (by whole warps)
+    __device__ int of(int row) const {
+        const int there = __shfl_sync(EVERY_LANE, position, row - first & WARP - 1);
+        return row >= first && row < first + WARP ? there : row;
+    }
+    // The row that was at `row` and the one at position k change places; returns the first one's before.
+    __device__ int interchange(int row, int k) {
+        const int before = of(row);
+        if (position == k) position = before;
+        if (lane == row - first) position = k;
+        return before;
+    }
+};
+
+// The search of a warp among its rows, begun as soon as their column is up to date, while the other columns are not.
+template <int Slots, typename Scalar>
+struct RowSearch {
+    Scalar inverse;
+    unsigned key, among;  // the largest; lanes that hold it
+    int slot;             // of the lane's candidate
+    bool tied;            // the same in the whole warp: keys do not tell which
+
+    // live: all bits of rows that may be pivots, no bit of others
+    template <int N>
+    __device__ void begin(const Scalar (&x)[Slots][N], int k, const unsigned (&live)[Slots]) {
+        unsigned own = pivot_key(x[0][k]) & live[0];
+        bool twice = false;
+        slot = 0;
 #pragma unroll
-        for (int w = 1; w < Warps; w++) {
-            const Scalar other = exchange.candidates[turn][w];
-            const int there = w < warps ? exchange.positions[turn][w] : -1;
-            const Divisor<Scalar> by_other = exchange.divisors[turn][w];
-            const bool larger = magnitude(other) > magnitude(best), equal = magnitude(other) == magnitude(best);
-            const bool wins = there >= 0 & (at < 0 | larger | (equal & there < at));
-            best = wins ? other : best, at = wins ? there : at, winner = wins ? w : winner;
-            divided.inverse = wins ? by_other.inverse : divided.inverse, divided.scale = wins ? by_other.scale : divided.scale;
+        for (int s = 1; s < Slots; s++) {
+            const unsigned other = pivot_key(x[s][k]) & live[s];
+            twice = other == own || (twice && other < own);
+            if (other > own) own = other, slot = s;
+        }
+        key = __reduce_max_sync(EVERY_LANE, own);
+        inverse = by_now(reciprocal(entry(x, k)));  // while that is on its way
+        const bool holds = own == key && own != 0;
+        among = __ballot_sync(EVERY_LANE, holds);
+        tied = (among & (among - 1)) != 0;
+        if constexpr (Slots > 1) tied |= __ballot_sync(EVERY_LANE, holds && twice) != 0;
+    }
+
+    // Afterwards `among` is one lane, or none.
+    template <int N>
+    __device__ void settle(const Scalar (&x)[Slots][N], int k, const unsigned (&live)[Slots], const int (&row)[Slots], const Moved& moved) {
+        if (__builtin_expect(!tied, true)) return;
+        using Real = typename Field<Scalar>::Real;
+        Real largest = 0;
+        int at = NOWHERE;
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            const Real size = magnitude(x[s][k]);
+            const int here = moved.of(row[s]);
+            if (live[s] && (at == NOWHERE || size > largest || (size == largest && here < at))) largest = size, at = here, slot = s;
+        }
+        const int pivot = pivot_position<WARP>(largest, at);
+        among = __ballot_sync(EVERY_LANE, at == pivot && pivot != NOWHERE);
+        inverse = reciprocal(entry(x, k));
+    }
+
+    // Of the lane's candidate.
+    template <int N>
+    __device__ Scalar entry(const Scalar (&x)[Slots][N], int k) const {
+        Scalar found = x[0][k];
+#pragma unroll
+        for (int s = 1; s < Slots; s++)
+            if (slot == s) found = x[s][k];
+        return found;
+    }
+};
+
+// The pivot, of the warps that have met, and the warp that holds it.
+template <int N, int Warps, int Kept, typename Scalar>
+__device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>& exchange, int k, int warps, const Moved& moved, int& winner) {
+    const Candidate<Scalar>(&candidates)[Warps] = exchange.candidates[k % 2];
+    const int lane = threadIdx.x % WARP, w = min(lane, warps - 1);
+    Candidate<Scalar> best = read_candidate(candidates[0]);
+    bool tied = false;
+    winner = 0;
+    if constexpr (Warps <= FEW) {
+#pragma unroll
+        for (int i = 1; i < Warps; i++) {
+            Candidate<Scalar> other = read_candidate(candidates[i]);
+            other.key = i < warps ? other.key : 0u;
+            tied = other.key == best.key || (tied && other.key < best.key);
+            if (other.key > best.key) best = other, winner = i;
         }
     } else {
-        const int lane = threadIdx.x % WARP;
-        const Scalar candidate[1][1] = {{exchange.candidates[turn][min(lane, warps - 1)]}};
-        const int there[1] = {lane < warps ? exchange.positions[turn][lane] : -1};
-        PivotSearch<WARP, 1, Scalar> contest;
-        contest.begin(candidate, 0, there, first);
-        winner = contest.settle(candidate, 0, there, first);
-        divided = exchange.divisors[turn][winner];
+        const unsigned own = lane < warps ? candidates[w].key : 0u, largest = __reduce_max_sync(EVERY_LANE, own);
+        const unsigned among = __ballot_sync(EVERY_LANE, own == largest);
+        tied = (among & (among - 1)) != 0, winner = __ffs(among) - 1;
+        best = candidates[winner];
     }
-    return winner;
+    if (__builtin_expect(tied, false)) {
+        using Real = typename Field<Scalar>::Real;
+        const int at = moved.of(candidates[w].row);
+        const bool some = lane < warps && candidates[w].key != 0;
+        const int pivot = pivot_position<WARP>(some ? magnitude(exchange.rows[k % Kept][w][k]) : Real(0), some ? at : NOWHERE);
+        winner = __ffs(__ballot_sync(EVERY_LANE, some && at == pivot)) - 1;
+        best = candidates[winner];
+    }
+    return best;
 }
 
-// x, position, first, steps, record: as in warp/eliminate.cuh; record is called by every thread
-// warp: this one's number among `warps`, at most Warps
-template <int Slots, int N, int Warps, typename Scalar, typename Record>
-__device__ void eliminate_panel_rows(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp,
-                                     int warps, PanelExchange<Scalar, N, Warps>& exchange, Record record) {
+// x         Slots × N entries a thread; afterwards L, and U of pivots unless all of their rows are kept in `exchange`
+// position  where each row stands, −1 for none; afterwards where it ends, −1 for pivots that are kept
+// first     the position of the first pivot; steps of them
+// warp      this one's number among `warps`, at most Warps
+// vanishes  vanishes(k), in every thread, where the k-th pivot is zero
+template <int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes>
+__device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp, int warps,
+                                       PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes) {
+    constexpr bool KEPT = Kept == N, EXCHANGED = Slots * sizeof(Scalar) <= 16;  // by lanes of a single warp, as registers allow
+    constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
+    struct alignas(16) Piece { Scalar entry[EACH]; };
     const int lane = threadIdx.x % WARP;
-    PivotSearch<WARP, Slots, Scalar> search;
-    search.begin(x, 0, position, first);
+    unsigned live[Slots];
+#pragma unroll
+    for (int s = 0; s < Slots; s++) live[s] = position[s] >= 0 ? ~0u : 0u;
+    Moved moved(first);
+    PanelPivots pivots = {first, first, 0};
+    int ended[Slots];
+#pragma unroll
+    for (int s = 0; s < Slots; s++) ended[s] = -1;
+    RowSearch<Slots, Scalar> search;
+    search.begin(x, 0, live);
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (k >= steps) break;
-        const int turn = k % 2;
-        search.settle(x, k, position, first + k);
-        if (search.among == 0) {
-            if (lane == 0) exchange.positions[turn][warp] = -1;
-        } else if (search.among >> lane & 1) {
-#pragma unroll
-            for (int s = 0; s < Slots; s++)
-                if (position[s] == search.at) {
-                    exchange.candidates[turn][warp] = x[s][k];
-#pragma unroll
-                    for (int j = k + 1; j < N; j++) exchange.rows[turn][warp][j] = x[s][j];
-                }
-            exchange.divisors[turn][warp] = search.by_candidate, exchange.positions[turn][warp] = search.at;
-        }
-        meet(warps);
-        Divisor<Scalar> divided;
-        const int winner = winning_warp(exchange, turn, first + k, warps, divided), chosen = exchange.positions[turn][winner];
-        const Scalar* row = exchange.rows[turn][winner];
-        record(k, chosen, !(magnitude(divided.inverse) > 0));
-        Scalar multiplier[Slots];
+        search.settle(x, k, live, position, moved);
+        const bool holds = (search.among | (search.among == 0)) >> lane & 1;  // lane 0 where no row is left
+        Piece* const target = reinterpret_cast<Piece*>(exchange.rows[k % Kept][warp]);
+        int own = position[0];
 #pragma unroll
         for (int s = 0; s < Slots; s++) {
-            const bool is_pivot = position[s] == chosen, below = position[s] >= first + k && !is_pivot;
-            multiplier[s] = below ? divided(x[s][k]) : Scalar();
-            if (below) x[s][k] = multiplier[s];
-            position[s] = is_pivot ? first + k : position[s] == first + k ? chosen : position[s];
+            if (search.slot == s) own = position[s];
+#pragma unroll
+            for (int j = KEPT ? 0 : k / EACH * EACH; j < N; j += EACH) {
+                Piece piece;
+#pragma unroll
+                for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
+                if (holds && search.slot == s) target[j / EACH] = piece;
+            }
+        }
+        const Scalar* row = exchange.rows[k % Kept][0];
+        const int after = k + 1 < N ? k + 1 : k;
+        int winner = 0;
+        Candidate<Scalar> pivot;
+        Scalar next;  // of the pivot row
+        const bool several = Warps > 1 && warps > 1;
+        if (several || !EXCHANGED) {
+            if (holds) exchange.candidates[k % 2][warp] = {search.inverse, search.key, own};
+            if (several) meet(warps);
+            else __syncwarp();
+            pivot = several ? winning(exchange, k, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
+            row = exchange.rows[k % Kept][winner];
+            next = row[after];
+        } else {  // sooner than by shared memory
+            const int from = WARP - 1 - __clz(search.among);
+            pivot = {of_lane<WARP>(search.inverse, from), search.key, __shfl_sync(EVERY_LANE, own, from)};
+            next = of_lane<WARP>(search.entry(x, after), from);
+            __syncwarp();
+        }
+        Scalar multiplier[Slots];
+        if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key), true)) {
+#pragma unroll
+            for (int s = 0; s < Slots; s++) multiplier[s] = times(x[s][k], pivot.inverse);
+        } else {
+            const Divisor<Scalar> divided(row[k]);
+            if (!(magnitude(divided.inverse) > 0)) vanishes(k);
+#pragma unroll
+            for (int s = 0; s < Slots; s++) multiplier[s] = divided(x[s][k]);
+        }
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            if (position[s] == pivot.row) live[s] = 0u, ended[s] = first + k;
+            if (!KEPT && !live[s]) multiplier[s] = Scalar();
+            else x[s][k] = multiplier[s];
         }
 #pragma unroll
         for (int j = k + 1; j < N; j++) {
-            const Scalar u = row[j];
+            const Scalar u = j == after ? next : row[j];
 #pragma unroll
-            for (int s = 0; s < Slots; s++) x[s][j] = less_chosen(x[s][j], multiplier[s], u);
-            if (j == k + 1) search.begin(x, j, position, j < steps ? first + j : NOWHERE);
+            for (int s = 0; s < Slots; s++) x[s][j] = KEPT ? less_product(x[s][j], multiplier[s], u) : less_chosen(x[s][j], multiplier[s], u);
+            if (j == k + 1) search.begin(x, j, live);
         }
+        const int before = moved.interchange(pivot.row, first + k);  // while that search is under way
+        if (lane == k) pivots = {pivot.row, before, winner};
     }
+#pragma unroll
+    for (int s = 0; s < Slots; s++) {
+        const int there = moved.of(position[s]);
+        position[s] = live[s] ? there : KEPT ? -1 : ended[s];
+    }
+    return pivots;
 }

@@ -1,8 +1,8 @@
 // block/lu_window.cuh — P A = L U of columns in shared memory, a panel of them at a time.
 //
-// The first warps eliminate a panel in their registers, one where it can hold the rows without a barrier (warp/eliminate.cuh), else
-// as many as it takes (block/lu_panel.cuh); the others bring columns further right up to date. Whoever needs rows of U solves for
-// them (warp/solve_turned.cuh) and multiplies at once. Rows never move: `rows` says where the row at a position lies.
+// The first warps eliminate a panel in their registers (block/lu_panel.cuh), as many as it takes, one of float32 by
+// warp/eliminate.cuh; the others bring columns further right up to date. Whoever needs rows of U solves for them by inverses of
+// L's diagonal blocks (warp/solve_turned.cuh) and multiplies at once. Rows never move: `rows` says where the row at a position lies.
 // Called by whole warps of batched/lu_shared.cuh; results are in shared memory, rows of U also in LU.
 #pragma once
 
@@ -19,13 +19,45 @@ constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
 template <int Held>
 __device__ int panel_warps(int rows) { return (rows + Held * WARP - 1) / (Held * WARP); }
 
+// What others need of a panel: the rows of its pivots, and for rows of U the inverses of L's diagonal blocks (warp/solve_turned.cuh).
+template <typename Scalar, int Panel, int Team>
+struct KnownPanel {
+    static constexpr int PITCH = TURNED_PITCH<Panel>;
+    PanelExchange<Scalar, Panel, Team, Panel> exchange;
+    alignas(16) Scalar inverses[Panel * PITCH];  // L elsewhere
+    int warps[Panel];                            // of the pivots
+
+    // L left of and U from the diagonal on
+    __device__ const Scalar* row(int k) const { return exchange.rows[k][warps[k]]; }
+
+    // By one warp, lane k with the k-th pivot's.
+    __device__ void invert(const PanelPivots& pivots) {
+        const int lane = threadIdx.x % WARP, c = lane % Panel, block = c / TURNED_ROWS * TURNED_ROWS;
+        const Scalar* line[TURNED_ROWS];
+        Scalar v[TURNED_ROWS];
+#pragma unroll
+        for (int i = 0; i < TURNED_ROWS; i++) {
+            line[i] = exchange.rows[block + i][of_lane<WARP>(pivots.warp, block + i)] + block;
+            v[i] = block + i == c ? one<Scalar>() : Scalar();
+        }
+#pragma unroll
+        for (int j = 0; j + 1 < TURNED_ROWS; j++)
+#pragma unroll
+            for (int i = j + 1; i < TURNED_ROWS; i++) v[i] = less_product(v[i], line[i][j], v[j]);
+        if (lane >= Panel) return;
+#pragma unroll
+        for (int i = 0; i < TURNED_ROWS; i++) inverses[(block + i) * PITCH + c] = v[i];
+        for (int i = block + TURNED_ROWS; i < Panel; i++) inverses[i * PITCH + c] = row(i)[c];
+    }
+};
+
 // The panel of columns first …, by those warps, of which this is number `warp`.
 // rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
-// unit: its rows of L above, below the diagonal, as warp/solve_turned.cuh wants them
 // pivots: of this matrix   verdict: see thread/place.cuh
+// A: afterwards L in rows that are no pivots; those of pivots are in `known`
 template <int Panel, int Held, bool Alone, int Team, typename Scalar>
-__device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* unit, int* pivots, int m, int first, int width, int warp,
-                            PanelExchange<Scalar, Panel, Team>& exchange, int& verdict) {
+__device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel<Scalar, Panel, Team>& known, int* pivots, int m, int first,
+                            int width, int warp, int& verdict) {
     Scalar x[Held][Panel];
     int position[Held], row[Held];
     const int lane = anew(threadIdx.x % WARP);
@@ -40,31 +72,38 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, Scalar* un
             for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
         } else read_wide(x[h], A + row[h] + first);
     }
-    const auto record = [&](int k, int pivot, bool zero) {
-        if (warp == 0 && lane == 0) pivots[first + k] = pivot;
-        if (zero && verdict == 0) verdict = first + k + 1;
-    };
-    const int warps = Alone ? 1 : panel_warps<Held>(m - first);
-    if (warps == 1) eliminate<WARP>(x, position, first, width, width, record);
-    else if constexpr (!Alone) eliminate_panel_rows<Held>(x, position, first, width, warp, warps, exchange, record);
+    constexpr bool BY_LANES = Alone && sizeof(Scalar) == sizeof(float);  // 32²: 10 µs against 12
+    PanelPivots found = {first, first, 0};
+    const auto vanishes = [&](int k) { verdict = verdict ? verdict : first + k + 1; };
+    if constexpr (BY_LANES) {
+        eliminate<WARP>(x, position, first, width, width, [&](int k, int pivot, bool zero) {
+            if (lane == k) found.before = pivot;
+            if (zero) vanishes(k);
+        });
+    } else {
+        const int warps = Alone ? 1 : panel_warps<Held>(m - first);
+        found = eliminate_panel<Held>(x, position, first, width, warp, warps, known.exchange, vanishes);
+        if (warp == 0 && lane < width) ordered[first + lane] = rows[found.row];
+    }
+    if (warp == 0 && lane < width) pivots[first + lane] = found.before;
+    if (warp == 0 && lane < Panel) known.warps[lane] = found.warp;
     __syncwarp();  // lanes beyond the last row have read its warp's first
 #pragma unroll
     for (int h = 0; h < Held; h++) {
         if (position[h] < 0) continue;
-        const int k = position[h] - first;
         ordered[position[h]] = row[h];
+        Scalar* const target = BY_LANES && position[h] < first + width ? known.exchange.rows[position[h] - first][0] : A + row[h] + first;
         if constexpr (!Field<Scalar>::COMPLEX)
             if (wide) {
-                write_wide(A + row[h] + first, x[h]);
-                if (k < Panel) write_wide(unit + k * TURNED_PITCH<Panel>, x[h]);
+                write_wide(target, x[h]);
                 continue;
             }
 #pragma unroll
-        for (int c = 0; c < Panel; c++) {
-            if (c < width) A[row[h] + first + c] = x[h][c];
-            if (k < width) unit[k * TURNED_PITCH<Panel> + c] = x[h][c];
-        }
+        for (int c = 0; c < Panel; c++)
+            if (c < width) target[c] = x[h][c];
     }
+    if constexpr (BY_LANES) __syncwarp();
+    if (warp == 0) known.invert(found);
 }
 
 // By fewer rows a lane where those suffice for a single warp.
@@ -75,11 +114,12 @@ __device__ void factor_panel(int count, Rest&&... rest) {
     factor_rows<Panel, Held, Alone, Team>(rest...);
 }
 
-// u = rows of U at positions first …, turned, of columns column …; those before `end` go to LU, where there is one.
-// width: rows of the panel   limit: columns of X   ld: entries between rows of LU
+// u = rows of U at positions first …, turned, of columns column …; those before `end` go to LU, where there is one, if they are
+// `finite` or not.
+// inverses, width: of the panel, and its rows   limit: columns of X   ld: entries between rows of LU
 template <int Panel, typename Scalar>
-__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* unit, int first,
-                              int width, int column, int end, int limit, Scalar* LU, long long ld) {
+__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* inverses, int first,
+                              int width, int column, int end, int limit, Scalar* LU, long long ld, bool& finite) {
     const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4;
     const auto each = [&](auto visit) {
 #pragma unroll
@@ -88,8 +128,11 @@ __device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar*
             for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
     };
     each([&](Scalar& x, int k, int j) { x = X[rows[first + min(k, width - 1)] + min(j, limit - 1)]; });
-    solve_turned<Panel>(u, [&](int i) { return unit + i * TURNED_PITCH<Panel>; });
-    if (LU) each([&](Scalar x, int k, int j) { if (k < width && j < end) LU[(first + k) * ld + j] = x; });
+    divide_turned<Panel>(u, [&](int i) { return inverses + i * TURNED_PITCH<Panel>; });
+    if (LU)
+        each([&](Scalar x, int k, int j) {
+            if (k < width && j < end) finite &= is_finite(x), LU[(first + k) * ld + j] = x;
+        });
 }
 
 // X −= L u for the rows at positions row … before m, at most Strips · STRIP_ROWS of them, and `tiles` times 8 columns. All is read
@@ -134,14 +177,14 @@ __device__ void update_strips(Scalar* X, const int* rows, int row, int m, int fi
 // Behind a panel, columns `begin` … before `end`, by `warps` warps of which this is number `warp`: squares of STRIP_ROWS rows and
 // TURNED_COLUMNS columns in equal shares; where a share enters other columns it solves for them.
 template <int Panel, typename Scalar>
-__device__ void update_share(Scalar* X, const int* rows, const Scalar* unit, int first, int width, int m, int begin, int end, int limit,
-                             int warp, int warps, Scalar* LU, long long ld) {
+__device__ void update_share(Scalar* X, const int* rows, const Scalar* inverses, int first, int width, int m, int begin, int end, int limit,
+                             int warp, int warps, Scalar* LU, long long ld, bool& finite) {
     const int row0 = first + Panel, strips = max(1, (m - row0 + STRIP_ROWS - 1) / STRIP_ROWS);
-    const int squares = strips * max(0, (end - begin + TURNED_COLUMNS - 1) / TURNED_COLUMNS);
+    const int squares = strips * max(0, (end - begin + TURNED_COLUMNS - 1) / TURNED_COLUMNS), stop = squares * (warp + 1) / warps;
     int square = squares * warp / warps, strip = square % strips, column = begin + square / strips * TURNED_COLUMNS;
     Scalar u[Panel / TURNED_ROWS][4];
-    for (bool known = false; square < squares * (warp + 1) / warps; square++) {
-        if (!known) solve_columns<Panel>(u, X, rows, unit, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld);
+    for (bool known = false; square < stop; square++) {
+        if (!known) solve_columns<Panel>(u, X, rows, inverses, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld, finite);
         const int row = row0 + strip * STRIP_ROWS;
         if (row < m) update_strips<Panel, 1>(X, rows, row, m, first, column, column + 8 < end ? 2 : 1, u);
         known = ++strip < strips;

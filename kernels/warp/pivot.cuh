@@ -37,10 +37,17 @@ __device__ int pivot_position(Real magnitude, int position) {
 }
 
 // Keys order magnitudes as far as they go; 0 is less than any.
-__device__ inline unsigned pivot_key(float x) { return (__float_as_uint(x) & 0x7fffffffu) + 1; }
-__device__ inline unsigned pivot_key(double x) { return (__double2hiint(x) & 0x7fffffffu) + 1; }
+__device__ inline unsigned pivot_key(float x) { return __float_as_uint(x) << 1 | 1; }
+__device__ inline unsigned pivot_key(double x) { return static_cast<unsigned>(__double2hiint(x)) << 1 | 1; }
 template <typename Real>
 __device__ unsigned pivot_key(Complex<Real> x) { return pivot_key(magnitude(x)); }
+
+// Whether magnitudes of a key have reciprocals to multiply by, both far from the ends of the exponents.
+template <typename Real>
+__device__ bool divides(unsigned key) {
+    constexpr unsigned EXPONENT = sizeof(Real) == sizeof(double) ? 21 : 24, LARGEST = sizeof(Real) == sizeof(double) ? 2046 : 254, FAR = 3;
+    return key - (FAR << EXPONENT | 1) < LARGEST - 2 * FAR << EXPONENT;
+}
 
 // The search for a pivot in column k of rows that lanes hold, begun early and settled late, so that work in between hides it.
 template <int Lanes, int Slots, typename Scalar>

@@ -47,3 +47,25 @@ __device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
         }
     }
 }
+
+// The same where in place of L's diagonal blocks there are their inverses, zeros above included: products alone.
+template <int N, typename Scalar, typename Line>
+__device__ void divide_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
+    const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < N / TURNED_ROWS; i++) {
+        const Scalar* row = line(i * TURNED_ROWS + g) + 2 * t;
+        Scalar sum[4] = {}, rest[4], product[4] = {};
+#pragma unroll
+        for (int j = 0; j < i; j++) {
+            const auto l = *reinterpret_cast<const Pair<Scalar>*>(row + j * TURNED_ROWS);
+            multiply_tile(sum, u[j], l.x, l.y);
+        }
+        const auto inverse = *reinterpret_cast<const Pair<Scalar>*>(row + i * TURNED_ROWS);
+#pragma unroll
+        for (int e = 0; e < 4; e++) rest[e] = minus(u[i][e], sum[e]);
+        multiply_tile(product, rest, inverse.x, inverse.y);
+#pragma unroll
+        for (int e = 0; e < 4; e++) u[i][e] = product[e];
+    }
+}
