@@ -28,6 +28,7 @@ struct TeamReflectors : Reflectors<Real, Warps> {
         const int warp = threadIdx.x / WARP;
         if (j < known[warp]) return true;
         const int found = __reduce_min_sync(EVERY_LANE, load_acquire(made));
+        __syncwarp();  // all have read the last one
         if (threadIdx.x % WARP == 0) known[warp] = found;
         __syncwarp();
         return j < found;
