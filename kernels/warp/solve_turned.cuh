@@ -15,6 +15,19 @@ constexpr int TURNED_COLUMNS = 16, TURNED_ROWS = 8;  // of a warp; of a block
 // Entries between N rows of L: pairs that a warp reads lie in different banks.
 template <int N> constexpr int TURNED_PITCH = N % (2 * TURNED_ROWS) == 0 ? N + TURNED_ROWS : N;
 
+// u_i ← u_i − Σ_j L_ij u_j over the blocks of rows before i; row: the lane's of L, of which four share one
+template <int Blocks, typename Scalar>
+__device__ __forceinline__ void subtract_known(Scalar (&u)[Blocks][4], int i, const Scalar* row) {
+    Scalar sum[4] = {};
+#pragma unroll
+    for (int j = 0; j < i; j++) {
+        const auto l = *reinterpret_cast<const Pair<Scalar>*>(row + j * TURNED_ROWS);
+        multiply_tile(sum, u[j], l.x, l.y);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) u[i][e] = minus(u[i][e], sum[e]);
+}
+
 // u ← L⁻¹ of it: rows 8 i + 2t, 2t + 1 of columns g and g + 8 are the lane's (g, t).   line(i): where row i of L lies, of which
 // only what is below the diagonal matters. A row of u depends on none below it, a column on no other.
 template <int N, typename Scalar, typename Line>
@@ -23,14 +36,7 @@ __device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
 #pragma unroll
     for (int i = 0; i < N / TURNED_ROWS; i++) {
         const Scalar* below = line(i * TURNED_ROWS + g) + 2 * t;
-        Scalar sum[4] = {};
-#pragma unroll
-        for (int j = 0; j < i; j++) {
-            const auto l = *reinterpret_cast<const Pair<Scalar>*>(below + j * TURNED_ROWS);
-            multiply_tile(sum, u[j], l.x, l.y);
-        }
-#pragma unroll
-        for (int e = 0; e < 4; e++) u[i][e] = minus(u[i][e], sum[e]);
+        subtract_known(u, i, below);
         const Scalar* mine[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) mine[h] = line(i * TURNED_ROWS + 2 * t + h) + i * TURNED_ROWS;
@@ -55,16 +61,10 @@ __device__ void divide_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
 #pragma unroll
     for (int i = 0; i < N / TURNED_ROWS; i++) {
         const Scalar* row = line(i * TURNED_ROWS + g) + 2 * t;
-        Scalar sum[4] = {}, rest[4], product[4] = {};
-#pragma unroll
-        for (int j = 0; j < i; j++) {
-            const auto l = *reinterpret_cast<const Pair<Scalar>*>(row + j * TURNED_ROWS);
-            multiply_tile(sum, u[j], l.x, l.y);
-        }
+        subtract_known(u, i, row);
+        Scalar product[4] = {};
         const auto inverse = *reinterpret_cast<const Pair<Scalar>*>(row + i * TURNED_ROWS);
-#pragma unroll
-        for (int e = 0; e < 4; e++) rest[e] = minus(u[i][e], sum[e]);
-        multiply_tile(product, rest, inverse.x, inverse.y);
+        multiply_tile(product, u[i], inverse.x, inverse.y);
 #pragma unroll
         for (int e = 0; e < 4; e++) u[i][e] = product[e];
     }
