@@ -25,7 +25,7 @@ def fixed(rows):
         dtype, n = np.dtype(row["dtype"]).type, int(row["size"])
         plan = fixed_plans.Plan.of({knob: int(row[knob]) for knob in fixed_plans.KNOBS}, dtype, n)
         name = modules.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
-        yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+        yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
 
 
 def of(dtype, rows):

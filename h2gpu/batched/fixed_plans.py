@@ -30,6 +30,7 @@ WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
 # by ptxas at most, most of them addresses of copies, away from the products
 SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 32}
+MEASURED_SPILL_BYTES = 256  # likewise, of plans that were measured as the fastest all the same
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about
 GROUP_BYTES, WHOLE_BYTES = 37 << 10, 72 << 10  # shared memory of a group of matrices, of one whole matrix
