@@ -226,7 +226,7 @@ def linear_instances(dtype):
         width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
-            yield "batched/lu_panel.cuh", name, spills
+            yield "batched/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
         yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
         yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
     yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
