@@ -15,7 +15,7 @@ PHASES = {
     "rounds: Gram matrix, its Jacobi, update": ("svd_gram",),
     "rounds: direct Jacobi": ("svd_round",),
     "SVD of small matrices": ("svd_register", "svd_shared", "svd_triangle"),
-    "products": ("gemm", "thin_product"),
+    "products": ("gemm", "thin_product", "thin_parts"),
     "samples": ("gaussian",),
 }
 REST = "scaling, sorting, copies"

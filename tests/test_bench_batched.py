@@ -183,6 +183,7 @@ def test_kernels_by_their_mangled_names():
     assert kernel_report.instance("_Z8svd_gramIdLi32ELb0ELi8EEvPKxii") == "svd_gram<double, 32, false, 8>"
     assert kernel_report.instance("_Z4holdy") == "hold" and kernel_report.instance("something") == "something"
     assert kernel_report.instance("_Z5pairsIfLin3E3SumIdEEvv") == "pairs<float, -3, …>"
+    assert {bench_profiles.phase_of(kernel) for kernel in ("gemm", "thin_product", "thin_parts")} == {"products"}
     assert (
         bench_profiles.phase_of("householder_qr") == "QR" and bench_profiles.phase_of("gather") == bench_profiles.REST
     )
