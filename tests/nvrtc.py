@@ -11,6 +11,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from hashlib import sha256
 
+import ptx
+
 from h2gpu.batched import modules
 
 CUPYS_OWN = "-ftz=true"  # option that CuPy adds to ours
@@ -34,31 +36,43 @@ def library():
 
 
 def compile_cubin(source, options, names):
-    """(size of the machine code, compiler's log with ptxas's report); RuntimeError with the log where it fails."""
+    """(size of the machine code, compiler's log with ptxas's report, PTX); RuntimeError with the log where it fails."""
     nvrtc, program = library(), ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"instances.cu", 0, None, None)
     for name in names:
         nvrtc.nvrtcAddNameExpression(program, name.encode())
     encoded = [option.encode() for option in options]
     status = nvrtc.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
-    size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetProgramLog(program, log)
-    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    text = log.value.decode()
+    log, size = _text(nvrtc, "ProgramLog", program), ctypes.c_size_t()
     if status:
-        raise RuntimeError(text)
-    return size.value, text
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        raise RuntimeError(log)
+    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    code = _text(nvrtc, "PTX", program)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return size.value, log, code
+
+
+def _text(nvrtc, what, program):
+    """A text that the compiler has made of a program."""
+    size = ctypes.c_size_t()
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, text)
+    return text.value.decode()
 
 
 def spilled(case):
-    """The most bytes that ptxas spills in a function of (architecture, header, name expressions, options)."""
+    """The most bytes that ptxas spills in a function of (architecture, header, name expressions, options).
+
+    Raises AssertionError where some ptxas is known to make wrong code of it.
+    """
     architecture, header, names, more = case
     options = [*modules.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
-    size, log = compile_cubin(f'#include "{header}"\n', options, names)
+    size, log, code = compile_cubin(f'#include "{header}"\n', options, names)
     assert size
+    lost = [] if UNOPTIMIZED in more else ptx.lost_signs(code)
+    assert not lost, f"ptxas 13.0 loses a sign in {names}: {lost}; see tests/ptx.py"
     return max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
 
 

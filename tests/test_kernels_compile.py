@@ -10,6 +10,7 @@ from itertools import product
 import blas_instances
 import numpy as np
 import nvrtc
+import ptx
 import pytest
 
 from h2gpu.apps import bench_cases, microbench, study_gebrd, study_panels, study_small
@@ -332,6 +333,23 @@ def test_a_sample_of_the_instances_compiles(request):
     """The quick part of the next test: one instance in EVERY."""
     cases = sorted(set(instances()))[::EVERY]
     nvrtc.all_spilled(nvrtc.unoptimized(TUNED, [case[:2] for case in cases]), request.config)
+
+
+@pytest.mark.parametrize(
+    ("value", "lost"),
+    (
+        ("min(min(a, -b), c)", True),
+        ("max(c, max(0 - b, a))", True),
+        ("min(c, min(a, d - (b + d)))", True),
+        ("max(min(a, -b), c)", False),
+        ("min(min(a, b), -c)", False),
+        ("min(min(a, d - b), c)", False),
+    ),
+)
+def test_code_whose_sign_ptxas_loses_is_found(value, lost):
+    source = f"__global__ void extreme(int* r, int a, int b, int c, int d) {{ *r = {value}; }}"
+    _, _, code = nvrtc.compile_cubin(source, [f"-arch={TUNED}"], ["extreme"])
+    assert bool(ptx.lost_signs(code)) == lost
 
 
 @pytest.mark.slow
