@@ -11,6 +11,7 @@ from h2gpu.batched import fixed_plans, modules
 REAL, COMPLEX = (np.float64, np.float32), (np.complex64, np.complex128)
 SIZES = (1, 5, 9, 12, 13, 16, 32, 33, 48, 64, 65, 72, 73, 97, 127, 128, 129, 157, 160)
 TURNED_SIZES = (7, 33, 64, 129)  # those also with transposes
+FRINGED_SIZES = (34, 65, 73, 129, 145)  # with last rows and columns by themselves
 EVERY_MEASURED = 5  # rows of fixed_gemm.csv
 
 
@@ -21,6 +22,12 @@ def fixed(rows):
             plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
             name = modules.expression(plan.kernel, dtype, n, n, n, transa, transb, *plan.arguments)
             yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+    for dtype, n in product(REAL, FRINGED_SIZES):
+        for family in fixed_plans.families(dtype, n, n, n, False, False):
+            plan = family[0][1]
+            if plan.fringe:
+                name = modules.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
+                yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
     for row in list(rows("fixed_gemm"))[::EVERY_MEASURED]:
         dtype, n = np.dtype(row["dtype"]).type, int(row["size"])
         plan = fixed_plans.Plan.of({knob: int(row[knob]) for knob in fixed_plans.KNOBS}, dtype, n)

@@ -5,7 +5,7 @@ import pytest
 from reference import normal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, fixed_plans, gemm_choice, to_host
+from h2gpu.batched import MatrixBatch, fixed_plans, gemm_choice, to_host, tuning
 
 DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
@@ -136,6 +136,32 @@ def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
     batched.gemm(A[1:], B[1:])
     batched.gemm(A[:-1], B[:-1].swapaxes(1, 2), transb=True)
     assert taken == [batch]
+
+
+def fringed(n, dtype):
+    """The first plan of each kernel with one or two last rows or columns by themselves."""
+    families = fixed_plans.families(np.dtype(dtype), n, n, n, False, False)
+    return [next(plan for _, plan in family) for family in families if family[0][1].fringe]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("n", [17, 34, 65, 73, 82, 129, 145])
+def test_last_rows_and_columns_by_themselves(n, dtype):
+    cp = pytest.importorskip("cupy")
+    for plan in fringed(n, dtype):
+        with tuning.trial("fixed_gemm", **plan.knobs(dtype, n)):
+            check(cp, 2 * plan.group + 1, n, n, n, dtype, beta=-0.5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_a_fringe_leaves_whole_tiles(dtype):
+    for n in (33, 34, 65, 97, 98, 129, 130):
+        plans = fringed(n, dtype)
+        assert (dtype == np.float32 and n == 33) or plans
+        assert all(plan.excess(dtype, n, n) == 0 for plan in plans)
+        assert not fixed_plans.plan(np.dtype(dtype), n, n, n, False, False).fringe
+    assert not fringed(64, dtype) and not fringed(67, dtype) and not fringed(16, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2])

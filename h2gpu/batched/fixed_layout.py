@@ -5,19 +5,27 @@ import numpy as np
 BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernels
 WARP, STRIP, TENSOR_TILE, WIDEST = 32, 8, 16, 16  # of the kernels; bytes of a copy
 SECTOR = 32  # bytes that memory writes at once
+WIDEST_FRINGE = 2  # rows and columns behind whole tiles that the vector pipe may take
 
 
-def whole_bytes(dtype, sizes, trans, method, group):
+def fringe_of(m, n):
+    """Rows and columns of m × n behind the tensor cores' last whole tiles, each 0 where they are too many."""
+    rows, columns = m % TENSOR_TILE, n % STRIP
+    return rows * (rows <= WIDEST_FRINGE), columns * (columns <= WIDEST_FRINGE)
+
+
+def whole_bytes(dtype, sizes, trans, method, group, fringe=False):
     """Shared memory of whole matrices: the factors with what reads of whole tiles reach, or the results."""
     size = np.dtype(dtype).itemsize
-    stage = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group)
+    stage = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group, fringe)
     return max(stage, size * (group * sizes[0] * sizes[1]) + WIDEST)
 
 
-def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
+def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1, fringe=False):
     """Shared memory of a stage as FixedLayout counts, with what reads of whole tiles reach behind it.
 
-    grid   of warps that take as many tiles, where slabs stream; None for whole matrices
+    grid     of warps that take as many tiles, where slabs stream; None for whole matrices
+    fringe   whether the last rows and columns are not parts of tiles
     """
     (m, n, k), (transa, transb), size = sizes, trans, np.dtype(dtype).itemsize
     chunk, tensor = WIDEST // size, method == BY_TENSOR
@@ -41,7 +49,9 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1):
     if method != BY_ROWS:
         unit = TENSOR_TILE if tensor else STRIP
         tall, wide = (unit * grid[0], STRIP * grid[1]) if grid else (unit, STRIP)
-        more_rows, more_columns = -(-band // tall) * tall - band, -(-n // wide) * wide - n
+        rows, columns = fringe_of(band, n) if fringe else (0, 0)
+        more_rows = max(0, pitch_of(band - rows, tall, 0) - band)
+        more_columns = max(0, pitch_of(n - columns, wide, 0) - n)
     beyond_a = more_rows * (1 if tensor and transa else pitch_a) - entries_b
     beyond_b = more_columns * (pitch_b if tensor and transb else 1)
     return size * (entries_a + entries_b + pitch_of(max(beyond_a, beyond_b, 0), chunk, 0))
@@ -52,9 +62,12 @@ def is_run(method, lead_a, lead_b):
     return method == BY_TENSOR and lead_a % 2 == lead_b % 2 == 1
 
 
-def run_bytes(dtype, method, n, warps):
-    """Shared memory of a warp, of so many along rows, whose sums leave in runs: of a stage (TensorProduct::SCRATCH)."""
-    size, strips = np.dtype(dtype).itemsize, -(-n // (STRIP * warps))
+def run_bytes(dtype, method, n, warps, columns):
+    """Shared memory of a warp, of so many along rows, whose sums leave in runs: of a stage (TensorProduct::SCRATCH).
+
+    columns   of the n that are parts of tiles
+    """
+    size, strips = np.dtype(dtype).itemsize, -(-columns // (STRIP * warps))
     if method != BY_TENSOR or n * size % SECTOR == 0:
         return 0
     runs = -(-strips * size // SECTOR)

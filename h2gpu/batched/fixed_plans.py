@@ -18,6 +18,7 @@ from h2gpu.batched.fixed_layout import (
     BY_TENSOR,
     STRIP,
     TENSOR_TILE,
+    fringe_of,
     is_run,
     pitch_of,
     run_bytes,
@@ -50,7 +51,8 @@ OTHER_GRIDS = tuple((r, c) for r, c in product(range(1, 8), range(1, 8)) if r * 
 LARGE_GRIDS = tuple((r, c) for r, c in product(range(1, 9), range(1, 9)) if r * c in range(4, 17))  # beyond WHOLE_BYTES
 STREAM_WARPS, MOST_BLOCKS, FEWEST_WARPS = range(4, 21), 4, 8  # of a block that streams; of a multiprocessor
 STAGES = 4, 3, 2  # slabs in its ring
-KNOBS = "method", "group", "band", "slab", "warp_rows", "warp_columns", "stages", "resident"  # of a measured plan
+# of a measured plan
+KNOBS = "method", "group", "band", "slab", "warp_rows", "warp_columns", "stages", "resident", "fringe"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Plan:
     """Matrices and rows a block, inner indices a slab, warps along rows and columns, shared bytes.
 
     streams   slabs pass, and `resident` blocks a multiprocessor stay for all matrices
+    fringe    one or two last rows and columns are no parts of tiles
     """
 
     method: int
@@ -69,6 +72,7 @@ class Plan:
     shared: int
     streams: bool = False
     resident: int = 0
+    fringe: bool = False
 
     def threads(self, m):
         """Of a block."""
@@ -87,10 +91,12 @@ class Plan:
         if self.method == BY_ROWS:
             return 0.0
         tall, wide = TENSOR_TILE if self.method == BY_TENSOR else STRIP, STRIP
-        bands = [min(self.band, m - row) for row in range(0, m, self.band)]
+        rows, columns = fringe_of(m, n) if self.fringe else (0, 0)
+        tiled = (m - rows) * (n - columns)
+        bands = [min(self.band, m - row) - rows for row in range(0, m, self.band)]
         if self.streams:
-            tall, wide, bands = tall * self.warp_rows, wide * self.warp_columns, [self.band] * len(bands)
-        return sum(pitch_of(band, tall, 0) for band in bands) * pitch_of(n, wide, 0) / (m * n) - 1
+            tall, wide, bands = tall * self.warp_rows, wide * self.warp_columns, [self.band - rows] * len(bands)
+        return (sum(pitch_of(band, tall, 0) for band in bands) * pitch_of(n - columns, wide, 0) - tiled) / (m * n)
 
     @property
     def kernel(self):
@@ -102,27 +108,27 @@ class Plan:
         """Of the template, in its order, behind shape and transposes."""
         grid = self.warp_rows, self.warp_columns
         if self.streams:
-            return self.method, self.band, self.slab, *grid, self.shared, self.resident
-        return self.method, self.group, *grid, self.shared
+            return self.method, self.band, self.slab, *grid, self.fringe, self.shared, self.resident
+        return self.method, self.group, *grid, self.fringe, self.shared
 
     @classmethod
     def of(cls, row, dtype, n):
         """The Plan of n × n × n that a row of kernels/tuning/<device>/fixed_gemm.csv has measured."""
-        method, group, band, slab, *grid, stages, resident = (row[knob] for knob in KNOBS)
+        method, group, band, slab, *grid, stages, resident, fringe = (row[knob] for knob in KNOBS)
         sizes, trans = (n, n, n), (False, False)
         if stages:
-            shared = stages * stage_bytes(dtype, sizes, trans, method, band, slab, grid)
+            shared = stages * stage_bytes(dtype, sizes, trans, method, band, slab, grid, fringe=fringe)
         else:
-            shared = whole_bytes(dtype, sizes, trans, method, group)
-        return cls(method, group, band, slab, *grid, shared, stages > 0, resident)
+            shared = whole_bytes(dtype, sizes, trans, method, group, fringe)
+        return cls(method, group, band, slab, *grid, shared, stages > 0, resident, fringe > 0)
 
     def knobs(self, dtype, n):
         """The row again, without what was measured."""
         sizes, trans, grid = (n, n, n), (False, False), (self.warp_rows, self.warp_columns)
         stages = self.streams and self.shared // stage_bytes(
-            dtype, sizes, trans, self.method, self.band, self.slab, grid
+            dtype, sizes, trans, self.method, self.band, self.slab, grid, fringe=self.fringe
         )
-        values = self.method, self.group, self.band, self.slab, *grid, int(stages), self.resident
+        values = self.method, self.group, self.band, self.slab, *grid, int(stages), self.resident, int(self.fringe)
         return dict(zip(KNOBS, values))
 
 
@@ -167,18 +173,30 @@ def families(dtype, m, n, k, transa, transb, method=None):
         found.reverse()
     found = [sorted(filter(None, some), key=lambda pair: pair[0]) for some in (*found, others)]
     found.insert(0 if max(sizes) <= ROW_EDGES[0] else 1, by_rows)
-    return [family for family in found if family]
+    return [family for family in found + _fringed(dtype, method, sizes, trans, sum(grids, ())) if family]
 
 
-def _whole(dtype, method, sizes, trans, grid):
+def _fringed(dtype, method, sizes, trans, grids):
+    """The lists of the plans with a fringe."""
+    m, n, _ = sizes
+    if method != BY_TENSOR or m <= TENSOR_TILE or n <= STRIP or not any(fringe_of(m, n)):
+        return []
+    found = (
+        [_whole(dtype, method, sizes, trans, grid, True) for grid in grids],
+        _streams(dtype, method, sizes, trans, True),
+    )
+    return [sorted(filter(None, some), key=lambda pair: pair[0]) for some in found]
+
+
+def _whole(dtype, method, sizes, trans, grid, fringe=False):
     """(clocks of a multiprocessor a matrix, plan), or None where a thread's sums exceed its registers."""
     m, n, k = sizes
     group = 1
     for more in range(2, 1 + max(1, GROUP_WARPS // (grid[0] * grid[1]))):
-        if whole_bytes(dtype, sizes, trans, method, more) <= GROUP_BYTES:
+        if whole_bytes(dtype, sizes, trans, method, more, fringe) <= GROUP_BYTES:
             group = more
-    plan = Plan(method, group, m, k, *grid, whole_bytes(dtype, sizes, trans, method, group))
-    work = Work(dtype, method, sizes, m, grid)
+    plan = Plan(method, group, m, k, *grid, whole_bytes(dtype, sizes, trans, method, group, fringe), fringe=fringe)
+    work = Work(dtype, method, sizes, m, grid, fringe=fringe_of(m, n) if fringe else (0, 0))
     if work.registers is None:
         return None
     needed = plan.threads(m) * (BESIDES + work.registers)
@@ -191,26 +209,27 @@ def _whole(dtype, method, sizes, trans, grid):
     return clocks * ALONE.get(resident, 1) * (1 + LATE * missing) * (1 + UNEVEN * pieces), plan
 
 
-def _streams(dtype, method, sizes, trans):
+def _streams(dtype, method, sizes, trans, fringe=False):
     """All (clocks of a multiprocessor a matrix, plan) with slabs in a ring."""
     (m, n, k), size, tensor = sizes, np.dtype(dtype).itemsize, method == BY_TENSOR
+    rows, columns = fringe_of(m, n) if fringe else (0, 0)
     unit, slabs = TENSOR_TILE if tensor else STRIP, {min(slab, pitch_of(k, STRIP, 0)) for slab in SLABS}
     grids = [(r, c) for r, c in product(range(1, 9), range(1, 17)) if r * c in STREAM_WARPS]
-    for pieces, grid in product(range(1, 6), grids):
+    for pieces, grid in product((1,) if fringe else range(1, 6), grids):
         band = m if pieces == 1 else -(-m // (pieces * unit)) * unit
-        work = Work(dtype, method, (min(band, m), n, k), band, grid, True)
-        if work.registers is None:
+        work = Work(dtype, method, (min(band, m), n, k), band, grid, True, (rows, columns))
+        if work.registers is None or (fringe and work.uneven):  # tiles would reach over the fringe
             continue
-        warps, scratch = grid[0] * grid[1], run_bytes(dtype, method, n, grid[1])
+        warps, scratch = grid[0] * grid[1], run_bytes(dtype, method, n, grid[1], n - columns)
         most = _resident(warps, BESIDES_STREAMS[size if tensor else 4] + work.registers)
         most = most or _resident(warps, BESIDES_HALVES + work.halves)
         for slab in sorted(slabs):
-            stage = stage_bytes(dtype, sizes, trans, method, band, slab, grid)
+            stage = stage_bytes(dtype, sizes, trans, method, band, slab, grid, fringe=fringe)
             if warps * scratch > stage:
                 continue
             for resident, stages in product(range(-(-FEWEST_WARPS // warps), 1 + most), STAGES):
                 if resident * (stages * stage + BLOCK_BYTES) <= SHARED_BYTES:
-                    plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident)
+                    plan = Plan(method, 1, band, slab, *grid, stages * stage, True, resident, fringe)
                     yield streamed_clocks(work, dtype, sizes, trans, plan, stages), plan
 
 

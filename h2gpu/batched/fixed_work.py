@@ -38,15 +38,17 @@ class Work:
     """What a block's warps do for a band of one matrix, in clocks; registers: of a thread, for sums and factors.
 
     as_many   warps take tiles
+    fringe    last rows and columns that are no parts of tiles
     """
 
-    def __init__(self, dtype, method, sizes, band, grid, as_many=False):
+    def __init__(self, dtype, method, sizes, band, grid, as_many=False, fringe=(0, 0)):
         (_, n, k), size, (by_rows, by_columns) = sizes, np.dtype(dtype).itemsize, grid
-        tensor = method == BY_TENSOR
+        tensor, (more_rows, more_columns) = method == BY_TENSOR, fringe
         unit = TENSOR_TILE if tensor else STRIP
-        rows, columns = -(-band // unit), -(-n // STRIP)
+        rows, columns = -(-(band - more_rows) // unit), -(-(n - more_columns) // STRIP)
         own_rows, own_columns = -(-rows // by_rows), -(-columns // by_columns)
-        sums = own_rows * own_columns * (4 if tensor else 2) * size // 4
+        sums = own_rows * own_columns * (4 if tensor else 2) + more_rows * -(-own_columns // by_rows)
+        sums = (sums + 2 * more_columns * -(-own_rows // by_columns) + more_rows * more_columns) * size // 4
         fits = sums <= ACCUMULATORS and by_rows <= rows and by_columns <= columns
         self.uneven = (rows % by_rows > 0) + (columns % by_columns > 0)
         self.registers = sums + own_rows * (FACTORS[size] if tensor else 4) if fits else None
@@ -58,6 +60,9 @@ class Work:
             values = 4 * own_rows + 2 * own_columns
             self.issues = k / STRIP * (VALUE_ISSUES[size] * values + TILE_ISSUES[size] * own_rows * own_columns)
             self.reads = (by_columns * rows * TENSOR_TILE + by_rows * columns * STRIP) * k * size / 128
+            beside = more_rows + more_columns  # of whose factors a lane reads two a step
+            self.issues += 2 * k / STRIP * (beside + more_rows * own_columns + 2 * more_columns * own_rows)
+            self.reads += 2 * k / STRIP * beside * by_rows * by_columns
         else:
             complex_, double = np.dtype(dtype).kind == "c", size == (16 if np.dtype(dtype).kind == "c" else 8)
             each, self.issues = 2 * k * (4 if complex_ else 1) * (2 if double else 1), 0

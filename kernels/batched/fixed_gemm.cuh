@@ -2,20 +2,22 @@
 // matrices a block. Larger ones: batched/streamed_gemm.cuh.
 //
 // Nothing is checked at the edges of the matrices: whole tiles are computed, entries beyond the edges are whatever lies there,
-// and they are not stored (Nath, Tomov & Dongarra 2010, pointer redirecting). Inner indices end exactly. What a block
-// computes is one run of memory, which leaves through shared memory in pieces of 16 bytes whatever the size.
+// and they are not stored (Nath, Tomov & Dongarra 2010, pointer redirecting), or one or two last rows and columns by themselves
+// (warp/fringe_sums.cuh). Inner indices end exactly. What a block computes is one run of memory, which leaves through shared
+// memory in pieces of 16 bytes whatever the size.
 #pragma once
 #include "block/fixed_product.cuh"
 #include "block/store_run.cuh"
 #include "thread/copy.cuh"
 
 // A, B, C, out: (batch, rows, columns) each; C may be null if β is 0
-// Shared: bytes of shared memory that the launch asks for
-template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int WarpRows, int WarpColumns, int Shared>
-__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns>::THREADS),
-                             (FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns>::resident(Shared)))
+// Fringe: last rows and columns by themselves   Shared: bytes of shared memory that the launch asks for
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int WarpRows, int WarpColumns,
+          bool Fringe, int Shared>
+__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::THREADS),
+                             (FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::resident(Shared)))
 void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
-    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns>;
+    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>;
     using Layout = typename Product::Layout;
     static_assert(most_of(Layout::STAGE, Group * M * N + Layout::CHUNK) * sizeof(Entry) <= Shared, "shared memory");
     extern __shared__ __align__(16) unsigned char memory[];
@@ -39,6 +41,10 @@ void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long
     product.each_pair([&](int i, int j, Entry x, Entry y) {
         if (works && i < M && j < N) store_pair(sums + (q * M + i) * N + j, x, y, j + 1 < N, N % 2 == 0 && skew % 2 == 0);
     });
+    if constexpr (Fringe)
+        product.each_fringe([&](int i, int j, Entry x) {
+            if (works && i < M && j < N) sums[(q * M + i) * N + j] = x;
+        });
     __syncthreads();
     store_run<Product::THREADS>(sums, C, out, matrices * M * N, skew, alpha, beta);
 }

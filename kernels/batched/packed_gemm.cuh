@@ -8,6 +8,7 @@
 #include "thread/copy.cuh"
 #include "thread/multiply_add.cuh"
 #include "thread/rounded.cuh"
+#include "warp/lane_product.cuh"
 #include "warp/staged_product.cuh"
 
 constexpr int PACKED_WARPS = 4, PACKED_TILE = 16, PACKED_STRIP = 8;  // of a block; rows of out at a time, columns of a tile

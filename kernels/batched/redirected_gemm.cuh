@@ -7,6 +7,7 @@
 #include "block/edge_copies.cuh"
 #include "block/store_run.cuh"
 #include "thread/copy.cuh"
+#include "warp/lane_product.cuh"
 #include "warp/staged_product.cuh"
 
 constexpr int REDIRECTED_ROWS = 2, REDIRECTED_MANY = 64;  // warps along rows; edge from which twice as many are along columns

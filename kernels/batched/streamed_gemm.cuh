@@ -33,7 +33,7 @@ struct Stream {
 };
 
 // out = α sums + β C, rows × N each, from the registers, by way of `scratch` where ByRows
-template <int N, bool ByRows, typename Product, typename Entry>
+template <int N, bool ByRows, bool Fringe, typename Product, typename Entry>
 __device__ __forceinline__ void store_sums(const Product& product, Entry* scratch, const Entry* C, Entry* out, int rows, Entry alpha,
                                            Entry beta) {
     const bool even = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
@@ -49,18 +49,23 @@ __device__ __forceinline__ void store_sums(const Product& product, Entry* scratc
                 store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, even);
             });
         }
+        if constexpr (Fringe)
+            product.each_fringe([&](int i, int j, Entry x) {
+                if (i < rows && j < N) out[i * N + j] = value(x, i * N + j);
+            });
     };
     if (is_zero(beta)) store([&](Entry sum, int) { return times(alpha, sum); });
     else store([&](Entry sum, int at) { return scaled_sum(alpha, sum, beta, C + at); });
 }
 
 // Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time; Resident: blocks a multiprocessor
+// Fringe: where Band is M
 // grid: any multiple of the bands
-template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, int Shared,
-          int Resident>
-__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>::THREADS), Resident)
+template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, bool Fringe,
+          int Shared, int Resident>
+__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns, Fringe>::THREADS), Resident)
 void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
-    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns>;
+    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns, Fringe>;
     using Layout = typename Product::Layout;
     constexpr int COUNT = (K + Slab - 1) / Slab, UNIT = decltype(Product::make(M))::UNIT;
     constexpr int STAGES = Shared / int(sizeof(Entry)) / Layout::STAGE;
@@ -95,6 +100,6 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
             __syncthreads();  // everybody is done with the stage that is filled after the next barrier
             scratch = stages + empty * Layout::STAGE + Product::warp() * decltype(product)::SCRATCH;
         }
-        store_sums<N, BY_ROWS_OUT>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
+        store_sums<N, BY_ROWS_OUT, Fringe>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
     }
 }

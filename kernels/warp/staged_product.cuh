@@ -1,15 +1,10 @@
-// warp/staged_product.cuh — a warp's part of C += op(A) op(B), both in shared memory; what lies beyond their edges is read
-// but reaches no entry of C that counts: inner indices end where the matrices do.
-//
-// C is cut into tiles that a grid of warps shares cyclically: 16 × 8 on the FP64 tensor cores, 8 × 8 on the vector pipe.
+// warp/staged_product.cuh — a warp's part of C += op(A) op(B), both in shared memory, on the tensor cores, by tiles of 16 × 8; what lies
+// beyond their edges is read but reaches no entry of C that counts: inner indices end where the matrices do.
 #pragma once
-#include "thread/constants.cuh"
-#include "thread/multiply_add.cuh"
 #include "thread/pair.cuh"
+#include "warp/fringe_sums.cuh"
+#include "warp/share.cuh"
 #include "warp/tile_chain.cuh"
-
-// How many of count indices are this warp's, that takes every step-th.
-__device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
 
 __device__ __forceinline__ void add_tile(double (&sum)[4], const double (&a)[4], double b0, double b1) { multiply_tile(sum, a, b0, b1); }
 __device__ __forceinline__ void add_tile(float (&sum)[4], const float (&a)[4], float b0, float b1) {
@@ -19,38 +14,14 @@ __device__ __forceinline__ void add_tile(float (&sum)[4], const float (&a)[4], f
     for (int e = 0; e < 4; e++) sum[e] += part[e];
 }
 
-template <int Value> struct Number { static constexpr int value = Value; };
-
-// Which tiles of a block's part of C are this warp's: first, first + step, …
-struct Share {
-    int row, column;
-
-    __device__ Share(int warp, int warp_rows, int warp_columns) : row(warp / warp_columns % warp_rows), column(warp % warp_columns) {}
-
-    // work(rows, strips) with as many tiles as this warp has of Rows × Strips at most: all, or one row or strip of them less.
-    // rows: of the block's that there are; EvenRows: every warp has all
-    template <int Rows, int OwnStrips, int WarpRows, int WarpColumns, bool EvenRows, int Strips, typename Work>
-    __device__ void with_share(int rows, Work work) const {
-        const bool all_rows = EvenRows || row + (Rows - 1) * WarpRows < rows;
-        const bool all_strips = Strips % WarpColumns == 0 || column + (OwnStrips - 1) * WarpColumns < Strips;
-        if (all_rows && all_strips) work(Number<Rows>(), Number<OwnStrips>());
-        if constexpr (Strips % WarpColumns && OwnStrips > 1)
-            if (all_rows && !all_strips) work(Number<Rows>(), Number<OwnStrips - 1>());
-        if constexpr (!EvenRows && Rows > 1) {
-            if (!all_rows && all_strips) work(Number<Rows - 1>(), Number<OwnStrips>());
-            if constexpr (Strips % WarpColumns && OwnStrips > 1)
-                if (!all_rows && !all_strips) work(Number<Rows - 1>(), Number<OwnStrips - 1>());
-        }
-    }
-};
-
 // Real numbers on the tensor cores, float32 in three products of TF32 parts whose sums live short (warp/tile_chain.cuh).
 // op(A)_ik = A[i · RowStep + k · InnerA], op(B)_kj = B[k · InnerB + j · ColumnStep]
 // Spread: all of the steps that are not 1 are odd, else as FixedLayout's: no bank is asked for twice
 // AllRows: every block has all tiles.   Beside: a warp's strips of columns lie beside each other
 // Halves: float64 by products of four inner indices, whose factors take half the registers
+// FringeRows, FringeColumns: of C behind its whole tiles, which are no tiles
 template <typename Real, int Tiles, int Strips, int WarpRows, int WarpColumns, bool AllRows, int RowStep, int InnerA, int InnerB, int ColumnStep,
-          bool Spread, bool Beside, bool Halves = false>
+          bool Spread, bool Beside, bool Halves = false, int FringeRows = 0, int FringeColumns = 0>
 struct TensorProduct {
     static constexpr int TILE = 16, STRIP = 8, HALF = STRIP / 2, QUADS = 4, UNIT = Halves ? HALF : STRIP;  // inner indices of a step
     static constexpr int OWN_TILES = (Tiles + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
@@ -59,7 +30,9 @@ struct TensorProduct {
     // strips that leave at once along their rows, 256 bytes at most, as even as can be; no bank twice
     static constexpr int RUNS = (OWN_STRIPS * int(sizeof(Real)) + 31) / 32, RUN = (OWN_STRIPS + RUNS - 1) / RUNS;
     static constexpr int RUN_PITCH = RUN / 2 * 2 * STRIP + STRIP, SCRATCH = STRIP * RUN_PITCH;
+    using Fringe = FringeSums<Real, FringeRows, FringeColumns, OWN_TILES, OWN_STRIPS, WarpRows, WarpColumns>;
     Real sum[OWN_TILES][OWN_STRIPS][4] = {};
+    Fringe fringe;
     Share first;
     int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, tiles;
 
@@ -113,6 +86,38 @@ struct TensorProduct {
                           sum[i][j][e + 1]);
     }
 
+    // Calls store(row, column, value) for all entries of the fringe, each by one lane of all warps; also some beyond the edges.
+    template <typename Store>
+    __device__ void each_fringe(Store store) const {
+        const bool writes = t == 0;
+#pragma unroll
+        for (int j = 0; j < OWN_STRIPS; j++)
+#pragma unroll
+            for (int r = 0; r < FringeRows; r++)
+                if (j < strips() && Fringe::takes_strip(j, first.row)) {
+                    const Real x = Fringe::total(fringe.rows[r][j / WarpRows]);
+                    if (writes) store(Tiles * TILE + r, column() + j * NEXT_STRIP + g, x);
+                }
+#pragma unroll
+        for (int i = 0; i < OWN_TILES; i++)
+#pragma unroll
+            for (int c = 0; c < FringeColumns; c++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (first.row + i * WarpRows < Tiles && Fringe::takes_tile(i, first.column)) {
+                        const Real x = Fringe::total(fringe.columns[c][i / WarpColumns][e]);
+                        if (writes) store((first.row + i * WarpRows) * TILE + g + e * STRIP, Strips * STRIP + c, x);
+                    }
+#pragma unroll
+        for (int r = 0; r < FringeRows; r++)
+#pragma unroll
+            for (int c = 0; c < FringeColumns; c++)
+                if (Fringe::takes_corner(first.row, first.column)) {
+                    const Real x = Fringe::total(fringe.corner[r][c]);
+                    if (writes && g == 0) store(Tiles * TILE + r, Strips * STRIP + c, x);
+                }
+    }
+
     // Calls store(row, column, value) for the same, lanes beside each other along rows: whole sectors leave wherever rows begin.
     // scratch: SCRATCH entries of this warp in shared memory, a multiple of 16 bytes
     template <typename Store>
@@ -144,6 +149,16 @@ struct TensorProduct {
   private:
     __device__ int strips() const { return OWN_STRIPS - (Beside && FULL < WarpColumns && first.column >= FULL); }
     __device__ int column() const { return STRIP * (Beside ? first.column * OWN_STRIPS - max(0, first.column - FULL) : first.column); }
+
+    // The fringe's rows of op(A) and columns of op(B), seen from this lane's first of either, at one inner index.
+    __device__ void read_rows(Real (&a)[Fringe::PLACES_ROW], const Real* A, bool inside) const {
+#pragma unroll
+        for (int r = 0; r < FringeRows; r++) a[r] = inside ? A[((Tiles - first.row) * TILE - g + r) * RowStep] : 0;
+    }
+    __device__ void read_columns(Real (&b)[Fringe::PLACES_COLUMN], const Real* B, bool inside) const {
+#pragma unroll
+        for (int c = 0; c < FringeColumns; c++) b[c] = inside ? B[(Strips * STRIP - column() - g + c) * ColumnStep] : 0;
+    }
 
     template <int Depth, int OwnTiles, int OwnStrips>
     __device__ __forceinline__ void add_share(const Real* A, const Real* B) {
@@ -178,12 +193,23 @@ struct TensorProduct {
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 a[i][e] = i < tiles && (e % 2 ? second : inside) ? A[(i * WarpRows * TILE + e / 2 * STRIP) * RowStep + e % 2 * Apart * InnerA] : 0;
+        Real last_a[2][Fringe::PLACES_ROW], last_b[2][Fringe::PLACES_COLUMN];
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            read_rows(last_a[e], A + e * Apart * InnerA, e ? second : inside);
+            read_columns(last_b[e], B + e * Apart * InnerB, e ? second : inside);
+            if (Fringe::takes_corner(first.row, first.column)) fringe.add_corner(last_a[e], last_b[e]);
+#pragma unroll
+            for (int i = 0; i < OwnTiles; i++)
+                if (Fringe::takes_tile(i, first.column)) fringe.add_columns(i, a[i][e], a[i][e + 2], last_b[e]);
+        }
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             if (j >= strips) break;
             const int at = j * NEXT_STRIP * ColumnStep;
             const Real b0 = inside ? B[at] : 0, b1 = second ? B[at + Apart * InnerB] : 0;
             if constexpr (Partial) { __syncwarp(); }
+            if (Fringe::takes_strip(j, first.row)) fringe.add_rows(j, last_a[0], b0), fringe.add_rows(j, last_a[1], b1);
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++)
                 if (i < tiles) add_tile(sum[i][j], a[i], b0, b1);
@@ -198,90 +224,19 @@ struct TensorProduct {
         for (int i = 0; i < OwnTiles; i++)
 #pragma unroll
             for (int e = 0; e < 2; e++) a[i][e] = inside ? A[(i * WarpRows * TILE + e * STRIP) * RowStep] : 0;
+        Real last_a[Fringe::PLACES_ROW], last_b[Fringe::PLACES_COLUMN];
+        read_rows(last_a, A, inside), read_columns(last_b, B, inside);
+        if (Fringe::takes_corner(first.row, first.column)) fringe.add_corner(last_a, last_b);
+#pragma unroll
+        for (int i = 0; i < OwnTiles; i++)
+            if (Fringe::takes_tile(i, first.column)) fringe.add_columns(i, a[i][0], a[i][1], last_b);
 #pragma unroll
         for (int j = 0; j < OwnStrips; j++) {
             const Real b = inside ? B[j * NEXT_STRIP * ColumnStep] : 0;
             if constexpr (Partial) { __syncwarp(); }
+            if (Fringe::takes_strip(j, first.row)) fringe.add_rows(j, last_a, b);
 #pragma unroll
             for (int i = 0; i < OwnTiles; i++) multiply_half_tile(sum[i][j], a[i][0], a[i][1], b);
         }
-    }
-};
-
-// Any kind of number on the vector pipe.   A: op(A)_ik at i · PitchA + k, op(B)_kj at k · PitchB + j
-template <typename Entry, int RowStrips, int Strips, int WarpRows, int WarpColumns, bool AllRows, int PitchA, int PitchB>
-struct LaneProduct {
-    static constexpr int STRIP = 8, CHUNK = 16 / sizeof(Entry), UNIT = CHUNK;
-    static constexpr int OWN_ROWS = (RowStrips + WarpRows - 1) / WarpRows, OWN_STRIPS = (Strips + WarpColumns - 1) / WarpColumns;
-    Entry sum[OWN_ROWS][OWN_STRIPS][2] = {};
-    Share first;
-    int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, strips;
-
-    __device__ LaneProduct(int warp, int rows) : first(warp, WarpRows, WarpColumns), strips((rows + STRIP - 1) / STRIP) {}
-
-    template <int Depth>
-    __device__ void add(const Entry* A, const Entry* B) {
-        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
-        first.with_share<OWN_ROWS, OWN_STRIPS, WarpRows, WarpColumns, AllRows && RowStrips % WarpRows == 0, Strips>(
-            strips, [&](auto rows, auto own) {
-                constexpr int WHOLE = Depth / CHUNK * CHUNK, TOGETHER = 2;
-#pragma unroll TOGETHER
-                for (int k = 0; k < WHOLE; k += CHUNK) step<CHUNK, rows.value, own.value>(A + k, B + k * PitchB);
-                if constexpr (Depth > WHOLE) step<Depth - WHOLE, rows.value, own.value>(A + WHOLE, B + WHOLE * PitchB);
-            });
-    }
-
-    // The same over `steps` times UNIT, where all warps have as many strips   Known: to the compiler
-    template <bool Known>
-    __device__ void add_steps(const Entry* A, const Entry* B, int steps) {
-        static_assert(RowStrips % WarpRows == 0 && Strips % WarpColumns == 0, "warps have as many strips");
-        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
-        constexpr int TOGETHER = Known ? 2 : 1;
-#pragma unroll TOGETHER
-        for (int s = 0; s < steps; s++) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + s * CHUNK, B + s * CHUNK * PitchB);
-    }
-
-    // The same over as many as there are, known at run time; columns: of C that count
-    __device__ void add_up_to(const Entry* A, const Entry* B, int depth, int columns) {
-        A += (first.row * STRIP + g) * PitchA, B += first.column * STRIP + 2 * t;
-        const int own_rows = per_warp(strips - first.row, WarpRows), own_strips = per_warp((columns + STRIP - 1) / STRIP - first.column, WarpColumns);
-        int k = 0;
-#pragma unroll 1
-        for (; k + CHUNK <= depth; k += CHUNK) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, CHUNK, own_rows, own_strips);
-        if (k < depth) step<CHUNK, OWN_ROWS, OWN_STRIPS>(A + k, B + k * PitchB, depth - k, own_rows, own_strips);
-    }
-
-    template <typename Store>
-    __device__ void each_pair(Store store) const {
-#pragma unroll
-        for (int i = 0; i < OWN_ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < OWN_STRIPS; j++)
-                store((first.row + i * WarpRows) * STRIP + g, (first.column + j * WarpColumns) * STRIP + 2 * t, sum[i][j][0], sum[i][j][1]);
-    }
-
-  private:
-    struct alignas(16) Chunk { Entry entry[CHUNK]; };
-
-    // `count` of the inner indices that one read of A brings; own_rows, own_strips: of OwnRows × OwnStrips that there are
-    template <int Count, int OwnRows, int OwnStrips>
-    __device__ __forceinline__ void step(const Entry* A, const Entry* B, int count = Count, int own_rows = OwnRows, int own_strips = OwnStrips) {
-        Chunk a[OwnRows];
-#pragma unroll
-        for (int i = 0; i < OwnRows; i++)
-            if (i < own_rows) a[i] = *reinterpret_cast<const Chunk*>(A + i * WarpRows * STRIP * PitchA);
-#pragma unroll
-        for (int e = 0; e < Count; e++)
-#pragma unroll
-            for (int j = 0; j < OwnStrips; j++) {
-                if (e >= count || j >= own_strips) break;
-                const Pair<Entry> b = *reinterpret_cast<const Pair<Entry>*>(B + e * PitchB + j * WarpColumns * STRIP);
-#pragma unroll
-                for (int i = 0; i < OwnRows; i++) {
-                    if (i >= own_rows) break;
-                    sum[i][j][0] = multiply_add(sum[i][j][0], a[i].entry[e], b.x);
-                    sum[i][j][1] = multiply_add(sum[i][j][1], a[i].entry[e], b.y);
-                }
-            }
     }
 };
