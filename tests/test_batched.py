@@ -8,7 +8,7 @@ from reference import block_sparse_dense
 from threadpoolctl import threadpool_info
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch
+from h2gpu.batched import BlockSparse, MatrixBatch, to_host
 from h2gpu.batched.ragged import offsets_of, ranges
 from h2gpu.batched.threads import one_blas_thread, parallel, pieces
 
@@ -252,6 +252,65 @@ def test_integers_are_converted():
     A = np.arange(12).reshape(2, 3, 2)
     assert batched.qr(A)[0].dtype == np.float64
     close(batched.gemm(A, A, transa=True), (A.swapaxes(1, 2) @ A).astype(float), 3)
+
+
+def test_the_order_of_bytes_does_not_matter():
+    A = stack((2, 5, 3))
+    np.testing.assert_array_equal(batched.qr(A.astype(">f8"))[1], batched.qr(A)[1])
+    np.testing.assert_array_equal(
+        batched.solve(A[:, :3].astype(">f8"), A[:, 4].astype(">f8")), batched.solve(A[:, :3], A[:, 4])
+    )
+
+
+def test_ragged_integers_are_converted_and_other_kinds_refused():
+    A = np.array([[4, 2], [3, 5]])
+    whole = MatrixBatch.from_matrices([A])
+    for function in (batched.inv, batched.cholesky, lambda B: batched.qr(B)[1], lambda B: batched.svd(B)[1]):
+        np.testing.assert_array_equal(function(whole)[0], function(whole.astype(np.float64))[0])
+    assert abs(batched.det(whole)[0] - 14) < 1e-13
+    half, imaginary = whole.astype(np.float16), whole.astype(complex)
+    functions = batched.qr, batched.svd, batched.cholesky, batched.pivoted_qr, batched.frobenius_norms
+    for function in (*functions, lambda B: batched.rsvd(B, 1), lambda B: batched.truncated_svd(B, 0.1)):
+        for other in (half, imaginary):
+            with pytest.raises(ValueError, match=f"expected float32 or float64 matrices.*{other.dtype}"):
+                function(other)
+    with pytest.raises(ValueError, match="expected float32 or float64 or complex64 or complex128"):
+        batched.lu_factor(half)
+    with pytest.raises(ValueError, match="gemm: expected A a MatrixBatch of floating-point numbers"):
+        batched.gemm(whole, whole)
+
+
+def test_numbers_that_a_product_cannot_hold(xp):
+    A = xp.ones((2, 3, 3))
+    single, vector = A.astype(np.float32), xp.ones((2, 3))
+    for call, words in (
+        (lambda: batched.gemm(A, A, A * 1j, beta=1), "gemm: expected C of the precision of A, float64, got complex128"),
+        (lambda: batched.gemm(single, single, A, beta=1), "gemm: expected C of the precision of A, float32"),
+        (lambda: batched.gemm(A, A, alpha=1 + 2j), "gemm: alpha: expected a number for matrices of float64"),
+        (lambda: batched.gemm(A, A, alpha=[1, 2]), "gemm: alpha: expected a number"),
+        (lambda: batched.gemv(A, vector, beta="2"), "gemv: beta: expected a number"),
+        (lambda: batched.syrk(A, alpha=1j), "syrk: alpha: expected a number"),
+        (lambda: batched.trsm(A, A, alpha=None), "trsm: alpha: expected a number"),
+        (lambda: batched.axpy(A, A, [1j, 2]), "axpy: expected alpha real numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    np.testing.assert_array_equal(to_host(batched.axpy(A, A, [1.0, 3.0]))[:, 0, 0], [2, 4])
+    C = xp.ones((3, 3), int)
+    assert (to_host(batched.gemm(A, A, C, beta=1)) == 4).all()
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e160, 1e300])
+def test_norms_whose_squares_leave_the_range(scale, xp):
+    A = np.random.default_rng(0).standard_normal((3, 40, 30))
+    A[1] = 0
+    norms = to_host(batched.frobenius_norms(xp.asarray(A * scale)))
+    np.testing.assert_allclose(norms / scale, np.linalg.norm(A, axis=(1, 2)), rtol=1e-12)
+    assert to_host(batched.frobenius_norms(xp.asarray([[[np.inf, 1.0]], [[np.nan, 1.0]]]))).tolist()[0] == np.inf
+    assert batched.frobenius_norms(xp.asarray(A[0])).shape == ()
+    assert batched.rounding_errors(xp.asarray(A[None])).shape == (1, 3)
+    single = xp.asarray((A * 1e30).astype(np.float32))
+    assert single.dtype == np.float32 and float(batched.frobenius_norms(single)[0]) > 1e31
 
 
 @given(SIZES, st.sampled_from(DTYPES))

@@ -43,7 +43,7 @@ def test_what_has_no_cholesky_factor_is_reported(xp, n):
     np.testing.assert_array_equal(info, [0, n // 2 + 1, 0, 1, -1, 0])
     np.testing.assert_array_equal(np.isnan(L), np.isin(np.arange(6), (1, 3, 4))[:, None, None] & np.tri(n, dtype=bool))
     np.testing.assert_allclose(L[[0, 2, 5]], clean[[0, 2, 5]], rtol=1e-12, atol=1e-12)
-    with pytest.raises(np.linalg.LinAlgError, match=r"cholesky: NaN or Inf in matrices 4$"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"matrices 4; a pivot that is not positive in matrices 1, 3$"):
         batched.cholesky(xp.asarray(A))
     with pytest.raises(np.linalg.LinAlgError, match=r"a pivot that is not positive in matrices 1, 3$"):
         batched.cholesky(xp.asarray(A[:4]))

@@ -258,6 +258,51 @@ def test_singular_matrices_have_no_solution(xp):
     assert np.isnan(x[:6]).any(axis=1).all() and (x[6] == 1).all()
 
 
+@pytest.mark.parametrize("function", [batched.solve, lambda A, _: batched.inv(A)])
+def test_all_bad_matrices_are_named_at_once(function, xp):
+    A = np.stack([np.eye(3)] * 5)
+    A[1], A[2, 0, 0], A[4, 2, 1] = 0, np.nan, np.inf
+    name = "inv" if function is not batched.solve else "solve"
+    with pytest.raises(np.linalg.LinAlgError, match=f"{name}: NaN or Inf in matrices 2, 4; a zero pivot in matrices 1"):
+        function(xp.asarray(A), xp.ones((5, 3)))
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C128])
+def test_determinants_of_what_is_not_finite(dtype, xp):
+    A = np.stack([np.diag([2.0, -3.0])] * 3).astype(dtype)
+    A[0, 0, 0], A[2, 1, 0] = np.inf, np.nan
+    batch = MatrixBatch.from_stack(xp.asarray(A))
+    for given in (xp.asarray(A), *([batch] if xp is np or dtype != C128 else [])):
+        sign, logarithm = map(to_host, batched.slogdet(given))
+        assert np.isnan(sign[[0, 2]]).all() and np.isnan(logarithm[[0, 2]]).all() and sign[1] == -1
+        det = to_host(batched.det(given))
+        assert np.isnan(det[[0, 2]]).all() and abs(det[1] + 6) < 1e-5
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 0), (0, 0, 0), (0, 3, 3), (2, 0, 3, 3), (3, 0, 0, 0)])
+def test_systems_of_nothing(shape, xp):
+    A, b = xp.zeros(shape), xp.zeros(shape[:-1])
+    assert batched.solve(A, b).shape == shape[:-1] and batched.inv(A).shape == shape
+    assert batched.lu_solve(batched.lu_factor(A), b).shape == shape[:-1]
+    assert batched.det(A).shape == shape[:-2]
+
+
+def test_pivots_that_are_no_rows():
+    A, b = random(2, 4, 4), np.ones((2, 4))
+    LU, piv = batched.lu_factor(A)
+    ragged = MatrixBatch.from_stack(LU), MatrixBatch.from_stack(piv[..., None])
+    right = MatrixBatch.from_stack(b[..., None])
+    x = batched.lu_solve((LU, piv.tolist()), b)
+    np.testing.assert_array_equal(batched.lu_solve(ragged, right).entries, x.ravel())
+    for change in (10**8, 1, -1):  # SciPy counts from 0 too, LAPACK from 1
+        with pytest.raises(ValueError, match=r"lu_solve: expected piv\[k\] from k to the last row"):
+            batched.lu_solve((LU, piv + change), b)
+        with pytest.raises(ValueError, match=r"lu_solve: expected piv\[k\] from k to the last row"):
+            batched.lu_solve((ragged[0], MatrixBatch.from_stack(piv[..., None] + np.int32(change))), right)
+    with pytest.raises(ValueError, match="expected piv a MatrixBatch of int32 columns"):
+        batched.lu_solve((ragged[0], piv), right)
+
+
 def test_doors(xp):
     A, b = xp.asarray(random(2, 4, 4)), xp.ones((2, 4))
     LU = batched.lu_factor(A)

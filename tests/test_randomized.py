@@ -36,6 +36,30 @@ def check_triplets(A, U, s, Vt):
     return np.linalg.norm(A - (U * s) @ Vt)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e160, 1e300])
+def test_ranks_do_not_depend_on_the_scale(scale, xp, rng):
+    A = decaying((3, 40, 30), rng)
+    A[1] *= 1e-3 / scale if scale < 1 else 1 / scale  # one of usual size beside them
+    U, s, Vt = map(to_host, batched.rsvd(xp.asarray(A * scale), rtol=1e-3, random_state=1))
+    for b in range(3):
+        B = A[b] * scale
+        largest = np.abs(B).max()
+        rest = B / largest - (U[b] * (s[b] / largest)) @ Vt[b]
+        assert np.linalg.norm(rest) <= 1e-3 * np.linalg.norm(B / largest)
+        assert 0 < np.count_nonzero(s[b]) < 25
+
+
+def test_seeds_by_their_kinds(rng):
+    A = decaying((2, 12, 9), rng)
+    for kind in (np.random.default_rng, np.random.RandomState):
+        first, again = (batched.rsvd(A, 3, random_state=kind(4))[0] for _ in range(2))
+        assert (first == again).all()
+    assert batched.rsvd(A, 3)[1].shape == (2, 3)
+    for bad in ("4", -1, 1.5, [1]):
+        with pytest.raises(ValueError, match="random_state: expected an integer ≥ 0"):
+            batched.rsvd(A, 3, random_state=bad)
+
+
 # The generator
 
 

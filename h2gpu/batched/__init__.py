@@ -1,18 +1,19 @@
 """Batched dense linear algebra: many small matrices at once, on the CPU or the GPU.
 
 Every function takes a (batch, m, n) array (NumPy: the CPU; CuPy: the GPU; more leading dimensions and single matrices
-work as in NumPy) or a `MatrixBatch` of matrices of differing sizes, and returns the same kind. float32 and float64;
-`gemm`, `gemv` and systems of linear equations (`lu_factor`, `solve`, `inv`, `det`) complex64 and complex128 as well,
-`lstsq` complex64. Small problems in registers, not pivoted: `h2gpu.batched.small`.
+work as in NumPy, but for `cholesky_qr` and `svd_of_transposed`) or a `MatrixBatch` of matrices of differing sizes, and
+returns the same kind. float32 and float64; `gemm`, `gemv` and systems of linear equations (`lu_factor`, `solve`, `inv`,
+`det`) complex64 and complex128 as well, `lstsq` complex64. Small problems in registers, not pivoted:
+`h2gpu.batched.small`.
 """
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.bidiagonal import bidiagonalize
-from h2gpu.batched.blas import axpy, gemv, symv, syrk, trsm
+from h2gpu.batched.blas import axpy, gemm, gemv, symv, syrk, trsm
 from h2gpu.batched.blocksparse import BlockSparse
-from h2gpu.batched.checks import COMPLEX, REAL, check_products, check_triangles, checked, stack, tolerances
+from h2gpu.batched.checks import check_products, check_triangles, checked, stack, tolerances
 from h2gpu.batched.least_squares import lstsq
 from h2gpu.batched.linear import cholesky, cholesky_solve, det, inv, lu_factor, lu_solve, slogdet, solve
 from h2gpu.batched.mixed import MixedBlocks
@@ -66,48 +67,6 @@ __all__ = [
     "trsm",
     "truncated_svd",
 ]
-
-GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
-
-
-def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None, triangular=False):
-    """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
-
-    A, B, C     arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
-    method      a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160),
-                "tiles", "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another
-                is taken. "auto" compiles where that was measured faster and pays: untransposed stacks up to 160,
-                nearly cubic, batch · m n k ≥ 2³⁰ (gemm_choice.py). "fixed", so "auto" there, splits float32 of
-                m n k > 33³ into parts: infinite entries, and those beyond 3.4e38, give NaN
-    out         optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
-    triangular  the A_b of a MatrixBatch are upper triangular or trapezoidal: zeros below may be passed over
-
-    Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
-    """
-    if method not in GEMM_METHODS:
-        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
-    if isinstance(A, MatrixBatch):
-        check_products("gemm", [(A, transa), (B, transb)], C, out)
-        return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method, triangular)
-    A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
-    xp = array_module(A, B)
-    lead = A.shape[:-2]
-    if lead != B.shape[:-2]:
-        lead = np.broadcast_shapes(lead, B.shape[:-2])
-        A, B = (xp.broadcast_to(M, (*lead, *M.shape[-2:])) for M in (A, B))
-    inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
-    if inner[0] != inner[1] or A.dtype != B.dtype:
-        raise ValueError(
-            f"gemm: expected matching inner dimensions and precisions, got {A.shape} {A.dtype} and {B.shape} {B.dtype}"
-            " with the transposes asked for; check transa and transb"
-        )
-    shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
-    C = None if C is None else stack(xp.broadcast_to(xp.asarray(C, A.dtype), shape))
-    A, B = stack(A), stack(B)
-    if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
-        raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
-    out = None if out is None else stack(out)
-    return _twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
 
 
 def triple_product(A, B, C, out=None):
@@ -178,9 +137,9 @@ def pivoted_qr(A, atol=0.0):
     pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
     """
+    A = checked(A, "A")
     if isinstance(A, MatrixBatch):
         return _twin(A).pivoted_qr(A, tolerances(atol, (len(A),)))
-    A = checked(A, "A")
     (*lead, m, n), k = A.shape, min(A.shape[-2:])
     Q, R, pivots, ranks = _twin(A).pivoted_qr(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
     shapes = (m, k), (k, n), (n,)
@@ -200,9 +159,9 @@ def truncated_svd(A, atol, *, return_info=False, consume=False):
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
     """
+    A = checked(A, "A")
     if isinstance(A, MatrixBatch):
         return _twin(A).truncated_svd(A, tolerances(atol, (len(A),)), return_info=return_info, consume=consume)
-    A = checked(A, "A")
     (*lead, m, _), k = A.shape, min(A.shape[-2:])
     U, s, missed = _twin(A).truncated_svd(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
     return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), missed.reshape(lead)
@@ -224,12 +183,12 @@ def discarded(sigma, ranks):
 
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
-    return _twin(A).frobenius_norms(A)
+    return _over_leading(lambda A: _twin(A).frobenius_norms(A), A)
 
 
 def rounding_errors(A):
     """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows."""
-    return _twin(A).rounding_errors(A)
+    return _over_leading(lambda A: _twin(A).rounding_errors(A), A)
 
 
 def gather(A, index, transpose=False, out=None):

@@ -26,6 +26,11 @@ def module_of_device(device):
     raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
 
 
+def native(array):
+    """The array in the machine's order of bytes: some files have the other."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 def moved(array, xp):
     """The array as one of the module xp, copied only from one device to another."""
     return to_host(array) if xp is np else xp.asarray(array)

@@ -1,18 +1,76 @@
-"""Products with vectors, products of symmetric and triangular matrices, and sums: many small matrices at once.
+"""Products of matrices, with vectors, of symmetric and triangular matrices, and sums: many small matrices at once.
 
+    gemm  α op(A) op(B) + β C
     gemv  α op(A) x + β y      symv  α A x + β y, A = Aᵀ      syrk  α op(A) op(A)ᵀ + β C
     trsm  X with op(A) X = α B or X op(A) = α B, A triangular      axpy  α X + Y
 
 Names are those of the Basic Linear Algebra Subprograms. Symmetric and triangular matrices have one triangle read,
-`lower` or upper; vectors of a MatrixBatch are a MatrixBatch of columns. gemv takes complex64 and complex128 arrays too.
+`lower` or upper; vectors of a MatrixBatch are a MatrixBatch of columns. gemm and gemv take complex64 and complex128
+arrays too.
 """
 
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
-from h2gpu.batched.checks import COMPLEX, REAL, checked, square, square_batch, stack
+from h2gpu.batched.checks import (
+    COMPLEX,
+    REAL,
+    check_products,
+    checked,
+    number,
+    of_precision,
+    square,
+    square_batch,
+    stack,
+)
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import twin
+
+GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
+
+
+def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None, triangular=False):
+    """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
+
+    A, B, C     arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
+    method      a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160),
+                "tiles", "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another
+                is taken. "auto" compiles where that was measured faster and pays: untransposed stacks up to 160,
+                nearly cubic, batch · m n k ≥ 2³⁰ (gemm_choice.py). "fixed", so "auto" there, splits float32 of
+                m n k > 33³ into parts: infinite entries, and those beyond 3.4e38, give NaN
+    out         optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
+    triangular  the A_b of a MatrixBatch are upper triangular or trapezoidal: zeros below may be passed over
+
+    Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
+    """
+    if method not in GEMM_METHODS:
+        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
+    if isinstance(A, MatrixBatch):
+        check_products("gemm", [(A, transa), (B, transb)], C, out)
+        alpha, beta = _factors("gemm", A, alpha, beta)
+        return twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method, triangular)
+    A, B = checked(A, "A", REAL + COMPLEX), checked(B, "B", REAL + COMPLEX)
+    xp = array_module(A, B)
+    lead = A.shape[:-2]
+    if lead != B.shape[:-2]:
+        lead = np.broadcast_shapes(lead, B.shape[:-2])
+        A, B = (xp.broadcast_to(M, (*lead, *M.shape[-2:])) for M in (A, B))
+    inner = A.shape[-2 if transa else -1], B.shape[-1 if transb else -2]
+    if inner[0] != inner[1] or A.dtype != B.dtype:
+        raise ValueError(
+            f"gemm: expected matching inner dimensions and precisions, got {A.shape} {A.dtype} and {B.shape} {B.dtype}"
+            " with the transposes asked for; check transa and transb"
+        )
+    shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
+    alpha, beta = _factors("gemm", A, alpha, beta)
+    if C is not None:
+        C = C if array_module(C) is not np else np.asarray(C)
+        C = stack(xp.broadcast_to(of_precision("gemm", "C", C, A), shape))
+    A, B = stack(A), stack(B)
+    if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
+        raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
+    out = None if out is None else stack(out)
+    return twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
 
 
 def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
@@ -24,7 +82,9 @@ def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
     return _with_vectors(
-        "gemv", lambda *all: twin(all[0]).gemv(*all, alpha, beta, trans), A, x, y, trans, REAL + COMPLEX
+        "gemv",
+        lambda *all: twin(all[0]).gemv(*all, *_factors("gemv", all[0], alpha, beta), trans),
+        *(A, x, y, trans, REAL + COMPLEX),
     )
 
 
@@ -34,6 +94,7 @@ def symv(A, x, y=None, alpha=1, beta=0, lower=True):
     x, y   as in `gemv`.   Raises as that, and for matrices that are not square.
     """
     A = square_batch(A, "symv") if isinstance(A, MatrixBatch) else square(A, "symv")
+    alpha, beta = _factors("symv", A, alpha, beta)
     return _with_vectors("symv", lambda *all: twin(all[0]).symv(*all, alpha, beta, lower), A, x, y, False, REAL)
 
 
@@ -44,11 +105,12 @@ def syrk(A, C=None, alpha=1, beta=0, trans=False, lower=True):
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
+    A = checked(A, "A")
+    alpha, beta = _factors("syrk", A, alpha, beta)
     if isinstance(A, MatrixBatch):
         n = A.columns if trans else A.rows
         _check_batch("syrk", "C", C, A, n, n)
         return twin(A).syrk(A, C, alpha, beta, trans, lower)
-    A = checked(A, "A")
     n = A.shape[-1 if trans else -2]
     shape = (*A.shape[:-2], n, n)
     C = None if C is None else stack(_like("syrk", "C", C, A, shape))
@@ -68,6 +130,7 @@ def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
     if side not in ("left", "right"):
         raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')
     A = square_batch(A, "trsm") if isinstance(A, MatrixBatch) else square(A, "trsm")
+    alpha = number(alpha, "trsm: alpha", A.dtype)
     if isinstance(A, MatrixBatch):
         if not isinstance(B, MatrixBatch):
             raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {B!r}")
@@ -91,18 +154,26 @@ def axpy(X, Y, alpha=1):
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
     """
+    X = checked(X, "X")
     if isinstance(X, MatrixBatch):
         _check_batch("axpy", "Y", Y, X, X.rows, X.columns)
         return twin(X).axpy(X, Y, _numbers(alpha, X.xp, X.dtype, (len(X),)))
-    X = checked(X, "X")
     Y = _like("axpy", "Y", Y, X, X.shape)
     return twin(X).axpy(stack(X), stack(Y), _numbers(alpha, array_module(X), X.dtype, X.shape[:-2])).reshape(X.shape)
 
 
+def _factors(name, A, alpha, beta):
+    """alpha and beta in the precision of A."""
+    return number(alpha, f"{name}: alpha", A.dtype), number(beta, f"{name}: beta", A.dtype)
+
+
 def _numbers(alpha, xp, dtype, shape):
     """alpha as one number, or as (batch,) where the matrices are."""
-    if np.ndim(alpha) == 0:
-        return dtype.type(alpha)
+    alpha = alpha if array_module(alpha) is not np else np.asarray(alpha)
+    if alpha.ndim == 0:
+        return number(alpha, "axpy: alpha", dtype)
+    if alpha.dtype.kind not in "iuf":
+        raise ValueError(f"axpy: expected alpha real numbers, got {alpha.dtype}")
     if alpha.shape != tuple(shape):
         raise ValueError(f"axpy: expected alpha a number or {tuple(shape)} of them, got shape {alpha.shape}")
     return xp.ascontiguousarray(xp.asarray(alpha, dtype)).reshape(-1)
@@ -110,13 +181,13 @@ def _numbers(alpha, xp, dtype, shape):
 
 def _with_vectors(name, work, A, x, y, trans, dtypes):
     """work(A, x, y) on (batch, m, n) and columns (batch, ·, 1), the result as vectors again."""
+    A = checked(A, "A", dtypes)
     if isinstance(A, MatrixBatch):
         if not isinstance(x, MatrixBatch):
             raise ValueError(f"{name}: expected x a MatrixBatch of columns as A is a MatrixBatch, got {x!r}")
         for label, vector, rows in (("x", x, A.rows if trans else A.columns), ("y", y, A.columns if trans else A.rows)):
             _check_batch(name, label, vector, A, rows, np.ones_like(rows))
         return work(A, x, y)
-    A = checked(A, "A", dtypes)
     lead, (m, n) = A.shape[:-2], A.shape[-2:]
     x = _like(name, "x", x, A, (*lead, m if trans else n))
     y = None if y is None else stack(_like(name, "y", y, A, (*lead, n if trans else m))[..., None])
@@ -125,13 +196,10 @@ def _with_vectors(name, work, A, x, y, trans, dtypes):
 
 def _like(name, label, M, A, shape):
     """M as an array of A's precision; ValueError unless it is where A is, and of the shape."""
-    xp = array_module(A)
     M = M if array_module(M) is not np else np.asarray(M)
-    if array_module(M) is not xp or M.shape != tuple(shape):
+    if array_module(M) is not array_module(A) or M.shape != tuple(shape):
         raise ValueError(f"{name}: expected {label} of shape {tuple(shape)} where A is, got {M.shape}")
-    if M.dtype.kind not in "iub" and M.dtype != A.dtype:
-        raise ValueError(f"{name}: expected {label} of the precision of A, {A.dtype}, got {M.dtype}")
-    return xp.asarray(M, A.dtype)
+    return of_precision(name, label, M, A)
 
 
 def _check_batch(name, label, M, A, rows, columns):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.arrays import array_module, native, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
 REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
@@ -13,13 +13,13 @@ RESIDENT = 128  # rows and columns of matrices whose truncated SVD needs no size
 
 
 def checked(A, name, dtypes=REAL):
-    """A as an array of at least two dimensions in one of the dtypes; integers become float64."""
-    A = A if array_module(A) is not np else np.asarray(A)
-    if A.dtype.kind in "iub":
-        A = A.astype(np.float64)
-    if A.ndim < 2 or A.dtype not in dtypes:
-        kinds = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-        raise ValueError(f"{name}: expected {kinds} matrices of shape (batch, m, n), got shape {A.shape} of {A.dtype}")
+    """A as an array of at least two dimensions, or a MatrixBatch, in one of the dtypes; integers become float64."""
+    ragged = isinstance(A, MatrixBatch)
+    A = A if ragged or array_module(A) is not np else np.asarray(A)
+    A = A.astype(np.float64) if A.dtype.kind in "iub" else A if ragged else native(A)
+    if (not ragged and A.ndim < 2) or A.dtype not in dtypes:
+        kinds, got = " or ".join(np.dtype(dtype).name for dtype in dtypes), repr(A) if ragged else f"shape {A.shape}"
+        raise ValueError(f"{name}: expected {kinds} matrices of shape (batch, m, n), got {got} of {A.dtype}")
     return A
 
 
@@ -31,11 +31,30 @@ def square(A, name, dtypes=REAL):
     return A
 
 
-def square_batch(A, name):
-    """A MatrixBatch of square matrices."""
+def square_batch(A, name, dtypes=REAL):
+    """A MatrixBatch of square matrices, checked."""
+    A = checked(A, name, dtypes)
     if (A.rows != A.columns).any():
         raise ValueError(f"{name}: expected square matrices, got {A!r}")
     return A
+
+
+def number(x, name, dtype):
+    """x as a number of the dtype; ValueError unless it is one that fits, a real one for real matrices."""
+    if type(x) not in (int, float):
+        value = np.asarray(x) if array_module(x) is np else to_host(x)
+        if value.ndim or value.dtype.kind not in ("iufbc" if np.dtype(dtype).kind == "c" else "iufb"):
+            raise ValueError(f"{name}: expected a number for matrices of {np.dtype(dtype)}, got {x!r}")
+        x = value[()]
+    return np.dtype(dtype).type(x)
+
+
+def of_precision(name, label, M, A):
+    """The array M in the precision of A; ValueError where that would lose any of it."""
+    M = native(M)
+    if M.dtype.kind not in "iub" and M.dtype != A.dtype:
+        raise ValueError(f"{name}: expected {label} of the precision of A, {A.dtype}, got {M.dtype}")
+    return array_module(A).asarray(M, A.dtype)
 
 
 def columns_of(A, b, name):
@@ -77,6 +96,8 @@ def check_products(routine, factors, addend, out):
     Sizes on the device are the business of whoever brought them there.
     """
     first, dtype = factors[0][0], factors[0][0].dtype
+    if dtype not in REAL + COMPLEX:
+        raise ValueError(f"{routine}: expected A a MatrixBatch of floating-point numbers, got {first!r}")
     results = [(name, M) for name, M in (("C", addend), ("out", out)) if M is not None]
     batches = [(chr(ord("A") + i), M) for i, (M, _) in enumerate(factors)] + results
     for name, M in batches:

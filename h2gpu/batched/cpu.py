@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 PANEL_ENTRIES = 1 << 17  # pairs evaluated at a time: their few temporaries stay in a core's cache
+SAFE_SQUARES, SAFE_SCALE = (2.0**-900, 2.0**1000), 2.0**600  # sums of squares to be trusted; what others are scaled by
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 
 
@@ -56,7 +57,8 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
     """Whatever the method asked for: methods are kernels of the GPU. LAPACK's products read all of a triangle."""
 
     def product(A, B, *C):
-        P = transposed(A, transa) @ transposed(B, transb)
+        with np.errstate(invalid="ignore"):  # NaN tell of themselves
+            P = transposed(A, transa) @ transposed(B, transb)
         if alpha != 1:
             P *= P.dtype.type(alpha)
         if C:
@@ -71,7 +73,8 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
 
 def sampled(A, Omega):
     """A_b Ω_b for arrays, Ω of `gaussian`: in float32 its entries have 11 bits, which the GPU makes use of."""
-    return A @ Omega
+    with np.errstate(invalid="ignore"):
+        return A @ Omega
 
 
 def triple_product(A, B, C, out):
@@ -117,34 +120,38 @@ def triangles(A, R):
 
 
 def frobenius_norms(A):
-    if not isinstance(A, MatrixBatch):
-        return np.linalg.norm(A, axis=(1, 2))
-    norms = np.zeros(len(A))
-
-    def run(piece):
-        for b in range(piece.start, min(piece.stop, len(A))):
-            entries = A[b].ravel()
-            norms[b] = (
-                np.sqrt(np.dot(entries, entries)) if A.dtype == np.float64 else np.linalg.norm(entries.astype(float))
-            )
-
-    parallel(run, stacks(A))
-    return norms
+    return norms(A, lambda entries: entries.astype(np.float64, copy=False))
 
 
 def rounding_errors(A):
+    def rounded_off(entries):
+        with np.errstate(over="ignore"):
+            return (entries - entries.astype(np.float32)).astype(np.float64, copy=False)
+
+    return norms(A, rounded_off)
+
+
+def norms(A, change):
+    """Roots of the sums of squares of what `change` makes of each matrix's entries, float64."""
     batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(np.ascontiguousarray(A))
-    errors = np.zeros(len(batch))
+    found = np.zeros(len(batch))
 
     def run(piece):
         for b in range(piece.start, min(piece.stop, len(batch))):
-            entries = batch[b].ravel()
-            with np.errstate(over="ignore"):
-                error = entries - entries.astype(np.float32)
-            errors[b] = np.sqrt(np.dot(error, error))
+            found[b] = norm(change(batch[b].ravel()))
 
     parallel(run, stacks(batch))
-    return errors
+    return found
+
+
+def norm(x):
+    """‖x‖ of float64 entries, also where their squares leave the range."""
+    with np.errstate(over="ignore"):
+        square = np.dot(x, x)
+    if SAFE_SQUARES[0] < square < SAFE_SQUARES[1] or np.isnan(square):
+        return np.sqrt(square)
+    scale = SAFE_SCALE if square < 1 else 1 / SAFE_SCALE
+    return np.sqrt(np.dot(x * scale, x * scale)) / scale
 
 
 def gather(A, index, transpose, out):

@@ -46,12 +46,15 @@ def lu_solve(LU, piv, b):
 
 
 def slogdet(A):
+    """NumPy's, but NaN, both of them, where a matrix holds NaN or Inf."""
+    finite, real = _finite(A), A.dtype.type(0).real.dtype
     if isinstance(A, MatrixBatch):
-        results = parallel(lambda b: np.linalg.slogdet(A[b]), range(len(A)))
+        results = parallel(lambda b: np.linalg.slogdet(A[b]) if finite[b] else (np.nan, np.nan), range(len(A)))
         sign, logarithm = zip(*results) if results else ((), ())
-        return np.array(sign, A.dtype), np.array(logarithm, A.dtype.type(0).real.dtype)
+        return np.array(sign, A.dtype), np.array(logarithm, real)
     with np.errstate(invalid="ignore"):
-        return tuple(np.linalg.slogdet(A))
+        sign, logarithm = np.linalg.slogdet(A)
+    return np.where(finite, sign, A.dtype.type(np.nan)), np.where(finite, logarithm, real.type(np.nan))
 
 
 def cholesky(A):

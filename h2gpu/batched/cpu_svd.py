@@ -85,7 +85,8 @@ def one_pivoted_qr(A, atol):
     if not min(A.shape):
         return A[:, :0], A[:0], np.arange(A.shape[1])
     Q, R, pivots = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False)
-    r, _ = cut(np.linalg.norm(R.astype(np.float64), axis=1), atol)
+    scale = np.ldexp(1.0, np.frexp(float(np.abs(R).max()))[1])  # squares stay in range, and digits as they are
+    r, _ = cut(scale * np.linalg.norm(R.astype(np.float64) / scale, axis=1), atol)
     return Q[:, :r], R[:r], pivots
 
 

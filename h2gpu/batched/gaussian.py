@@ -41,6 +41,18 @@ def gaussian(rows, columns, random_state, dtype, xp):
     return out
 
 
+def seed_of(random_state):
+    """An integer, or None, from what NumPy and scikit-learn call random_state; ValueError for others."""
+    if isinstance(random_state, (np.random.Generator, np.random.RandomState)):
+        draw = random_state.integers if isinstance(random_state, np.random.Generator) else random_state.randint
+        return int(draw(2**31 - 1))
+    if random_state is not None and not (isinstance(random_state, (int, np.integer)) and random_state >= 0):
+        raise ValueError(
+            f"random_state: expected an integer ≥ 0, a NumPy Generator or RandomState, or None, got {random_state!r}"
+        )
+    return random_state if random_state is None else int(random_state)
+
+
 def _key(random_state):
     return np.random.SeedSequence(random_state).generate_state(2, np.uint32)
 

@@ -6,12 +6,14 @@ LU and what follows from it take complex64 and complex128 arrays too. Source: Ab
 "Progressive optimization of batched LU factorization on GPUs".
 """
 
+from math import prod
+
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
 from h2gpu.batched.checks import COMPLEX, REAL, columns_of, square, square_batch, stack
 from h2gpu.batched.identities import with_identities
-from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.ragged import MatrixBatch, ranges
 from h2gpu.batched.twins import over_leading, twin
 from h2gpu.batched.verdict import check, refuse
 
@@ -46,15 +48,21 @@ def lu_solve(lu_and_piv, b):
 
     b   (batch, n) vectors, or (batch, n, k), of the precision of A; for a MatrixBatch a MatrixBatch n × k
 
-    Raises ValueError where shapes or precisions do not match.
+    Raises ValueError where shapes or precisions do not match, and for pivots that are no rows; those on the GPU nobody
+    reads before they are used.
     """
     LU, piv = lu_and_piv
     if isinstance(LU, MatrixBatch):
-        return twin(LU).lu_solve(LU, piv, _columns_of(LU, b, "lu_solve"))
+        right = _columns_of(LU, b, "lu_solve")
+        _check_pivots(LU, piv)
+        return twin(LU).lu_solve(LU, piv, right)
     LU = square(LU, "lu_solve", REAL + COMPLEX)
-    if piv.shape != LU.shape[:-1] or piv.dtype.kind != "i":
-        raise ValueError(f"lu_solve: expected piv integers {LU.shape[:-1]}, got {piv.dtype} {piv.shape}")
-    piv = array_module(LU).ascontiguousarray(piv, np.int32).reshape(-1, LU.shape[-1])
+    piv = piv if array_module(piv) is not np else np.asarray(piv)
+    if piv.shape != LU.shape[:-1] or piv.dtype.kind != "i" or array_module(piv) is not array_module(LU):
+        raise ValueError(f"lu_solve: expected piv integers {LU.shape[:-1]} where LU is, got {piv.dtype} {piv.shape}")
+    if array_module(piv) is np:
+        _check_rows(piv, np.arange(LU.shape[-1]), LU.shape[-1])
+    piv = array_module(LU).ascontiguousarray(piv, np.int32).reshape(prod(LU.shape[:-2]), LU.shape[-1])
     return _with_columns(lambda F, b: twin(F).lu_solve(F, piv, b), LU, b, "lu_solve")
 
 
@@ -65,20 +73,25 @@ def solve(A, b):
 
     Raises ValueError as `lu_solve`, LinAlgError naming the matrices that are singular or hold NaN or Inf.
     """
-    A = square_batch(A, "solve") if isinstance(A, MatrixBatch) else square(A, "solve", REAL + COMPLEX)
-    LU, piv, info = lu_factor(A, return_info=True)
-    refuse(info, "solve", "a zero pivot")
+    return _solved(A, b, "solve")
+
+
+def _solved(A, b, name):
+    door = square_batch if isinstance(A, MatrixBatch) else square
+    LU, piv, info = lu_factor(door(A, name, REAL + COMPLEX), return_info=True)
+    refuse(info, name, "a zero pivot")
     return lu_solve((LU, piv), b)
 
 
 def inv(A):
     """A_b⁻¹ of every square matrix. Raises as `solve`."""
     if isinstance(A, MatrixBatch):
+        A = square_batch(A, "inv", REAL + COMPLEX)
         identity = with_identities(A.rows, A.columns, np.ones(len(A), bool), A.dtype, A.xp)
-        return solve(A, twin(A).gather(identity, np.arange(len(A)), np.zeros(len(A), bool), _empty_like(A)))
+        return _solved(A, twin(A).gather(identity, np.arange(len(A)), np.zeros(len(A), bool), _empty_like(A)), "inv")
     A = square(A, "inv", REAL + COMPLEX)
     xp = array_module(A)
-    return solve(A, xp.ascontiguousarray(xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)))
+    return _solved(A, xp.ascontiguousarray(xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)), "inv")
 
 
 def slogdet(A):
@@ -87,7 +100,7 @@ def slogdet(A):
     (batch,) arrays where A lives, NaN where a matrix holds NaN or Inf. Raises ValueError unless A is square.
     """
     if isinstance(A, MatrixBatch):
-        return twin(A).slogdet(square_batch(A, "slogdet"))
+        return twin(A).slogdet(square_batch(A, "slogdet", REAL + COMPLEX))
     A = square(A, "slogdet", REAL + COMPLEX)
     return tuple(M.reshape(A.shape[:-2]) for M in twin(A).slogdet(stack(A)))
 
@@ -130,10 +143,25 @@ def _empty_like(A):
 
 def _columns_of(F, b, name):
     """Right-hand sides of a ragged batch, packed, once they are what F needs."""
-    square_batch(F, name)
+    square_batch(F, name, REAL + COMPLEX)
     if not isinstance(b, MatrixBatch) or b.dtype != F.dtype or len(b) != len(F) or (b.rows != F.rows).any():
         raise ValueError(f"{name}: expected b a MatrixBatch with the rows and the precision of {F!r}, got {b!r}")
     return b.packed()
+
+
+def _check_pivots(LU, piv):
+    """ValueError unless piv is a MatrixBatch of columns of row numbers."""
+    columns = isinstance(piv, MatrixBatch) and len(piv) == len(LU) and (piv.rows == LU.rows).all()
+    if not columns or piv.dtype != np.int32 or (piv.columns != 1).any() or piv.xp is not LU.xp:
+        raise ValueError(f"lu_solve: expected piv a MatrixBatch of int32 columns as LU has rows, got {piv!r}")
+    if piv.xp is np:
+        _check_rows(piv.entries, ranges(np.zeros_like(piv.rows), piv.rows), np.repeat(piv.rows, piv.rows))
+
+
+def _check_rows(piv, first, rows):
+    """ValueError unless first ≤ piv < rows."""
+    if ((piv < first) | (piv >= rows)).any():
+        raise ValueError("lu_solve: expected piv[k] from k to the last row, as lu_factor counts them, from 0")
 
 
 def _with_columns(work, F, b, name):

@@ -78,23 +78,33 @@ def predict_time(routine, batch, m, n, dtype, device=tuning.FALLBACK, *, columns
     Raises ValueError for bad arguments, sizes that no counted kernel takes, or a device without table; LookupError
     naming what has not been measured yet.
     """
-    if routine not in ROUTINES or np.dtype(dtype).name not in DTYPES:
+    precision = _name_of(dtype)
+    if routine not in ROUTINES or precision not in DTYPES:
         raise ValueError(
             f"predict_time: expected a routine of {', '.join(ROUTINES)} and a precision of {', '.join(DTYPES)}, got "
-            f"{routine!r} and {np.dtype(dtype).name}"
+            f"{routine!r} and {precision}"
         )
-    for name, value in (("batch", batch), ("m", m), ("n", n)):
+    inner = n if inner is None else inner
+    for name, value in (("batch", batch), ("m", m), ("n", n), ("columns", columns), ("inner", inner)):
         if not isinstance(value, (int, np.integer)) or value < 0:
             raise ValueError(f"predict_time: expected an integer {name} ≥ 0, got {value!r}")
     constants = Constants.of(device)
     if not batch * m * n:
         return 0.0
     if routine == "gemm":
-        return seconds(counts.gemm(dtype, m, n, n if inner is None else inner), batch, dtype, constants)
+        return seconds(counts.gemm(dtype, m, n, inner), batch, dtype, constants)
     if np.dtype(dtype).kind == "c" and routine not in SMALL:
         raise ValueError(f"predict_time: expected float32 or float64 for {routine}, got {np.dtype(dtype).name}")
     k = columns if routine in ("solve", "gauss-jordan", "lstsq") else 0
     return seconds(_counted(routine, batch, m, n, dtype, device, k, layout), batch, dtype, constants)
+
+
+def _name_of(dtype):
+    """The name of a precision, or what was given in its place."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return repr(dtype)
 
 
 def seconds(work, batch, dtype, constants):

@@ -13,11 +13,12 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.batched.gaussian import gaussian
-from h2gpu.batched.ragged import MatrixBatch, ranges
+from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.twins import twin
 from h2gpu.batched.verdict import check, on_its_way
 
 FIRST_SAMPLES = 32  # of an unknown rank
+SAFE_NORMS = 1e-100, 1e100  # whose squares, and those of what is missed, stay in range
 
 
 def sampled(A, count, random_state):
@@ -126,13 +127,30 @@ def svd(A, rank, oversample, power, random_state):
 
 def svd_within(A, rtol, rank, oversample, power, random_state):
     """U, s, Vt of a MatrixBatch, as few triplets as ‖A − U s Vt‖_F ≤ rtol ‖A‖_F takes, but at most `rank`."""
-    allowed = (rtol * to_host(batched.frobenius_norms(A))) ** 2
+    norms = to_host(batched.frobenius_norms(A))
+    strange = (norms > 0) & ((norms < SAFE_NORMS[0]) | (norms > SAFE_NORMS[1])) & np.isfinite(norms)
+    if strange.any():
+        exponents = np.where(strange, np.frexp(norms)[1], 0)
+        U, s, Vt = svd_within(scaled(A, -exponents), rtol, rank, oversample, power, random_state)
+        return U, scaled(s, exponents), Vt
+    allowed = (rtol * norms) ** 2
     most = np.inf if rank is None else rank + oversample
     U, s, squares = left_within(A, allowed, FIRST_SAMPLES + oversample, power, random_state, most)
     tails = np.cumsum(padded(s)[:, ::-1] ** 2, axis=1)[:, ::-1]
     k = np.count_nonzero(tails + squares[:, None] > allowed[:, None], axis=1)
     k = np.minimum(k, s.rows if rank is None else np.minimum(rank, s.rows))
     return triplets(A, batched.leading(U, U.rows, k))
+
+
+def scaled(A, exponents):
+    """2^exponents[b] A_b, a MatrixBatch; in two steps, each a number."""
+    A = A.packed()
+    half, sizes = exponents // 2, A.rows * A.columns
+    steps = (A.xp.asarray(np.repeat(np.ldexp(1.0, e), sizes).astype(A.dtype)) for e in (half, exponents - half))
+    entries = A.entries
+    for step in steps:
+        entries = entries * step
+    return MatrixBatch(entries, offsets_of(sizes)[:-1], A.rows, A.columns)
 
 
 def stacks_within(A, rtol, rank, oversample, power, random_state):

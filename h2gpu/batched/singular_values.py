@@ -7,6 +7,7 @@ Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs".
 
 import numpy as np
 
+from h2gpu.batched.checks import checked
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import over_leading, twin
 
@@ -59,7 +60,8 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
     rank          triplets wanted (fewer where min(m, n) is less); with rtol: the most of them, None for any number
     oversample    additional samples, discarded at the end
     power         power iterations, re-orthogonalized, for slowly decaying spectra
-    random_state  seed of the samples: the same seed gives the same result, whatever the batch
+    random_state  seed of the samples: the same seed gives the same result, whatever the batch; or a NumPy Generator or
+                  RandomState that one is drawn from, or None
     rtol          find the rank of each matrix: ‖A_b − U_b S_b Vt_b‖_F ≤ rtol ‖A_b‖_F with as few triplets as its
                   samples tell, which are doubled where they do not suffice; only `rank` ends that earlier
 
@@ -73,9 +75,11 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
     if rtol is not None and not (isinstance(rtol, (int, float, np.number)) and 0 <= rtol < 1):
         raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {rtol!r}")
     from h2gpu.batched import randomized
+    from h2gpu.batched.gaussian import seed_of
 
-    knobs = oversample, power, random_state
+    knobs = oversample, power, seed_of(random_state)
     if isinstance(A, MatrixBatch):
+        A = checked(A, "A")
         return randomized.svd(A, rank, *knobs) if rtol is None else randomized.svd_within(A, rtol, rank, *knobs)
     if rtol is None:
         return over_leading(lambda A: randomized.svd(A, rank, *knobs), A)

@@ -66,7 +66,7 @@ def qr(A, layout="auto", return_info=False):
     """
     A = checked(A, "qr", DTYPES)
     QR, tau, info = _twin(A).qr(stack(A), layout)
-    results = QR.reshape(A.shape), tau.reshape(*A.shape[:-2], -1)
+    results = QR.reshape(A.shape), tau.reshape(*A.shape[:-2], min(A.shape[-2:]))
     if return_info:
         return *results, info.reshape(A.shape[:-2])
     check(info, "qr")

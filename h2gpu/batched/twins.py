@@ -21,9 +21,9 @@ def twin(A):
 
 def over_leading(work, A, dtypes=REAL):
     """work on the (batch, m, n) form of A, results given A's leading dimensions again."""
+    A = checked(A, "A", dtypes)
     if isinstance(A, MatrixBatch):
         return work(A)
-    A = checked(A, "A", dtypes)
     results = work(stack(A))
     if isinstance(results, tuple):
         return tuple(M.reshape((*A.shape[:-2], *M.shape[1:])) for M in results)

@@ -34,26 +34,25 @@ def on_its_way(info):
 
 def check(info, name="svd", first=0):
     """LinAlgError naming the matrices of negative info; waits for a GPU. first: the number of the first matrix."""
-    if not len(info) or int(info.min()) >= 0:
-        return
-    from h2gpu.batched.arrays import to_host
-
-    info, words = to_host(info), []
-    for code, reason in REASONS.items():
-        which = first + np.flatnonzero(info == code)
-        if len(which):
-            words.append(f"{reason} in matrices {_names(which)}")
-    raise np.linalg.LinAlgError(f"{name}: {'; '.join(words)}")
+    if len(info) and int(info.min()) < 0:
+        raise np.linalg.LinAlgError(f"{name}: {'; '.join(_reasons(info, first))}")
 
 
 def refuse(info, name, reason):
     """LinAlgError naming the matrices whose info, of any shape, is not 0; waits for a GPU. reason: of positive info."""
     info = info.ravel()
-    check(info, name)
-    if info.size and int(info.max()) > 0:
-        from h2gpu.batched.arrays import to_host
+    if info.size and bool((info != 0).any()):
+        raise np.linalg.LinAlgError(f"{name}: {'; '.join(_reasons(info, 0, reason))}")
 
-        raise np.linalg.LinAlgError(f"{name}: {reason} in matrices {_names(np.flatnonzero(to_host(info)))}")
+
+def _reasons(info, first, positive=None):
+    """What to say of the matrices of negative info, and of positive where a reason is given."""
+    from h2gpu.batched.arrays import to_host
+
+    info = to_host(info)
+    found = [(reason, info == code) for code, reason in REASONS.items()]
+    found += [(positive, info > 0)] if positive else []
+    return [f"{reason} in matrices {_names(first + np.flatnonzero(of))}" for reason, of in found if of.any()]
 
 
 def _names(which):
