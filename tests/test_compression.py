@@ -335,6 +335,11 @@ def test_unknown_methods_give_one_clear_error(arguments, message):
         h2gpu.compress(matrix(n=50), 1e-3, **arguments)
 
 
+def test_other_things_are_not_compressed():
+    with pytest.raises(TypeError, match=r"compress: expected an H2Matrix, as h2gpu\.build makes, got ndarray"):
+        h2gpu.compress(np.eye(3))
+
+
 @pytest.mark.parametrize("svd", ["auto", "randomized"])
 def test_a_covariance_that_gives_nan_far_away_fails_clearly(svd):
     with np.errstate(invalid="ignore"):

@@ -232,6 +232,12 @@ def test_every_block_is_far_for_points_far_apart():
     assert difference(Exponential(1.0, 100.0)(points, points + 100), A.to_dense()) < 1e-10
 
 
+def test_the_order_of_bytes_does_not_matter():
+    points = points_of("uniform", 200, 2)
+    A, B = (h2gpu.build(X, Exponential(), leaf_size=8, order=4) for X in (points, points.astype(">f8")))
+    np.testing.assert_array_equal(A.to_dense(), B.to_dense())
+
+
 # Bad arguments
 
 POINTS, COV = points_of("uniform", 20, 2), Exponential()
@@ -241,6 +247,11 @@ POINTS, COV = points_of("uniform", 20, 2), Exponential()
     ("points", "arguments", "message"),
     [
         (np.array([[0.0, np.nan], [1, 1]]), {}, "points: expected finite coordinates, got NaN .* first in row 0"),
+        (
+            np.array([[0.0, 1e160], [0, 1]]),
+            {},
+            r"points: expected coordinates below 1e\+153, got 1e\+160",
+        ),
         (np.array([[0.0, 1], [np.inf, 1]]), {}, "points: expected finite coordinates, got NaN or infinity in 1 rows"),
         (np.zeros(3), {}, r"points: expected shape \(n, dim\) .* got \(3,\)"),
         (np.zeros((0, 2)), {}, "points: expected shape"),

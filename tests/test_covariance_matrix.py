@@ -90,6 +90,15 @@ def test_few_points_are_as_good_as_many(n):
     assert_accurate(h2gpu.covariance_matrix(points, cov, 1e-6), cov(points), 1e-6)
 
 
+@pytest.mark.parametrize("length", [0.05, 0.2, 0.3])
+@pytest.mark.parametrize("n", [1500, 5000])
+def test_sites_may_lie_further_apart_than_the_field_remembers(n, length):
+    """The far field is below rtol for the smallest order already."""
+    points, cov = 100 * points_of("uniform", n, 2), Exponential(1.0, length)
+    A = h2gpu.covariance_matrix(points, cov, 1e-6)
+    assert h2gpu.sampled_error(A, points, cov, rows=100) <= 1e-6
+
+
 def test_a_matrix_that_underflows_is_zero():
     points, cov = points_of("uniform", 300, 2), Gaussian(1.0, 0.01)
     B = h2gpu.covariance_matrix(points, cov, 1e-6, col_points=points + 100)
@@ -219,6 +228,8 @@ POINTS, COV = points_of("uniform", 30, 2), Exponential()
         (np.full((3, 2), np.nan), COV, 1e-3, {}, "points: expected finite"),
         (np.zeros(3), COV, 1e-3, {}, "points: expected shape"),
         (POINTS, "exponential", 1e-3, {}, "cov: expected a covariance"),
+        (POINTS, Exponential(1e155), 1e-3, {}, r"cov: expected a variance from 1e-100 to 1e\+100, got 1e\+155"),
+        (POINTS, Exponential(1e-160), 1e-3, {}, "cov: expected a variance from 1e-100"),
         (POINTS, COV, 0, {}, "rtol: expected a number"),
         (POINTS, COV, 1, {}, "rtol: expected a number"),
         (POINTS, COV, "1e-3", {}, "rtol: expected a number"),

@@ -322,3 +322,9 @@ def test_a_wrong_vector_gives_one_clear_error(x, message):
     for product in (A.__matmul__, A.rmatvec):
         with pytest.raises(ValueError, match=message):
             product(x)
+
+
+def test_lists_are_vectors():
+    A, x = symmetric_matrix(), np.arange(700.0)
+    np.testing.assert_array_equal(A @ x.tolist(), A @ x)
+    np.testing.assert_array_equal(x.tolist() @ A, x @ A)

@@ -74,3 +74,5 @@ def test_matrices_on_other_trees_are_refused(other):
     A, B = h2gpu.build(**arguments), h2gpu.build(**{**arguments, **other})
     with pytest.raises(ValueError, match=r"relative_error: expected two matrices .* through sampled_error"):
         A.relative_error(B)
+    with pytest.raises(TypeError, match="relative_error: expected an H2Matrix, got ndarray"):
+        A.relative_error(A.to_dense())

@@ -103,6 +103,7 @@ def test_the_sphere_has_no_seam():
 @pytest.mark.parametrize("arguments, words", [
     ({"n_samples": 0}, "n_samples: expected a positive integer"),
     ({"nugget": -1.0}, "nugget: expected"),
+    ({"mean": [1.0, 2.0]}, r"mean: expected a number or one for each of 1 rows of X, got shape \(2,\)"),
     ({"X": [1.0, 2.0]}, "points: expected shape"),
     ({"X": [[np.nan, 0.0]]}, "points: expected finite"),
     ({"cov": "gaussian"}, "cov: expected a covariance"),

@@ -15,6 +15,8 @@ from h2gpu.batched.ragged import offsets_of
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.clustering.splitting import SPLITS, grow
 
+LARGEST = 1e153  # coordinates are less
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterTree:
@@ -159,4 +161,8 @@ def check_points(points, name):
         raise ValueError(
             f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
             f"{int(np.argmax(bad))}; drop those rows"
+        )
+    if float(abs(points).max()) >= LARGEST:
+        raise ValueError(
+            f"{name}: expected coordinates below {LARGEST:g}, got {float(abs(points).max()):g}; take other units"
         )

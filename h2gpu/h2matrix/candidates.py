@@ -13,6 +13,7 @@ import numpy as np
 
 from h2gpu.clustering.sampled_blocks import is_leaf
 from h2gpu.h2matrix.compression import least_rtol
+from h2gpu.memory import readable
 
 INTERPOLATION, COMPRESSION = 0.5, 0.8  # parts of rtol
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
@@ -51,7 +52,7 @@ class Plan:
     def __str__(self):
         return (
             f"leaf size {self.leaf_size}, eta {self.eta:g}, order {self.order}, {self.split} split: "
-            f"about {self.bytes_after / 1e6:.3g} MB, at the peak {self.bytes_peak / 1e6:.3g} MB"
+            f"about {readable(self.bytes_after)}, at the peak {readable(self.bytes_peak)}"
         )
 
 
@@ -79,10 +80,10 @@ class Family:
         return (order if error <= wanted else None), error
 
     def _guess(self, wanted):
-        """Where the error would fall to what is wanted if it went on falling as between two small orders."""
+        """Where the error would be what is wanted if it went on falling as between two small orders; 2 at least."""
         first, second = (np.log(max(self.error(order), EXACT)) for order in GUESSED_FROM)
         step = (second - first) / (GUESSED_FROM[1] - GUESSED_FROM[0])
-        return GUESSED_FROM[1] + int(np.ceil((np.log(wanted) - second) / step)) if step < 0 else GUESSED_FROM[1]
+        return max(2, GUESSED_FROM[1] + int(np.ceil((np.log(wanted) - second) / step))) if step < 0 else GUESSED_FROM[1]
 
     def error(self, order):
         """Estimated relative error of interpolation, sampled once for each order."""

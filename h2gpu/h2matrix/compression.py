@@ -10,6 +10,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 import numpy as np
 
 from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble, TruncatedSVD
+from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.h2matrix.orthogonalization import triangular_factors
@@ -34,8 +35,10 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
                accuracy; "full": nothing is rounded. Products are computed in float64 either way
     nearfield  "stored", or "computed" in every product as that of A; None: as that of A
 
-    Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield.
+    Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield, TypeError for another A.
     """
+    if not isinstance(A, H2Matrix):
+        raise TypeError(f"compress: expected an H2Matrix, as h2gpu.build makes, got {type(A).__name__}")
     check_rtol(rtol, A.dtype)
     if method not in METHODS:
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')

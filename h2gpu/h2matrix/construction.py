@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, native
 from h2gpu.batched.blocksparse import Pairs
 from h2gpu.batched.ragged import offsets_of
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
@@ -22,6 +22,8 @@ from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.memory import require
 from h2gpu.progress import phase
+
+SIZES = 1e-100, 1e100  # of variances: sums of squares of entries stay in range
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +154,9 @@ def embedded_pair(points, col_points, cov):
             f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
             f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
         )
+    size = abs(cov.variance_at_zero + cov.nugget)
+    if size and not SIZES[0] < size < SIZES[1]:
+        raise ValueError(f"cov: expected a variance from {SIZES[0]:g} to {SIZES[1]:g}, got {size:g}; scale it")
     if cov.units is None:
         return x, y, cov
     units = array_module(x).asarray(cov.units, dtype=x.dtype)
@@ -164,8 +169,7 @@ def embedded(points, cov, name):
         raise ValueError(f"cov: expected a covariance such as h2gpu.covariance.Exponential(), got {cov!r}")
     xp = array_module(points)
     points = xp.asarray(points)
-    if points.dtype.kind in "iub":
-        points = points.astype(np.float64)
+    points = points.astype(np.float64) if points.dtype.kind in "iub" else native(points)
     check_points(points, name)
     if points.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name}: expected float32 or float64 coordinates, got {points.dtype}")

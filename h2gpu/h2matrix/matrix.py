@@ -115,6 +115,7 @@ class H2Matrix:
 
     def __rmatmul__(self, x):
         """x A = (Aᵀ xᵀ)ᵀ."""
+        x = x if array_module(x) is not np else np.asarray(x)
         return self._apply(x.T, True).T
 
     matvec = matmat = dot = __matmul__

@@ -189,7 +189,9 @@ def multiplicities(blocks):
 
 
 def _check_same_structure(A, B):
-    """ValueError unless both matrices have the same trees and blocks."""
+    """ValueError unless both matrices have the same trees and blocks, TypeError where B is no H2Matrix."""
+    if not isinstance(B, type(A)):
+        raise TypeError(f"relative_error: expected an H2Matrix, got {type(B).__name__}; see A.to_dense()")
     same = A.shape == B.shape and A.symmetric == B.symmetric and A.dtype == B.dtype
     for side in ("row_basis", "col_basis"):
         a, b = getattr(A, side).tree, getattr(B, side).tree

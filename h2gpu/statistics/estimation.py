@@ -66,10 +66,14 @@ def estimate(data, model, neighbours=30, random_state=0):
     Raises ValueError where nothing can be estimated, LinAlgError where the likelihood cannot be evaluated.
     """
     y = data.B[:, 0]
-    if len(y) < 3 or float(abs(y).max()) <= 1e-12 * float(abs(data.places.values).max()):
+    if len(y) < 3:
         raise ValueError(
-            "y: expected at least 3 places and values that vary around the trend, to estimate parameters from, got "
-            f"n_samples = {len(y)} places; give the parameters (fit_parameters=False)"
+            f"y: expected at least 3 places to estimate parameters from, got n_samples = {len(y)}; give the parameters"
+        )
+    if float(abs(y).max()) <= 1e-12 * float(abs(data.places.values).max()):
+        raise ValueError(
+            "y: expected values that vary around the trend, to estimate parameters from, got none that do; give the "
+            "parameters"
         )
     if not model.free:
         raise ValueError(f"cov: expected a covariance with {', '.join(model.kinds)} to estimate, got {model.cov!r}")

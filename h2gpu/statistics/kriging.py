@@ -102,6 +102,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite.
         """
         model = self._model()
+        self._check_options()
         X, y, weights = weighted(*training(self, X, y), sample_weight)
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
@@ -124,6 +125,16 @@ class Kriging(RegressorMixin, BaseEstimator):
     def _model(self):
         chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
         return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
+
+    def _check_options(self):
+        """ValueError for what is wrong at any number of sites, even where few do not need it."""
+        if checked("rtol", self.rtol) >= 1:
+            raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
+        checked("std_rtol", self.std_rtol, zero=True)
+        if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
+            raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
+        if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
+            raise ValueError(f"mean: expected a finite number, got {self.mean!r}")
 
     @property
     def _accuracy(self):

@@ -42,6 +42,8 @@ def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rt
     if nugget:
         Z += nugget**0.5 * xp.asarray(rng.standard_normal(Z.shape))
     mean = xp.asarray(mean, dtype=np.float64)
+    if mean.shape not in ((), (len(X),)):
+        raise ValueError(f"mean: expected a number or one for each of {len(X)} rows of X, got shape {mean.shape}")
     return Z + (mean[:, None] if mean.ndim else mean)
 
 
