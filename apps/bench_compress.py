@@ -12,8 +12,8 @@ both precisions and without rounding parts of the result; also with all products
 for small matrices of many sizes.
 """
 
-import argparse
 import json
+import sys
 from contextlib import contextmanager
 from functools import partial
 
@@ -22,6 +22,8 @@ import numpy as np
 import h2gpu
 from h2gpu import batched
 from h2gpu.apps import compress_row, problems, tables
+from h2gpu.apps.command import Parser, run
+from h2gpu.apps.options import at_least, positive
 from h2gpu.progress import PhaseTimes, watched_by
 
 PARAMETERS = {
@@ -34,17 +36,22 @@ STORED_RTOL = {"float64": 1e-7, "float32": 1e-5}
 RUNS = 5
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_compress", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="bench_compress", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--largest", type=int, default=17, help="log2 of the largest n")
-    parser.add_argument("--rtol", type=float, default=1e-7)
+    parser.add_argument("--largest", type=at_least(SMALLEST), default=17, help="log2 of the largest n")
+    parser.add_argument("--rtol", type=positive, default=1e-7)
     parser.add_argument("--stored", action="store_true", help="compression alone of stored couplings")
     parser.add_argument("-o", "--output", help="CSV file to write")
     parser.add_argument(
         "--row", nargs=3, metavar=("LOG2N", "PARAMETERS", "RTOL"), help="measure one row, print it as JSON"
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     if options.row:
         log2n, name, rtol = options.row
         print(json.dumps(measure(int(log2n), name, float(rtol), options.device)))
@@ -112,4 +119,4 @@ def products_by(method):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,12 +6,14 @@ standard deviations. On a GPU each size is done twice, the first time compiles k
     python -m h2gpu.apps.bench_kriging [--device cpu|cuda] [--sizes 90000,1000000] [--output benchmarks/…csv]
 """
 
-import argparse
+import sys
 
 import numpy as np
 
 from h2gpu.apps import tables
+from h2gpu.apps.command import Parser, run
 from h2gpu.apps.compress_row import device_of, timed
+from h2gpu.apps.options import counts
 from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging
@@ -21,16 +23,21 @@ NOISE = 0.1
 COVARIANCE, NUGGET, RTOL = Exponential(length_scale=0.2), NOISE**2, 1e-6
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_kriging", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="bench_kriging", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sizes", default="90000", help="numbers of sites, separated by commas")
+    parser.add_argument("--sizes", type=counts, default=[90000], help="numbers of sites, separated by commas")
     parser.add_argument("-o", "--output", help="CSV file to write")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     rows = []
-    for n in map(int, options.sizes.split(",")):
-        for run in ("first", "second") if options.device == "cuda" else ("first",):
-            rows.append({"n": n, "targets": TARGETS, "run": run} | measure(n, options.device))
+    for n in options.sizes:
+        for which in ("first", "second") if options.device == "cuda" else ("first",):
+            rows.append({"n": n, "targets": TARGETS, "run": which} | measure(n, options.device))
             print(tables.text(rows[-1:]), flush=True)
     if options.output:
         tables.write(options.output, rows, tables.device_name(options.device))
@@ -60,4 +67,4 @@ def _function(x):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

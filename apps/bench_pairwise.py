@@ -7,13 +7,15 @@ measured in the same run) and the operations of the FP64 pipe. Medians of CUDA e
 preparing it takes besides, `arrays` the time of the same by array operations.
 """
 
-import argparse
+import sys
 import time
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps import tables, timing
+from h2gpu.apps import published, tables, timing
+from h2gpu.apps.command import Parser, run
+from h2gpu.apps.options import counts
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential, Expression, Gaussian, Matern
 from h2gpu.covariance.matern_table import LAYOUTS
@@ -35,25 +37,28 @@ COVARIANCES = {
 }
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_pairwise", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="bench_pairwise", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument(
-        "--edges", default="64,81,49,125", help="rows and columns of the blocks, the first for all rows"
+        "--edges", type=counts, default=[64, 81, 49, 125], help="rows and columns of the blocks, the first for all rows"
     )
     parser.add_argument("--covariances", default=",".join(COVARIANCES), help="names, from the default on")
     parser.add_argument("-o", "--output", help="CSV file to write")
-    options = parser.parse_args(arguments)
-    first, *others = map(int, options.edges.split(","))
+    options = parser.parse_args(argv)
+    (first, *others), device = options.edges, timing.gpu_name()
+    chosen = published.chosen(COVARIANCES, options.covariances, "--covariances")
     rows = [
-        measure(name, dim, dtype, first)
-        for name in options.covariances.split(",")
-        for dim in (1, 2, 3)
-        for dtype in (np.float64, np.float32)
+        measure(name, dim, dtype, first) for name in chosen for dim in (1, 2, 3) for dtype in (np.float64, np.float32)
     ]
     rows += [measure("exponential", 2, dtype, edge) for edge in others for dtype in (np.float64, np.float32)]
     print(tables.text(rows))
     if options.output:
-        tables.write(options.output, rows, tables.device_name("cuda"))
+        tables.write(options.output, rows, device)
 
 
 def measure(name, dim, dtype, edge):
@@ -94,4 +99,4 @@ def measure(name, dim, dtype, edge):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

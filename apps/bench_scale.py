@@ -6,8 +6,8 @@ points in clusters, and the sites of data/jacksboro.h5. A slope of 1 in log–lo
     python -m h2gpu.apps.bench_scale [--device cpu|cuda] [--problems …] [--largest 20] [--seconds 600] [--output FOLDER]
 """
 
-import argparse
 import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps import problems, published, tables
+from h2gpu.apps.command import Parser, run
 from h2gpu.apps.compress_row import device_of, measure, of_own_process, timed
 from h2gpu.covariance import Covariance, Exponential, Matern
 
@@ -63,15 +64,20 @@ PROBLEMS = {
 }
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_scale", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="bench_scale", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--problems", help=f"some of {','.join(PROBLEMS)}; default: all")
     parser.add_argument("--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further row after so many")
     parser.add_argument("-o", "--output", help="folder for scale-DEVICE.csv and .png")
     parser.add_argument("--row", nargs=2, metavar=("PROBLEM", "N"), help="measure one row, print it as JSON")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     if options.row:
         print(json.dumps(_row(options.row[0], int(options.row[1]), options.device)))
         return
@@ -156,4 +162,4 @@ def plot(rows, path, device):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,7 +10,7 @@ are given, as `published` describes them.
 Without preconditioner the iterations end at --unpreconditioned; the residual beside tells how far they came.
 """
 
-import argparse
+import sys
 import time
 
 import h5py
@@ -19,6 +19,7 @@ import numpy as np
 import h2gpu
 from h2gpu import solvers
 from h2gpu.apps import problems, published, tables
+from h2gpu.apps.command import Parser, run
 from h2gpu.covariance import Exponential, Matern, Nugget
 
 ROUNDED = 1 / 12  # variance of what rounding to whole metres adds
@@ -27,17 +28,22 @@ MEGABYTE = 1e6
 SHOWN = "n", "rtol", "factor s", "matrix s", "iterations", "residual", "solve s"  # while the table is not complete
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heaton", help="HDF5 file of the Heaton et al. comparison")
-    parser.add_argument("--kaust", help="HDF5 file of the KAUST 2021 competition")
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("bench_solvers", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="bench_solvers", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--heaton", help="HDF5 file of the Heaton et al. comparison: see published.py")
+    parser.add_argument("--kaust", help="HDF5 file of the KAUST 2021 competition, likewise")
     parser.add_argument("--fields", help="names of the fields to measure, separated by commas; default: all")
     parser.add_argument("--sites", type=int, help="a random subset of so many sites; default: all")
     parser.add_argument("--neighbours", type=int, default=30, help="of the preconditioner")
     parser.add_argument("--rtol", type=float, help="of the matrix; default: what its smallest eigenvalue asks for")
     parser.add_argument("--unpreconditioned", type=int, default=200, help="most iterations without preconditioner")
     parser.add_argument("-o", "--output", help="CSV file to write")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     rows = []
     for name, (points, values, cov) in fields(options).items():
         rows.append({"field": name, **measure(points, values, cov, options), "covariance": cov})
@@ -126,4 +132,4 @@ def timed(work):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

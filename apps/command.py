@@ -8,9 +8,13 @@
 """
 
 import argparse
+import logging
 import os
+import signal
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -36,7 +40,7 @@ def run(name, work, arguments):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _one_voice(name, arguments):
             warnings.simplefilter("ignore")  # stderr is for the one line and the progress bars
             work(arguments)
             sys.stdout.flush()
@@ -58,6 +62,28 @@ def run(name, work, arguments):
         return _failed(name, 1, described(error))
     except Exception as error:  # a mistake of ours: the user still gets one line
         return _failed(name, 1, f"unexpected {type(error).__name__}: {error}")
+
+
+@contextmanager
+def _one_voice(name, arguments):
+    """Warnings of the library as lines of this command, none if it is to be quiet; SIGTERM ends it as Ctrl-C does."""
+    quiet, log = "--quiet" in (sys.argv if arguments is None else arguments), logging.getLogger("h2gpu")
+    handler = logging.NullHandler() if quiet else logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(f"{name}: warning: %(message)s"))
+    handler.setLevel(logging.WARNING)
+    listens = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _interrupted) if listens else None
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        if listens:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def described(error):

@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 
 import h2gpu
-from h2gpu.batched.arrays import module_of_device
+from h2gpu.apps.command import FailureError
+from h2gpu.apps.devices import device as device_named
 from h2gpu.h2matrix import compress
 from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
@@ -61,7 +62,10 @@ def measure(points, cov, parameters, rtol, device, warm_up):
 def of_own_process(module, device, *words):
     """The row that a benchmark's --row prints, in a process of its own: its peak memory is its own."""
     command = [sys.executable, "-m", module, "--device", device, "--row", *map(str, words)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise FailureError(f"the process of a row: {done.stderr.strip().rpartition(': error: ')[2]}")
+    return json.loads(done.stdout)
 
 
 def _compressed(points, cov, parameters, rtol, times):
@@ -79,7 +83,7 @@ def _compressed(points, cov, parameters, rtol, times):
 @cache
 def device_of(device):
     """Array module, its synchronization, and on a GPU its memory pool, which knows its peaks."""
-    xp = module_of_device(device)
+    xp = device_named(device).arrays
     if xp is np:
         return np, lambda: None, None
     return xp, xp.cuda.Device().synchronize, StreamOrderedPool(xp)

@@ -36,7 +36,8 @@ class Job:
     device: object
     covariance: dict | None = None
     parameters: dict = field(default_factory=dict)
-    rtol: float = 0.0
+    rtol: float = 0.0  # asked
+    promised: float = 0.0
     estimated_peak: int | None = None
     errors: dict = field(default_factory=dict)
 
@@ -76,7 +77,7 @@ def _job(arguments):
     """All that can be checked before any work: the input is there, outputs can be written, the device works."""
     source = Path(arguments.input)
     check_file(source)
-    output = Path(arguments.output) if arguments.output else source.with_name(f"{source.stem}-h2.h5")
+    output = Path(arguments.output) if arguments.output is not None else source.with_name(f"{source.stem}-h2.h5")
     outputs = {"--output": output, "--report": arguments.report, "--plot": arguments.plot}
     check_outputs({"the input": source}, outputs, arguments.plot)
     return Job(arguments, source, output, device(arguments.device))
@@ -103,6 +104,7 @@ def _compressed(job):
             break
     else:
         raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
+    job.promised = max(a.rtol, error)
     job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
     job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.errors = {"uncompressed": A.relative_error(B), "exact": error, "rows_sampled": min(ROWS, len(points))}
@@ -114,7 +116,7 @@ def _recompressed(job):
     a = job.arguments
     options.check_for_matrix(a)
     header = read_header(job.input)
-    job.covariance, job.rtol = header.attributes.get("covariance"), a.rtol
+    job.covariance, job.rtol, job.promised = header.attributes.get("covariance"), a.rtol, a.rtol
     job.say(f"{job.input}: {header.shape[0]:,} × {header.shape[1]:,} matrix, {covariance_text(job.covariance)}")
     job.admit(WORKSPACE * header.memory["total"])
     with phase("read"):
@@ -127,7 +129,7 @@ def _recompressed(job):
     job.errors = {"uncompressed": A.relative_error(B), "exact": None, "rows_sampled": 0}
     before = header.attributes.get("rtol")
     if isinstance(before, (int, float)) and 0 < before < 1:  # errors add up: promised against the exact covariance
-        job.rtol = before + a.rtol * (1 + before)
+        job.promised = before + a.rtol * (1 + before)
     return A, B
 
 
@@ -137,7 +139,7 @@ def _attributes(job, B):
         "covariance": job.covariance,
         "n": B.shape[0],
         "dim": int(B.row_basis.tree.boxes.lower.shape[1]),
-        "rtol": job.rtol,
+        "rtol": job.promised,
         "parameters": job.parameters,
         "error": job.errors,
         "source": job.input.name,
@@ -152,7 +154,7 @@ def _plot(job, B):
             B,
             temporary,
             f"{job.input.stem}: {B.shape[0]:,} points",
-            f"{name} covariance, accuracy {job.rtol:.2g}",
+            f"{name} covariance, accuracy {job.promised:.2g}",
             kind,
         )
 

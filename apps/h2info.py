@@ -66,7 +66,7 @@ def _attribute_lines(attributes):
 def _accuracy(attributes):
     """Promised and measured accuracy."""
     error = attributes.get("error")
-    told = [f"promised {attributes['rtol']!s:.20}"] if "rtol" in attributes else ["unknown"]
+    told = [f"promised {attributes['rtol']:.3g}"] if _is_number(attributes, "rtol") else ["unknown"]
     if isinstance(error, dict):
         told += [f"against {name} {error[name]:.3g}" for name in ("uncompressed", "exact") if _is_number(error, name)]
     return ", ".join(told)

@@ -11,7 +11,6 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from h2gpu.apps import krige_options, map_plot, options
@@ -27,7 +26,7 @@ from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
 from h2gpu.statistics.systems import DENSE
-from h2gpu.storage import whole_file
+from h2gpu.storage import whole_file, whole_hdf5
 
 DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
 WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
@@ -156,7 +155,7 @@ def _admit(job, sites, cov, nugget):
 
 def _write(job):
     """The predictions, whole or not at all."""
-    with whole_file(job.output) as temporary, h5py.File(temporary, "w") as file:
+    with whole_hdf5(job.output) as file:
         file["points"], file["mean"], file["std"] = job.targets, job.mean, job.std
         file["std_observation"] = job.std_observation
         file.attrs.update(attributes(job))

@@ -57,8 +57,9 @@ def model_of(job):
 
 
 def attributes(job):
-    """What is kept in the output beside the predictions: text as JSON, scores as numbers."""
-    told = {name: json.dumps(value) for name, value in model_of(job).items()}
+    """What is kept in the output beside the predictions: numbers as such, all else of the model as JSON."""
+    found = model_of(job).items()
+    told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
     return told | {"n": len(job.sites), "source": job.arguments.input} | job.scores
 
 

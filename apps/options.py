@@ -154,6 +154,26 @@ def count(text):
     return number
 
 
+def counts(text):
+    """Integers above zero, separated by commas."""
+    return [count(part) for part in text.split(",")]
+
+
+def at_least(least):
+    """A function for integers from that on."""
+
+    def checked(text):
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number < 2**31:
+            raise argparse.ArgumentTypeError(f"expected an integer from {least} on, got {text!r:.40}")
+        return number
+
+    return checked
+
+
 def names(text):
     """Names of datasets, separated by commas."""
     parts = [part.strip() for part in text.split(",")]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from h2gpu.apps.command import Parser, run
+from h2gpu.apps.command import InputError, Parser, run
 
 COLOURS = {
     "register": "#1b7837",
@@ -30,7 +30,10 @@ def drawing(name, about, draw, argv):
     def work(argv):
         p = Parser(prog=name, description=about.splitlines()[0], allow_abbrev=False)
         p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
-        draw(p.parse_args(argv).folder)
+        folder = p.parse_args(argv).folder
+        if not folder.is_dir():
+            raise InputError(f"{folder}: expected a folder with tables")
+        draw(folder)
 
     return run(name, work, argv)
 

@@ -82,10 +82,13 @@ def _own_words(path):
 
 def check_file(path):
     """InputError unless path is a regular file that can be opened."""
+    if os.path.isdir(path):
+        raise InputError(f"{path}: Is a directory; give a file")
     try:
-        with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError(f"{path}: expected a regular file, got a pipe or device")
+        if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: a pipe waits for its writer
+            raise InputError(f"{path}: expected a regular file, got a pipe or device")
+        with open(path, "rb"):
+            pass
     except OSError as error:
         raise InputError(described(error)) from None
 

@@ -8,15 +8,16 @@ kaust    KAUST competition 2021, sub-competition 1 (Huang et al. 2021, JABES 26)
          attributes sigma2, beta, nu, has_nugget
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 
+from h2gpu.apps.command import InputError
 from h2gpu.covariance import Covariance, Exponential, Matern, Nugget
 
-HEATON, KAUST = (Path("../shared/data") / name for name in ("heaton2019.h5", "kaust2021.h5"))
 KAUST_NUGGET = 0.27  # not published; estimated
 
 
@@ -54,8 +55,8 @@ class Field:
         )
 
 
-def heaton(path=HEATON):
-    """The simulated field and the satellite's land-surface temperatures: {name: Field}; SystemExit without them."""
+def heaton(path):
+    """The simulated field and the satellite's land-surface temperatures: {name: Field}; InputError without them."""
     with opened(path) as file:
         points = np.column_stack([file["lon"][:], file["lat"][:]])
         columns = {name: (file[f"{name}_masked"][:], file[f"{name}_true"][:]) for name in ("sim", "sat")}
@@ -68,11 +69,14 @@ def heaton(path=HEATON):
     return found
 
 
-def kaust(path=KAUST):
-    """The fields with a truth held out: {name: Field}; SystemExit without them."""
+def kaust(path):
+    """The fields with a truth held out: {name: Field}; InputError without them."""
     found = {}
     with opened(path) as file:
-        for name in sorted(name for name in file if "train_values" in file[name]):
+        names = sorted(name for name in file if isinstance(file[name], h5py.Group) and "train_values" in file[name])
+        if not names:
+            raise KeyError("no group with train_values")
+        for name in names:
             group, truth = file[name], file[name].attrs
             cov = Matern.from_range(truth["sigma2"], truth["beta"], truth["nu"])
             if truth["has_nugget"]:
@@ -83,18 +87,23 @@ def kaust(path=KAUST):
 
 
 def chosen(found, names, option="--fields"):
-    """Those of the names, separated by commas; all for None. SystemExit for a name that is not there."""
+    """Those of the names, separated by commas; all for None. InputError for a name that is not there."""
     wanted = names.split(",") if names else list(found)
     unknown = [name for name in wanted if name not in found]
     if unknown:
-        raise SystemExit(f"{option}: expected some of {', '.join(found)}, got {', '.join(unknown)}")
+        raise InputError(f"{option}: expected some of {', '.join(found)}, got {', '.join(unknown)}")
     return {name: found[name] for name in wanted}
 
 
+@contextmanager
 def opened(path):
-    """The HDF5 file, open to be read. SystemExit where it cannot be opened."""
+    """The HDF5 file, open to be read. InputError where it cannot be opened, or is another than the block expects."""
+    where = "h2gpu.apps.published tells where such a file comes from"
+    if not Path(path).is_file():
+        raise InputError(f"{path}: {'expected a file' if Path(path).exists() else 'no such file'}; {where}")
     try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        words = "no such file" if not Path(path).exists() else str(error)
-        raise SystemExit(f"{path}: {words}; h2gpu/apps/published.py tells where such a file comes from") from None
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{path}: expected an HDF5 file with the fields, got “{words:.160}”; {where}") from None

@@ -28,7 +28,8 @@ def report_of(job, A, B, seconds):
         "shape": list(B.shape),
         "dim": int(B.row_basis.tree.boxes.lower.shape[1]),
         "covariance": job.covariance,
-        "rtol": job.rtol,
+        "rtol": job.promised,
+        "asked": job.rtol,
         "parameters": job.parameters,
         "dtype": str(B.dtype),
         "device": {"kind": job.device.kind, "name": job.device.name},
@@ -96,8 +97,8 @@ def error_text(report):
     told = f"{error['uncompressed']:.2e} against the uncompressed matrix"
     if error["exact"] is not None:
         told += f", {error['exact']:.2e} against the exact covariance ({error['rows_sampled']} random rows)"
-    missed = error["exact"] is not None and error["exact"] > report["rtol"]
-    return f"{told}; asked {report['rtol']:g}" + (", which the given order does not reach" if missed else "")
+    missed = error["exact"] is not None and error["exact"] > report["asked"]
+    return f"{told}; asked {report['asked']:g}" + (", which the given order does not reach" if missed else "")
 
 
 def described(report):

@@ -7,13 +7,15 @@ Threads beyond read the last row once more (redirected), rows before it (mirrore
     python -m h2gpu.apps.study_edges [--sizes 8,16,17,…] [--dtype float64] [--output FOLDER]
 """
 
-import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import nominal, tables, timing
+from h2gpu.apps.command import Parser, run
+from h2gpu.apps.options import counts
 from h2gpu.batched import MatrixBatch
 
 BEYOND = {"redirected": 0, "mirrored": 1, "padded": 2, "conditional": 3}  # of kernels/block/edge_copies.cuh
@@ -22,15 +24,21 @@ ENTRIES = 1 << 24  # of each factor
 TOLERANCE = 100  # units in the last place, times n
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="up to 80")
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_edges", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_edges", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--sizes", type=counts, default=SIZES, help="up to 80")
     parser.add_argument("--dtype", default="float64", choices=("float64", "float32"))
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_edges-*.csv")
-    options = parser.parse_args(arguments)
-    rows = [measure(n, np.dtype(options.dtype)) for n in map(int, options.sizes.split(","))]
+    options = parser.parse_args(argv)
+    device = timing.gpu_name()
+    rows = [measure(n, np.dtype(options.dtype)) for n in options.sizes]
     print(tables.text(rows))
-    tables.write(Path(options.output) / f"study_edges-{options.dtype}.csv", rows, tables.device_name("cuda"))
+    tables.write(Path(options.output) / f"study_edges-{options.dtype}.csv", rows, device)
     print(conclusion(rows))
 
 
@@ -80,4 +88,4 @@ def conclusion(rows):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

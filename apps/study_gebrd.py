@@ -9,13 +9,14 @@ needs: W r that for the rows of W, the reflections that for other warps. Predict
     python -m h2gpu.apps.study_gebrd [--dtypes float64,float32] [--output FOLDER] [--draw]
 """
 
-import argparse
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from h2gpu.apps import bench_cases, small_plots, tables, timing
+from h2gpu.apps.command import Parser, run
 from h2gpu.batched import bidiagonal_counts, model
 from h2gpu.batched import bidiagonal_plans as plans
 
@@ -24,13 +25,18 @@ HEADER = "batched/bidiagonalize_cycles.cuh"
 SHARED_LIMIT = 223 << 10  # bytes of a block that predictions suppose
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_gebrd", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_gebrd", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--dtypes", default=",".join(bench_cases.DTYPES), metavar="NAME[,NAME]")
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks"), help="folder for study_gebrd.csv")
     parser.add_argument("--draw", action="store_true", help="the picture too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     device, found = timing.gpu_name(), []
     cases = [(dtype, batch, n) for dtype in options.dtypes.split(",") for batch, n in bench_cases.GEBRD_ORDERS]
     timing.side_by_side(compiled, cases[::-1], options.compilers)
@@ -132,4 +138,4 @@ def foretold(dtype, batch, n, device):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

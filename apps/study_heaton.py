@@ -1,6 +1,6 @@
 """How well are the fields of Heaton et al. (2019) predicted, by kriging with all sites and by others?
 
-    python -m h2gpu.apps.study_heaton [--file ../shared/data/heaton2019.h5] [--fields simulated,satellite] [--sites N]
+    python -m h2gpu.apps.study_heaton --file heaton2019.h5 [--fields simulated,satellite] [--sites N]
                                       [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
                                       [--device cpu|cuda] [--output benchmarks]
 
@@ -10,22 +10,28 @@ estimated: exponential covariance with nugget and constant mean by maximum likel
 comes from; GPBoost joins in where it is installed (pip install 'h2gpu[studies]').
 """
 
-import argparse
+import sys
 
 from h2gpu.apps import prediction_study, published
+from h2gpu.apps.command import Parser, run
 from h2gpu.covariance import Exponential, Nugget
 
 START = Exponential(1.0, 1.0) + Nugget(0.1)
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--file", default=published.HEATON, help="HDF5 file of the comparison")
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_heaton", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_heaton", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--file", required=True, help="HDF5 file of the comparison: see h2gpu.apps.published")
     prediction_study.add_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     fields = published.chosen(published.heaton(options.file), options.fields)
     prediction_study.study(fields, lambda field: START, options, "study_heaton")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

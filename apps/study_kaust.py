@@ -1,6 +1,6 @@
 """How well are the fields of the KAUST 2021 competition predicted, and how well are their parameters found?
 
-    python -m h2gpu.apps.study_kaust [--file ../shared/data/kaust2021.h5] [--fields medium,rough_long,…] [--sites N]
+    python -m h2gpu.apps.study_kaust --file kaust2021.h5 [--fields medium,rough_long,…] [--sites N]
                                      [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
                                      [--device cpu|cuda] [--output benchmarks]
 
@@ -13,18 +13,24 @@ whose quotient by the truth the table holds. Reference: Zhang (2004), Inconsiste
 interpolations in model-based geostatistics, JASA 99.
 """
 
-import argparse
+import sys
 from dataclasses import replace
 
 from h2gpu.apps import prediction_study, published, tables
+from h2gpu.apps.command import Parser, run
 from h2gpu.covariance import Nugget
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--file", default=published.KAUST, help="HDF5 file of the competition")
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_kaust", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_kaust", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--file", required=True, help="HDF5 file of the competition: see h2gpu.apps.published")
     prediction_study.add_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     fields = published.chosen(published.kaust(options.file), options.fields)
     rows = prediction_study.study(fields, start, options, "study_kaust")
     print(tables.text(list(identified(rows, fields))))
@@ -48,4 +54,4 @@ def identified(rows, fields):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

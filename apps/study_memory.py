@@ -7,22 +7,29 @@ for total weights (`method="weighted"`).
     python -m h2gpu.apps.study_memory [--largest 16] [--output FOLDER]
 """
 
-import argparse
+import sys
 from pathlib import Path
 
 import h2gpu
 from h2gpu.apps import problems, tables
+from h2gpu.apps.command import Parser, run
+from h2gpu.apps.options import at_least
 
 RTOL = 1e-7
 SMALLEST = 11  # log2 of the first n
 MEGABYTE = 1e6
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=16, help="log2 of the largest n")
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_memory", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_memory", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--largest", type=at_least(SMALLEST), default=16, help="log2 of the largest n")
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_memory.csv and .png")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):
         rows += measure(2**log2n)
@@ -86,4 +93,4 @@ def plot(rows, path):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,23 +8,29 @@ foretells and the paper's numbers.
     python -m h2gpu.apps.study_radar [--output FOLDER]
 """
 
-import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import peers, small_peers, study_small, tables, timing
+from h2gpu.apps.command import Parser, run
 from h2gpu.batched import small
 
 PAPER = {(80, 16): (134, 5.4), (240, 66): (99, 36), (192, 96): (98, 27)}  # GFLOP/s of a Quadro 6000, and of MKL
 TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last place times rows
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_radar", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_radar", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_radar.csv")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     device = timing.gpu_name()
     rows = [row(case, device) for case in study_small.cases() if case.figure == "VII"]
     print(tables.text(rows))
@@ -67,4 +73,4 @@ def departure(A, QR):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

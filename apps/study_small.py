@@ -9,9 +9,7 @@ signal or control-C, gets the tables and the summary of what has been measured.
     python -m h2gpu.apps.study_small [--figures 9,12,VII,7,4,library,11,8] [--seconds N] [--output FOLDER]
 """
 
-import argparse
 import os
-import signal
 import statistics
 import sys
 import time
@@ -22,6 +20,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps import bench_profiles, nominal, small_peers, small_plots, study_panels, tables, timing
+from h2gpu.apps.command import Parser, run
 from h2gpu.batched import model, small, small_counts
 from h2gpu.batched.layouts import layout
 
@@ -48,18 +47,22 @@ class Case(NamedTuple):
     n: int
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_small", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_small", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--figures", default=FIGURES, help="in this order")
     parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for the tables")
     parser.add_argument("--draw", action="store_true", help="pictures of figures 8 and 11 too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     end, device, rows = time.monotonic() + options.seconds, timing.gpu_name(), []
     panels = []
     chosen = [case for figure in options.figures.split(",") for case in cases() if case.figure == figure]
-    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     try:
         timing.side_by_side(compiled, sorted(chosen, key=straight_code, reverse=True), options.compilers)
         for case in chosen:
@@ -74,7 +77,6 @@ def main(arguments=None):
                 rows[-1] |= small_peers.columns(case.routine, inputs, 1e-6 * flops(case))
             print(tables.text(rows[-1:]), flush=True)
     finally:
-        signal.signal(signal.SIGTERM, previous)
         write(Path(options.output), rows, panels, device)
     if options.draw:
         small_plots.draw(Path(options.output))
@@ -246,4 +248,4 @@ def summary(rows):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,14 +7,16 @@ Figures 14b and 15 of Boukaram et al.: time of orthogonalization, weights, trunc
     python -m h2gpu.apps.study_time [--device cpu|cuda] [--largest 16] [--output FOLDER]
 """
 
-import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import h2gpu
 from h2gpu.apps import problems, tables
-from h2gpu.batched.arrays import module_of_device
+from h2gpu.apps.command import Parser, run
+from h2gpu.apps.devices import device
+from h2gpu.apps.options import at_least
 from h2gpu.h2matrix.decompositions import FullSVD, RandomizedSVD
 from h2gpu.progress import PhaseTimes, watched_by
 
@@ -27,13 +29,18 @@ TREES = {
 }
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_time", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_time", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--largest", type=int, default=16, help="log2 of the largest n")
+    parser.add_argument("--largest", type=at_least(SMALLEST), default=16, help="log2 of the largest n")
     parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_time-DEVICE.csv and .png")
-    options = parser.parse_args(arguments)
-    xp = module_of_device(options.device)
+    options = parser.parse_args(argv)
+    xp = device(options.device).arrays
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):
         for name in TREES:
@@ -105,4 +112,4 @@ def plot(rows, path, device):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from h2gpu.batched.threads import thread_count
+from h2gpu.storage.whole_file import whole_file
 
 SHOWN_VERSIONS = ("h2gpu", "numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "torch")
 
@@ -58,12 +59,18 @@ def markdown(rows):
 
 
 def write(path, rows, device):
-    """The rows as CSV under comment lines that tell the circumstances; the folder is made where missing."""
+    """The rows as CSV under comment lines that tell the circumstances, whole or not at all; makes a missing folder.
+
+    Raises ValueError for no rows: what was measured before stays.
+    """
+    if not rows:
+        raise ValueError(f"{path}: nothing was measured, and nothing is written")
     buffer = io.StringIO()
     buffer.writelines(f"# {line}\n" for line in circumstances(device))
     csv.writer(buffer, lineterminator="\n").writerows(_cells(rows))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(buffer.getvalue(), encoding="utf-8")
+    with whole_file(path) as temporary:
+        temporary.write_text(buffer.getvalue(), encoding="utf-8")
 
 
 def read(path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2gpu.apps import bench_compress, bench_kriging, bench_scale, tables
+from h2gpu.apps import bench_compress, bench_kriging, bench_scale, study_memory, study_time, tables
 
 
 @pytest.mark.parametrize("name", ["clusters", "grid-chosen"])
@@ -31,9 +31,30 @@ def test_the_table_and_the_picture_are_written(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "scale-cpu.png").stat().st_size > 10_000 and "total s n^0.00" in capsys.readouterr().out
 
 
-def test_unknown_problems_are_named():
-    with pytest.raises(SystemExit, match=r"--problems: expected some of grid, .* got nonsense"):
-        bench_scale.main(["--problems", "grid,nonsense"])
+def test_what_cannot_be_measured_is_told_in_a_line(tmp_path, capsys):
+    table = tmp_path / "study_memory.csv"
+    table.write_text("what was measured before")
+    for benchmark, arguments, words in (
+        (bench_scale, ["--problems", "grid,nonsense"], "--problems: expected some of grid, "),
+        (bench_compress, ["--largest", "3"], "expected an integer from 14 on, got '3'"),
+        (bench_compress, ["--rtol", "nan"], "expected a finite number above 0, got 'nan'"),
+        (bench_kriging, ["--sizes", "90,abc"], "expected an integer above 0, got 'abc'"),
+        (study_memory, ["--largest", "10", "-o", str(tmp_path)], "expected an integer from 11 on, got '10'"),
+        (study_time, ["--largest", "1", "-o", str(tmp_path)], "expected an integer from 13 on, got '1'"),
+    ):
+        assert benchmark.main(arguments) == 2
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1
+    assert table.read_text() == "what was measured before" and list(tmp_path.iterdir()) == [table]
+    with pytest.raises(ValueError, match="nothing was measured"):
+        tables.write(table, [], "a device")
+    assert table.read_text() == "what was measured before"
+
+
+def test_the_reason_of_a_row_s_process_is_told(capsys):
+    assert bench_scale.main(["--problems", "grid", "--largest", "14", "--device", "cuda"]) in (0, 1)
+    error = capsys.readouterr().err
+    assert not error or (error.count("\n") == 1 and "--device cuda: expected CuPy and a CUDA device" in error)
 
 
 def test_kriging_is_timed_on_a_field_that_it_predicts():

@@ -30,7 +30,7 @@ def test_files_of_others_are_benchmarks_too(tmp_path):
     assert found["heaton_satellite"][2].nugget == pytest.approx(0.05 / 16.40771 * found["heaton_satellite"][1].var())
     assert found["kaust_rough"][2].nugget == published.KAUST_NUGGET
     options.fields = "nothing"
-    with pytest.raises(SystemExit, match="expected some of jacksboro"):
+    with pytest.raises(ValueError, match="expected some of jacksboro"):
         bench_solvers.fields(options)
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 import termios
@@ -19,6 +18,7 @@ import h2gpu
 from h2gpu.apps import devices, h2compress, h2info, options, progress_bars, structure_plot
 from h2gpu.apps.command import FailureError, InputError
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
+from h2gpu.storage import read_header
 
 FAST = ("--leaf-size", "16", "--eta", "1", "--rtol", "1e-3")
 
@@ -128,6 +128,19 @@ def test_a_matrix_file_is_compressed_further(matrix_file, capsys):
     assert said["rtol"] == pytest.approx(1e-3 + 1e-2 * 1.001)  # the two errors add up
     assert h2compress.main([str(matrix_file), "--rtol", "1e-2", "--quiet", "--dtype", "float32"]) == 0
     assert h2gpu.load(matrix_file.with_name("matrix-h2.h5")).dtype == np.float32
+
+
+def test_what_an_order_misses_is_not_promised(source, capsys):
+    first, second = (source.with_name(name) for name in ("first.h5", "second.h5"))
+    coarse = ("--order", "1", "--rtol", "1e-4", "--leaf-size", "16", "--eta", "1", "--length-scale", "0.5")
+    assert h2compress.main([str(source), "-o", str(first), *coarse]) == 0
+    assert "asked 0.0001, which the given order does not reach" in capsys.readouterr().out
+    assert h2compress.main([str(first), "-o", str(second), "--rtol", "1e-3"]) == 0
+    found = [read_header(path).attributes for path in (first, second)]
+    missed = found[0]["error"]["exact"]
+    assert found[0]["rtol"] == missed > 1e-3 and found[1]["rtol"] == pytest.approx(missed + 1e-3 * (1 + missed))
+    capsys.readouterr()
+    assert h2info.main([str(first)]) == 0 and f"promised {missed:.3g}" in capsys.readouterr().out
 
 
 def test_info_tells_what_a_file_holds(matrix_file, capsys):
@@ -309,6 +322,9 @@ def test_files_that_are_no_files_of_points(tmp_path, capsys):
     compressing_fails([tmp_path / "absent.h5"], 2, "absent.h5: No such file or directory", capsys)
     compressing_fails([tmp_path], 2, "Is a directory", capsys)
     compressing_fails(["/dev/null"], 2, "expected a regular file", capsys)
+    os.mkfifo(tmp_path / "pipe.h5")
+    compressing_fails([tmp_path / "pipe.h5"], 2, "expected a regular file", capsys)
+    compressing_fails([""], 2, "Is a directory; give a file", capsys)
     (tmp_path / "text.h5").write_text("x y\n1 2\n")
     compressing_fails([tmp_path / "text.h5"], 2, "text.h5: expected an HDF5 file in order", capsys)
 
@@ -449,17 +465,18 @@ def test_a_terminal_without_our_letters_and_a_name_without_any(source):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_an_interrupt_is_one_line(source):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_is_one_line(name, source):
     code = (
         "import os, signal, sys, time\n"
         "from h2gpu.apps import h2compress\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where tests run in the background
-        "h2compress.assemble = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(30))\n"
+        "h2compress.assemble = lambda *a, **k: (os.kill(os.getpid(), signal.NAME), time.sleep(30))\n"
         "sys.exit(h2compress.main(sys.argv[1:]))"
-    )
+    ).replace("NAME", name)
     done = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "h2compress: error: interrupted\n")
-    assert signal.SIGINT and os.listdir(source.parent) == [source.name]
+    assert os.listdir(source.parent) == [source.name]
 
 
 def test_a_reader_that_leaves(source):

@@ -84,6 +84,7 @@ def test_report_and_maps(files, tmp_path, capsys):
     assert krige(files, "-o", out, *GIVEN, "--trend", "linear", "--report", report, "--plot", plot) == 0
     said = json.loads(report.read_text(encoding="utf-8"))
     assert (said["n"], said["m"], said["dim"], said["nugget"]) == (220, 40, 2, 0.05)
+    assert read(out)[1]["nugget"] == 0.05 and json.loads(read(out)[1]["covariance"])["variance"] > 0
     assert said["trend"]["kind"] == "linear" and len(said["trend"]["coefficients"]) == 3
     assert said["scores"]["rmse"] == read(out)[1]["rmse"] and 0 < said["scores"]["coverage"] <= 1
     assert {"write", "variances"} <= said["seconds"].keys() and "numpy" in said["versions"]

@@ -1,10 +1,12 @@
 """The readers of published fields, and kriging from near sites alone."""
 
+import h5py
 import numpy as np
 import pytest
 import small_fields
 
 from h2gpu.apps import published
+from h2gpu.apps.command import InputError
 from h2gpu.apps.local_kriging import local_kriging
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.statistics import scores
@@ -39,12 +41,19 @@ def test_thinned_fields_keep_sites_and_values_together(tmp_path):
 
 
 def test_what_is_not_there_is_told_in_one_line(tmp_path):
-    with pytest.raises(SystemExit, match=r"absent.h5: no such file; .*published.py tells"):
+    with pytest.raises(InputError, match=r"absent.h5: no such file; .*h2gpu.apps.published tells"):
         published.heaton(tmp_path / "absent.h5")
     (tmp_path / "text.h5").write_text("x")
-    with pytest.raises(SystemExit, match=r"text.h5: .*signature"):
+    with pytest.raises(InputError, match=r"text.h5: .*signature"):
         published.kaust(tmp_path / "text.h5")
-    with pytest.raises(SystemExit, match="--fields: expected some of a, b, got c"):
+    with h5py.File(tmp_path / "points.h5", "w") as file:
+        file["points"] = np.zeros((3, 2))
+    for reader in (published.heaton, published.kaust):
+        with pytest.raises(InputError, match=r"points.h5: expected an HDF5 file with the fields"):
+            reader(tmp_path / "points.h5")
+        with pytest.raises(InputError, match="expected a file"):
+            reader(tmp_path)
+    with pytest.raises(InputError, match="--fields: expected some of a, b, got c"):
         published.chosen({"a": 1, "b": 2}, "a,c")
 
 

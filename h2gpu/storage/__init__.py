@@ -37,8 +37,19 @@ from h2gpu.storage.header import FORMAT, Header
 from h2gpu.storage.invariants import check as check_arrays
 from h2gpu.storage.layout import arrays_of, in_precision, is_stored, matrix_of
 from h2gpu.storage.whole_file import check_writable, whole_file
+from h2gpu.storage.writing import whole_hdf5
 
-__all__ = ["Header", "check_writable", "in_precision", "is_matrix_file", "load", "read_header", "save", "whole_file"]
+__all__ = [
+    "Header",
+    "check_writable",
+    "in_precision",
+    "is_matrix_file",
+    "load",
+    "read_header",
+    "save",
+    "whole_file",
+    "whole_hdf5",
+]
 
 
 def save(B, path, *, attributes=None):

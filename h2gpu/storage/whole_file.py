@@ -26,9 +26,11 @@ def whole_file(path):
             shutil.copymode(target, temporary)
         _synchronize(temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.strerror and error.filename in (None, str(temporary)):
+            error.filename = str(path)  # a full disk does not tell where
         raise
     if os.name == "posix":
         _synchronize(target.parent)

@@ -6,6 +6,7 @@ therefore writes into a `PatientFile`, which keeps the error for us and lets HDF
 
 import io
 import os
+from contextlib import contextmanager
 
 import h5py
 import numpy as np
@@ -22,13 +23,20 @@ def write(path, arrays, symmetric, attributes):
     """Write the file. Raises ValueError for attributes that do not fit, OSError when the disk refuses."""
     arrays = {name: array.astype(LITTLE_ENDIAN[array.dtype.name], copy=False) for name, array in arrays.items()}
     header = header_of(arrays, symmetric, attributes)
+    with whole_hdf5(path) as file:
+        _write_head(file, header)
+        for name, array in arrays.items():
+            dataset = file.create_dataset(name, data=array)
+            dataset.attrs["sha256"] = np.bytes_(header.datasets[name][2])
+
+
+@contextmanager
+def whole_hdf5(path):
+    """A new HDF5 file to be written, which is at the path when the block has ended without error: see `whole_file`."""
     with whole_file(path) as temporary, open(temporary, "r+b", buffering=0) as raw:
         patient = PatientFile(raw)
         with h5py.File(patient, "w", libver=LIBRARY) as file:
-            _write_head(file, header)
-            for name, array in arrays.items():
-                dataset = file.create_dataset(name, data=array)
-                dataset.attrs["sha256"] = np.bytes_(header.datasets[name][2])
+            yield file
         if patient.error is not None:
             raise OSError(patient.error.errno, f"could not write: {os.strerror(patient.error.errno)}", str(path))
 
