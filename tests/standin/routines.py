@@ -13,40 +13,21 @@ from dataclasses import fields, replace
 import cupy
 import numpy as np
 from cupy.arrays import device_array
+from launched import Kernel as Checked
 
 from h2gpu.batched import modules
 
-PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
 running = 0  # routines that run, one inside another
 
 
-class Kernel:
-    """A kernel that looks at its arguments, and does nothing unless it is one of MADE_HERE."""
+class Kernel(Checked):
+    """A kernel that does nothing unless it is one of MADE_HERE."""
 
-    max_dynamic_shared_size_bytes = 0
-
-    def __init__(self, header, name, *arguments, shared_bytes=0, definitions=()):
-        modules.sources(header)
-        modules.expression(name, *arguments)
-        if shared_bytes > cupy.cuda.ATTRIBUTES["MaxSharedMemoryPerBlockOptin"]:
-            raise ValueError(f"{name}: {shared_bytes} bytes of shared memory")
-        self.name = name
-
-    def __call__(self, grid, block, arguments, shared_mem=0):
-        for a in arguments:
-            if isinstance(a, np.ndarray) and a.ndim and a.dtype.names is None:  # structs travel by value
-                raise TypeError(f"{self.name}: an array of the host")
-            if isinstance(a, cupy.ndarray) and not is_readable(a, self.name in PITCHED):
-                raise TypeError(f"{self.name}: an array with gaps")
+    def run(self, grid, block, arguments, shared_bytes):
         if self.name in MADE_HERE:
             MADE_HERE[self.name](*arguments)
         elif not running:
             raise NotImplementedError(f"{self.name}: no numbers without a GPU")
-
-
-def is_readable(a, pitched):
-    """Whether entries follow one another, of each row alone if the kernel is told how far apart rows are."""
-    return a.flags.c_contiguous or (pitched and a.ndim == 2 and a.strides[1] in (a.itemsize, 0))
 
 
 def table(out, batch, count, packed):

@@ -59,7 +59,7 @@ def asnumpy(a):
 
 
 def asarray(a, dtype=None):
-    return a if isinstance(a, ndarray) and dtype in (None, a.dtype) else array(a, dtype)
+    return a if isinstance(a, ndarray) and (dtype is None or dtype == a.dtype) else array(a, dtype)
 
 
 def array(a, dtype=None):

@@ -1,0 +1,98 @@
+"""pytest -p emulated: the GPU's routines on the stand-in, their kernels compiled for the CPU by tests/emulator and run.
+
+Slow, an instance some seconds to compile and a matrix some more, but the kernels are those of kernels/. Compiled ones
+stay in EMULATED, a folder of the environment's choice, until a source changes.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import cupy
+import numpy as np
+from launched import Kernel as Checked
+
+from h2gpu.batched import modules
+
+EMULATOR = Path(__file__).parents[1] / "emulator"
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
+MULTIPROCESSORS = 4  # as few as tests of work that is dealt out admit
+
+sys.path.insert(0, str(EMULATOR))
+from translate import translated  # noqa: E402
+
+
+class Kernel(Checked):
+    """A kernel that runs."""
+
+    def run(self, grid, block, arguments, shared_bytes):
+        launch = compiled(self.header, self.expression, self.definitions)
+        held = [bytes_of(a) for a in arguments]
+        values = (ctypes.c_void_p * len(held))(*[h.ctypes.data for h in held])
+        failure = launch(values, *grid, *block, shared_bytes)
+        if failure:
+            raise RuntimeError(f"{self.expression}: {failure.decode()}")
+
+
+def bytes_of(a):
+    """An argument as it travels: the address of an array, a number by its bytes."""
+    return np.array([a.data.ptr if isinstance(a, cupy.ndarray) else a])
+
+
+@cache
+def folder():
+    """Where translated sources and compiled instances lie."""
+    path = Path(os.environ.get("EMULATED") or tempfile.mkdtemp())
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@cache
+def emulator_hash():
+    return sha256(b"".join(path.read_bytes() for path in sorted(EMULATOR.glob("*.[hp]*")))).hexdigest()[:16]
+
+
+@cache
+def sources(header):
+    """The folder with a header and what it includes, translated."""
+    place = folder() / f"{modules.source_hash(header)}-{emulator_hash()}"
+    for name, text in modules.sources(header).items():
+        path = place / name
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}")
+            partial.write_text(translated(text), encoding="utf-8")
+            partial.replace(path)
+    return place
+
+
+@cache
+def compiled(header, expression, definitions):
+    """launch(arguments, blocks, threads, shared bytes) → None, or what went wrong."""
+    text = translated(modules.program(header, definitions))
+    text = f'#include "ptx.h"\n{text}extern "C" const char* launch(void** a, int blocks, int threads, int shared)\n'
+    text += f"{{ return emulator::launch({expression}, a, blocks, threads, shared); }}\n"
+    place = sources(header)
+    library = place / f"{sha256(text.encode()).hexdigest()[:24]}.so"
+    if not library.is_file():
+        source = library.with_suffix(f".{os.getpid()}.cpp")
+        source.write_text(text, encoding="utf-8")
+        command = [COMPILER, *OPTIONS, f"-I{EMULATOR}", f"-I{place}", str(source), "-o", str(source.with_suffix(".so"))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{expression}: {done.stderr[:3000]}")
+        source.with_suffix(".so").replace(library)
+    launch = ctypes.CDLL(str(library)).launch
+    launch.restype = ctypes.c_char_p
+    return launch
+
+
+modules.kernel = Kernel  # before the modules that import it
+cupy.cuda.ATTRIBUTES["MultiProcessorCount"] = MULTIPROCESSORS

@@ -1,0 +1,34 @@
+"""What a kernel of the stand-in looks at in its arguments: what the device could not read is refused."""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched import modules
+
+PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
+
+
+class Kernel:
+    """A kernel; `run(grid, block, arguments, shared_bytes)` is what those do that derive from it."""
+
+    max_dynamic_shared_size_bytes = local_size_bytes = 0
+
+    def __init__(self, header, name, *arguments, shared_bytes=0, definitions=()):
+        modules.sources(header)
+        self.header, self.name, self.definitions = header, name, definitions
+        self.expression = modules.expression(name, *arguments)
+        if shared_bytes > cupy.cuda.ATTRIBUTES["MaxSharedMemoryPerBlockOptin"]:
+            raise ValueError(f"{name}: {shared_bytes} bytes of shared memory")
+
+    def __call__(self, grid, block, arguments, shared_mem=0):
+        for a in arguments:
+            if isinstance(a, np.ndarray) and a.ndim and a.dtype.names is None:  # structs travel by value
+                raise TypeError(f"{self.name}: an array of the host")
+            if isinstance(a, cupy.ndarray) and not is_readable(a, self.name in PITCHED):
+                raise TypeError(f"{self.name}: an array with gaps")
+        self.run(grid, block, arguments, shared_mem)
+
+
+def is_readable(a, pitched):
+    """Whether entries follow one another, of each row alone if the kernel is told how far apart rows are."""
+    return a.flags.c_contiguous or (pitched and a.ndim == 2 and a.strides[1] in (a.itemsize, 0))

@@ -1,0 +1,101 @@
+"""Tests marked gpu whose kernels run where there is no GPU: on the emulator of tests/emulator, where a compiler is.
+
+A sample, some minutes, most of them the compiler's. Any other test of the GPU runs so too:
+
+    PYTHONPATH=tests/standin EMULATED=/tmp/emulated python -m pytest -m gpu -p emulated -p no:cacheprovider tests/…
+
+In processes of their own, so that nothing of the stand-in for CuPy stays behind in that of the tests.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from h2gpu.batched import modules
+
+TESTS = Path(__file__).parent
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+SAMPLES = {
+    "emulator": ["emulator/test_emulator.py"],
+    "products": [
+        "test_gemm_sizes.py::test_misaligned_matrices[33]",
+        "test_gemm_sizes.py::test_misaligned_matrices[65]",
+        "test_gemm_sizes.py::test_last_rows_and_columns_by_themselves[34-float64]",
+        "test_gemm_sizes.py::test_last_rows_and_columns_by_themselves[65-float32]",
+        "test_gemm_sizes.py::test_last_rows_and_columns_by_themselves[129-float64]",
+        "test_batched.py::test_norms_whose_squares_leave_the_range",
+        "test_blas.py::test_gemv_of_misaligned_matrices[3-True]",
+        "test_thin_product_gpu.py::test_entries[True-shape3-False-float64]",
+        "test_thin_product_gpu.py::test_entries[False-shape1-False-float32]",
+    ],
+    "systems": [
+        "test_linear.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",
+        "test_linear.py::test_nan_and_infinity_are_refused_and_neighbours_untouched[cupy-shared]",
+        "test_linear.py::test_solutions[cupy-31-complex128]",
+        "test_linear.py::test_determinants_of_what_is_not_finite",
+        "test_cholesky.py::test_what_has_no_cholesky_factor_is_reported[cupy-32]",
+        "test_blas.py::test_trsm[cupy-float64-left-True-False-True]",
+        "test_small.py::test_lu_and_systems[cupy-7-complex64]",
+    ],
+    "decompositions": [
+        "test_qr_tree_gpu.py::test_singular_values_and_norms_of_columns[65-513-float64]",
+        "test_qr_cholesky.py::test_any_condition[cupy-shape1-float64]",
+        "test_pivoted_qr.py::test_scaling_changes_nothing_but_the_scale[cupy]",
+        "test_randomized.py::test_ranks_do_not_depend_on_the_scale[cupy-1e-200]",
+        "test_svd_gpu.py::test_singular_values_of_scaled_columns_are_relatively_accurate[60-auto-float64]",
+    ],
+}
+UNKNOWN = {"batched/hold.cuh", "batched/microbench.cuh", "block/cluster.cuh"}  # clocks, and blocks that meet
+
+sys.path.insert(0, str(TESTS / "emulator"))
+from translate import translated  # noqa: E402
+
+runs = pytest.mark.skipif(
+    COMPILER is None or platform.machine() not in ("x86_64", "AMD64"),
+    reason="no C++ compiler (give its path as CXX), or no x86-64, whose stacks the emulator switches",
+)
+
+
+@pytest.mark.slow
+@runs
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_kernels_run_without_a_gpu(sample, tmp_path_factory):
+    options = ["-q", "--tb=short", "-m", "gpu", "-p", "emulated", "-p", "no:cacheprovider"]
+    paths = os.pathsep.join(filter(None, [str(TESTS / "standin"), os.environ.get("PYTHONPATH")]))
+    compiled = {"EMULATED": str(tmp_path_factory.getbasetemp() / "emulated"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in SAMPLES[sample])],
+        cwd=TESTS.parent,
+        env=os.environ | compiled | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and " passed" in done.stdout and "skipped" not in done.stdout, done.stdout[-5000:]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_what_is_run_exists(sample):
+    for node in SAMPLES[sample]:
+        file, _, test = node.partition("::")
+        assert f"def {test.partition('[')[0]}" in (TESTS / file).read_text(encoding="utf-8")
+
+
+def test_every_instruction_has_its_like():
+    """All `asm` becomes calls of functions that there are, line by line where it was."""
+    known = set(re.findall(r"^(?:inline )?void (\w+)\(", (TESTS / "emulator" / "ptx.h").read_text(), re.MULTILINE))
+    folder = modules.source_folder()
+    for path in sorted(folder.glob("*/*.cuh")):
+        if path.relative_to(folder).as_posix() in UNKNOWN:
+            continue
+        text = path.read_text(encoding="utf-8")
+        result = translated(text)
+        assert not re.search(r"\basm\b|extern __shared__", re.sub(r"//.*", "", result)), path
+        called = set(re.findall(r"\b((?:mma|cp_async|cvt|mov|ld|st|bar|unknown)_\w+)\(", result))
+        assert called - set(re.findall(r"\b(\w+)\(", text)) <= known, path
