@@ -82,10 +82,11 @@ def _own_words(path):
 
 def check_file(path):
     """InputError unless path is a regular file that can be opened."""
-    if os.path.isdir(path):
-        raise InputError(f"{path}: Is a directory; give a file")
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: a pipe waits for its writer
+        mode = os.stat(path).st_mode  # before it is opened: a pipe waits for its writer
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: Is a directory; give a file")
+        if not stat.S_ISREG(mode):
             raise InputError(f"{path}: expected a regular file, got a pipe or device")
         with open(path, "rb"):
             pass

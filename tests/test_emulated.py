@@ -10,7 +10,6 @@ In processes of their own, so that nothing of the stand-in for CuPy stays behind
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 from h2gpu.batched import modules
 
 TESTS = Path(__file__).parent
-COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
 SAMPLES = {
     "emulator": ["emulator/test_emulator.py"],
     "products": [
@@ -54,7 +52,7 @@ SAMPLES = {
 UNKNOWN = {"batched/hold.cuh", "batched/microbench.cuh", "block/cluster.cuh"}  # clocks, and blocks that meet
 
 sys.path.insert(0, str(TESTS / "emulator"))
-from translate import translated  # noqa: E402
+from translate import COMPILER, translated  # noqa: E402
 
 
 def compiles():

@@ -26,6 +26,11 @@ def module_of_device(device):
     raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
 
 
+def as_array(x):
+    """The array where it is; what is none, such as a list, as NumPy's."""
+    return x if array_module(x) is not np else np.asarray(x)
+
+
 def native(array):
     """The array in the machine's order of bytes: some files have the other."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

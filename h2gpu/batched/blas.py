@@ -11,7 +11,7 @@ arrays too.
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, as_array
 from h2gpu.batched.checks import (
     COMPLEX,
     REAL,
@@ -64,7 +64,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
     shape = (*lead, A.shape[-1 if transa else -2], B.shape[-2 if transb else -1])
     alpha, beta = _factors("gemm", A, alpha, beta)
     if C is not None:
-        C = C if array_module(C) is not np else np.asarray(C)
+        C = as_array(C)
         C = stack(xp.broadcast_to(of_precision("gemm", "C", C, A), shape))
     A, B = stack(A), stack(B)
     if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
@@ -137,7 +137,7 @@ def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
         rows, columns = (A.rows, B.columns) if side == "left" else (B.rows, A.rows)
         _check_batch("trsm", "B", B, A, rows, columns)
         return twin(A).trsm(A, B, alpha, side, lower, trans, unit)
-    B = B if array_module(B) is not np else np.asarray(B)
+    B = as_array(B)
     n = B.shape[-2 if side == "left" else -1] if B.ndim >= 2 else None
     if n != A.shape[-1]:
         raise ValueError(
@@ -169,7 +169,7 @@ def _factors(name, A, alpha, beta):
 
 def _numbers(alpha, xp, dtype, shape):
     """alpha as one number, or as (batch,) where the matrices are."""
-    alpha = alpha if array_module(alpha) is not np else np.asarray(alpha)
+    alpha = as_array(alpha)
     if alpha.ndim == 0:
         return number(alpha, "axpy: alpha", dtype)
     if alpha.dtype.kind not in "iuf":
@@ -196,7 +196,7 @@ def _with_vectors(name, work, A, x, y, trans, dtypes):
 
 def _like(name, label, M, A, shape):
     """M as an array of A's precision; ValueError unless it is where A is, and of the shape."""
-    M = M if array_module(M) is not np else np.asarray(M)
+    M = as_array(M)
     if array_module(M) is not array_module(A) or M.shape != tuple(shape):
         raise ValueError(f"{name}: expected {label} of shape {tuple(shape)} where A is, got {M.shape}")
     return of_precision(name, label, M, A)

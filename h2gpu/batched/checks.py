@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, native, to_host
+from h2gpu.batched.arrays import array_module, as_array, native, to_host
 from h2gpu.batched.ragged import MatrixBatch
 
 REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
@@ -15,7 +15,7 @@ RESIDENT = 128  # rows and columns of matrices whose truncated SVD needs no size
 def checked(A, name, dtypes=REAL):
     """A as an array of at least two dimensions, or a MatrixBatch, in one of the dtypes; integers become float64."""
     ragged = isinstance(A, MatrixBatch)
-    A = A if ragged or array_module(A) is not np else np.asarray(A)
+    A = A if ragged else as_array(A)
     A = A.astype(np.float64) if A.dtype.kind in "iub" else A if ragged else native(A)
     if (not ragged and A.ndim < 2) or A.dtype not in dtypes:
         kinds, got = " or ".join(np.dtype(dtype).name for dtype in dtypes), repr(A) if ragged else f"shape {A.shape}"
@@ -42,7 +42,7 @@ def square_batch(A, name, dtypes=REAL):
 def number(x, name, dtype):
     """x as a number of the dtype; ValueError unless it is one that fits, a real one for real matrices."""
     if type(x) not in (int, float):
-        value = np.asarray(x) if array_module(x) is np else to_host(x)
+        value = to_host(as_array(x))
         if value.ndim or value.dtype.kind not in ("iufbc" if np.dtype(dtype).kind == "c" else "iufb"):
             raise ValueError(f"{name}: expected a number for matrices of {np.dtype(dtype)}, got {x!r}")
         x = value[()]
@@ -60,7 +60,7 @@ def of_precision(name, label, M, A):
 def columns_of(A, b, name):
     """Right-hand sides as (batch, m, k), in the precision of A; ValueError where they do not belong to A."""
     xp = array_module(A)
-    b = b if array_module(b) is not np else np.asarray(b)
+    b = as_array(b)
     if array_module(b) is not xp or b.shape[: A.ndim - 1] != A.shape[:-1] or b.ndim not in (A.ndim - 1, A.ndim):
         raise ValueError(f"{name}: expected b {A.shape[:-1]} or {(*A.shape[:-1], 'k')} where A is, got {b.shape}")
     if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:

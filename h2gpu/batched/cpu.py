@@ -133,21 +133,23 @@ def rounding_errors(A):
 
 def norms(A, change):
     """Roots of the sums of squares of what `change` makes of each matrix's entries, float64."""
-    batch = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(np.ascontiguousarray(A))
-    found = np.zeros(len(batch))
+    found = np.zeros(len(A))
 
     def run(piece):
-        for b in range(piece.start, min(piece.stop, len(batch))):
-            found[b] = norm(change(batch[b].ravel()))
+        part = A[piece]
+        with np.errstate(over="ignore"):
+            if isinstance(A, MatrixBatch):
+                found[piece] = [norm(x, np.dot(x, x)) for x in (change(M.ravel()) for M in part.matrices())]
+            else:
+                rows = change(part.reshape(len(part), -1))
+                found[piece] = [norm(x, square) for x, square in zip(rows, np.einsum("ij,ij->i", rows, rows))]
 
-    parallel(run, stacks(batch))
+    parallel(run, stacks(A))
     return found
 
 
-def norm(x):
-    """‖x‖ of float64 entries, also where their squares leave the range."""
-    with np.errstate(over="ignore"):
-        square = np.dot(x, x)
+def norm(x, square):
+    """‖x‖ of float64 entries, whose squares sum to `square` unless that leaves the range."""
     if SAFE_SQUARES[0] < square < SAFE_SQUARES[1] or np.isnan(square):
         return np.sqrt(square)
     scale = SAFE_SCALE if square < 1 else 1 / SAFE_SCALE

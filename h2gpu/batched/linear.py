@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.batched.arrays import array_module, as_array
 from h2gpu.batched.checks import COMPLEX, REAL, columns_of, square, square_batch, stack
 from h2gpu.batched.identities import with_identities
 from h2gpu.batched.ragged import MatrixBatch, ranges
@@ -57,7 +57,7 @@ def lu_solve(lu_and_piv, b):
         _check_pivots(LU, piv)
         return twin(LU).lu_solve(LU, piv, right)
     LU = square(LU, "lu_solve", REAL + COMPLEX)
-    piv = piv if array_module(piv) is not np else np.asarray(piv)
+    piv = as_array(piv)
     if piv.shape != LU.shape[:-1] or piv.dtype.kind != "i" or array_module(piv) is not array_module(LU):
         raise ValueError(f"lu_solve: expected piv integers {LU.shape[:-1]} where LU is, got {piv.dtype} {piv.shape}")
     if array_module(piv) is np:

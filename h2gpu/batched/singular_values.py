@@ -7,7 +7,6 @@ Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs".
 
 import numpy as np
 
-from h2gpu.batched.checks import checked
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import over_leading, twin
 
@@ -78,9 +77,7 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
     from h2gpu.batched.gaussian import seed_of
 
     knobs = oversample, power, seed_of(random_state)
-    if isinstance(A, MatrixBatch):
-        A = checked(A, "A")
-        return randomized.svd(A, rank, *knobs) if rtol is None else randomized.svd_within(A, rtol, rank, *knobs)
     if rtol is None:
         return over_leading(lambda A: randomized.svd(A, rank, *knobs), A)
-    return over_leading(lambda A: randomized.stacks_within(A, rtol, rank, *knobs), A)
+    within = randomized.svd_within if isinstance(A, MatrixBatch) else randomized.stacks_within
+    return over_leading(lambda A: within(A, rtol, rank, *knobs), A)

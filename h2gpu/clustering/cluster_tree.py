@@ -155,14 +155,13 @@ def check_points(points, name):
         )
     if points.dtype.kind != "f":
         raise ValueError(f"{name}: expected floating-point coordinates, got {points.dtype}; convert with astype(float)")
-    finite = np.isfinite(points)
-    if not finite.all():
-        bad = ~finite.all(axis=1)
+    largest = max(float(points.max()), -float(points.min()))  # both are NaN if any is
+    if largest < LARGEST:
+        return
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
         raise ValueError(
             f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
             f"{int(np.argmax(bad))}; drop those rows"
         )
-    if float(abs(points).max()) >= LARGEST:
-        raise ValueError(
-            f"{name}: expected coordinates below {LARGEST:g}, got {float(abs(points).max()):g}; take other units"
-        )
+    raise ValueError(f"{name}: expected coordinates below {LARGEST:g}, got {largest:g}; take other units")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, module_of_device
+from h2gpu.batched.arrays import array_module, as_array, module_of_device
 from h2gpu.batched.ragged import ranges
 from h2gpu.batched.replay import repeated
 from h2gpu.batched.streams import together
@@ -115,7 +115,7 @@ class H2Matrix:
 
     def __rmatmul__(self, x):
         """x A = (Aᵀ xᵀ)ᵀ."""
-        x = x if array_module(x) is not np else np.asarray(x)
+        x = as_array(x)
         return self._apply(x.T, True).T
 
     matvec = matmat = dot = __matmul__

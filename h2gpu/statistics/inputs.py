@@ -6,6 +6,7 @@ All work is in float64, where the arrays are: NumPy or CuPy. Arrays on the host 
 import numpy as np
 from sklearn.utils.validation import check_X_y, validate_data
 
+from h2gpu.batched import gaussian
 from h2gpu.batched.arrays import array_module, to_host
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
@@ -75,8 +76,7 @@ def weighted(X, y, weights):
 def seed_of(random_state):
     """An integer seed from what scikit-learn calls random_state."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
-        draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
-        return int(draw(2**31 - 1))
+        return gaussian.seed_of(random_state)
     return 0 if random_state is None else int(random_state)
 
 

@@ -11,10 +11,10 @@ Reference: Journel & Huijbregts (1978), Mining geostatistics, chapter 7; Chow & 
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.batched.arrays import array_module, as_array, to_host
 from h2gpu.covariance.checks import as_points, checked
 from h2gpu.progress import phase
-from h2gpu.statistics.inputs import covariance_of
+from h2gpu.statistics.inputs import covariance_of, seed_of
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.tables import table
 
@@ -35,7 +35,7 @@ def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rt
     """
     cov, nugget = covariance_of(cov), checked("nugget", nugget, zero=True)
     X = table(X)
-    X = as_points(X if array_module(X) is not np else np.asarray(X)).astype(np.float64)
+    X = as_points(as_array(X)).astype(np.float64)
     n_samples, rng = checked_count(n_samples), generator(random_state)
     Z = field_samples(cov, X, n_samples, rng, rtol, neighbours)
     xp = array_module(X)
@@ -72,7 +72,7 @@ def conditional_samples(equations, X, count, rng, neighbours):
 def generator(random_state):
     """A NumPy Generator from what scikit-learn calls random_state; a Generator is used as it is."""
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
+        return np.random.default_rng(seed_of(random_state))
     return np.random.default_rng(random_state)
 
 

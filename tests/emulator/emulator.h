@@ -8,13 +8,11 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -289,7 +287,6 @@ template <typename T> T __ldcg(const T* from) { return *from; }
 template <typename T> void __stcg(T* to, T x) { *to = x; }
 template <typename T> T atomicMax(T* at, std::type_identity_t<T> x) { return std::exchange(*at, *at < x ? x : *at); }
 template <typename T> T atomicMin(T* at, std::type_identity_t<T> x) { return std::exchange(*at, x < *at ? x : *at); }
-template <typename T> T atomicAdd(T* at, std::type_identity_t<T> x) { return std::exchange(*at, *at + x); }
 inline long long clock64() { return 0; }
 template <typename T>
 std::size_t __cvta_generic_to_shared(const T* place) { return reinterpret_cast<const emulator::Bytes*>(place) - emulator::shared_memory(); }

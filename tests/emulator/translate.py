@@ -1,7 +1,10 @@
 """The texts of kernels/ for a compiler of C++ alone: `asm` as calls of ptx.h, shared memory as the emulator's."""
 
+import os
 import re
+import shutil
 
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
 SHARED = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?([\w ]+?) (\w+)\[\];")
 ASM = re.compile(r"\basm\s*(?:volatile\s*)?\(")
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')

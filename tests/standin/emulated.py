@@ -6,7 +6,6 @@ stay in EMULATED, a folder of the environment's choice, until a source changes.
 
 import ctypes
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,12 +20,11 @@ from launched import Kernel as Checked
 from h2gpu.batched import modules
 
 EMULATOR = Path(__file__).parents[1] / "emulator"
-COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
 OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
 MULTIPROCESSORS = 4  # as few as tests of work that is dealt out admit
 
 sys.path.insert(0, str(EMULATOR))
-from translate import translated  # noqa: E402
+from translate import COMPILER, translated  # noqa: E402
 
 
 class Kernel(Checked):
