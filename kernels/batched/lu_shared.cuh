@@ -92,7 +92,8 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
                 for (int k = first + number; k < end; k += others) {
                     leave(k, end, first, known.row(k - first));
-                    if constexpr (Window > 0) {  // final in both; block/lu_advance.cuh
+                    if constexpr (Window > 0) {
+                        if (stop == p.n) continue;  // others read U in X; before, block/lu_advance.cuh wants inverses there
                         if (lane == 0) ordered[k] = rows[k];
                         if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];
                     }
