@@ -1,9 +1,10 @@
 // emulator.h — one block of CUDA threads after another on the CPU: each thread a fiber, which runs until it waits for others.
 //
 // For small cases of kernels where there is no GPU; the texts of kernels/ are compiled as they are, but for `asm` (ptx.h) and
-// shared memory (translate.py). Warps run in an order of chance, a warp's lanes one after another up to the next exchange or
-// barrier: what is missing there shows as wrong numbers in some order. Dynamic shared memory begins as NaN, nothing may be
-// written behind it, asynchronous copies arrive no earlier than they are waited for, and what waits forever is told.
+// shared memory (translate.py). Warps run in an order of chance, a warp's lanes one after another, forwards or backwards, up to
+// the next exchange or barrier: what is missing there shows as wrong numbers in some order. Dynamic shared memory begins as
+// NaN, nothing may be written behind it, asynchronous copies arrive no earlier than they are waited for, and what waits
+// forever is told.
 // Not here: clusters, what two blocks tell each other, time.
 #pragma once
 #include <cmath>
@@ -200,8 +201,10 @@ inline void run_block(int count) {
     long long before = progress;
     for (int idle = 0; running > 0 && failure.empty();) {
         const int warp = chance() % warp_count;
-        for (int i = warp * LANES; i < count && i < (warp + 1) * LANES && failure.empty(); i++) {
-            if (!threads[i].runs) continue;
+        const bool backwards = chance() % 2;
+        for (int l = 0; l < LANES && failure.empty(); l++) {
+            const int i = warp * LANES + (backwards ? LANES - 1 - l : l);
+            if (i >= count || !threads[i].runs) continue;
             current = i, threadIdx.x = i;
             emulator_switch(&scheduler, threads[i].place);
         }
