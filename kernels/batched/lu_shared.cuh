@@ -29,7 +29,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     static_assert(Window % TURNED_COLUMNS == 0 && Window % Panel == 0, "windows end with a panel");
     extern __shared__ __align__(16) unsigned char memory[];
     const Place p(table, m, n, blockIdx.x);
-    constexpr int STRIPS = Field<Scalar>::COMPLEX ? 1 : Held > 1 ? 4 : 2;  // as registers allow
+    constexpr int STRIPS = Field<Scalar>::COMPLEX ? 1 : 2;  // as registers allow
     if constexpr (Window > 0) pitch = Window + WINDOW_SPREAD;
     const int span = Window > 0 ? Window : p.n, places = Window > 0 ? max(p.m, 2 * (p.m - Window)) : p.m;
     auto* const panels = reinterpret_cast<KnownPanel<Scalar, Panel, Team>*>(memory);  // the last two
@@ -39,16 +39,20 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     const long long ld = p.n;
     const int lane = threadIdx.x % WARP, steps = p.steps();
     constexpr int THREADS = Warps * WARP;
-    copy_columns<THREADS>(X, pitch, A, ld, p.m, 0, min(p.n, Panel));
+    const int role = warp_role<Warps, Resident>(), leading = panel_warps<Held>(p.m);
+    copy_columns(X, pitch, A, ld, p.m, 0, min(p.n, Panel), threadIdx.x, THREADS);
     copies_issued();
-    copy_columns<THREADS>(X, pitch, A, ld, p.m, min(p.n, Panel), min(p.n, span));
+    if (role >= leading) {  // the others have nothing else to do during the first panel
+        const int number = role - leading, others = Warps - leading;
+        copy_columns(X, pitch, A, ld, p.m, min(p.n, Panel), min(p.n, span), number * WARP + lane, others * WARP);
+        if constexpr (Window > 0)  // what comes behind the window shall be near when its turn comes
+            for (int i = number; i < p.m; i += others)
+                if (Window + lane * (LINE_BYTES / sizeof(Scalar)) < p.n) prefetch(A + i * ld + Window + lane * (LINE_BYTES / sizeof(Scalar)));
+    }
     copies_issued();
-    if constexpr (Window > 0)  // the others shall be near when their turn comes
-        for (int i = threadIdx.x / WARP; i < p.m; i += Warps)
-            if (Window + lane * (LINE_BYTES / sizeof(Scalar)) < p.n) prefetch(A + i * ld + Window + lane * (LINE_BYTES / sizeof(Scalar)));
     for (int i = threadIdx.x; i < p.m; i += THREADS) ordered[i] = i * pitch;
     copies_arrived<1>();
-    const int role = warp_role<Warps, Resident>();  // and the first panel's columns are there
+    __syncthreads();  // the first panel's columns are there
     int verdict = 0, begin = 0;
     bool finite = true;  // all that leaves, of this thread
     // rows before the panel, ordered afterwards
@@ -56,7 +60,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
         factor_panel<Panel, Held, Team == 1, Team>(p.m - first, X, rows, ordered, panels[first / Panel % 2], pivots, p.m, first,
                                                    min(Panel, steps - first), warp, verdict);
     };
-    // columns before `end` of the row at position i, from `first` on in `last`
+    // columns before `end` of the row at position i, from `first` on as `last` has them
     const auto leave = [&](int i, int end, int first, const Scalar* last) {
         const int at = rows[i], lane = anew(threadIdx.x % WARP);
         const auto move = [&](const Scalar* from, int j) {
@@ -66,7 +70,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
         if constexpr (Window > 0)
             if (begin > 0)
                 for (int j = lane; j < Window; j += WARP) move(X + behind[(at + Window) / pitch] + j, j);
-        for (int j = begin + lane; j < end; j += WARP) move(j >= first ? last + j - first : X + at + j, j);
+        for (int j = begin + lane; j < end; j += WARP) move(j >= first ? last + j : X + at + j, j);
     };
     for (;; begin += span) {
         const int stop = min(p.n, begin + span), limit = begin + pitch;
@@ -91,9 +95,10 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 const int others = Warps - team, number = warp - team;
                 update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
                 for (int k = first + number; k < end; k += others) {
-                    leave(k, end, first, known.row(k - first));
+                    leave(k, end, first + known.least(k - first), known.row(k - first) - first);
                     if constexpr (Window > 0) {
                         if (stop == p.n) continue;  // others read U in X; before, block/lu_advance.cuh wants inverses there
+                        __syncwarp();  // L has left
                         if (lane == 0) ordered[k] = rows[k];
                         if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];
                     }

@@ -35,8 +35,19 @@ __device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
 #pragma unroll
             for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
     };
+    Scalar c[2][4];  // entries of A₂₂, of each tile, asked for before they are needed
+    const auto fetch = [&](int row) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int at = rows[min(row + g + HALF * h, m - 1)];
+#pragma unroll
+            for (int e = 0; e < 4; e++) c[e / 2][2 * h + e % 2] = entry(at, column + e / 2 * TILE_COLUMNS + 2 * t + e % 2);
+        }
+    };
+    const int begin = Window + share * STRIP_ROWS;
     if (share < shares) {
         each([&](Scalar& x, int k, int j) { x = entry(rows[min(k, width - 1)], j); });
+        if (begin < m) fetch(begin);
         divide_turned<Window>(u, [&](int i) {
             __syncwarp();  // else all of L would be read at once, into more registers than there are
             return X + rows[min(i, width - 1)];
@@ -47,25 +58,29 @@ __device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
             });
     }
     __syncthreads();  // L₁₁ is not needed any more
+#pragma unroll 1
+    for (int row = begin; row < m && share < shares; row += shares * STRIP_ROWS) {
+        Scalar given[2][4], sum[2][4] = {};
 #pragma unroll
-    for (int tile = 0; tile < 2; tile++) {  // one after the other, since the parts of u take registers
-        const int j = column + tile * TILE_COLUMNS + 2 * t;
-        for (int row = Window + share * STRIP_ROWS; row < m && share < shares; row += shares * STRIP_ROWS) {
-            const int at[2] = {rows[min(row + g, m - 1)], rows[min(row + g + HALF, m - 1)]};
-            const Scalar c[4] = {entry(at[0], j), entry(at[0], j + 1), entry(at[1], j), entry(at[1], j + 1)};
-            Scalar sum[4] = {};
+        for (int e = 0; e < 8; e++) given[e / 4][e % 4] = c[e / 4][e % 4];
+        if (row + shares * STRIP_ROWS < m) fetch(row + shares * STRIP_ROWS);
+        const Scalar* left[2];
 #pragma unroll
-            for (int b = 0; b < BLOCKS; b++) {
-                const auto upper = *reinterpret_cast<const Pair<Scalar>*>(X + at[0] + b * TURNED_ROWS + 2 * t);
-                const auto lower = *reinterpret_cast<const Pair<Scalar>*>(X + at[1] + b * TURNED_ROWS + 2 * t);
-                multiply_tile(sum, {upper.x, upper.y, lower.x, lower.y}, u[b][2 * tile], u[b][2 * tile + 1]);
-            }
+        for (int h = 0; h < 2; h++) left[h] = X + rows[min(row + g + HALF * h, m - 1)] + 2 * t;
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const Pair<Scalar> rest = {minus(c[2 * h], sum[2 * h]), minus(c[2 * h + 1], sum[2 * h + 1])};
-                const int i = row + g + HALF * h;
-                if (i < m) *reinterpret_cast<Pair<Scalar>*>(X + place(i) + j - Window) = rest;
-            }
+        for (int b = 0; b < BLOCKS; b++) {
+            const auto upper = *reinterpret_cast<const Pair<Scalar>*>(left[0] + b * TURNED_ROWS);
+            const auto lower = *reinterpret_cast<const Pair<Scalar>*>(left[1] + b * TURNED_ROWS);
+            Scalar factor[4] = {upper.x, upper.y, lower.x, lower.y};
+            if constexpr (!Field<Scalar>::COMPLEX) as_factor(factor, factor);
+#pragma unroll
+            for (int tile = 0; tile < 2; tile++) multiply_tile(sum[tile], factor, u[b][2 * tile], u[b][2 * tile + 1]);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int tile = e / 2, h = e % 2, i = row + g + HALF * h, j = column + tile * TILE_COLUMNS + 2 * t;
+            const Pair<Scalar> rest = {minus(given[tile][2 * h], sum[tile][2 * h]), minus(given[tile][2 * h + 1], sum[tile][2 * h + 1])};
+            if (i < m) *reinterpret_cast<Pair<Scalar>*>(X + place(i) + j - Window) = rest;
         }
     }
     for (int i = Window + threadIdx.x; i < m; i += Warps * WARP) {

@@ -124,9 +124,10 @@ struct RowSearch {
     }
 };
 
-// The pivot, of the warps that have met, and the warp that holds it.
+// The k-th pivot, entry number `column` of the rows of the warps that have met, and the warp that holds it.
 template <int N, int Warps, int Kept, typename Scalar>
-__device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>& exchange, int k, int warps, const Moved& moved, int& winner) {
+__device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>& exchange, int k, int column, int warps, const Moved& moved,
+                                     int& winner) {
     const Candidate<Scalar>(&candidates)[Warps] = exchange.candidates[k % 2];
     const int lane = threadIdx.x % WARP, w = min(lane, warps - 1);
     Candidate<Scalar> best = read_candidate(candidates[0]);
@@ -150,23 +151,28 @@ __device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>
         using Real = typename Field<Scalar>::Real;
         const int at = moved.of(candidates[w].row);
         const bool some = lane < warps && candidates[w].key != 0;
-        const int pivot = pivot_position<WARP>(some ? magnitude(exchange.rows[k % Kept][w][k]) : Real(0), some ? at : NOWHERE);
+        const int pivot = pivot_position<WARP>(some ? magnitude(exchange.rows[k % Kept][w][column]) : Real(0), some ? at : NOWHERE);
         winner = __ffs(__ballot_sync(EVERY_LANE, some && at == pivot)) - 1;
         best = candidates[winner];
     }
     return best;
 }
 
-// x         Slots × N entries a thread; afterwards L, and U of pivots unless all of their rows are kept in `exchange`
-// position  where each row stands, −1 for none; afterwards where it ends, −1 for pivots that are kept
+// By columns one after another, unrolled, or (Rolled) by a loop over them that the instruction caches hold: then registers move on by a
+// column a step, and what is done leaves them, L by `leaves`, the pivot's row from its diagonal on in `exchange`.
+// x         Slots × N entries a thread; afterwards L, and U of pivots unless all of their rows are kept in `exchange`; if Rolled nothing
+// position  where each row stands, −1 for none; afterwards where it ends, −1 for pivots if all are kept
 // first     the position of the first pivot; steps of them
 // warp      this one's number among `warps`, at most Warps
 // vanishes  vanishes(k), in every thread, where the k-th pivot is zero
-template <int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes>
+// leaves    leaves(s, k, the entry of L in column k of row s); behind a pivot's diagonal it is anything
+template <bool Rolled, int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes, typename Leaves>
 __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp, int warps,
-                                       PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes) {
+                                       PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes, Leaves leaves) {
     constexpr bool KEPT = Kept == N, EXCHANGED = Slots * sizeof(Scalar) <= 16;  // by lanes of a single warp, as registers allow
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
+    constexpr int ROUND = Rolled ? 1 : N;  // columns before registers move on
+    static_assert(KEPT || !Rolled);
     struct alignas(16) Piece { Scalar entry[EACH]; };
     const int lane = threadIdx.x % WARP;
     unsigned live[Slots];
@@ -179,69 +185,79 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
     for (int s = 0; s < Slots; s++) ended[s] = -1;
     RowSearch<Slots, Scalar> search;
     search.begin(x, 0, live);
+    int begin = 0;
+#pragma unroll 1
+    do {  // by now x[s][j] is of column begin + j
 #pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (k >= steps) break;
-        search.settle(x, k, live, position, moved);
-        const bool holds = (search.among | (search.among == 0)) >> lane & 1;  // lane 0 where no row is left
-        Piece* const target = reinterpret_cast<Piece*>(exchange.rows[k % Kept][warp]);
-        int own = position[0];
+        for (int c = 0; c < ROUND; c++) {
+            const int k = begin + c;
+            if (k >= steps) break;
+            search.settle(x, c, live, position, moved);
+            const bool holds = (search.among | (search.among == 0)) >> lane & 1;  // lane 0 where no row is left
+            Piece* const target = reinterpret_cast<Piece*>(exchange.rows[k % Kept][warp]);
+            int own = position[0];
 #pragma unroll
-        for (int s = 0; s < Slots; s++) {
-            if (search.slot == s) own = position[s];
+            for (int s = 0; s < Slots; s++) {
+                if (search.slot == s) own = position[s];
 #pragma unroll
-            for (int j = KEPT ? 0 : k / EACH * EACH; j < N; j += EACH) {
-                Piece piece;
+                for (int j = KEPT && !Rolled ? 0 : c / EACH * EACH; j < N; j += EACH) {
+                    Piece piece;
 #pragma unroll
-                for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
-                if (holds && search.slot == s) target[j / EACH] = piece;
+                    for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
+                    if (holds && search.slot == s) target[j / EACH] = piece;
+                }
             }
-        }
-        const Scalar* row = exchange.rows[k % Kept][0];
-        const int after = k + 1 < N ? k + 1 : k;
-        int winner = 0;
-        Candidate<Scalar> pivot;
-        Scalar next;  // of the pivot row
-        const bool several = Warps > 1 && warps > 1;
-        if (several || !EXCHANGED) {
-            if (holds) exchange.candidates[k % 2][warp] = {search.inverse, search.key, own};
-            if (several) meet(warps);
-            else __syncwarp();
-            pivot = several ? winning(exchange, k, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
-            row = exchange.rows[k % Kept][winner];
-            next = row[after];
-        } else {  // sooner than by shared memory
-            const int from = WARP - 1 - __clz(search.among);
-            pivot = {of_lane<WARP>(search.inverse, from), search.key, __shfl_sync(EVERY_LANE, own, from)};
-            next = of_lane<WARP>(search.entry(x, after), from);
-            __syncwarp();
-        }
-        Scalar multiplier[Slots];
-        if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key), true)) {
+            const Scalar* row = exchange.rows[k % Kept][0];
+            const int after = c + 1 < N ? c + 1 : c;
+            int winner = 0;
+            Candidate<Scalar> pivot;
+            Scalar next;  // of the pivot row
+            const bool several = Warps > 1 && warps > 1;
+            if (several || !EXCHANGED) {
+                if (holds) exchange.candidates[k % 2][warp] = {search.inverse, search.key, own};
+                if (several) meet(warps);
+                else __syncwarp();
+                pivot = several ? winning(exchange, k, c, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
+                row = exchange.rows[k % Kept][winner];
+                next = row[after];
+            } else {  // sooner than by shared memory
+                const int from = WARP - 1 - __clz(search.among);
+                pivot = {of_lane<WARP>(search.inverse, from), search.key, __shfl_sync(EVERY_LANE, own, from)};
+                next = of_lane<WARP>(search.entry(x, after), from);
+                __syncwarp();
+            }
+            Scalar multiplier[Slots];
+            if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key), true)) {
 #pragma unroll
-            for (int s = 0; s < Slots; s++) multiplier[s] = times(x[s][k], pivot.inverse);
-        } else {
-            const Divisor<Scalar> divided(row[k]);
-            if (!(magnitude(divided.inverse) > 0)) vanishes(k);
+                for (int s = 0; s < Slots; s++) multiplier[s] = times(x[s][c], pivot.inverse);
+            } else {
+                const Divisor<Scalar> divided(row[c]);
+                if (!(magnitude(divided.inverse) > 0)) vanishes(k);
 #pragma unroll
-            for (int s = 0; s < Slots; s++) multiplier[s] = divided(x[s][k]);
+                for (int s = 0; s < Slots; s++) multiplier[s] = divided(x[s][c]);
+            }
+#pragma unroll
+            for (int s = 0; s < Slots; s++) {
+                if (position[s] == pivot.row) live[s] = 0u, ended[s] = first + k;
+                if (!KEPT && !live[s]) multiplier[s] = Scalar();
+                else if (!Rolled) x[s][c] = multiplier[s];
+            }
+#pragma unroll
+            for (int j = c + 1; j < N; j++) {
+                const Scalar u = j == after ? next : row[j];
+                const int to = Rolled ? j - 1 : j;
+#pragma unroll
+                for (int s = 0; s < Slots; s++) x[s][to] = KEPT ? less_product(x[s][j], multiplier[s], u) : less_chosen(x[s][j], multiplier[s], u);
+                if (j == c + 1) search.begin(x, to, live);
+            }
+            if constexpr (Rolled)
+#pragma unroll
+                for (int s = 0; s < Slots; s++) leaves(s, k, multiplier[s]);
+            const int before = moved.interchange(pivot.row, first + k);  // while that search is under way
+            if (lane == k) pivots = {pivot.row, before, winner};
         }
-#pragma unroll
-        for (int s = 0; s < Slots; s++) {
-            if (position[s] == pivot.row) live[s] = 0u, ended[s] = first + k;
-            if (!KEPT && !live[s]) multiplier[s] = Scalar();
-            else x[s][k] = multiplier[s];
-        }
-#pragma unroll
-        for (int j = k + 1; j < N; j++) {
-            const Scalar u = j == after ? next : row[j];
-#pragma unroll
-            for (int s = 0; s < Slots; s++) x[s][j] = KEPT ? less_product(x[s][j], multiplier[s], u) : less_chosen(x[s][j], multiplier[s], u);
-            if (j == k + 1) search.begin(x, j, live);
-        }
-        const int before = moved.interchange(pivot.row, first + k);  // while that search is under way
-        if (lane == k) pivots = {pivot.row, before, winner};
-    }
+        begin += ROUND;
+    } while (Rolled && begin < steps);
 #pragma unroll
     for (int s = 0; s < Slots; s++) {
         const int there = moved.of(position[s]);

@@ -25,36 +25,42 @@ struct KnownPanel {
     static constexpr int PITCH = TURNED_PITCH<Panel>;
     PanelExchange<Scalar, Panel, Team, Panel> exchange;
     alignas(16) Scalar inverses[Panel * PITCH];  // L elsewhere
-    int warps[Panel];                            // of the pivots
+    int pivots[Panel];                           // twice the warp of each, and 1 if L left of its diagonal is in A alone
 
-    // L left of and U from the diagonal on
-    __device__ const Scalar* row(int k) const { return exchange.rows[k][warps[k]]; }
+    // Of the k-th pivot, by columns of the panel from least(k) on.
+    __device__ const Scalar* row(int k) const { return exchange.rows[k][Team > 1 ? pivots[k] >> 1 : 0] - least(k); }
+    __device__ int least(int k) const { return Team > 1 && pivots[k] & 1 ? k : 0; }
 
-    // By one warp, lane k with the k-th pivot's.
-    __device__ void invert(const PanelPivots& pivots) {
+    // By one warp, L of whose panel begins at row(k) for the k-th pivot.
+    template <typename Row>
+    __device__ void invert(Row row) {
         const int lane = threadIdx.x % WARP, c = lane % Panel, block = c / TURNED_ROWS * TURNED_ROWS;
         const Scalar* line[TURNED_ROWS];
         Scalar v[TURNED_ROWS];
 #pragma unroll
         for (int i = 0; i < TURNED_ROWS; i++) {
-            line[i] = exchange.rows[block + i][of_lane<WARP>(pivots.warp, block + i)] + block;
+            line[i] = row(block + i) + block;
             v[i] = block + i == c ? one<Scalar>() : Scalar();
         }
 #pragma unroll
         for (int j = 0; j + 1 < TURNED_ROWS; j++)
 #pragma unroll
             for (int i = j + 1; i < TURNED_ROWS; i++) v[i] = less_product(v[i], line[i][j], v[j]);
-        if (lane >= Panel) return;
 #pragma unroll
-        for (int i = 0; i < TURNED_ROWS; i++) inverses[(block + i) * PITCH + c] = v[i];
-        for (int i = block + TURNED_ROWS; i < Panel; i++) inverses[i * PITCH + c] = row(i)[c];
+        for (int i = 0; i < TURNED_ROWS; i++)
+            if (lane < Panel) inverses[(block + i) * PITCH + c] = v[i];
+#pragma unroll
+        for (int i = TURNED_ROWS; i < Panel; i++) {
+            const Scalar* below = row(i);
+            if (lane < Panel && i >= block + TURNED_ROWS) inverses[i * PITCH + c] = below[c];
+        }
     }
 };
 
 // The panel of columns first …, by those warps, of which this is number `warp`.
 // rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
 // pivots: of this matrix   verdict: see thread/place.cuh
-// A: afterwards L in rows that are no pivots; those of pivots are in `known`
+// A: afterwards L, but for what `known` has of pivots' rows
 template <int Panel, int Held, bool Alone, int Team, typename Scalar>
 __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel<Scalar, Panel, Team>& known, int* pivots, int m, int first,
                             int width, int warp, int& verdict) {
@@ -82,28 +88,36 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
         });
     } else {
         const int warps = Alone ? 1 : panel_warps<Held>(m - first);
-        found = eliminate_panel<Held>(x, position, first, width, warp, warps, known.exchange, vanishes);
+        bool is_row[Held];
+#pragma unroll
+        for (int h = 0; h < Held; h++) is_row[h] = position[h] >= 0;
+        found = eliminate_panel<!Alone>(x, position, first, width, warp, warps, known.exchange, vanishes, [&](int h, int k, Scalar l) {
+            if (is_row[h]) A[row[h] + first + k] = l;
+        });
         if (warp == 0 && lane < width) ordered[first + lane] = rows[found.row];
     }
     if (warp == 0 && lane < width) pivots[first + lane] = found.before;
-    if (warp == 0 && lane < Panel) known.warps[lane] = found.warp;
+    if (warp == 0 && lane < Panel) known.pivots[lane] = 2 * found.warp + !Alone;
     __syncwarp();  // lanes beyond the last row have read its warp's first
 #pragma unroll
     for (int h = 0; h < Held; h++) {
         if (position[h] < 0) continue;
         ordered[position[h]] = row[h];
-        Scalar* const target = BY_LANES && position[h] < first + width ? known.exchange.rows[position[h] - first][0] : A + row[h] + first;
-        if constexpr (!Field<Scalar>::COMPLEX)
-            if (wide) {
-                write_wide(target, x[h]);
-                continue;
-            }
+        if constexpr (Alone) {
+            Scalar* const target = BY_LANES && position[h] < first + width ? known.exchange.rows[position[h] - first][0] : A + row[h] + first;
+            if constexpr (!Field<Scalar>::COMPLEX)
+                if (wide) {
+                    write_wide(target, x[h]);
+                    continue;
+                }
 #pragma unroll
-        for (int c = 0; c < Panel; c++)
-            if (c < width) target[c] = x[h][c];
+            for (int c = 0; c < Panel; c++)
+                if (c < width) target[c] = x[h][c];
+        }
     }
-    if constexpr (BY_LANES) __syncwarp();
-    if (warp == 0) known.invert(found);
+    if (warp > 0) return;
+    __syncwarp();
+    known.invert([&](int k) { return Alone ? known.exchange.rows[k][0] : A + ordered[first + min(k, width - 1)] + first; });
 }
 
 // By fewer rows a lane where those suffice for a single warp.
