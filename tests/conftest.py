@@ -39,3 +39,12 @@ def pytest_collection_modifyitems(items):
 def xp(request):
     """The array module in which a theorem is tried: numpy, and cupy where there is a device."""
     return importlib.import_module(request.param)
+
+
+@pytest.fixture(autouse=True)
+def allocator(request):
+    """Commands let CuPy allocate from another pool: not beyond the test that runs them."""
+    yield
+    if request.node.get_closest_marker("gpu"):
+        cupy = importlib.import_module("cupy")
+        cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)

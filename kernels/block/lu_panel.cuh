@@ -191,7 +191,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
 #pragma unroll
         for (int c = 0; c < ROUND; c++) {
             const int k = begin + c;
-            if (k >= steps) break;
+            if (!Rolled && k >= steps) break;
             search.settle(x, c, live, position, moved);
             const bool holds = (search.among | (search.among == 0)) >> lane & 1;  // lane 0 where no row is left
             Piece* const target = reinterpret_cast<Piece*>(exchange.rows[k % Kept][warp]);

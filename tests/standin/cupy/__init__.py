@@ -100,6 +100,9 @@ class MemoryPool:
 
     total_bytes = free_bytes = get_limit = used_bytes
 
+    def malloc(self, size):
+        return bytearray(size)
+
     def free_all_blocks(self):
         pass
 
