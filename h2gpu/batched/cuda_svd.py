@@ -8,23 +8,20 @@ is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al.
 """
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched import cuda_svd_blocks, tuning
+from h2gpu.batched import cuda_svd_blocks, svd_choice
 from h2gpu.batched.classes import classes
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
+from h2gpu.batched.svd_choice import DOT_ROWS, GRAM, PAIR_COLUMNS, REGISTER, SHARED
 from h2gpu.batched.verdict import check
 
-METHODS = ("register", "shared", "block-gram", "block-direct")
-REGISTER, SHARED, GRAM, DIRECT = range(4)
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
-DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances are compiled for these
-LARGEST_RANK = WARP * DOT_ROWS[-1]
 COLUMN_WORDS, OTHER_WORDS = 128, 64  # registers of a lane for the columns it holds, and for the rest
 LANE_WORDS, BLOCK_WORDS = 255, 1 << 16  # registers that a lane and a thread block can have
 MOST_WARPS, RESERVED = 64, 1 << 10  # of a multiprocessor, and shared memory that each of its blocks costs besides
@@ -34,9 +31,6 @@ WORKSPACE_BYTES = 4 << 30  # of device memory at a time
 VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
-PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
-PITCH_BYTES = 32  # between whose odd multiples columns lie there
-SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
 FEW_BLOCKS = 2  # of svd_triangle on a multiprocessor: if no more come to it, a lane has the registers of the others
 TRIANGLE_WORDS = {"float64": 168, "float32": 128}  # registers of a lane there
 
@@ -145,7 +139,7 @@ def _groups(A, outputs, vectors, method, rest):
         longer, rank = max(m, n), min(m, n)
         if not len(A) or not rank:
             return
-        chosen = _method(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors, method)
+        chosen = svd_choice.method_of(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors in BOTH, method)
         if chosen < GRAM:
             members = slice(None)
             yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen, rest=rest)
@@ -153,85 +147,10 @@ def _groups(A, outputs, vectors, method, rest):
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
     offsets = [0 if M is None else M.offsets for M in batch]
-    for these in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, m, n, vectors, method)):
+    for these in classes(A.rows, A.columns, lambda m, n: svd_choice.keys(A.dtype, m, n, vectors in BOTH, method)):
         table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
         longer, rank = (int(pick(these.rows, these.columns).max()) for pick in (np.maximum, np.minimum))
         yield Group(batch, these.members, table, these.count, (0, 0), longer, rank, vectors, int(these.keys[0]))
-
-
-@lru_cache(maxsize=1024)
-def _method(device, dtype, longer, rank, vectors, method):
-    """The same for one size on the current device."""
-    return int(_methods(dtype, np.array([longer]), np.array([rank]), vectors, method)[0])
-
-
-def _methods(dtype, longer, rank, vectors, method):
-    """Indices into METHODS for each size: the one asked for where it can be done, else the next that can."""
-    if (rank > LARGEST_RANK).any():
-        raise ValueError(f"svd: expected min(m, n) ≤ {LARGEST_RANK} on the GPU, got {rank.max()}; use rsvd for more")
-    fits = workspace_bytes(dtype, longer, rank, vectors in BOTH) <= _shared_limit()
-    possible = np.where(longer <= WARP, REGISTER, np.where(fits, SHARED, GRAM))
-    if method != "auto":
-        return np.maximum(METHODS.index(method), possible)
-    return np.maximum(_tuned(cp.cuda.runtime.getDevice(), dtype)[0][rank], possible)
-
-
-@cache
-def _tuned(device, dtype):
-    """For each rank what the tuning table of the current device says: (2, ranks) methods and columns of a block."""
-    rows = [tuning.row("svd", dtype, rank=k) for k in range(LARGEST_RANK + 1)]
-    return np.array([[METHODS.index(row["method"]) for row in rows], [row["columns"] for row in rows]])
-
-
-def _keys(dtype, m, n, vectors, method):
-    """(·, sizes) numbers, methods first: sizes that agree in them share an instance and much the same memory."""
-    longer, rank = np.maximum(m, n), np.minimum(m, n)
-    chosen = _methods(dtype, longer, rank, vectors, method)
-    powers = [np.ceil(np.log2(np.maximum(size, least))) for size, least in ((rank, 4), (longer, 8))]
-    footprint = np.floor(np.log2(workspace_bytes(dtype, longer, rank, vectors in BOTH)))
-    instance = np.where(chosen == REGISTER, powers[0], np.searchsorted(DOT_ROWS, -(-rank // WARP)))
-    memory = np.where(chosen == REGISTER, powers[1], np.where(chosen == SHARED, footprint, m >= n))
-    return np.stack([chosen, instance, memory]).astype(np.int64)
-
-
-def is_shared(dtype, rank, both):
-    """Whether square matrices fit in shared memory, with the right vectors where wanted."""
-    return _triangle_bytes(dtype, rank, both) <= _shared_limit()
-
-
-@lru_cache(maxsize=1024)
-def fits(device, dtype, rank, both):
-    """The same for one size on the current device."""
-    return bool(is_shared(dtype, rank, both))
-
-
-def _triangle_bytes(dtype, rank, both):
-    """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
-    rows = 2 * rank if both else rank
-    odd = PITCH_BYTES // dtype.itemsize
-    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/block/pair_sweep.cuh
-    return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize
-
-
-def _shared_limit():
-    """Dynamic shared memory that a block may have, a little left for the static."""
-    return _device_shared(cp.cuda.runtime.getDevice()) - cuda_svd_blocks.SHARED_MARGIN
-
-
-@cache
-def _multiprocessors(device):
-    return cp.cuda.Device(device).attributes["MultiProcessorCount"]
-
-
-@cache
-def _device_shared(device):
-    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
-
-
-def workspace_bytes(dtype, longer, rank, both):
-    """workspace_bytes of kernels/block/svd_stages.cuh."""
-    leading = (np.maximum(longer, 2 * rank) if both else longer) | 1
-    return ((leading * rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16
 
 
 def _power_of_two(least, number):
@@ -252,7 +171,7 @@ def _column_shape(group):
     """Rows of a lane that enter dot products, columns a warp turns against as many others, registers for them."""
     dots = DOT_ROWS[int(np.searchsorted(DOT_ROWS, -(-group.rank // WARP)))]
     words = 2 * dots * (2 if group.both else 1) * (group.dtype.itemsize // 4)  # for one column on either side
-    tuned = _tuned(cp.cuda.runtime.getDevice(), group.dtype)[1][group.rank]
+    tuned = svd_choice.tuned(cp.cuda.runtime.getDevice(), group.dtype)[1][group.rank]
     columns = next(c for c in (8, 4, 2, 1) if c <= tuned and (c * words <= COLUMN_WORDS or c == 1))
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
@@ -261,16 +180,16 @@ def _column_shape(group):
 def _triangle_plan(device, dtype, rank, both, few):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns; few: see FEW_BLOCKS."""
     warps = -(-rank // PAIR_COLUMNS)
-    shared = int(_triangle_bytes(dtype, rank, both))
+    shared = int(svd_choice.triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
-    resident = max(1, min(words, MOST_WARPS // warps, _device_shared(device) // (shared + RESERVED)))
+    resident = max(1, min(words, MOST_WARPS // warps, svd_choice.device_shared(device) // (shared + RESERVED)))
     instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
     device = cp.cuda.runtime.getDevice()
-    few = group.count <= FEW_BLOCKS * _multiprocessors(device)
+    few = group.count <= FEW_BLOCKS * svd_choice.multiprocessors(device)
     function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
     rest = NULL if group.rest is None else group.rest
@@ -285,7 +204,7 @@ def _run_shared(group, info):
     while warps * WARP * registers > BLOCK_WORDS:
         warps //= 2
     resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
-    shared = int(workspace_bytes(group.dtype, group.longer, group.rank, group.both))
+    shared = int(svd_choice.workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
     function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
     launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
@@ -293,7 +212,7 @@ def _run_shared(group, info):
 
 def _run_blocks(group, info):
     dots, columns, registers = _column_shape(group)
-    threads, limit = BLOCK_WORDS // registers // WARP * WARP, _shared_limit()
+    threads, limit = BLOCK_WORDS // registers // WARP * WARP, svd_choice.shared_limit()
     plans = [cuda_svd_blocks.direct_rounds(group.dtype, group.rank, group.both, dots, columns, threads, limit)]
     if group.method == GRAM:
         plans.insert(0, cuda_svd_blocks.gram_rounds(group.dtype, group.rank, group.both))
