@@ -7,9 +7,9 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.cuda_qr import qr
+from h2gpu.batched.cuda_svd_choice import fits
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
-from h2gpu.batched.svd_choice import fits
 
 STRIP, STEP, TILE_ROWS = 8, 4, 16  # of the kernel: columns of a strip, entries between columns of G, rows of a warp
 WARPS = {5: 4, 6: 4, 7: 4, 8: 4, 9: 6}  # of a block, by strips

@@ -13,12 +13,12 @@ from functools import lru_cache
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched import cuda_svd_blocks, svd_choice
+from h2gpu.batched import cuda_svd_blocks, cuda_svd_choice
 from h2gpu.batched.classes import classes
+from h2gpu.batched.cuda_svd_choice import DOT_ROWS, GRAM, PAIR_COLUMNS, REGISTER, SHARED
 from h2gpu.batched.launch import NULL, WARP, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
-from h2gpu.batched.svd_choice import DOT_ROWS, GRAM, PAIR_COLUMNS, REGISTER, SHARED
 from h2gpu.batched.verdict import check
 
 SWEEPS = 40  # never met: well-behaved matrices take 5 to 12
@@ -139,7 +139,7 @@ def _groups(A, outputs, vectors, method, rest):
         longer, rank = max(m, n), min(m, n)
         if not len(A) or not rank:
             return
-        chosen = svd_choice.method_of(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors in BOTH, method)
+        chosen = cuda_svd_choice.method_of(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors in BOTH, method)
         if chosen < GRAM:
             members = slice(None)
             yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen, rest=rest)
@@ -147,7 +147,7 @@ def _groups(A, outputs, vectors, method, rest):
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
     offsets = [0 if M is None else M.offsets for M in batch]
-    for these in classes(A.rows, A.columns, lambda m, n: svd_choice.keys(A.dtype, m, n, vectors in BOTH, method)):
+    for these in classes(A.rows, A.columns, lambda m, n: cuda_svd_choice.keys(A.dtype, m, n, vectors in BOTH, method)):
         table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
         longer, rank = (int(pick(these.rows, these.columns).max()) for pick in (np.maximum, np.minimum))
         yield Group(batch, these.members, table, these.count, (0, 0), longer, rank, vectors, int(these.keys[0]))
@@ -171,7 +171,7 @@ def _column_shape(group):
     """Rows of a lane that enter dot products, columns a warp turns against as many others, registers for them."""
     dots = DOT_ROWS[int(np.searchsorted(DOT_ROWS, -(-group.rank // WARP)))]
     words = 2 * dots * (2 if group.both else 1) * (group.dtype.itemsize // 4)  # for one column on either side
-    tuned = svd_choice.tuned(cp.cuda.runtime.getDevice(), group.dtype)[1][group.rank]
+    tuned = cuda_svd_choice.tuned(cp.cuda.runtime.getDevice(), group.dtype)[1][group.rank]
     columns = next(c for c in (8, 4, 2, 1) if c <= tuned and (c * words <= COLUMN_WORDS or c == 1))
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
@@ -180,16 +180,16 @@ def _column_shape(group):
 def _triangle_plan(device, dtype, rank, both, few):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns; few: see FEW_BLOCKS."""
     warps = -(-rank // PAIR_COLUMNS)
-    shared = int(svd_choice.triangle_bytes(dtype, rank, both))
+    shared = int(cuda_svd_choice.triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
-    resident = max(1, min(words, MOST_WARPS // warps, svd_choice.device_shared(device) // (shared + RESERVED)))
+    resident = max(1, min(words, MOST_WARPS // warps, cuda_svd_choice.device_shared(device) // (shared + RESERVED)))
     instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
     device = cp.cuda.runtime.getDevice()
-    few = group.count <= FEW_BLOCKS * svd_choice.multiprocessors(device)
+    few = group.count <= FEW_BLOCKS * cuda_svd_choice.multiprocessors(device)
     function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
     rest = NULL if group.rest is None else group.rest
@@ -204,7 +204,7 @@ def _run_shared(group, info):
     while warps * WARP * registers > BLOCK_WORDS:
         warps //= 2
     resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
-    shared = int(svd_choice.workspace_bytes(group.dtype, group.longer, group.rank, group.both))
+    shared = int(cuda_svd_choice.workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
     function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
     launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
@@ -212,7 +212,7 @@ def _run_shared(group, info):
 
 def _run_blocks(group, info):
     dots, columns, registers = _column_shape(group)
-    threads, limit = BLOCK_WORDS // registers // WARP * WARP, svd_choice.shared_limit()
+    threads, limit = BLOCK_WORDS // registers // WARP * WARP, cuda_svd_choice.shared_limit()
     plans = [cuda_svd_blocks.direct_rounds(group.dtype, group.rank, group.both, dots, columns, threads, limit)]
     if group.method == GRAM:
         plans.insert(0, cuda_svd_blocks.gram_rounds(group.dtype, group.rank, group.both))

@@ -10,9 +10,9 @@ import numpy as np
 
 from h2gpu.batched.cuda_svd import decompose
 from h2gpu.batched.cuda_svd_blocks import transposed
+from h2gpu.batched.cuda_svd_choice import fits, is_shared
 from h2gpu.batched.launch import WARP
 from h2gpu.batched.ragged import MatrixBatch
-from h2gpu.batched.svd_choice import fits, is_shared
 
 
 def svd_of_transposed(R, vectors, rank=None, rest=None):

@@ -14,7 +14,7 @@ from itertools import pairwise
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched import svd_choice
+from h2gpu.batched import cuda_svd_choice
 from h2gpu.batched.checks import RESIDENT
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_qr import qr
@@ -183,7 +183,7 @@ def _instance(dtype, rows, warps):
 def _factor_large(dtype, these, arguments, sorted):
     """The same in global memory, where a matrix waits in a workspace."""
     tall, wide = these.shape
-    stride = int(svd_choice.workspace_bytes(dtype, max(tall, wide), wide, False))
+    stride = int(cuda_svd_choice.workspace_bytes(dtype, max(tall, wide), wide, False))
     function = kernel("batched/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
     most = max(1, SCRATCH_BYTES // stride)
     for first in range(0, these.count, most):
