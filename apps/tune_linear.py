@@ -51,9 +51,10 @@ def _fitting(row, hardware, smallest, least):
 
 
 def _lu_shared_space(row, hardware):
-    """A warp more than those of a panel; all columns, or at first half as many as rows."""
+    """A warp more than those of a panel; all columns, or at first half as many as rows, fewer than any matrix has."""
     rows = limits(row)["rows"]
-    for held, window, panel in product(HELD, (0, rows // 2), SHARED_PANELS):
+    windows = (0, rows // 2) if rows // 2 <= rows - WARP else (0,)
+    for held, window, panel in product(HELD, windows, SHARED_PANELS):
         team, words = -(-rows // WARP // held), held * panel * itemsize(row) // 4
         if held * WARP > rows or window % 16 or words > PANEL_WORDS:
             continue

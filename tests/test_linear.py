@@ -73,6 +73,15 @@ def test_half_of_the_columns_at_a_time(xp):
         check(xp, A.astype(F32))
 
 
+@pytest.mark.parametrize(("dtype", "shapes"), [(F64, ((128, 208), (123, 224))), (F32, ((204, 272), (193, 288)))])
+def test_matrices_that_fit_fit_together(xp, dtype, shapes):
+    """Of a ragged batch, where the most rows and the most columns of two would be too large for shared memory."""
+    matrices = [random(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
+    LU, piv = batched.lu_factor(MatrixBatch.from_matrices([xp.asarray(A) for A in matrices]), "shared")
+    for A, factors, pivots in zip(matrices, LU, piv):
+        assert lu_error(A, to_host(factors), to_host(pivots).ravel()) < 1
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_of_equal_candidates_the_first_is_the_pivot(xp, method):
     """Edges and vertices of a tree: totally unimodular, every step leaves 0 and ±1, many of them in a column."""

@@ -133,6 +133,7 @@ def test_panels_leave_warps_that_update():
                 and 32 * warps * resident * tune_linear.LEAST_REGISTERS <= Hardware().registers
             )
             assert knobs["window"] in ("0", str(int(row["max_rows"]) // 2))
+            assert int(knobs["window"]) <= int(row["max_rows"]) - 32, "else rows end within the window"
     row = first("cholesky_shared", rows=64)
     few = tune_space.candidates("cholesky_shared", row, Hardware(shared_bytes=64 << 10))[1:]
     assert {knobs["resident"] for knobs in few} < {

@@ -74,7 +74,8 @@ def _keys(dtype, method, batch, m, n):
     else:
         kind = np.full(len(m), PANEL)
     rows = np.where(kind == MATRIX, _lanes(m), np.where(kind == SHARED, -(-m // WARP), 0))
-    columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // WARP), 0))
+    step = np.where(_window(dtype, m, n) > 0, WARP, ALIGNED)  # all columns: in rows as long as those of the largest
+    columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // step), 0))
     return np.stack([kind, rows, columns])
 
 

@@ -19,9 +19,9 @@
 // Held, Team    rows a lane of a panel, and warps that share one, at most; Team < Warps, so that there are others meanwhile
 // Resident      blocks that a multiprocessor shall hold, which decides on the registers of a thread
 // Window, pitch entries between rows in shared memory: Window + WINDOW_SPREAD for n ≤ 2 Window, or no Window (0) and a multiple
-//               of 4, at least n rounded up to a multiple of 16
-// Shared memory: m rows of those, of what remains behind a window two where they are more; two KnownPanels;
-// then 2 m numbers and one for each of the rows.
+//               of 4, at least n rounded up to a multiple of 16; m > Window
+// Shared memory: two KnownPanels; m rows of those, of what remains behind a window two where they are more; then 2 m numbers,
+// and with a window one for each of the rows.
 template <typename Scalar, int Panel, int Held, int Team, int Warps, int Resident, int Window>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, int pitch) {
@@ -97,7 +97,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 for (int k = first + number; k < end; k += others) {
                     leave(k, end, first + known.least(k - first), known.row(k - first) - first);
                     if constexpr (Window > 0) {
-                        if (stop == p.n) continue;  // others read U in X; before, block/lu_advance.cuh wants inverses there
+                        if (stop == p.n) continue;  // others may read there; before, block/lu_advance.cuh wants inverses
                         __syncwarp();  // L has left
                         if (lane == 0) ordered[k] = rows[k];
                         if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];

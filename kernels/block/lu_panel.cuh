@@ -165,7 +165,7 @@ __device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>
 // first     the position of the first pivot; steps of them
 // warp      this one's number among `warps`, at most Warps
 // vanishes  vanishes(k), in every thread, where the k-th pivot is zero
-// leaves    leaves(s, k, the entry of L in column k of row s); behind a pivot's diagonal it is anything
+// leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
 template <bool Rolled, int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes, typename Leaves>
 __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp, int warps,
                                        PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes, Leaves leaves) {
@@ -250,9 +250,10 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
                 for (int s = 0; s < Slots; s++) x[s][to] = KEPT ? less_product(x[s][j], multiplier[s], u) : less_chosen(x[s][j], multiplier[s], u);
                 if (j == c + 1) search.begin(x, to, live);
             }
-            if constexpr (Rolled)
+            if constexpr (Rolled) {
 #pragma unroll
                 for (int s = 0; s < Slots; s++) leaves(s, k, multiplier[s]);
+            }
             const int before = moved.interchange(pivot.row, first + k);  // while that search is under way
             if (lane == k) pivots = {pivot.row, before, winner};
         }

@@ -3,7 +3,7 @@
 // The first warps eliminate a panel in their registers (block/lu_panel.cuh), as many as it takes, one of float32 by
 // warp/eliminate.cuh; the others bring columns further right up to date. Whoever needs rows of U solves for them by inverses of
 // L's diagonal blocks (warp/solve_turned.cuh) and multiplies at once. Rows never move: `rows` says where the row at a position lies.
-// Called by whole warps of batched/lu_shared.cuh; results are in shared memory, rows of U also in LU.
+// Called by whole warps of batched/lu_shared.cuh; L and U of a panel stay in shared memory, rows of U right of it go to LU.
 #pragma once
 
 #include "block/lu_panel.cuh"
@@ -24,7 +24,7 @@ template <typename Scalar, int Panel, int Team>
 struct KnownPanel {
     static constexpr int PITCH = TURNED_PITCH<Panel>;
     PanelExchange<Scalar, Panel, Team, Panel> exchange;
-    alignas(16) Scalar inverses[Panel * PITCH];  // L elsewhere
+    alignas(16) Scalar inverses[Panel * PITCH];  // L below them
     int pivots[Panel];                           // twice the warp of each, and 1 if L left of its diagonal is in A alone
 
     // Of the k-th pivot, by columns of the panel from least(k) on.
@@ -98,7 +98,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
     }
     if (warp == 0 && lane < width) pivots[first + lane] = found.before;
     if (warp == 0 && lane < Panel) known.pivots[lane] = 2 * found.warp + !Alone;
-    __syncwarp();  // lanes beyond the last row have read its warp's first
+    __syncwarp();  // lanes beyond the last row have read its warp's first, before any wrote L
 #pragma unroll
     for (int h = 0; h < Held; h++) {
         if (position[h] < 0) continue;
