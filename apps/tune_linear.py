@@ -53,10 +53,9 @@ def _fitting(row, hardware, smallest, least):
 def _lu_shared_space(row, hardware):
     """A warp more than those of a panel; all columns, or at first half as many as rows, fewer than any matrix has."""
     rows = limits(row)["rows"]
-    windows = (0, rows // 2) if rows // 2 <= rows - WARP else (0,)
-    for held, window, panel in product(HELD, windows, SHARED_PANELS):
+    for held, window, panel in product(HELD, (0, rows // 2), SHARED_PANELS):
         team, words = -(-rows // WARP // held), held * panel * itemsize(row) // 4
-        if held * WARP > rows or window % 16 or words > PANEL_WORDS:
+        if held * WARP > rows or window % 16 or window > rows - WARP or words > PANEL_WORDS:
             continue
         for shape in _fitting(row, hardware, (rows - WARP + 1, window or rows - WARP + 1), max(team + 1, LEAST_WARPS)):
             yield {"held": held, **shape, "window": window, "panel": panel}

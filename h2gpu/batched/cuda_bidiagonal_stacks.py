@@ -11,7 +11,7 @@ import numpy as np
 from h2gpu.batched import bidiagonal_plans as plans
 from h2gpu.batched.cuda_svd_blocks import SHARED_MARGIN
 from h2gpu.batched.cuda_truncated import reflect_class, shape_keys
-from h2gpu.batched.launch import NULL, WARP, Steps, launch, tables
+from h2gpu.batched.launch import NULL, WARP, Steps, launch, most_shared, multiprocessors, tables
 from h2gpu.batched.modules import kernel
 
 SCRATCH_BYTES = 1 << 28  # of rotated vectors in device memory at a time
@@ -119,16 +119,10 @@ def threads_for(edges, threads, wanted):
 
 
 def shared_limit():
-    return _device_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
+    return most_shared(cp.cuda.runtime.getDevice()) - SHARED_MARGIN
 
 
 @cache
 def _device(device):
     """Multiprocessors and compute capability."""
-    device = cp.cuda.Device(device)
-    return device.attributes["MultiProcessorCount"], int(device.compute_capability)
-
-
-@cache
-def _device_shared(device):
-    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    return multiprocessors(device), int(cp.cuda.Device(device).compute_capability)

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import fixed_plans, tuning
-from h2gpu.batched.launch import NULL, launch
+from h2gpu.batched.launch import NULL, launch, multiprocessors
 from h2gpu.batched.modules import kernel
 
 
@@ -36,6 +36,6 @@ def fixed_gemm(A, B, C, alpha, beta, transa, transb, out):
     function = kernel(f"batched/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
     C = NULL if C is None else cupy.ascontiguousarray(C)
     arguments = A, B, C, out, np.int64(len(A)), A.dtype.type(alpha), A.dtype.type(beta)
-    blocks = chosen.blocks(len(A), m, cupy.cuda.Device().attributes["MultiProcessorCount"])
+    blocks = chosen.blocks(len(A), m, multiprocessors(cupy.cuda.Device().id))
     launch(function, blocks, chosen.threads(m), arguments, chosen.shared)
     return out

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2gpu.batched import tuning
 from h2gpu.batched.classes import classes
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, launch, most_shared, multiprocessors
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -61,7 +61,8 @@ def lu_factor(A, method):
 
 def _keys(dtype, method, batch, m, n):
     """What matrices m × n have to agree in to be launched together: how they are done, and their size in steps."""
-    small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n)
+    window = _window(dtype, m, n)
+    small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n, window)
     if method == "auto":
         many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
         kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
@@ -74,7 +75,7 @@ def _keys(dtype, method, batch, m, n):
     else:
         kind = np.full(len(m), PANEL)
     rows = np.where(kind == MATRIX, _lanes(m), np.where(kind == SHARED, -(-m // WARP), 0))
-    step = np.where(_window(dtype, m, n) > 0, WARP, ALIGNED)  # all columns: in rows as long as those of the largest
+    step = np.where(window > 0, WARP, ALIGNED)  # all columns: in rows as long as those of the largest
     columns = np.where(kind == MATRIX, n + n % 2, np.where(kind == SHARED, -(-n // step), 0))
     return np.stack([kind, rows, columns])
 
@@ -82,7 +83,7 @@ def _keys(dtype, method, batch, m, n):
 @cache
 def _at_once(itemsize, device):
     """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return _shape(itemsize, WARP)["resident"] * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return _shape(itemsize, WARP)["resident"] * multiprocessors(device)
 
 
 def _lanes(m):
@@ -114,10 +115,9 @@ def shared_bytes(dtype, m, n):
     return m * pitch * dtype.itemsize + 8 * m, pitch
 
 
-@cache
 def shared_limit(device):
     """Bytes of dynamic shared memory that a block can have, a little left for the static."""
-    return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - STATIC_BYTES
+    return most_shared(device) - STATIC_BYTES
 
 
 def _shape(itemsize, m):
@@ -154,9 +154,9 @@ def _memory(dtype, m, n, window):
     return bytes_ + 4 * (window > 0) * m + 2 * (known + 2 * team * max(CANDIDATE_BYTES, 2 * dtype.itemsize)), pitch
 
 
-def _fits(dtype, m, n):
+def _fits(dtype, m, n, window):
     """Whether method "shared" can take m × n matrices."""
-    bytes_, _ = _memory(dtype, m, n, _window(dtype, m, n))
+    bytes_, _ = _memory(dtype, m, n, window)
     return (m <= SHARED_SLOTS[dtype.itemsize] * WARP) & (bytes_ <= shared_limit(cupy.cuda.Device().id))
 
 

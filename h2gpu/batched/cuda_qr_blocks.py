@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched import tuning
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, launch, multiprocessors
 from h2gpu.batched.modules import kernel
 
 PANEL, TILE_ROWS = 16, 8  # the kernels' constants
@@ -61,7 +61,7 @@ def plan(device, dtype, m, n, batch):
     factor, form = (
         kernel("batched/blocked_qr.cuh", name, *instance, shared_bytes=shared) for name in ("blocked_qr", "blocked_q")
     )
-    blocks = resident * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    blocks = resident * multiprocessors(device)
     return Plan(factor, form, warps, shared, blocks, bool(row["split"]))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2gpu.batched import tuning
 from h2gpu.batched.cuda_qr_blocks import PANEL, TILE_ROWS, shared_bytes
-from h2gpu.batched.launch import NULL, WARP, launch, upload
+from h2gpu.batched.launch import NULL, WARP, launch, multiprocessors, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch, ranges
 
@@ -54,7 +54,7 @@ def _plan(device, dtype, n, matrices):
     warps, tiles, resident, share = (row[key] for key in ("warps", "tiles", "resident", "share"))
     if not warps:
         return None
-    blocks = resident * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    blocks = resident * multiprocessors(device)
     instance, share = (dtype, warps, tiles, resident), min(share, blocks)
     return Plan(instance, warps, shared_bytes(dtype, warps, tiles), blocks // share, share, warps * tiles * TILE_ROWS)
 

@@ -16,7 +16,7 @@ import numpy as np
 from h2gpu.batched import cuda_svd_blocks, cuda_svd_choice
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_svd_choice import DOT_ROWS, GRAM, PAIR_COLUMNS, REGISTER, SHARED
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, launch, most_shared, multiprocessors
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
@@ -182,14 +182,14 @@ def _triangle_plan(device, dtype, rank, both, few):
     warps = -(-rank // PAIR_COLUMNS)
     shared = int(cuda_svd_choice.triangle_bytes(dtype, rank, both))
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
-    resident = max(1, min(words, MOST_WARPS // warps, cuda_svd_choice.device_shared(device) // (shared + RESERVED)))
+    resident = max(1, min(words, MOST_WARPS // warps, most_shared(device) // (shared + RESERVED)))
     instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
     return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
     device = cp.cuda.runtime.getDevice()
-    few = group.count <= FEW_BLOCKS * cuda_svd_choice.multiprocessors(device)
+    few = group.count <= FEW_BLOCKS * multiprocessors(device)
     function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
     kept = group.batch[2].shape[1] if group.table is NULL else group.rank
     rest = NULL if group.rest is None else group.rest

@@ -10,7 +10,7 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched import cuda_svd_blocks, tuning
-from h2gpu.batched.launch import WARP
+from h2gpu.batched.launch import WARP, most_shared
 
 METHODS = ("register", "shared", "block-gram", "block-direct")
 REGISTER, SHARED, GRAM, DIRECT = range(4)
@@ -77,17 +77,7 @@ def triangle_bytes(dtype, rank, both):
 
 def shared_limit():
     """Dynamic shared memory that a block may have, a little left for the static."""
-    return device_shared(cp.cuda.runtime.getDevice()) - cuda_svd_blocks.SHARED_MARGIN
-
-
-@cache
-def multiprocessors(device):
-    return cp.cuda.Device(device).attributes["MultiProcessorCount"]
-
-
-@cache
-def device_shared(device):
-    return cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    return most_shared(cp.cuda.runtime.getDevice()) - cuda_svd_blocks.SHARED_MARGIN
 
 
 def workspace_bytes(dtype, longer, rank, both):

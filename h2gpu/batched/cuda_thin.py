@@ -9,7 +9,7 @@ from functools import cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import launch
+from h2gpu.batched.launch import launch, multiprocessors
 from h2gpu.batched.modules import kernel
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
@@ -66,7 +66,7 @@ def whole_tiles(tiles):
 
 @cache
 def _places(device):
-    return RESIDENT * cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return RESIDENT * multiprocessors(device)
 
 
 def shared_bytes(strips, transa, turned):

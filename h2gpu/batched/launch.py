@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import cupy
@@ -18,6 +19,18 @@ WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
 _record = None  # where launches are written down, if anywhere
+
+
+@cache
+def multiprocessors(device):
+    """How many the device of this number has."""
+    return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+
+
+@cache
+def most_shared(device):
+    """Bytes of shared memory that a thread block can have there, the static included."""
+    return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
 
 
 def upload(*arrays):
