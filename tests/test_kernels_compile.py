@@ -221,7 +221,7 @@ def linear_instances(dtype):
         slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
         for columns in sorted({0, window}):
             knobs = panel, held, -(-slots // held), *shape, columns
-            claim = lu["WINDOW_SPILL_BYTES"] if columns else spills
+            claim = lu["WINDOW_SPILL_BYTES" if columns else "SHARED_SPILL_BYTES"]
             yield "batched/lu_shared.cuh", modules.expression("lu_shared", dtype, *knobs), claim
     for row in blas_instances.of(tuned, rows("lu_panel")):
         width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))

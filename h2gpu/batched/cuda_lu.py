@@ -32,6 +32,7 @@ SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 56  # that the compiler may spill, around a division at most
+SHARED_SPILL_BYTES = 96  # the same, of rows of panels in registers, four blocks a multiprocessor
 WINDOW_SPILL_BYTES = 1536  # the same, in kernels/block/lu_advance.cuh: once a matrix
 PANEL_SPILL_BYTES = 512  # of kernels/batched/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
 MATRIX, SHARED, PANEL = range(3)

@@ -6,7 +6,7 @@ from h2gpu.batched import tuning
 
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 PIECE = 4  # entries: rows that divide by it come in whole ones
-WORTH = 1 << 30  # batch · m n k from which kernels are compiled for a size, about 0.1 ms
+WORTH = 1 << 29  # batch · m n k from which kernels are compiled for a size, about 0.1 ms
 CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
 
 

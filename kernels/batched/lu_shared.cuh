@@ -60,17 +60,30 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
         factor_panel<Panel, Held, Team == 1, Team>(p.m - first, X, rows, ordered, panels[first / Panel % 2], pivots, p.m, first,
                                                    min(Panel, steps - first), warp, verdict);
     };
-    // columns before `end` of the row at position i, from `first` on as `last` has them
-    const auto leave = [&](int i, int end, int first, const Scalar* last) {
-        const int at = rows[i], lane = anew(threadIdx.x % WARP);
-        const auto move = [&](const Scalar* from, int j) {
-            const Scalar x = *from;
-            finite &= is_finite(x), LU[i * ld + j] = x;
-        };
-        if constexpr (Window > 0)
-            if (begin > 0)
-                for (int j = lane; j < Window; j += WARP) move(X + behind[(at + Window) / pitch] + j, j);
-        for (int j = begin + lane; j < end; j += WARP) move(j >= first ? last + j : X + at + j, j);
+    // columns before `end` of the rows at positions i, i + apart, … before `stop`; from diagonal(k) on as row(k) has them
+    const auto leave = [&](int i, int apart, int stop, int end, auto diagonal, auto row) {
+        constexpr int TOGETHER = 4;  // rows that are on their way at once
+        const int lane = anew(threadIdx.x % WARP);
+        for (; i < stop; i += TOGETHER * apart) {
+            const Scalar *first_window[TOGETHER], *left[TOGETHER], *right[TOGETHER];
+            int turn[TOGETHER];
+#pragma unroll
+            for (int r = 0; r < TOGETHER; r++) {
+                const int k = i + r * apart < stop ? i + r * apart : i, at = rows[k];  // none of another warp's
+                first_window[r] = left[r] = X + at, right[r] = row(k), turn[r] = diagonal(k);
+                if constexpr (Window > 0)
+                    if (begin > 0) first_window[r] = X + behind[(at + Window) / pitch];
+            }
+#pragma unroll 1
+            for (int j = lane; j < end; j += WARP) {
+                Scalar x[TOGETHER];
+#pragma unroll
+                for (int r = 0; r < TOGETHER; r++) x[r] = (j < begin ? first_window[r] : j < turn[r] ? left[r] : right[r])[j];
+#pragma unroll
+                for (int r = 0; r < TOGETHER; r++)
+                    if (i + r * apart < stop) finite &= is_finite(x[r]), LU[(i + r * apart) * ld + j] = x[r];
+            }
+        }
     };
     for (;; begin += span) {
         const int stop = min(p.n, begin + span), limit = begin + pitch;
@@ -84,7 +97,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             if (warp < team) {
                 if (first >= begin) {
                     Scalar u[Panel / TURNED_ROWS][4];
-                    solve_columns<Panel>(u, X, rows, known.inverses, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld, finite);
+                    solve_columns<Panel>(u, X, rows, known.inverse, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld, finite);
                     const int row0 = next + warp * Held * WARP;  // of the warp in the panel
                     for (int row = row0; row < min(p.m, row0 + Held * WARP); row += STRIPS * STRIP_ROWS)
                         update_strips<Panel, STRIPS>(X, rows, row, p.m, first, next, Panel / TURNED_ROWS, u);
@@ -93,16 +106,16 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 factor(next, warp);
             } else if (first >= begin) {
                 const int others = Warps - team, number = warp - team;
-                update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
-                for (int k = first + number; k < end; k += others) {
-                    leave(k, end, first + known.least(k - first), known.row(k - first) - first);
-                    if constexpr (Window > 0) {
-                        if (stop == p.n) continue;  // others may read there; before, block/lu_advance.cuh wants inverses
+                update_share<Panel>(X, rows, known.inverse, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
+                leave(first + number, others, end, end, [](int k) { return k; }, [&](int k) { return known.row(k - first) - first; });
+                if constexpr (Window > 0)
+                    if (stop < p.n) {  // block/lu_advance.cuh wants inverses; where no window follows, others may read there
                         __syncwarp();  // L has left
-                        if (lane == 0) ordered[k] = rows[k];
-                        if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];
+                        for (int k = first + number; k < end; k += others) {
+                            if (lane == 0) ordered[k] = rows[k];
+                            if (lane < Panel) X[rows[k] + first + lane] = known.inverse[(k - first) * known.PITCH + lane];
+                        }
                     }
-                }
             }
             if (first >= 0) {
                 __syncthreads();
@@ -112,9 +125,9 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             }
         }
         if (stop == p.n) break;
-        if constexpr (Window > 0) advance_window<Window, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
+        if constexpr (Window > 0) advance_window<Window, Panel, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
     }
-    for (int i = role + steps; i < p.m; i += Warps) leave(i, p.n, p.n, nullptr);
+    leave(role + steps, Warps, p.m, p.n, [&](int) { return p.n; }, [&](int) { return X; });
     if (!__syncthreads_and(finite)) {  // what is NaN or Inf in A is so in its place in LU too, which may as well have overflowed
         const int entries = p.m * p.n;
         finite = true;

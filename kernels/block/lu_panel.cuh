@@ -12,6 +12,7 @@
 
 #include "block/meet.cuh"
 #include "thread/anew.cuh"
+#include "warp/moved_rows.cuh"
 #include "warp/pivot.cuh"
 
 // A warp's candidate: 1 / pivot, if `divides`, and where its row stood at first.
@@ -41,31 +42,7 @@ struct PanelExchange {
     Candidate<Scalar> candidates[2][Warps];
 };
 
-// Of the k-th pivot, in lane k: where its row stood at first, where before the interchange, and its warp.
-struct PanelPivots {
-    int row, before, warp;
-};
-
 constexpr int FEW = 4;  // warps, of which each thread looks at every candidate itself
-
-// Where the first rows of a panel are by now, one a lane; the others stay where they were until they are pivots.
-struct Moved {
-    int first, lane, position;
-    __device__ explicit Moved(int first) : first(first), lane(threadIdx.x % WARP), position(first + lane) {}
-
-    // of the row that was at `row` (by whole warps)
-    __device__ int of(int row) const {
-        const int there = __shfl_sync(EVERY_LANE, position, row - first & WARP - 1);
-        return row >= first && row < first + WARP ? there : row;
-    }
-    // The row that was at `row` and the one at position k change places; returns the first one's before.
-    __device__ int interchange(int row, int k) {
-        const int before = of(row);
-        if (position == k) position = before;
-        if (lane == row - first) position = k;
-        return before;
-    }
-};
 
 // The search of a warp among its rows, begun as soon as their column is up to date, while the other columns are not.
 template <int Slots, typename Scalar>
@@ -159,7 +136,8 @@ __device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>
 }
 
 // By columns one after another, unrolled, or (Rolled) by a loop over them that the instruction caches hold: then registers move on by a
-// column a step, and what is done leaves them, L by `leaves`, the pivot's row from its diagonal on in `exchange`.
+// column a step, and what is done leaves them, L by `leaves`, the pivot's row from its diagonal on in `exchange`, and behind it that of −L⁻¹:
+// see warp/eliminate_columns.cuh.
 // x         Slots × N entries a thread; afterwards L, and U of pivots unless all of their rows are kept in `exchange`; if Rolled nothing
 // position  where each row stands, −1 for none; afterwards where it ends, −1 for pivots if all are kept
 // first     the position of the first pivot; steps of them
@@ -169,7 +147,7 @@ __device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>
 template <bool Rolled, int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes, typename Leaves>
 __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp, int warps,
                                        PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes, Leaves leaves) {
-    constexpr bool KEPT = Kept == N, EXCHANGED = Slots * sizeof(Scalar) <= 16;  // by lanes of a single warp, as registers allow
+    constexpr bool KEPT = Kept == N;
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
     constexpr int ROUND = Rolled ? 1 : N;  // columns before registers move on
     static_assert(KEPT || !Rolled);
@@ -207,25 +185,14 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
                     if (holds && search.slot == s) target[j / EACH] = piece;
                 }
             }
-            const Scalar* row = exchange.rows[k % Kept][0];
             const int after = c + 1 < N ? c + 1 : c;
             int winner = 0;
-            Candidate<Scalar> pivot;
-            Scalar next;  // of the pivot row
             const bool several = Warps > 1 && warps > 1;
-            if (several || !EXCHANGED) {
-                if (holds) exchange.candidates[k % 2][warp] = {search.inverse, search.key, own};
-                if (several) meet(warps);
-                else __syncwarp();
-                pivot = several ? winning(exchange, k, c, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
-                row = exchange.rows[k % Kept][winner];
-                next = row[after];
-            } else {  // sooner than by shared memory
-                const int from = WARP - 1 - __clz(search.among);
-                pivot = {of_lane<WARP>(search.inverse, from), search.key, __shfl_sync(EVERY_LANE, own, from)};
-                next = of_lane<WARP>(search.entry(x, after), from);
-                __syncwarp();
-            }
+            if (holds) exchange.candidates[k % 2][warp] = {search.inverse, search.key, own};
+            if (several) meet(warps);
+            else __syncwarp();
+            const Candidate<Scalar> pivot = several ? winning(exchange, k, c, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
+            const Scalar *row = exchange.rows[k % Kept][winner], next = row[after];  // of the pivot
             Scalar multiplier[Slots];
             if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key), true)) {
 #pragma unroll
@@ -252,7 +219,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
             }
             if constexpr (Rolled) {
 #pragma unroll
-                for (int s = 0; s < Slots; s++) leaves(s, k, multiplier[s]);
+                for (int s = 0; s < Slots; s++) x[s][N - 1] = multiplier[s], leaves(s, k, multiplier[s]);
             }
             const int before = moved.interchange(pivot.row, first + k);  // while that search is under way
             if (lane == k) pivots = {pivot.row, before, winner};

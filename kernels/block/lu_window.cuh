@@ -1,8 +1,8 @@
 // block/lu_window.cuh — P A = L U of columns in shared memory, a panel of them at a time.
 //
-// The first warps eliminate a panel in their registers (block/lu_panel.cuh), as many as it takes, one of float32 by
-// warp/eliminate.cuh; the others bring columns further right up to date. Whoever needs rows of U solves for them by inverses of
-// L's diagonal blocks (warp/solve_turned.cuh) and multiplies at once. Rows never move: `rows` says where the row at a position lies.
+// The first warps eliminate a panel in their registers, as many as it takes (block/lu_panel.cuh; one, warp/eliminate_columns.cuh);
+// the others bring columns further right up to date. Whoever needs rows of U multiplies by inverses of
+// L's diagonal blocks (warp/solve_turned.cuh) first. Rows never move: `rows` says where the row at a position lies.
 // Called by whole warps of batched/lu_shared.cuh; L and U of a panel stay in shared memory, rows of U right of it go to LU.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "thread/anew.cuh"
 #include "thread/pair.cuh"
 #include "thread/wide.cuh"
-#include "warp/eliminate.cuh"
+#include "warp/eliminate_columns.cuh"
 #include "warp/solve_turned.cuh"
 
 constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
@@ -19,40 +19,27 @@ constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
 template <int Held>
 __device__ int panel_warps(int rows) { return (rows + Held * WARP - 1) / (Held * WARP); }
 
-// What others need of a panel: the rows of its pivots, and for rows of U the inverses of L's diagonal blocks (warp/solve_turned.cuh).
+// What others need of a panel: the rows of its pivots, and for rows of U the inverse of L's square.
 template <typename Scalar, int Panel, int Team>
 struct KnownPanel {
     static constexpr int PITCH = TURNED_PITCH<Panel>;
     PanelExchange<Scalar, Panel, Team, Panel> exchange;
-    alignas(16) Scalar inverses[Panel * PITCH];  // L below them
-    int pivots[Panel];                           // twice the warp of each, and 1 if L left of its diagonal is in A alone
+    alignas(16) Scalar inverse[Panel * PITCH];   // of L's square
+    int warps[Panel];                            // of the pivots
 
-    // Of the k-th pivot, by columns of the panel from least(k) on.
-    __device__ const Scalar* row(int k) const { return exchange.rows[k][Team > 1 ? pivots[k] >> 1 : 0] - least(k); }
-    __device__ int least(int k) const { return Team > 1 && pivots[k] & 1 ? k : 0; }
+    // Of the k-th pivot, by columns of the panel from k on.
+    __device__ const Scalar* row(int k) const { return exchange.rows[k][Team > 1 ? warps[k] : 0] - k; }
 
-    // By one warp, L of whose panel begins at row(k) for the k-th pivot.
-    template <typename Row>
-    __device__ void invert(Row row) {
-        const int lane = threadIdx.x % WARP, c = lane % Panel, block = c / TURNED_ROWS * TURNED_ROWS;
-        const Scalar* line[TURNED_ROWS];
-        Scalar v[TURNED_ROWS];
+    // The inverse, by one warp, from what came about beside U's rows: see warp/eliminate_columns.cuh.
+    __device__ void invert() {
+        static_assert(WARP % Panel == 0, "a lane has entries of one column");
+        const int lane = threadIdx.x % WARP, j = lane % Panel;
 #pragma unroll
-        for (int i = 0; i < TURNED_ROWS; i++) {
-            line[i] = row(block + i) + block;
-            v[i] = block + i == c ? one<Scalar>() : Scalar();
-        }
-#pragma unroll
-        for (int j = 0; j + 1 < TURNED_ROWS; j++)
-#pragma unroll
-            for (int i = j + 1; i < TURNED_ROWS; i++) v[i] = less_product(v[i], line[i][j], v[j]);
-#pragma unroll
-        for (int i = 0; i < TURNED_ROWS; i++)
-            if (lane < Panel) inverses[(block + i) * PITCH + c] = v[i];
-#pragma unroll
-        for (int i = TURNED_ROWS; i < Panel; i++) {
-            const Scalar* below = row(i);
-            if (lane < Panel && i >= block + TURNED_ROWS) inverses[i * PITCH + c] = below[c];
+        for (int first = 0; first < Panel; first += WARP / Panel) {
+            const int i = first + lane / Panel;
+            Scalar x = i == j ? one<Scalar>() : Scalar();
+            if (j < i) x = minus(x, exchange.rows[i][Team > 1 ? warps[i] : 0][Panel - i + j]);
+            inverse[i * PITCH + j] = x;
         }
     }
 };
@@ -67,7 +54,6 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
     Scalar x[Held][Panel];
     int position[Held], row[Held];
     const int lane = anew(threadIdx.x % WARP);
-    const bool wide = !Field<Scalar>::COMPLEX && width == Panel;
 #pragma unroll
     for (int h = 0; h < Held; h++) {
         const int at = first + (warp * Held + h) * WARP + lane;
@@ -78,61 +64,53 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
             for (int c = 0; c < Panel; c++) x[h][c] = A[row[h] + first + c];
         } else read_wide(x[h], A + row[h] + first);
     }
-    constexpr bool BY_LANES = Alone && sizeof(Scalar) == sizeof(float);  // 32²: 10 µs against 12
     PanelPivots found = {first, first, 0};
+    bool is_row[Held];
+#pragma unroll
+    for (int h = 0; h < Held; h++) is_row[h] = position[h] >= 0;
     const auto vanishes = [&](int k) { verdict = verdict ? verdict : first + k + 1; };
-    if constexpr (BY_LANES) {
-        eliminate<WARP>(x, position, first, width, width, [&](int k, int pivot, bool zero) {
-            if (lane == k) found.before = pivot;
-            if (zero) vanishes(k);
-        });
-    } else {
-        const int warps = Alone ? 1 : panel_warps<Held>(m - first);
-        bool is_row[Held];
+    const auto leaves = [&](int h, int k, Scalar l) {
+        if (is_row[h]) A[row[h] + first + k] = l;
+    };
+    __syncwarp();  // lanes beyond the last row have read its warp's first, before L is written
+    if constexpr (Alone) {
+        Moved moved(first);
+        const auto kept = [&](int k) { return known.exchange.rows[k][0]; };
+        found = eliminate_columns(x, is_row, moved, first, width, kept, vanishes, leaves);
 #pragma unroll
-        for (int h = 0; h < Held; h++) is_row[h] = position[h] >= 0;
-        found = eliminate_panel<!Alone>(x, position, first, width, warp, warps, known.exchange, vanishes, [&](int h, int k, Scalar l) {
-            if (is_row[h]) A[row[h] + first + k] = l;
-        });
-        if (warp == 0 && lane < width) ordered[first + lane] = rows[found.row];
-    }
-    if (warp == 0 && lane < width) pivots[first + lane] = found.before;
-    if (warp == 0 && lane < Panel) known.pivots[lane] = 2 * found.warp + !Alone;
-    __syncwarp();  // lanes beyond the last row have read its warp's first, before any wrote L
-#pragma unroll
-    for (int h = 0; h < Held; h++) {
-        if (position[h] < 0) continue;
-        ordered[position[h]] = row[h];
-        if constexpr (Alone) {
-            Scalar* const target = BY_LANES && position[h] < first + width ? known.exchange.rows[position[h] - first][0] : A + row[h] + first;
-            if constexpr (!Field<Scalar>::COMPLEX)
-                if (wide) {
-                    write_wide(target, x[h]);
-                    continue;
-                }
-#pragma unroll
-            for (int c = 0; c < Panel; c++)
-                if (c < width) target[c] = x[h][c];
+        for (int h = 0; h < Held; h++) {
+            const int there = moved.of(first + h * WARP + lane);
+            position[h] = is_row[h] ? there : -1;
         }
+    } else {
+        found = eliminate_panel<true>(x, position, first, width, warp, panel_warps<Held>(m - first), known.exchange, vanishes, leaves);
     }
+    if (warp == 0 && lane < width) ordered[first + lane] = rows[found.row];
+    if (warp == 0 && lane < width) pivots[first + lane] = found.before;
+    if (warp == 0 && lane < Panel) known.warps[lane] = found.warp;
+#pragma unroll
+    for (int h = 0; h < Held; h++)
+        if (position[h] >= 0) ordered[position[h]] = row[h];
     if (warp > 0) return;
     __syncwarp();
-    known.invert([&](int k) { return Alone ? known.exchange.rows[k][0] : A + ordered[first + min(k, width - 1)] + first; });
+    known.invert();
 }
 
-// By fewer rows a lane where those suffice for a single warp.
+// By a single warp if it can hold `count` rows, by fewer a lane where those suffice.
 template <int Panel, int Held, bool Alone, int Team, typename... Rest>
 __device__ void factor_panel(int count, Rest&&... rest) {
     if constexpr (Held > 1)
         if (count <= Held / 2 * WARP) return factor_panel<Panel, Held / 2, true, Team>(count, rest...);
+    if constexpr (!Alone)
+        if (count <= Held * WARP) return factor_rows<Panel, Held, true, Team>(rest...);
     factor_rows<Panel, Held, Alone, Team>(rest...);
 }
 
 // u = rows of U at positions first …, turned, of columns column …; those before `end` go to LU, where there is one, if they are
 // `finite` or not.
-// inverses, width: of the panel, and its rows   limit: columns of X   ld: entries between rows of LU
+// inverse, width: of the panel, and its rows   limit: columns of X   ld: entries between rows of LU
 template <int Panel, typename Scalar>
-__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* inverses, int first,
+__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* inverse, int first,
                               int width, int column, int end, int limit, Scalar* LU, long long ld, bool& finite) {
     const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4;
     const auto each = [&](auto visit) {
@@ -142,7 +120,7 @@ __device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar*
             for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
     };
     each([&](Scalar& x, int k, int j) { x = X[rows[first + min(k, width - 1)] + min(j, limit - 1)]; });
-    divide_turned<Panel>(u, [&](int i) { return inverses + i * TURNED_PITCH<Panel>; });
+    divide_turned<Panel, Panel>(u, [&](int i) { return inverse + i * TURNED_PITCH<Panel>; });
     if (LU)
         each([&](Scalar x, int k, int j) {
             if (k < width && j < end) finite &= is_finite(x), LU[(first + k) * ld + j] = x;
@@ -191,14 +169,14 @@ __device__ void update_strips(Scalar* X, const int* rows, int row, int m, int fi
 // Behind a panel, columns `begin` … before `end`, by `warps` warps of which this is number `warp`: squares of STRIP_ROWS rows and
 // TURNED_COLUMNS columns in equal shares; where a share enters other columns it solves for them.
 template <int Panel, typename Scalar>
-__device__ void update_share(Scalar* X, const int* rows, const Scalar* inverses, int first, int width, int m, int begin, int end, int limit,
+__device__ void update_share(Scalar* X, const int* rows, const Scalar* inverse, int first, int width, int m, int begin, int end, int limit,
                              int warp, int warps, Scalar* LU, long long ld, bool& finite) {
     const int row0 = first + Panel, strips = max(1, (m - row0 + STRIP_ROWS - 1) / STRIP_ROWS);
     const int squares = strips * max(0, (end - begin + TURNED_COLUMNS - 1) / TURNED_COLUMNS), stop = squares * (warp + 1) / warps;
     int square = squares * warp / warps, strip = square % strips, column = begin + square / strips * TURNED_COLUMNS;
     Scalar u[Panel / TURNED_ROWS][4];
     for (bool known = false; square < stop; square++) {
-        if (!known) solve_columns<Panel>(u, X, rows, inverses, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld, finite);
+        if (!known) solve_columns<Panel>(u, X, rows, inverse, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld, finite);
         const int row = row0 + strip * STRIP_ROWS;
         if (row < m) update_strips<Panel, 1>(X, rows, row, m, first, column, column + 8 < end ? 2 : 1, u);
         known = ++strip < strips;

@@ -6,15 +6,17 @@
 #include "thread/copy.cuh"
 #include "thread/copy_vector.cuh"
 
+constexpr int WARP_BITS = 5;
+
 // X[i · pitch + j] = A[i · ld + j] for i < m, begin ≤ j < end, once copies have arrived; by `threads` threads, whole warps, of which
 // this is number `thread`. X and pitch: multiples of 16 bytes
 template <typename Entry>
 __device__ __forceinline__ void copy_columns(Entry* X, int pitch, const Entry* A, long long ld, int m, int begin, int end, int thread, int threads) {
     constexpr int EACH = 16 / sizeof(Entry);
     const auto each_run = [&](int length, auto copy) {  // as many lanes a row as it has runs of that length, or all of a warp
-        const int runs = (end - begin) / length, lanes = runs < WARP ? 1 << (WARP - __clz(max(runs, 1) - 1)) : WARP;
-        const int first = thread / lanes, apart = threads / lanes;
-        for (int run = thread % lanes; run < runs; run += lanes) {
+        const int runs = (end - begin) / length, bits = min(WARP - __clz(max(runs, 1) - 1), WARP_BITS), lanes = 1 << bits;
+        const int first = thread >> bits, apart = threads >> bits;
+        for (int run = thread & lanes - 1; run < runs; run += lanes) {
             const Entry* from = A + first * ld + begin + run * length;
             Entry* to = X + first * pitch + begin + run * length;
 #pragma unroll 4

@@ -1,0 +1,149 @@
+// warp/eliminate_columns.cuh — LU with partial pivoting of a panel whose rows lie in the registers of one warp, a column at a time.
+//
+//     P X = L U,   X: rows × N, a row in one lane, Slots rows a lane
+//
+// Pivoting is logical: rows never move. A loop over columns that the instruction caches hold: registers move on by a column a step, and
+// what is done leaves them. One reduction finds a pivot and whose it is, by keys of leading bits of a magnitude and the place of its row;
+// where those bits leave several candidates, or 1 / pivot may be no normal number, the warp looks again. A pivot's row goes to shared
+// memory, and from there to all lanes while the next pivot is looked for; but for the entry that decides on that one, which lanes hand
+// on. What updates make of the row in its registers afterwards matters to nobody.
+// Registers that columns have left hold the rows of −L⁻¹, which rows of U need: updates are the same for both,
+//
+//     x_j ← x_j − l u_j,   y_j ← y_j − l y'_j,   y_k ← l,   y' and u the pivot's.
+//
+// Called by whole warps.
+#pragma once
+
+#include "thread/anew.cuh"
+#include "warp/moved_rows.cuh"
+#include "warp/pivot.cuh"
+
+// x         Slots × N entries a lane; afterwards nothing
+// live      whether a row takes part; afterwards whether it is no pivot
+// first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them
+// kept      kept(k): where to N entries go, 16-byte aligned: U's k-th row from the diagonal on, then that of −L⁻¹ below it, k entries
+// vanishes  vanishes(k), in every lane, where the k-th pivot is zero
+// leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
+template <int Slots, int N, typename Scalar, typename Kept, typename Vanishes, typename Leaves>
+__device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slots], Moved& moved, int first, int steps, Kept kept,
+                                         Vanishes vanishes, Leaves leaves) {
+    using Real = typename Field<Scalar>::Real;
+    constexpr unsigned PLACES = Slots * WARP;  // keys that differ by less do not tell which is larger
+    constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
+    struct alignas(16) Piece { Scalar entry[EACH]; };
+    const int lane = threadIdx.x % WARP;
+    unsigned open[Slots];                      // the bits that magnitudes have of keys; none of rows that cannot be pivots
+#pragma unroll
+    for (int s = 0; s < Slots; s++) open[s] = live[s] ? ~(PLACES - 1) : 0u;
+    PanelPivots pivots = {first, first, 0};
+    unsigned best, keys[Slots];
+    int slot;                                  // of the lane's candidate
+    Scalar candidate, inverse;
+    const auto entry = [&](int j) {            // of the lane's candidate
+        Scalar found = x[0][j];
+#pragma unroll
+        for (int s = 1; s < Slots; s++)
+            if (slot == s) found = x[s][j];
+        return found;
+    };
+    const auto search = [&] {                  // among entries of the column that is next
+        unsigned own = 0;
+        candidate = x[0][0], slot = 0;
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            keys[s] = (pivot_key(x[s][0]) & open[s]) | (s * WARP + lane);
+            if (s == 0) own = keys[0];
+            else if (keys[s] > own) own = keys[s], slot = s, candidate = x[s][0];
+        }
+        best = __reduce_max_sync(EVERY_LANE, own);
+    };
+    const auto close = [&] {                   // whether a row of the lane is not the best, and its key is as good
+        bool any = false;
+#pragma unroll
+        for (int s = 0; s < Slots; s++) any |= best - keys[s] - 1 < PLACES - 1;
+        return any;
+    };
+    // A column: a pivot is proposed, decided on where that is none, the next column comes up to date and the search for its pivot begins,
+    // the others meanwhile.
+    Scalar multiplier[Slots], by, next;        // what divides; the pivot row's entry of the column that is next
+    int place;                                 // of the pivot's row
+    const auto row = [&](int k) { return reinterpret_cast<Piece*>(kept(k)); };
+    const auto keep = [&](int k) {             // the row at `place`
+#pragma unroll
+        for (int s = 0; s < Slots; s++)
+#pragma unroll
+            for (int j = 0; j < N; j += EACH) {
+                Piece piece;
+#pragma unroll
+                for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
+                if (place == s * WARP + lane) row(k)[j / EACH] = piece;
+            }
+    };
+    const auto propose = [&](int k) {          // returns whether that is the pivot
+        place = k < steps ? best % PLACES : PLACES;  // nobody's
+        by = of_lane<WARP>(inverse, place % WARP), next = of_lane<WARP>(entry(1), place % WARP);
+        keep(k);
+        return !any_lane(close() | !divides<Real>(best));
+    };
+    const auto decide = [&](int k) {
+        Real largest = 0;
+        int at = NOWHERE;
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            const Real size = magnitude(x[s][0]);
+            const int here = moved.of(first + s * WARP + lane);
+            if (open[s] && (at == NOWHERE || size > largest || (size == largest && here < at))) largest = size, at = here, slot = s;
+        }
+        const int least = pivot_position<WARP>(largest, at);
+        const int from = WARP - 1 - __clz(__ballot_sync(EVERY_LANE, at == least));
+        place = __shfl_sync(EVERY_LANE, slot, from) * WARP + from;
+        keep(k);                               // all lanes have met since another row was
+        next = of_lane<WARP>(entry(1), from), by = one<Scalar>();
+        const Divisor<Scalar> divided(of_lane<WARP>(entry(0), from));
+        if (!(magnitude(divided.inverse) > 0)) vanishes(k);
+#pragma unroll
+        for (int s = 0; s < Slots; s++) x[s][0] = divided(x[s][0]);
+    };
+    const auto advance = [&] {
+#pragma unroll
+        for (int s = 0; s < Slots; s++) {
+            multiplier[s] = times(x[s][0], by);
+            x[s][0] = less_product(x[s][1], multiplier[s], next);
+            if (place == s * WARP + lane) open[s] = 0u;
+        }
+        search();
+    };
+    const auto finish = [&](int k) {
+        inverse = reciprocal(candidate);
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < N; j += EACH) {
+            const Piece u = row(k)[j / EACH];
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                if (j + e > 1)
+#pragma unroll
+                    for (int s = 0; s < Slots; s++) x[s][j + e - 1] = less_product(x[s][j + e], multiplier[s], u.entry[e]);
+        }
+#pragma unroll
+        for (int s = 0; s < Slots; s++) x[s][N - 1] = multiplier[s], leaves(s, k, multiplier[s]);
+        const int before = moved.interchange(first + place, first + k);
+        if (lane == k) pivots = {first + place, before, 0};
+    };
+    search();
+    inverse = reciprocal(candidate);
+    bool usual = propose(0);
+    for (int k = 0;;) {
+        if (!usual) decide(k);
+#pragma unroll 1
+        do {
+            advance();
+            finish(k++);
+            usual = propose(k);
+        } while (usual & k < steps);  // one branch a column
+        if (k == steps) break;
+    }
+#pragma unroll
+    for (int s = 0; s < Slots; s++) live[s] = open[s] != 0;
+    return pivots;
+}
