@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from criteria import lu_error, solution_error
 from reference import normal
+from scipy.linalg import lu_factor
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, to_host
@@ -100,6 +101,18 @@ def test_of_equal_candidates_the_first_is_the_pivot(xp, method):
             expected[k + 1 :, k] /= expected[k, k]
             expected[k + 1 :, k + 1 :] -= np.outer(expected[k + 1 :, k], expected[k, k + 1 :])
         assert not info.any() and np.array_equal(LU[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [F64, F32])
+@pytest.mark.parametrize("method", METHODS)
+def test_of_nearly_equal_candidates_the_larger_is_the_pivot(xp, method, dtype):
+    """Squares of two rows, spread over all: the only candidates of a column differ by a unit in the last place."""
+    rng = np.random.default_rng(2)
+    square = np.array([[1.5, 1], [np.nextafter(dtype(1.5), dtype(2)), 0.25]], dtype)
+    for n in (8, 30) if method == "matrix" else (8, 30, 64, 70, 96, 128):
+        A = np.kron(np.eye(n // 2, dtype=dtype), square)[rng.permutation(n)][None]
+        piv = factored(xp, A, method)[1]
+        np.testing.assert_array_equal(piv[0], lu_factor(A[0])[1])
 
 
 def test_many_matrices_share_warps(xp):

@@ -14,7 +14,6 @@
 // Called by whole warps.
 #pragma once
 
-#include "thread/anew.cuh"
 #include "warp/moved_rows.cuh"
 #include "warp/pivot.cuh"
 
