@@ -104,6 +104,22 @@ def test_of_equal_candidates_the_first_is_the_pivot(xp, method):
 
 
 @pytest.mark.parametrize("dtype", [F64, F32])
+def test_growth_of_inverses_of_l_does_no_harm(xp, dtype):
+    """−t below the diagonal of 16 × 16, t near 1: entries of L⁻¹ reach 2¹⁴, U stays small, no rows change places."""
+    rng = np.random.default_rng(17)
+    for m, n, batch in ((17, 17, 60), (16, 20, 60), (64, 64, 2), (128, 128, 2)):
+        L, U = (
+            np.zeros((batch, m, min(m, n))) + np.eye(m, min(m, n)),
+            np.zeros((batch, min(m, n), n)) + np.eye(min(m, n), n),
+        )
+        for k in range(0, min(m, n) - 15, 16):
+            t = 1 - 2.0 ** -rng.integers(5, 10, (batch, 1, 1))
+            L[:, k : k + 16, k : k + 16] -= t * np.tri(16, k=-1)
+            U[:, k : k + 16, k + 16 :] = np.rint(64 * rng.uniform(-1, 1, (batch, 16, max(0, n - k - 16)))) / 64
+        check(xp, (L @ U).astype(dtype), "shared")
+
+
+@pytest.mark.parametrize("dtype", [F64, F32])
 @pytest.mark.parametrize("method", METHODS)
 def test_of_nearly_equal_candidates_the_larger_is_the_pivot(xp, method, dtype):
     """Squares of two rows, spread over all: the only candidates of a column differ by a unit in the last place."""

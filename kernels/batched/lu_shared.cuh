@@ -97,7 +97,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             if (warp < team) {
                 if (first >= begin) {
                     Scalar u[Panel / TURNED_ROWS][4];
-                    solve_columns<Panel>(u, X, rows, known.inverse, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld, finite);
+                    solve_columns<Panel>(u, X, rows, known.inverses, first, width, next, min(next + Panel, stop), limit, warp == 0 ? LU : nullptr, ld, finite);
                     const int row0 = next + warp * Held * WARP;  // of the warp in the panel
                     for (int row = row0; row < min(p.m, row0 + Held * WARP); row += STRIPS * STRIP_ROWS)
                         update_strips<Panel, STRIPS>(X, rows, row, p.m, first, next, Panel / TURNED_ROWS, u);
@@ -106,14 +106,14 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 factor(next, warp);
             } else if (first >= begin) {
                 const int others = Warps - team, number = warp - team;
-                update_share<Panel>(X, rows, known.inverse, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
+                update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
                 leave(first + number, others, end, end, [](int k) { return k; }, [&](int k) { return known.row(k - first) - first; });
                 if constexpr (Window > 0)
-                    if (stop < p.n) {  // block/lu_advance.cuh wants inverses; where no window follows, others may read there
+                    if (stop < p.n) {  // block/lu_advance.cuh wants inverses; where no window follows, U is there that others read
                         __syncwarp();  // L has left
                         for (int k = first + number; k < end; k += others) {
                             if (lane == 0) ordered[k] = rows[k];
-                            if (lane < Panel) X[rows[k] + first + lane] = known.inverse[(k - first) * known.PITCH + lane];
+                            if (lane < Panel) X[rows[k] + first + lane] = known.inverses[(k - first) * known.PITCH + lane];
                         }
                     }
             }
@@ -125,7 +125,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             }
         }
         if (stop == p.n) break;
-        if constexpr (Window > 0) advance_window<Window, Panel, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
+        if constexpr (Window > 0) advance_window<Window, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
     }
     leave(role + steps, Warps, p.m, p.n, [&](int) { return p.n; }, [&](int) { return X; });
     if (!__syncthreads_and(finite)) {  // what is NaN or Inf in A is so in its place in LU too, which may as well have overflowed

@@ -1,7 +1,7 @@
 // block/lu_advance.cuh — from the first columns of P A = L U, finished in shared memory, to the others, still in global memory.
 //
 //     [U₁₂]   [L₁₁    ]⁻¹                  rows of A₁₂ in the order of the pivots so far
-//     [C  ] = [L₂₁   I]   [A₁₂],           C: what is to be factored next; X has the inverses of L₁₁'s diagonal blocks of Panel rows
+//     [C  ] = [L₂₁   I]   [A₁₂],           C: what is to be factored next; X has the inverses of L₁₁'s diagonal blocks
 //
 // U₁₂ goes to LU, C to shared memory, where it takes the rows of [L₁₁ U₁₁]. Warps take TURNED_COLUMNS columns each, those of the
 // same columns different rows of C; each solves for the rows of U it needs.
@@ -18,7 +18,7 @@ constexpr int WINDOW_SPREAD = 4;  // entries between rows of Window columns
 // ordered  from Window on: where its column 0 would lie if those of C were preceded by others
 // behind   by the row of X that holds a row of C: where its row of L₂₁ lies
 // finite   false where an entry of U₁₂ is not that leaves by this thread
-template <int Window, int Panel, int Warps, typename Scalar>
+template <int Window, int Warps, typename Scalar>
 __device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int* rows, int* ordered, int* behind, int m, int n, int warp,
                                bool& finite) {
     constexpr int BLOCKS = Window / TURNED_ROWS, PITCH = Window + WINDOW_SPREAD, HALF = STRIP_ROWS / 2;
@@ -48,7 +48,7 @@ __device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
     if (share < shares) {
         each([&](Scalar& x, int k, int j) { x = entry(rows[min(k, width - 1)], j); });
         if (begin < m) fetch(begin);
-        divide_turned<Window, Panel>(u, [&](int i) {
+        divide_turned<Window>(u, [&](int i) {
             __syncwarp();  // else all of L would be read at once, into more registers than there are
             return X + rows[min(i, width - 1)];
         });

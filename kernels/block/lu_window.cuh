@@ -19,27 +19,30 @@ constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
 template <int Held>
 __device__ int panel_warps(int rows) { return (rows + Held * WARP - 1) / (Held * WARP); }
 
-// What others need of a panel: the rows of its pivots, and for rows of U the inverse of L's square.
+// What others need of a panel: the rows of its pivots, and for rows of U the inverses of L's diagonal blocks.
 template <typename Scalar, int Panel, int Team>
 struct KnownPanel {
     static constexpr int PITCH = TURNED_PITCH<Panel>;
     PanelExchange<Scalar, Panel, Team, Panel> exchange;
-    alignas(16) Scalar inverse[Panel * PITCH];   // of L's square
+    alignas(16) Scalar inverses[Panel * PITCH];  // of L's diagonal blocks, L below them
     int warps[Panel];                            // of the pivots
 
     // Of the k-th pivot, by columns of the panel from k on.
     __device__ const Scalar* row(int k) const { return exchange.rows[k][Team > 1 ? warps[k] : 0] - k; }
 
-    // The inverse, by one warp, from what came about beside U's rows: see warp/eliminate_columns.cuh.
-    __device__ void invert() {
+    // By one warp, the inverses from what came about beside U's rows: see warp/eliminate_columns.cuh. Inverses of more rows would grow
+    // where L does not. below(i): L's row i.
+    template <typename Below>
+    __device__ void invert(Below below) {
         static_assert(WARP % Panel == 0, "a lane has entries of one column");
         const int lane = threadIdx.x % WARP, j = lane % Panel;
 #pragma unroll
         for (int first = 0; first < Panel; first += WARP / Panel) {
             const int i = first + lane / Panel;
             Scalar x = i == j ? one<Scalar>() : Scalar();
-            if (j < i) x = minus(x, exchange.rows[i][Team > 1 ? warps[i] : 0][Panel - i + j]);
-            inverse[i * PITCH + j] = x;
+            if (j / TURNED_ROWS < i / TURNED_ROWS) x = below(i)[j];
+            else if (j < i) x = minus(x, exchange.rows[i][Team > 1 ? warps[i] : 0][Panel - i + j]);
+            inverses[i * PITCH + j] = x;
         }
     }
 };
@@ -47,7 +50,7 @@ struct KnownPanel {
 // The panel of columns first …, by those warps, of which this is number `warp`.
 // rows, ordered: where the row at each position lies, before and afterwards (from `first` on)
 // pivots: of this matrix   verdict: see thread/place.cuh
-// A: afterwards L, but for what `known` has of pivots' rows
+// A: afterwards L; a pivot's row has anything from its diagonal on, and U is in `known`
 template <int Panel, int Held, bool Alone, int Team, typename Scalar>
 __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel<Scalar, Panel, Team>& known, int* pivots, int m, int first,
                             int width, int warp, int& verdict) {
@@ -93,7 +96,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
         if (position[h] >= 0) ordered[position[h]] = row[h];
     if (warp > 0) return;
     __syncwarp();
-    known.invert();
+    known.invert([&](int i) { return A + ordered[first + min(i, width - 1)] + first; });
 }
 
 // By a single warp if it can hold `count` rows, by fewer a lane where those suffice.
@@ -108,9 +111,9 @@ __device__ void factor_panel(int count, Rest&&... rest) {
 
 // u = rows of U at positions first …, turned, of columns column …; those before `end` go to LU, where there is one, if they are
 // `finite` or not.
-// inverse, width: of the panel, and its rows   limit: columns of X   ld: entries between rows of LU
+// inverses, width: of the panel, and its rows   limit: columns of X   ld: entries between rows of LU
 template <int Panel, typename Scalar>
-__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* inverse, int first,
+__device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar* X, const int* rows, const Scalar* inverses, int first,
                               int width, int column, int end, int limit, Scalar* LU, long long ld, bool& finite) {
     const int lane = anew(threadIdx.x % WARP), g = lane / 4, t = lane % 4;
     const auto each = [&](auto visit) {
@@ -120,7 +123,7 @@ __device__ void solve_columns(Scalar (&u)[Panel / TURNED_ROWS][4], const Scalar*
             for (int e = 0; e < 4; e++) visit(u[b][e], b * TURNED_ROWS + 2 * t + e % 2, column + g + e / 2 * 8);
     };
     each([&](Scalar& x, int k, int j) { x = X[rows[first + min(k, width - 1)] + min(j, limit - 1)]; });
-    divide_turned<Panel, Panel>(u, [&](int i) { return inverse + i * TURNED_PITCH<Panel>; });
+    divide_turned<Panel>(u, [&](int i) { return inverses + i * TURNED_PITCH<Panel>; });
     if (LU)
         each([&](Scalar x, int k, int j) {
             if (k < width && j < end) finite &= is_finite(x), LU[(first + k) * ld + j] = x;
@@ -169,14 +172,14 @@ __device__ void update_strips(Scalar* X, const int* rows, int row, int m, int fi
 // Behind a panel, columns `begin` … before `end`, by `warps` warps of which this is number `warp`: squares of STRIP_ROWS rows and
 // TURNED_COLUMNS columns in equal shares; where a share enters other columns it solves for them.
 template <int Panel, typename Scalar>
-__device__ void update_share(Scalar* X, const int* rows, const Scalar* inverse, int first, int width, int m, int begin, int end, int limit,
+__device__ void update_share(Scalar* X, const int* rows, const Scalar* inverses, int first, int width, int m, int begin, int end, int limit,
                              int warp, int warps, Scalar* LU, long long ld, bool& finite) {
     const int row0 = first + Panel, strips = max(1, (m - row0 + STRIP_ROWS - 1) / STRIP_ROWS);
     const int squares = strips * max(0, (end - begin + TURNED_COLUMNS - 1) / TURNED_COLUMNS), stop = squares * (warp + 1) / warps;
     int square = squares * warp / warps, strip = square % strips, column = begin + square / strips * TURNED_COLUMNS;
     Scalar u[Panel / TURNED_ROWS][4];
     for (bool known = false; square < stop; square++) {
-        if (!known) solve_columns<Panel>(u, X, rows, inverse, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld, finite);
+        if (!known) solve_columns<Panel>(u, X, rows, inverses, first, width, column, end, limit, strip == 0 ? LU : nullptr, ld, finite);
         const int row = row0 + strip * STRIP_ROWS;
         if (row < m) update_strips<Panel, 1>(X, rows, row, m, first, column, column + 8 < end ? 2 : 1, u);
         known = ++strip < strips;

@@ -18,9 +18,9 @@
 #include "warp/pivot.cuh"
 
 // x         Slots × N entries a lane; afterwards nothing
-// live      whether a row takes part; afterwards whether it is no pivot
+// live      whether a row takes part; afterwards whether it does and is no pivot
 // first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them
-// kept      kept(k): where to N entries go, 16-byte aligned: U's k-th row from the diagonal on, then that of −L⁻¹ below it, k entries
+// kept      kept(k): where to N entries go, 16-byte aligned: U's k-th row from the diagonal on, and last the k entries of −L⁻¹ left of it
 // vanishes  vanishes(k), in every lane, where the k-th pivot is zero
 // leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
 template <int Slots, int N, typename Scalar, typename Kept, typename Vanishes, typename Leaves>
@@ -28,6 +28,7 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
                                          Vanishes vanishes, Leaves leaves) {
     using Real = typename Field<Scalar>::Real;
     constexpr unsigned PLACES = Slots * WARP;  // keys that differ by less do not tell which is larger
+    static_assert((Slots & (Slots - 1)) == 0 && N >= 2 && N <= WARP, "places are bits of a key, a pivot is a lane's to remember");
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
     struct alignas(16) Piece { Scalar entry[EACH]; };
     const int lane = threadIdx.x % WARP;
@@ -96,7 +97,8 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         const int least = pivot_position<WARP>(largest, at);
         const int from = WARP - 1 - __clz(__ballot_sync(EVERY_LANE, at == least));
         place = __shfl_sync(EVERY_LANE, slot, from) * WARP + from;
-        keep(k);                               // all lanes have met since another row was
+        __syncwarp();                          // another row was kept before
+        keep(k);
         next = of_lane<WARP>(entry(1), from), by = one<Scalar>();
         const Divisor<Scalar> divided(of_lane<WARP>(entry(0), from));
         if (!(magnitude(divided.inverse) > 0)) vanishes(k);

@@ -15,12 +15,12 @@ constexpr int TURNED_COLUMNS = 16, TURNED_ROWS = 8;  // of a warp; of a block
 // Entries between N rows of L: pairs that a warp reads lie in different banks.
 template <int N> constexpr int TURNED_PITCH = N % (2 * TURNED_ROWS) == 0 ? N + TURNED_ROWS : N;
 
-// u_i ← u_i − Σ_j L_ij u_j over the first `known` blocks of rows; row: the lane's of L, of which four share one
+// u_i ← u_i − Σ_j L_ij u_j over the blocks of rows before i; row: the lane's of L, of which four share one
 template <int Blocks, typename Scalar>
-__device__ __forceinline__ void subtract_known(Scalar (&u)[Blocks][4], int i, int known, const Scalar* row) {
+__device__ __forceinline__ void subtract_known(Scalar (&u)[Blocks][4], int i, const Scalar* row) {
     Scalar sum[4] = {};
 #pragma unroll
-    for (int j = 0; j < known; j++) {
+    for (int j = 0; j < i; j++) {
         const auto l = *reinterpret_cast<const Pair<Scalar>*>(row + j * TURNED_ROWS);
         multiply_tile(sum, u[j], l.x, l.y);
     }
@@ -36,7 +36,7 @@ __device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
 #pragma unroll
     for (int i = 0; i < N / TURNED_ROWS; i++) {
         const Scalar* below = line(i * TURNED_ROWS + g) + 2 * t;
-        subtract_known(u, i, i, below);
+        subtract_known(u, i, below);
         const Scalar* mine[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) mine[h] = line(i * TURNED_ROWS + 2 * t + h) + i * TURNED_ROWS;
@@ -54,27 +54,18 @@ __device__ void solve_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
     }
 }
 
-// The same where in place of L's diagonal blocks of Whole rows there are their inverses, zeros above included: products alone.
-template <int N, int Whole, typename Scalar, typename Line>
+// The same where in place of L's diagonal blocks there are their inverses, zeros above included: products alone.
+template <int N, typename Scalar, typename Line>
 __device__ void divide_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
-    constexpr int EACH = Whole / TURNED_ROWS;
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
 #pragma unroll
-    for (int first = 0; first < N / TURNED_ROWS; first += EACH) {
-        if (first > 0)
+    for (int i = 0; i < N / TURNED_ROWS; i++) {
+        const Scalar* row = line(i * TURNED_ROWS + g) + 2 * t;
+        subtract_known(u, i, row);
+        Scalar product[4] = {};
+        const auto inverse = *reinterpret_cast<const Pair<Scalar>*>(row + i * TURNED_ROWS);
+        multiply_tile(product, u[i], inverse.x, inverse.y);
 #pragma unroll
-            for (int i = first; i < first + EACH; i++) subtract_known(u, i, first, line(i * TURNED_ROWS + g) + 2 * t);
-#pragma unroll
-        for (int i = first + EACH - 1; i >= first; i--) {    // those before are still as they were
-            const Scalar* row = line(i * TURNED_ROWS + g) + 2 * t;
-            Scalar product[4] = {};
-#pragma unroll
-            for (int j = first; j <= i; j++) {
-                const auto inverse = *reinterpret_cast<const Pair<Scalar>*>(row + j * TURNED_ROWS);
-                multiply_tile(product, u[j], inverse.x, inverse.y);
-            }
-#pragma unroll
-            for (int e = 0; e < 4; e++) u[i][e] = product[e];
-        }
+        for (int e = 0; e < 4; e++) u[i][e] = product[e];
     }
 }
