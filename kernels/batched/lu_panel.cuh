@@ -53,8 +53,8 @@ void lu_panel(Scalar* LU, int* pivots, int* info, const long long* table, int m,
         position[s] = row < p.m ? row : -1;
         read_rows(x[s], panel.X, p.n, row0, p.m, columns, buffer);
     }
-    const auto found = eliminate_panel<false>(x, position, first, panel.width, threadIdx.x / WARP, blockDim.x / WARP, exchange,
-                                              [&](int k) { verdict = verdict ? verdict : first + k + 1; }, [](int, int, Scalar) {});
+    const auto found = eliminate_panel(x, position, first, panel.width, threadIdx.x / WARP, blockDim.x / WARP, exchange,
+                                       [&](int k) { verdict = verdict ? verdict : first + k + 1; }, [](int, int, Scalar) {});
     if (threadIdx.x < panel.width) panel.pivots[first + threadIdx.x] = found.before;
 #pragma unroll
     for (int s = 0; s < Slots; s++) write_rows(panel.X, p.n, position[s], panel.width, x[s], buffer);

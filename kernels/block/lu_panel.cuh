@@ -135,22 +135,22 @@ __device__ Candidate<Scalar> winning(const PanelExchange<Scalar, N, Warps, Kept>
     return best;
 }
 
-// By columns one after another, unrolled, or (Rolled) by a loop over them that the instruction caches hold: then registers move on by a
-// column a step, and what is done leaves them, L by `leaves`, the pivot's row from its diagonal on in `exchange`, and behind it that of −L⁻¹:
+// By columns one after another, unrolled, or, where all pivots' rows are kept in `exchange`, by a loop that the instruction caches hold:
+// then registers move on by a column a step, and what is done leaves them, L by `leaves`, the pivot's row from its diagonal on in
+// `exchange`, and behind it that of −L⁻¹:
 // see warp/eliminate_columns.cuh.
-// x         Slots × N entries a thread; afterwards L, and U of pivots unless all of their rows are kept in `exchange`; if Rolled nothing
+// x         Slots × N entries a thread; afterwards L, and U of pivots, or nothing if all are kept
 // position  where each row stands, −1 for none; afterwards where it ends, −1 for pivots if all are kept
 // first     the position of the first pivot; steps of them
 // warp      this one's number among `warps`, at most Warps
 // vanishes  vanishes(k), in every thread, where the k-th pivot is zero
 // leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
-template <bool Rolled, int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes, typename Leaves>
+template <int Slots, int N, int Warps, int Kept, typename Scalar, typename Vanishes, typename Leaves>
 __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int warp, int warps,
                                        PanelExchange<Scalar, N, Warps, Kept>& exchange, Vanishes vanishes, Leaves leaves) {
-    constexpr bool KEPT = Kept == N;
+    constexpr bool KEPT = Kept == N;  // and rolled
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
-    constexpr int ROUND = Rolled ? 1 : N;  // columns before registers move on
-    static_assert(KEPT || !Rolled);
+    constexpr int ROUND = KEPT ? 1 : N;  // columns before registers move on
     struct alignas(16) Piece { Scalar entry[EACH]; };
     const int lane = threadIdx.x % WARP;
     unsigned live[Slots];
@@ -169,7 +169,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
 #pragma unroll
         for (int c = 0; c < ROUND; c++) {
             const int k = begin + c;
-            if (!Rolled && k >= steps) break;
+            if (!KEPT && k >= steps) break;
             search.settle(x, c, live, position, moved);
             const bool holds = (search.among | (search.among == 0)) >> lane & 1;  // lane 0 where no row is left
             Piece* const target = reinterpret_cast<Piece*>(exchange.rows[k % Kept][warp]);
@@ -178,7 +178,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
             for (int s = 0; s < Slots; s++) {
                 if (search.slot == s) own = position[s];
 #pragma unroll
-                for (int j = KEPT && !Rolled ? 0 : c / EACH * EACH; j < N; j += EACH) {
+                for (int j = c / EACH * EACH; j < N; j += EACH) {
                     Piece piece;
 #pragma unroll
                     for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
@@ -207,17 +207,17 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
             for (int s = 0; s < Slots; s++) {
                 if (position[s] == pivot.row) live[s] = 0u, ended[s] = first + k;
                 if (!KEPT && !live[s]) multiplier[s] = Scalar();
-                else if (!Rolled) x[s][c] = multiplier[s];
+                else if (!KEPT) x[s][c] = multiplier[s];
             }
 #pragma unroll
             for (int j = c + 1; j < N; j++) {
                 const Scalar u = j == after ? next : row[j];
-                const int to = Rolled ? j - 1 : j;
+                const int to = KEPT ? j - 1 : j;
 #pragma unroll
                 for (int s = 0; s < Slots; s++) x[s][to] = KEPT ? less_product(x[s][j], multiplier[s], u) : less_chosen(x[s][j], multiplier[s], u);
                 if (j == c + 1) search.begin(x, to, live);
             }
-            if constexpr (Rolled) {
+            if constexpr (KEPT) {
 #pragma unroll
                 for (int s = 0; s < Slots; s++) x[s][N - 1] = multiplier[s], leaves(s, k, multiplier[s]);
             }
@@ -225,7 +225,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
             if (lane == k) pivots = {pivot.row, before, winner};
         }
         begin += ROUND;
-    } while (Rolled && begin < steps);
+    } while (KEPT && begin < steps);
 #pragma unroll
     for (int s = 0; s < Slots; s++) {
         const int there = moved.of(position[s]);

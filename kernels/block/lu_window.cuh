@@ -86,7 +86,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
             position[h] = is_row[h] ? there : -1;
         }
     } else {
-        found = eliminate_panel<true>(x, position, first, width, warp, panel_warps<Held>(m - first), known.exchange, vanishes, leaves);
+        found = eliminate_panel(x, position, first, width, warp, panel_warps<Held>(m - first), known.exchange, vanishes, leaves);
     }
     if (warp == 0 && lane < width) ordered[first + lane] = rows[found.row];
     if (warp == 0 && lane < width) pivots[first + lane] = found.before;

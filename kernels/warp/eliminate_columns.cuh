@@ -83,7 +83,7 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         place = k < steps ? best % PLACES : PLACES;  // nobody's
         by = of_lane<WARP>(inverse, place % WARP), next = of_lane<WARP>(entry(1), place % WARP);
         keep(k);
-        return !any_lane(close() | !divides<Real>(best));
+        return !__any_sync(EVERY_LANE, close() | !divides<Real>(best));
     };
     const auto decide = [&](int k) {
         Real largest = 0;

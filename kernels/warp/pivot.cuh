@@ -8,8 +8,6 @@
 
 constexpr int NOWHERE = 0x7fffffff;  // position of a lane that has no candidate
 
-__device__ inline bool any_lane(bool x) { return __any_sync(EVERY_LANE, x); }
-
 __device__ inline bool of_largest(float x) {
     const unsigned bits = __float_as_uint(x);
     return bits == __reduce_max_sync(EVERY_LANE, bits);
