@@ -4,7 +4,7 @@ Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B hav
 them in float32.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 import cupy
 import numpy as np
@@ -20,18 +20,15 @@ SPILL_BYTES = 160  # of parts, on any device
 PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner indices
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
-RESIDENT, FEW = (
-    2,
-    4,
-)  # blocks of a multiprocessor; tiles beyond the last full round are few, times this, among all blocks
+RESIDENT = 2  # blocks of a multiprocessor
+FEW, SHARERS = 4, 8  # tiles beyond the last full round are few, times this, among all blocks; then so many share one
 
 
 def suits(A, B, transa, turned=False):
     """Whether the kernel can multiply two stacks, and is the fastest; not both transa and turned."""
     (m, k), n, each = _sizes(A, transa), B.shape[1 if turned else 2], PIECE // A.dtype.itemsize
-    pieces = all(size % each == 0 for size in ((m if transa else k), n)) and (A.data.ptr | B.data.ptr) % PIECE == 0
-    large = k >= LEAST_INNER and m >= ROWS and len(A) * m >= LEAST_BLOCKS * ROWS
-    return pieces and large and -(-n // STEP) in STRIPS
+    large = k >= LEAST_INNER and m >= ROWS and len(A) * m >= LEAST_BLOCKS * ROWS and -(-n // STEP) in STRIPS
+    return large and (m if transa else k) % each == n % each == (A.data.ptr | B.data.ptr) % PIECE == 0
 
 
 def _sizes(A, transa):
@@ -44,22 +41,30 @@ def thin_product(A, B, transa, out, turned=False, short=False):
     batch, (m, k), n = len(A), _sizes(A, transa), B.shape[1 if turned else 2]
     if out is None:
         out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
-    strips, each, transa = -(-n // STEP), -(-m // ROWS), bool(transa)
-    if A.dtype == np.float32:
-        parts = SHORT if short else COARSE if k >= LONG else FINE
-        name, instance, shared = "thin_parts", (strips, transa, turned, parts), parts_bytes(strips, parts)
-    else:
-        name, instance = "thin_product", (A.dtype, strips, transa, turned)
-        shared = shared_bytes(strips, transa, turned)
-    function = kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared)
-    tiles, whole = batch * each, whole_tiles(batch * each)
+    sizes = batch, m, k, n
+    function, shared, tiles, each = _plan(cupy.cuda.runtime.getDevice(), A.dtype, sizes, bool(transa), turned, short)
+    whole = whole_tiles(tiles)
     arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
-    launch(function, 2 * tiles - whole, THREADS, arguments, shared)
+    launch(function, whole + SHARERS * (tiles - whole), THREADS, arguments, shared)
     return out
 
 
+@lru_cache(maxsize=1024)
+def _plan(device, dtype, sizes, transa, turned, short):
+    """The function, its shared memory, tiles and tiles of a matrix; device: the current one."""
+    batch, m, k, n = sizes
+    strips, each = -(-n // STEP), -(-m // ROWS)
+    if dtype == np.float32:
+        parts = SHORT if short else COARSE if k >= LONG else FINE
+        name, instance, shared = "thin_parts", (strips, transa, turned, parts), parts_bytes(strips, parts)
+    else:
+        name, instance = "thin_product", (dtype, strips, transa, turned)
+        shared = shared_bytes(strips, transa, turned)
+    return kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared), shared, batch * each, each
+
+
 def whole_tiles(tiles):
-    """How many tiles have a block each: the last few, with the device to themselves, are shared by two."""
+    """How many tiles have a block each: the last few, with the device to themselves, are shared by SHARERS."""
     places = _places(cupy.cuda.runtime.getDevice())
     return tiles - tiles % places if FEW * (tiles % places) <= places < tiles else tiles
 
@@ -82,6 +87,9 @@ def shared_bytes(strips, transa, turned):
 
 
 def parts_bytes(strips, parts):
-    """Of thin_parts: its stages of A, and two slabs of B, two entries in a piece or, SHORT, in half of one."""
-    pairs = LINE // np.dtype(np.float32).itemsize // 2 * strips * STEP
-    return STAGES_OF_PARTS * ROWS * LINE + 2 * pairs * (PIECE // 2 if parts == SHORT else PIECE)
+    """Of thin_parts: its stages, of A and of B, SHORT, or two slabs of B, two entries in a piece."""
+    size, width = np.dtype(np.float32).itemsize, strips * STEP
+    slab = LINE // size
+    pitch = width if width % (2 * STEP) else width + STEP
+    right = STAGES_OF_PARTS * slab * pitch * size if parts == SHORT else slab * width * PIECE
+    return STAGES_OF_PARTS * ROWS * LINE + right

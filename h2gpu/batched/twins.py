@@ -25,6 +25,8 @@ def over_leading(work, A, dtypes=REAL):
     if isinstance(A, MatrixBatch):
         return work(A)
     results = work(stack(A))
+    if A.ndim == 3:
+        return results
     if isinstance(results, tuple):
         return tuple(M.reshape((*A.shape[:-2], *M.shape[1:])) for M in results)
     return results.reshape((*A.shape[:-2], *results.shape[1:]))

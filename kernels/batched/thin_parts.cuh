@@ -1,9 +1,9 @@
 // batched/thin_parts.cuh — out_b = op(A_b) B_b in float32 for B of few columns, all of them in one tile; a block THIN_ROWS rows of out.
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Parts: FINE, COARSE or SHORT, see warp/tile_parts.cuh.
 //
-// Sums live for a slab in accumulators of their own, as the tensor cores truncate. Slabs
-// of a line of inner indices of A pass through shared memory, STAGES − 1 in flight, B's through registers, where they are taken
-// apart once a block, into what a lane needs for a product, in one piece. A's pieces are exchanged within lines such that no bank is asked
+// Sums live for a slab in accumulators of their own, as the tensor cores truncate. Slabs of a line of inner indices of A pass
+// through shared memory, STAGES − 1 in flight. So do B's if SHORT; others pass through registers, where they are taken apart once
+// a block, into what a lane needs for a product, in one piece. A's pieces are exchanged within lines such that no bank is asked
 // for twice; which inner indices a lane takes differs with A's layout, since products do not care.
 #pragma once
 #include "block/thin_tile.cuh"
@@ -14,6 +14,10 @@ constexpr int SLAB = LINE / sizeof(float), STEPS = SLAB / STEP, STAGES = 4;
 constexpr int QUAD = PIECE / sizeof(float), QUADS = SLAB / QUAD;  // entries of a piece, pieces of a line
 
 struct alignas(PIECE) Quad { float x[QUAD]; };
+
+// The first of the two inner indices that lane t takes in step s: of a matrix whose rows lie across, in what a piece of the left factor holds.
+template <bool TransA>
+__device__ __forceinline__ int first_inner(int s, int t) { return TransA ? s * STEP + t : s / 2 * (2 * STEP) + t * QUAD + s % 2 * 2; }
 
 // A slab of B in parts, [step][strip][lane], the lanes in an order that meets no bank twice where it is written, too.
 template <int Strips, bool TransA, bool Turned, int Parts>
@@ -33,15 +37,12 @@ struct RightSlab {
 
     static __device__ __forceinline__ int unit(int v) { return threadIdx.x + v * THIN_THREADS; }
 
-    // the first inner index of lane t in step s: of a matrix whose rows lie across, what a piece of the left factor holds
-    static __device__ __forceinline__ int first(int s, int t) { return TransA ? s * STEP + t : s / 2 * (2 * STEP) + t * QUAD + s % 2 * 2; }
-
     // inner indices k0 … of Y
     __device__ __forceinline__ void fetch(Held& held, const float* Y, int k0, int n, int k, int ldb) const {
 #pragma unroll
         for (int v = 0; v < EACH; v++) {
             const int u = unit(v), s = u / 4 / ACROSS;
-            const int j = Turned ? u / QUADS : u / 4 % ACROSS * QUAD, l = k0 + (Turned ? u % QUADS * QUAD : first(s, u % 4));
+            const int j = Turned ? u / QUADS : u / 4 % ACROSS * QUAD, l = k0 + (Turned ? u % QUADS * QUAD : first_inner<TransA>(s, u % 4));
             const bool valid = u < UNITS && j < n;
             const float* source = Y + (Turned ? j * static_cast<long long>(ldb) + l : l * static_cast<long long>(ldb) + j);
             held.x[v] = valid && l < k ? *reinterpret_cast<const Quad*>(source) : Quad{};
@@ -69,15 +70,41 @@ struct RightSlab {
     }
 };
 
+// A slab of B, SHORT: rows of inner indices as they are, those of a lane's neighbours next to each other, a quarter of all banks apart.
+template <int Strips>
+struct ShortSlab {
+    static constexpr int WIDTH = Strips * STEP, PITCH = WIDTH % (2 * STEP) ? WIDTH : WIDTH + STEP, ACROSS = WIDTH / QUAD;
+    float B[SLAB * PITCH];
+
+    // inner indices k0 … of Y
+    __device__ __forceinline__ void load(const float* Y, int k0, int n, int k, int ldb) {
+#pragma unroll
+        for (int u = threadIdx.x; u < SLAB * ACROSS; u += THIN_THREADS) {
+            const int l = u / ACROSS, j = u % ACROSS * QUAD;
+            const bool valid = k0 + l < k && j < n;
+            const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(B + place(l) + j));
+            copy_piece(target, valid ? Y + (k0 + l) * static_cast<long long>(ldb) + j : Y, valid);
+        }
+    }
+
+    // inner index l, of lane l / QUAD % 4 in one step of two
+    static __device__ __forceinline__ int place(int l) { return (l & ~15 | l % QUAD * 4 | l / QUAD % 4) * PITCH; }
+
+    __device__ __forceinline__ RightParts<SHORT> pair(int s, int j, int g, int t) const {
+        const float* first = B + (s / 2 * (2 * STEP) + s % 2 * STEP + t) * PITCH + j * STEP + g;
+        return {first[0], first[4 * PITCH]};
+    }
+};
+
 // A slab of op(A): [row][k], pieces of odd rows exchanged with those 4 on, or [k][row], pieces exchanged with those 2 (k % 4) on.
 template <bool TransA>
 struct LeftSlab {
     float A[SLAB * THIN_ROWS];
 
-    // rows row0 … and inner indices k0 … from X; `whole`: all of them are inside
-    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, bool whole) {
+    // rows row0 … before `end` and inner indices k0 … from X; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const float* X, int row0, int end, int k0, int m, int k, bool whole) {
         if (whole) load(X, row0, k0, m, k, [](int, int) { return true; });
-        else load(X, row0, k0, m, k, [&](int i, int l) { return i < m && l < k; });
+        else load(X, row0, k0, m, k, [&](int i, int l) { return i < end && l < k; });
     }
 
     template <typename Inside>
@@ -96,9 +123,9 @@ struct LeftSlab {
         }
     }
 
-    // sum += op(A) B for rows row0 … of the tile, Own times LINES
-    template <int Own, int Strips, bool Turned, int Parts>
-    __device__ __forceinline__ void multiply(float (&sum)[TILES][Strips][4], const RightSlab<Strips, TransA, Turned, Parts>& B, int row0) const {
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES, and Count of the Strips
+    template <int Parts, int Strips, int Own, int Count, typename Right>
+    __device__ __forceinline__ void multiply(float (&sum)[Own][Count][4], const Right& B, int row0, int strip0) const {
         using Left = LeftParts<Parts>;
         const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -111,20 +138,27 @@ struct LeftSlab {
                     const int row = row0 + i * LINES;
                     x[i][h] = TransA ? down(row, s + h, g, t) : along(row + g + h * LINES / 2, s, g, t);
                 }
+            constexpr int AT_ONCE = Parts == SHORT ? 2 : 1;  // products of half the inner length go together
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                Left left[Own];
+            for (int half = 0; half < 2; half += AT_ONCE) {
+                Left left[AT_ONCE][Own];
 #pragma unroll
-                for (int i = 0; i < Own; i++) {
-                    const Quad &a = x[i][TransA ? half : 0], &c = x[i][1];
-                    left[i] = TransA ? Left(a.x[0], a.x[2], a.x[1], a.x[3])
-                                     : Left(a.x[2 * half], a.x[2 * half + 1], c.x[2 * half], c.x[2 * half + 1]);
-                }
+                for (int h = 0; h < AT_ONCE; h++)
 #pragma unroll
-                for (int j = 0; j < Strips; j++) {
-                    const auto b = B.pair(s + half, j, g, t);
+                    for (int i = 0; i < Own; i++) {
+                        const Quad &a = x[i][TransA ? half + h : 0], &c = x[i][1];
+                        left[h][i] = TransA ? Left(a.x[0], a.x[2], a.x[1], a.x[3])
+                                            : Left(a.x[2 * (half + h)], a.x[2 * (half + h) + 1], c.x[2 * (half + h)], c.x[2 * (half + h) + 1]);
+                    }
 #pragma unroll
-                    for (int i = 0; i < Own; i++) left[i].multiply(sum[i][j], b);
+                for (int j = 0; j < Count; j++) {
+                    const int strip = ThinTile<Strips>::template strip<Count>(strip0, j);
+                    const auto b = B.pair(s + half, strip, g, t), next = B.pair(s + half + AT_ONCE - 1, strip, g, t);
+#pragma unroll
+                    for (int i = 0; i < Own; i++) {
+                        if constexpr (AT_ONCE == 2) left[0][i].multiply(sum[i][j], b, left[1][i], next);
+                        else left[0][i].multiply(sum[i][j], b);
+                    }
                 }
             }
         }
@@ -144,54 +178,84 @@ struct LeftSlab {
     }
 };
 
-// total += op(A) B of a slab, Own tiles of the warp, by accumulators of its own
-template <int Own, int Strips, typename Left, typename Right>
-__device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], const Left& A, const Right& B, int row0) {
-    float sum[TILES][Strips][4] = {};
-    A.template multiply<Own>(sum, B, row0);
+// total += op(A) B of a slab, for Own times LINES rows and Count strips, by accumulators of its own
+template <int Own, int Count, int Parts, int Strips, typename Left, typename Right>
+__device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], const Left& A, const Right& B, int row0, int strip0) {
+    float sum[Own][Count][4] = {};
+    A.template multiply<Parts, Strips>(sum, B, row0, strip0);
 #pragma unroll
     for (int i = 0; i < Own; i++)
 #pragma unroll
-        for (int j = 0; j < Strips; j++)
+        for (int j = 0; j < Count; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e];
 }
 
+// What is on its way at a time: a slab of A, and of B if SHORT.
+template <int Strips, bool TransA, int Parts>
+struct PartsStage {
+    LeftSlab<TransA> A;
+};
+
+template <int Strips, bool TransA>
+struct PartsStage<Strips, TransA, SHORT> {
+    LeftSlab<TransA> A;
+    ShortSlab<Strips> B;
+};
+
 // A: batch × m × k (k × m if TransA)   B: k × n (n × k if Turned) each, rows ldb and matrices strideb apart
 // out: batch × m × n (n × m if Turned)   each, whole: see block/thin_tile.cuh
-// m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES slabs of A, two of B
+// m or k, n, ldb, strideb: multiples of 16 bytes   shared memory: STAGES PartsStages, and two slabs of B unless SHORT
 template <int Strips, bool TransA, bool Turned, int Parts>
 __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_parts(const float* A, const float* B, float* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
-    static_assert(!(TransA && Turned), "nobody asks for it");
+    static_assert(!(TransA && Turned) && (Parts != SHORT || !(TransA || Turned)), "nobody asks for it");
     extern __shared__ __align__(128) unsigned char memory[];
+    using Stage = PartsStage<Strips, TransA, Parts>;
+    using Tile = ThinTile<Strips>;
     using Right = RightSlab<Strips, TransA, Turned, Parts>;
-    auto* stages = reinterpret_cast<LeftSlab<TransA>*>(memory);
+    auto* stages = reinterpret_cast<Stage*>(memory);
     const auto right = [&](int slab) {
-        return Right{reinterpret_cast<typename Right::Pair*>(memory + STAGES * sizeof(LeftSlab<TransA>) + slab % 2 * Right::BYTES)};
+        return Right{reinterpret_cast<typename Right::Pair*>(memory + STAGES * sizeof(Stage) + slab % 2 * Right::BYTES)};
     };
-    const ThinTile tile(each, whole);
+    const Tile tile(each, whole, m);
     const int count = (k + SLAB - 1) / SLAB;
     A += tile.b * m * k, B += tile.b * strideb, out += tile.b * m * n;
     const auto load = [&](int slab) {
-        const bool inside = tile.row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k;
-        if (slab < count) stages[slab % STAGES].load(A, tile.row0, slab * SLAB, m, k, inside);
+        const bool inside = tile.row0 + THIN_ROWS <= tile.end && (slab + 1) * SLAB <= k;
+        if (slab < count) {
+            stages[slab % STAGES].A.load(A, tile.row0, tile.end, slab * SLAB, m, k, inside);
+            if constexpr (Parts == SHORT) stages[slab % STAGES].B.load(B, slab * SLAB, n, k, ldb);
+        }
         copies_issued();
     };
+    typename Right::Held held;                               // the next slab of B unless SHORT
+    const auto fetch = [&](int slab) {
+        if constexpr (Parts != SHORT)
+            if (slab < count) right(slab).fetch(held, B, slab * SLAB, n, k, ldb);
+    };
+    const auto put = [&](int slab) {
+        if constexpr (Parts != SHORT)
+            if (slab < count) right(slab).put(held);
+    };
+    fetch(0);                                                // not behind all that follows
     for (int slab = 0; slab < STAGES - 1; slab++) load(slab);
-    typename Right::Held held;
-    right(0).fetch(held, B, 0, n, k, ldb);
-    right(0).put(held);
+    put(0);
+    fetch(1);
     float total[TILES][Strips][4] = {};
+    const auto add = [&](const Stage& stage, const auto& B) {
+        if (tile.shared) add_product<1, Tile::SHARE, Parts>(total, stage.A, B, tile.in_tile, tile.strip0);
+        else add_product<TILES, Strips, Parts>(total, stage.A, B, tile.in_tile, 0);
+    };
     for (int slab = 0; slab < count; slab++) {
         copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies and parts are there, and everybody is done with the slabs that are filled next
         load(slab + STAGES - 1);
-        const bool more = slab + 1 < count;
-        if (more) right(slab + 1).fetch(held, B, (slab + 1) * SLAB, n, k, ldb);
-        if (tile.shared) add_product<TILES / 2>(total, stages[slab % STAGES], right(slab), tile.in_tile);
-        else add_product<TILES>(total, stages[slab % STAGES], right(slab), tile.in_tile);
-        if (more) right(slab + 1).put(held);
+        const Stage& stage = stages[slab % STAGES];
+        if constexpr (Parts == SHORT) add(stage, stage.B);
+        else add(stage, right(slab));
+        put(slab + 1);
+        fetch(slab + 2);
     }
     store_tile<Turned, TransA>(total, out, tile, m, n);
 }

@@ -39,10 +39,10 @@ struct KnownPanel {
 #pragma unroll
         for (int first = 0; first < Panel; first += WARP / Panel) {
             const int i = first + lane / Panel;
-            Scalar x = i == j ? one<Scalar>() : Scalar();
-            if (j / TURNED_ROWS < i / TURNED_ROWS) x = below(i)[j];
-            else if (j < i) x = minus(x, exchange.rows[i][Team > 1 ? warps[i] : 0][Panel - i + j]);
-            inverses[i * PITCH + j] = x;
+            const bool under = first >= TURNED_ROWS && j / TURNED_ROWS < first / TURNED_ROWS;
+            const Scalar* beside = exchange.rows[i][Team > 1 ? warps[i] : 0] + (j < i ? Panel - i + j : 0);
+            const Scalar x = *(under ? below(i) + j : beside);  // one read, since branches would come one after the other
+            inverses[i * PITCH + j] = under ? x : j < i ? minus(Scalar(), x) : i == j ? one<Scalar>() : Scalar();
         }
     }
 };

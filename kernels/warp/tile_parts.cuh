@@ -15,13 +15,7 @@ __device__ __forceinline__ unsigned as_bf16(float x, float y) {
     return both;
 }
 
-// C += A B of BF16,  A: 16×8,  B: 8×8: of A the lane holds (g, ·), (g + 8, ·), of B (·, g), for inner indices 2t, 2t + 1.
-__device__ __forceinline__ void multiply_bf16(float (&c)[4], const unsigned (&a)[2], unsigned b) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
-}
-
-// C += A B + A' B' of the same.
+// C += A B + A' B' of BF16,  A: 16×8,  B: 8×8: of A the lane holds (g, ·), (g + 8, ·), of B (·, g), for inner indices 2t, 2t + 1.
 __device__ __forceinline__ void multiply_bf16(float (&c)[4], const unsigned (&a)[2], unsigned b, const unsigned (&a_)[2], unsigned b_) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a_[0]), "r"(a_[1]), "r"(b), "r"(b_));
@@ -77,8 +71,10 @@ struct LeftParts {
         multiply_bf16(sum, low, b.high, high, b.low);
         multiply_tf32(sum, x[0], x[1], x[2], x[3], b.x, b.y);
     }
-    __device__ __forceinline__ void multiply(float (&sum)[4], const RightParts<SHORT>& b) const {
-        multiply_bf16(sum, low, as_bf16(b.x, b.y));
+    // and of the tiles next to them
+    __device__ __forceinline__ void multiply(float (&sum)[4], const RightParts<SHORT>& b, const LeftParts& next, const RightParts<SHORT>& c) const {
+        multiply_bf16(sum, low, as_bf16(b.x, b.y), next.low, as_bf16(c.x, c.y));
         multiply_tf32(sum, x[0], x[1], x[2], x[3], __float_as_uint(b.x), __float_as_uint(b.y));
+        multiply_tf32(sum, next.x[0], next.x[1], next.x[2], next.x[3], __float_as_uint(c.x), __float_as_uint(c.y));
     }
 };
