@@ -31,6 +31,8 @@ SAMPLES = {
         "test_blas.py::test_gemv_of_misaligned_matrices[3-True]",
         "test_thin_product_gpu.py::test_entries[True-shape3-False-float64]",
         "test_thin_product_gpu.py::test_entries[False-shape1-False-float32]",
+        "test_thin_product_gpu.py::test_entries[True-shape4-True-float32]",
+        "test_thin_product_gpu.py::test_entries_of_products_with_samples[True-shape1-float32]",
     ],
     "systems": [
         "test_linear.py::test_half_of_the_columns_at_a_time[cupy]",

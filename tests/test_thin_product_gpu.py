@@ -16,7 +16,7 @@ SHAPES = [(3, 512, 72, 512), (2, 132, 36, 68), (2, 260, 56, 100), (1, 1000, 64, 
 
 @pytest.fixture(params=[False, True])
 def any_size(request, monkeypatch):
-    """However small the batch, the kernel is the one to take; with a block a tile, or two for some of them."""
+    """However small the batch, the kernel is the one to take; with a block a tile, or several for some of them."""
     monkeypatch.setattr(cuda_thin, "LEAST_BLOCKS", 0)
     if request.param:
         monkeypatch.setattr(cuda_thin, "whole_tiles", lambda tiles: tiles // 3)
@@ -73,7 +73,8 @@ def test_entries_of_products_with_samples(shape, dtype, any_size):
     a, b = cp.asarray(A), cp.stack([gaussian(shape[3], shape[2], b, dtype, cp) for b in range(shape[0])])
     A, B = A.astype(np.float64), b.get().astype(np.float64)
     sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B, axis=1)[:, None, :]
-    found = cuda_thin.thin_product(a, b, False, None, short=True).get()
+    out = cp.full((shape[0], *shape[1:3]), cp.nan, dtype)
+    found = cuda_thin.thin_product(a, b, False, out, short=True).get()
     assert (np.abs(found - A @ B) <= 3 * np.finfo(dtype).eps * np.sqrt(shape[3] + 2) * sizes).all()
 
 
@@ -90,6 +91,14 @@ def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):
     shifted[...] = A
     assert not cuda_thin.suits(shifted, B, False)
     np.testing.assert_allclose(batched.gemm(shifted, B).get(), A.get() @ B.get(), rtol=0, atol=1e-11)
+
+
+def test_devices_of_little_shared_memory_multiply_in_another_way(any_size, monkeypatch):
+    A, B, C = (cp.zeros(shape, np.float32) for shape in ((2, 132, 68), (2, 68, 72), (2, 68, 64)))
+    assert cuda_thin.suits(A, B, False)
+    monkeypatch.setattr(cuda_thin, "most_shared", lambda device: 99 << 10)
+    assert cuda_thin.suits(A, C, False) and not cuda_thin.suits(A, B, False)
+    assert all(cuda_thin.parts_bytes(strips, cuda_thin.SHORT) <= 99 << 10 for strips in cuda_thin.STRIPS)
 
 
 def test_a_bad_matrix_harms_no_other(any_size):

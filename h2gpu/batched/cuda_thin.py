@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import launch, multiprocessors
+from h2gpu.batched.launch import launch, most_shared, multiprocessors
 from h2gpu.batched.modules import kernel
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
-STAGES, STAGES_OF_PARTS = 3, 4  # of the kernels: slabs in shared memory
+STAGES, STAGES_OF_PARTS, SHORT_STAGES = 3, 4, 3  # of the kernels: slabs in shared memory
 FINE, COARSE, SHORT = 0, 1, 2  # ways to take B apart, of the kernel: the second is enough for sums this long:
 LONG = 256
 SPILL_BYTES = 160  # of parts, on any device
@@ -27,8 +27,19 @@ FEW, SHARERS = 4, 8  # tiles beyond the last full round are few, times this, amo
 def suits(A, B, transa, turned=False):
     """Whether the kernel can multiply two stacks, and is the fastest; not both transa and turned."""
     (m, k), n, each = _sizes(A, transa), B.shape[1 if turned else 2], PIECE // A.dtype.itemsize
-    large = k >= LEAST_INNER and m >= ROWS and len(A) * m >= LEAST_BLOCKS * ROWS and -(-n // STEP) in STRIPS
+    large = (
+        k >= LEAST_INNER
+        and m >= ROWS
+        and len(A) * m >= LEAST_BLOCKS * ROWS
+        and -(-n // STEP) in _strips(most_shared(cupy.cuda.runtime.getDevice()))
+    )
     return large and (m if transa else k) % each == n % each == (A.data.ptr | B.data.ptr) % PIECE == 0
+
+
+@cache
+def _strips(most):
+    """Those of STRIPS whose shared memory a block can have."""
+    return [strips for strips in STRIPS if parts_bytes(strips, FINE) <= most]
 
 
 def _sizes(A, transa):
@@ -90,6 +101,7 @@ def parts_bytes(strips, parts):
     """Of thin_parts: its stages, of A and of B, SHORT, or two slabs of B, two entries in a piece."""
     size, width = np.dtype(np.float32).itemsize, strips * STEP
     slab = LINE // size
-    pitch = width if width % (2 * STEP) else width + STEP
-    right = STAGES_OF_PARTS * slab * pitch * size if parts == SHORT else slab * width * PIECE
-    return STAGES_OF_PARTS * ROWS * LINE + right
+    if parts == SHORT:
+        pitch = width if width % (2 * STEP) else width + STEP
+        return SHORT_STAGES * (ROWS * LINE + slab * pitch * size)
+    return STAGES_OF_PARTS * ROWS * LINE + slab * width * PIECE

@@ -16,7 +16,6 @@ ROUNDS = 10
 FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL = np.array([0x9E3779B9, 0xBB67AE85], np.uint32)
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-KNOWN, KNOWN_ENTRIES = 8, 1 << 17  # matrices that are kept, and the largest of them
 DROPPED = np.uint64(11)  # bits of 64 that a float64 does not hold
 HALF_STEP, KEPT = np.uint32(1 << 12), np.uint32(~0 << 13 & 0xFFFFFFFF)  # of the bits of a float32: those of TF32
 
@@ -25,8 +24,6 @@ def gaussian(rows, columns, random_state, dtype, xp):
     """(rows, columns) normal numbers as an array of the module xp; more of either leave the others as they are.
 
     random_state   what numpy.random.SeedSequence takes: an integer ≥ 0, or None for numbers never seen before
-
-    On a GPU those of an integer are kept: for reading alone.
     """
     key = _known_key(random_state) if type(random_state) is int else _key(random_state)
     if xp is np:
@@ -35,29 +32,13 @@ def gaussian(rows, columns, random_state, dtype, xp):
         x, y = (uniform(*words[pair]) for pair in (slice(0, 2), slice(2, 4)))
         z = (np.sqrt(-2 * np.log(x)) * np.cos(2 * np.pi * y)).astype(dtype)
         return z if dtype == np.float64 else (z.view(np.uint32) + HALF_STEP & KEPT).view(dtype)
-    stream = xp.cuda.get_current_stream()
-    if random_state is None or rows * columns > KNOWN_ENTRIES or stream.is_capturing():
-        return _on_device(rows, columns, *key, dtype)
-    return _known_on_device(rows, columns, *key, dtype, xp.cuda.runtime.getDevice(), stream.ptr)
-
-
-def _on_device(rows, columns, low, high, dtype):
-    """The numbers of a key, by the current stream."""
-    import cupy
-
     from h2gpu.batched.launch import launch
     from h2gpu.batched.modules import kernel
 
-    out = cupy.empty((rows, columns), dtype)
+    out = xp.empty((rows, columns), dtype)
     function = kernel("batched/gaussian.cuh", "gaussian", dtype, THREADS)
-    launch(function, -(-out.size // THREADS), THREADS, (out, np.int64(out.size), columns, low, high))
+    launch(function, -(-out.size // THREADS), THREADS, (out, np.int64(out.size), columns, *key))
     return out
-
-
-@lru_cache(maxsize=KNOWN)
-def _known_on_device(rows, columns, low, high, dtype, device, stream):
-    """The same, once for a device and stream, the current ones: made and used in its order."""
-    return _on_device(rows, columns, low, high, dtype)
 
 
 def seed_of(random_state):

@@ -2,7 +2,7 @@
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Parts: FINE, COARSE or SHORT, see warp/tile_parts.cuh.
 //
 // Sums live for a slab in accumulators of their own, as the tensor cores truncate. Slabs of a line of inner indices of A pass
-// through shared memory, STAGES − 1 in flight. So do B's if SHORT; others pass through registers, where they are taken apart once
+// through shared memory, all but one in flight. So do B's if SHORT; others pass through registers, where they are taken apart once
 // a block, into what a lane needs for a product, in one piece. A's pieces are exchanged within lines such that no bank is asked
 // for twice; which inner indices a lane takes differs with A's layout, since products do not care.
 #pragma once
@@ -10,7 +10,7 @@
 #include "thread/copy.cuh"
 #include "warp/tile_parts.cuh"
 
-constexpr int SLAB = LINE / sizeof(float), STEPS = SLAB / STEP, STAGES = 4;
+constexpr int SLAB = LINE / sizeof(float), STEPS = SLAB / STEP;
 constexpr int QUAD = PIECE / sizeof(float), QUADS = SLAB / QUAD;  // entries of a piece, pieces of a line
 
 struct alignas(PIECE) Quad { float x[QUAD]; };
@@ -19,7 +19,7 @@ struct alignas(PIECE) Quad { float x[QUAD]; };
 template <bool TransA>
 __device__ __forceinline__ int first_inner(int s, int t) { return TransA ? s * STEP + t : s / 2 * (2 * STEP) + t * QUAD + s % 2 * 2; }
 
-// A slab of B in parts, [step][strip][lane], the lanes in an order that meets no bank twice where it is written, too.
+// A slab of B in parts, unless SHORT, [step][strip][lane], the lanes in an order that meets no bank twice where it is written, too.
 template <int Strips, bool TransA, bool Turned, int Parts>
 struct RightSlab {
     using Pair = RightParts<Parts>;
@@ -191,6 +191,9 @@ __device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], co
             for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e];
 }
 
+// So many slabs have a place, two blocks' on a multiprocessor.
+template <int Parts> constexpr int STAGES = Parts == SHORT ? 3 : 4;
+
 // What is on its way at a time: a slab of A, and of B if SHORT.
 template <int Strips, bool TransA, int Parts>
 struct PartsStage {
@@ -211,12 +214,13 @@ __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_parts(const float* A, const float* B, float* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     static_assert(!(TransA && Turned) && (Parts != SHORT || !(TransA || Turned)), "nobody asks for it");
     extern __shared__ __align__(128) unsigned char memory[];
+    constexpr int PLACES = STAGES<Parts>;
     using Stage = PartsStage<Strips, TransA, Parts>;
     using Tile = ThinTile<Strips>;
     using Right = RightSlab<Strips, TransA, Turned, Parts>;
     auto* stages = reinterpret_cast<Stage*>(memory);
     const auto right = [&](int slab) {
-        return Right{reinterpret_cast<typename Right::Pair*>(memory + STAGES * sizeof(Stage) + slab % 2 * Right::BYTES)};
+        return Right{reinterpret_cast<typename Right::Pair*>(memory + PLACES * sizeof(Stage) + slab % 2 * Right::BYTES)};
     };
     const Tile tile(each, whole, m);
     const int count = (k + SLAB - 1) / SLAB;
@@ -224,8 +228,8 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
     const auto load = [&](int slab) {
         const bool inside = tile.row0 + THIN_ROWS <= tile.end && (slab + 1) * SLAB <= k;
         if (slab < count) {
-            stages[slab % STAGES].A.load(A, tile.row0, tile.end, slab * SLAB, m, k, inside);
-            if constexpr (Parts == SHORT) stages[slab % STAGES].B.load(B, slab * SLAB, n, k, ldb);
+            stages[slab % PLACES].A.load(A, tile.row0, tile.end, slab * SLAB, m, k, inside);
+            if constexpr (Parts == SHORT) stages[slab % PLACES].B.load(B, slab * SLAB, n, k, ldb);
         }
         copies_issued();
     };
@@ -239,7 +243,7 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
             if (slab < count) right(slab).put(held);
     };
     fetch(0);                                                // not behind all that follows
-    for (int slab = 0; slab < STAGES - 1; slab++) load(slab);
+    for (int slab = 0; slab < PLACES - 1; slab++) load(slab);
     put(0);
     fetch(1);
     float total[TILES][Strips][4] = {};
@@ -248,10 +252,10 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
         else add_product<TILES, Strips, Parts>(total, stage.A, B, tile.in_tile, 0);
     };
     for (int slab = 0; slab < count; slab++) {
-        copies_arrived<STAGES - 2>();
+        copies_arrived<PLACES - 2>();
         __syncthreads();  // everybody's copies and parts are there, and everybody is done with the slabs that are filled next
-        load(slab + STAGES - 1);
-        const Stage& stage = stages[slab % STAGES];
+        load(slab + PLACES - 1);
+        const Stage& stage = stages[slab % PLACES];
         if constexpr (Parts == SHORT) add(stage, stage.B);
         else add(stage, right(slab));
         put(slab + 1);

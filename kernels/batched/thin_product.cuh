@@ -1,7 +1,7 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
 //
-// A warp holds its rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
+// A block holds its rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
 // inner indices, as A is read best where its rows lie across, pass through shared memory, STAGES − 1 in flight, in pieces of 16
 // bytes. Pitches are such that no bank is asked for twice; which inner index a lane takes first differs with A's layout, since
 // products do not care. For float64: float32 goes by parts, batched/thin_parts.cuh.

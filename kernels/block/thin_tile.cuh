@@ -1,7 +1,7 @@
-// block/thin_tile.cuh — THIN_ROWS rows of op(A_b) B_b a block, B's few columns in the accumulators of every warp: which rows, and where to.
+// block/thin_tile.cuh — THIN_ROWS rows of op(A_b) B_b a block, all of B's few columns in its accumulators: which rows and columns, and where to.
 //
-// A warp holds 32 rows of out as tiles of warp/tile_chain.cuh. The last few tiles of rows, that would run alone, are shared by SHARERS
-// blocks, whose warps share the columns.
+// A warp holds WARP_ROWS rows and all columns of out as tiles of warp/tile_chain.cuh. The last few tiles of rows, that would run alone,
+// are shared by SHARERS blocks of LINES rows, whose warps share the columns.
 // Called by batched/thin_product.cuh, batched/thin_parts.cuh; every thread holds the same but in_tile and strip0, its warp's.
 #pragma once
 #include "thread/constants.cuh"

@@ -65,12 +65,6 @@ inline void mma_m16n8k8_tf32(float& c0, float& c1, float& c2, float& c3, unsigne
     float* c[] = {&c0, &c1, &c2, &c3};
     emulator::multiply<16, 8>(c, {tf32(a0), tf32(a1), tf32(a2), tf32(a3)}, {tf32(b0), tf32(b1)}, emulator::across, emulator::down);
 }
-inline void mma_m16n8k8_bf16(float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1, unsigned b) {
-    using emulator::high_bf16, emulator::low_bf16;
-    float* c[] = {&c0, &c1, &c2, &c3};
-    emulator::multiply<16, 8>(c, {low_bf16(a0), high_bf16(a0), low_bf16(a1), high_bf16(a1)}, {low_bf16(b), high_bf16(b)}, emulator::across_pairs,
-                              emulator::down_pairs);
-}
 inline void mma_m16n8k16_bf16(float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
                               unsigned b1) {
     using emulator::high_bf16, emulator::low_bf16;
