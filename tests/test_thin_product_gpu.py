@@ -24,8 +24,8 @@ def any_size(request, monkeypatch):
 
 def test_only_few_tiles_beyond_full_rounds_are_shared(monkeypatch):
     monkeypatch.setattr(cuda_thin, "_places", lambda device: 264)
-    found = [cuda_thin.whole_tiles(tiles) for tiles in (8, 264, 272, 330, 331, 792, 800)]
-    assert found == [8, 264, 264, 264, 331, 792, 792]
+    found = [cuda_thin.whole_tiles(tiles) for tiles in (8, 264, 272, 280, 281, 792, 800)]
+    assert found == [8, 264, 264, 264, 281, 792, 792]
 
 
 def factors(batch, m, n, k, transa, dtype):

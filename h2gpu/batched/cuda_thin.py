@@ -21,7 +21,7 @@ PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner ind
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
 RESIDENT = 2  # blocks of a multiprocessor
-FEW, SHARERS = 4, 8  # tiles beyond the last full round are few, times this, among all blocks; then so many share one
+FEW, SHARERS = 16, 8  # tiles beyond the last full round are few, times this, among all blocks; then so many share one
 
 
 def suits(A, B, transa, turned=False):

@@ -34,7 +34,7 @@ def sampled(A, count, random_state):
 
 def project(A, count, power=0, random_state=None):
     """Orthonormal Q_b (m_b × min(count, m_b)) whose range nearly holds the leading left singular vectors of A_b."""
-    Q, _ = batched.qr(sampled(A, count, random_state))
+    Q, _ = twin(A).qr(sampled(A, count, random_state), "reduced")
     for _ in range(power):
         Z, _ = batched.qr(batched.gemm(A, Q, transa=True))
         Q, _ = batched.qr(batched.gemm(A, Z))
@@ -96,10 +96,16 @@ def triplets(A, Q, rank=np.inf):
 
 def stack_triplets(A, Q, rank, qr):
     """The same for arrays: U, s, Vt and a function of the verdict, see on_its_way."""
-    P, R, *rest = qr(batched.gemm(A, Q, transa=True))
-    U, s, Vt, info = batched.svd_of_transposed(R, "both", rank, *rest)
+    P, R, *rest = qr(stack_product(A, Q, transa=True))
+    U, s, Vt, info = twin(A).svd_of_transposed(R, "both", rank, *rest)
     info = on_its_way(info)
-    return (batched.gemm(Q, U), array_module(A).ascontiguousarray(s), batched.gemm(Vt, P, transb=True)), info
+    U, s, Vt = map(array_module(A).ascontiguousarray, (U, s, Vt))
+    return (stack_product(Q, U), s, stack_product(Vt, P, transb=True)), info
+
+
+def stack_product(A, B, transa=False, transb=False):
+    """op(A_b) op(B_b) for contiguous arrays, past the questions to callers, which take the host's time."""
+    return twin(A).gemm(A, B, None, 1, 0, transa, transb, None)
 
 
 def write_again(A, Q, out, which):
@@ -116,7 +122,7 @@ def svd(A, rank, oversample, power, random_state):
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
     Q = project(A, min(count, *A.shape[1:]), power, random_state)
-    out, info = stack_triplets(A, Q, rank, batched.cholesky_qr)
+    out, info = stack_triplets(A, Q, rank, twin(A).cholesky_qr)
     info = info().copy()
     which = np.flatnonzero(info < 0)
     if len(which):
