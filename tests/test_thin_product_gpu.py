@@ -16,7 +16,7 @@ SHAPES = [(3, 512, 72, 512), (2, 132, 36, 68), (2, 260, 56, 100), (1, 1000, 64, 
 
 @pytest.fixture(params=[False, True])
 def any_size(request, monkeypatch):
-    """However small the batch, the kernel is the one to take; with a block a tile, or several for some of them."""
+    """However small the batch, the kernel is the one to take; with a block a tile, or two for some of them."""
     monkeypatch.setattr(cuda_thin, "LEAST_BLOCKS", 0)
     if request.param:
         monkeypatch.setattr(cuda_thin, "whole_tiles", lambda tiles: tiles // 3)
@@ -24,8 +24,8 @@ def any_size(request, monkeypatch):
 
 def test_only_few_tiles_beyond_full_rounds_are_shared(monkeypatch):
     monkeypatch.setattr(cuda_thin, "_places", lambda device: 264)
-    found = [cuda_thin.whole_tiles(tiles) for tiles in (8, 264, 272, 280, 281, 792, 800)]
-    assert found == [8, 264, 264, 264, 281, 792, 792]
+    found = [cuda_thin.whole_tiles(tiles) for tiles in (8, 264, 272, 330, 331, 792, 800)]
+    assert found == [8, 264, 264, 264, 331, 792, 792]
 
 
 def factors(batch, m, n, k, transa, dtype):

@@ -21,7 +21,7 @@ PIECE, LINE = 16, 128  # bytes of a copy, of all banks and of a slab's inner ind
 STRIPS = (5, 6, 7, 8, 9)  # of eight columns
 LEAST_INNER, LEAST_BLOCKS = 64, 264  # below, others are as fast
 RESIDENT = 2  # blocks of a multiprocessor
-FEW, SHARERS = 16, 8  # tiles beyond the last full round are few, times this, among all blocks; then so many share one
+FEW = 4  # tiles beyond the last full round are few, times this, among all blocks
 
 
 def suits(A, B, transa, turned=False):
@@ -56,7 +56,7 @@ def thin_product(A, B, transa, out, turned=False, short=False):
     function, shared, tiles, each = _plan(cupy.cuda.runtime.getDevice(), A.dtype, sizes, bool(transa), turned, short)
     whole = whole_tiles(tiles)
     arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
-    launch(function, whole + SHARERS * (tiles - whole), THREADS, arguments, shared)
+    launch(function, 2 * tiles - whole, THREADS, arguments, shared)
     return out
 
 
@@ -75,7 +75,7 @@ def _plan(device, dtype, sizes, transa, turned, short):
 
 
 def whole_tiles(tiles):
-    """How many tiles have a block each: the last few, with the device to themselves, are shared by SHARERS."""
+    """How many tiles have a block each: the last few, with the device to themselves, are shared by two."""
     places = _places(cupy.cuda.runtime.getDevice())
     return tiles - tiles % places if FEW * (tiles % places) <= places < tiles else tiles
 

@@ -101,10 +101,10 @@ template <bool TransA>
 struct LeftSlab {
     float A[SLAB * THIN_ROWS];
 
-    // rows row0 … before `end` and inner indices k0 … from X; `whole`: all of them are inside
-    __device__ __forceinline__ void load(const float* X, int row0, int end, int k0, int m, int k, bool whole) {
+    // rows row0 … and inner indices k0 … from X; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const float* X, int row0, int k0, int m, int k, bool whole) {
         if (whole) load(X, row0, k0, m, k, [](int, int) { return true; });
-        else load(X, row0, k0, m, k, [&](int i, int l) { return i < end && l < k; });
+        else load(X, row0, k0, m, k, [&](int i, int l) { return i < m && l < k; });
     }
 
     template <typename Inside>
@@ -123,9 +123,9 @@ struct LeftSlab {
         }
     }
 
-    // sum += op(A) B for rows row0 … of the tile, Own times LINES, and Count of the Strips
-    template <int Parts, int Strips, int Own, int Count, typename Right>
-    __device__ __forceinline__ void multiply(float (&sum)[Own][Count][4], const Right& B, int row0, int strip0) const {
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES
+    template <int Parts, int Own, int Strips, typename Right>
+    __device__ __forceinline__ void multiply(float (&sum)[Own][Strips][4], const Right& B, int row0) const {
         using Left = LeftParts<Parts>;
         const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -151,9 +151,8 @@ struct LeftSlab {
                                             : Left(a.x[2 * (half + h)], a.x[2 * (half + h) + 1], c.x[2 * (half + h)], c.x[2 * (half + h) + 1]);
                     }
 #pragma unroll
-                for (int j = 0; j < Count; j++) {
-                    const int strip = ThinTile<Strips>::template strip<Count>(strip0, j);
-                    const auto b = B.pair(s + half, strip, g, t), next = B.pair(s + half + AT_ONCE - 1, strip, g, t);
+                for (int j = 0; j < Strips; j++) {
+                    const auto b = B.pair(s + half, j, g, t), next = B.pair(s + half + AT_ONCE - 1, j, g, t);
 #pragma unroll
                     for (int i = 0; i < Own; i++) {
                         if constexpr (AT_ONCE == 2) left[0][i].multiply(sum[i][j], b, left[1][i], next);
@@ -178,15 +177,15 @@ struct LeftSlab {
     }
 };
 
-// total += op(A) B of a slab, for Own times LINES rows and Count strips, by accumulators of its own
-template <int Own, int Count, int Parts, int Strips, typename Left, typename Right>
-__device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], const Left& A, const Right& B, int row0, int strip0) {
-    float sum[Own][Count][4] = {};
-    A.template multiply<Parts, Strips>(sum, B, row0, strip0);
+// total += op(A) B of a slab, Own tiles of the warp, by accumulators of its own
+template <int Own, int Parts, int Strips, typename Left, typename Right>
+__device__ __forceinline__ void add_product(float (&total)[TILES][Strips][4], const Left& A, const Right& B, int row0) {
+    float sum[Own][Strips][4] = {};
+    A.template multiply<Parts>(sum, B, row0);
 #pragma unroll
     for (int i = 0; i < Own; i++)
 #pragma unroll
-        for (int j = 0; j < Count; j++)
+        for (int j = 0; j < Strips; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) total[i][j][e] += sum[i][j][e];
 }
@@ -216,19 +215,18 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
     extern __shared__ __align__(128) unsigned char memory[];
     constexpr int PLACES = STAGES<Parts>;
     using Stage = PartsStage<Strips, TransA, Parts>;
-    using Tile = ThinTile<Strips>;
     using Right = RightSlab<Strips, TransA, Turned, Parts>;
     auto* stages = reinterpret_cast<Stage*>(memory);
     const auto right = [&](int slab) {
         return Right{reinterpret_cast<typename Right::Pair*>(memory + PLACES * sizeof(Stage) + slab % 2 * Right::BYTES)};
     };
-    const Tile tile(each, whole, m);
+    const ThinTile tile(each, whole);
     const int count = (k + SLAB - 1) / SLAB;
     A += tile.b * m * k, B += tile.b * strideb, out += tile.b * m * n;
     const auto load = [&](int slab) {
-        const bool inside = tile.row0 + THIN_ROWS <= tile.end && (slab + 1) * SLAB <= k;
+        const bool inside = tile.row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k;
         if (slab < count) {
-            stages[slab % PLACES].A.load(A, tile.row0, tile.end, slab * SLAB, m, k, inside);
+            stages[slab % PLACES].A.load(A, tile.row0, slab * SLAB, m, k, inside);
             if constexpr (Parts == SHORT) stages[slab % PLACES].B.load(B, slab * SLAB, n, k, ldb);
         }
         copies_issued();
@@ -248,8 +246,8 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
     fetch(1);
     float total[TILES][Strips][4] = {};
     const auto add = [&](const Stage& stage, const auto& B) {
-        if (tile.shared) add_product<1, Tile::SHARE, Parts>(total, stage.A, B, tile.in_tile, tile.strip0);
-        else add_product<TILES, Strips, Parts>(total, stage.A, B, tile.in_tile, 0);
+        if (tile.shared) add_product<TILES / 2, Parts>(total, stage.A, B, tile.in_tile);
+        else add_product<TILES, Parts>(total, stage.A, B, tile.in_tile);
     };
     for (int slab = 0; slab < count; slab++) {
         copies_arrived<PLACES - 2>();

@@ -1,7 +1,7 @@
 // batched/thin_product.cuh — out_b = op(A_b) B_b for B of few columns, all of them in one tile; one block THIN_ROWS rows of out.
 // Or, where `Turned`, B and out lie transposed: out_bᵀ = A_b B_bᵀ.
 //
-// A block holds its rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
+// A warp holds its rows and all columns in the accumulators of warp/tile_chain.cuh, so that A is read once. Slabs of a line of
 // inner indices, as A is read best where its rows lie across, pass through shared memory, STAGES − 1 in flight, in pieces of 16
 // bytes. Pitches are such that no bank is asked for twice; which inner index a lane takes first differs with A's layout, since
 // products do not care. For float64: float32 goes by parts, batched/thin_parts.cuh.
@@ -31,10 +31,10 @@ struct ThinStage {
 
     static __device__ unsigned address(const Real* target) { return static_cast<unsigned>(__cvta_generic_to_shared(target)); }
 
-    // op(A)'s rows row0 … before `end` and inner indices k0 … from X, B's rows k0 … from Y; `whole`: all of them are inside
-    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int end, int k0, int m, int n, int k, int ldb, bool whole) {
+    // op(A)'s rows row0 … and inner indices k0 … from X, B's rows k0 … from Y; `whole`: all of them are inside
+    __device__ __forceinline__ void load(const Real* X, const Real* Y, int row0, int k0, int m, int n, int k, int ldb, bool whole) {
         if (whole) load(X, Y, row0, k0, m, k, ldb, [](int, int, int) { return true; });
-        else load(X, Y, row0, k0, m, k, ldb, [&](int i, int l, int j) { return i < end && l < k && j < n; });
+        else load(X, Y, row0, k0, m, k, ldb, [&](int i, int l, int j) { return i < m && l < k && j < n; });
     }
 
     template <typename Inside>
@@ -63,9 +63,9 @@ struct ThinStage {
         }
     }
 
-    // sum += op(A) B for rows row0 … of the tile, Own times LINES, and Count strips; lane (g, t): inner indices first(t) and `second` more
-    template <int Own, int Count>
-    __device__ void multiply(Real (&sum)[TILES][Strips][4], int row0, int strip0) const {
+    // sum += op(A) B for rows row0 … of the tile, Own times LINES; lane (g, t): inner indices first(t) and `second` more
+    template <int Own>
+    __device__ void multiply(Real (&sum)[TILES][Strips][4], int row0) const {
         struct alignas(2 * sizeof(Real)) Two { Real x, y; };
         const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
         const int first = TransA ? t : 2 * t, second = TransA ? STEP / 2 : 1;
@@ -87,10 +87,9 @@ struct ThinStage {
 #pragma unroll
                 for (int i = 0; i < Own; i++) as_factor(a[i], a[i]);
 #pragma unroll
-            for (int j = 0; j < Count; j++) {
-                const int column = ThinTile<Strips>::template strip<Count>(strip0, j) * STEP + g;
-                const Two b = Turned ? *reinterpret_cast<const Two*>(B + column * PITCH + l + first)
-                                     : Two{B[(l + first) * PITCH + column], B[(l + first + second) * PITCH + column]};
+            for (int j = 0; j < Strips; j++) {
+                const Two b = Turned ? *reinterpret_cast<const Two*>(B + (j * STEP + g) * PITCH + l + first)
+                                     : Two{B[(l + first) * PITCH + j * STEP + g], B[(l + first + second) * PITCH + j * STEP + g]};
 #pragma unroll
                 for (int i = 0; i < Own; i++) multiply_tile(sum[i][j], a[i], b.x, b.y);
             }
@@ -106,15 +105,14 @@ __global__ __launch_bounds__(THIN_THREADS, 2)
 void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, int m, int n, int k, int ldb, long long strideb) {
     extern __shared__ __align__(16) unsigned char memory[];
     using Stage = ThinStage<Real, Strips, TransA, Turned>;
-    using Tile = ThinTile<Strips>;
     constexpr int SLAB = Stage::SLAB;
     auto* stages = reinterpret_cast<Stage*>(memory);
-    const Tile tile(each, whole, m);
+    const ThinTile tile(each, whole);
     const int count = (k + SLAB - 1) / SLAB;
     A += tile.b * m * k, B += tile.b * strideb, out += tile.b * m * n;
     const auto load = [&](int slab) {
-        const bool inside = tile.row0 + THIN_ROWS <= tile.end && (slab + 1) * SLAB <= k && n == Strips * STEP;
-        if (slab < count) stages[slab % STAGES].load(A, B, tile.row0, tile.end, slab * SLAB, m, n, k, ldb, inside);
+        const bool inside = tile.row0 + THIN_ROWS <= m && (slab + 1) * SLAB <= k && n == Strips * STEP;
+        if (slab < count) stages[slab % STAGES].load(A, B, tile.row0, slab * SLAB, m, n, k, ldb, inside);
         copies_issued();
     };
     Real total[TILES][Strips][4] = {};
@@ -123,8 +121,8 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
         copies_arrived<STAGES - 2>();
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         load(slab + STAGES - 1);
-        if (tile.shared) stages[slab % STAGES].template multiply<1, Tile::SHARE>(total, tile.in_tile, tile.strip0);
-        else stages[slab % STAGES].template multiply<TILES, Strips>(total, tile.in_tile, 0);
+        if (tile.shared) stages[slab % STAGES].template multiply<TILES / 2>(total, tile.in_tile);
+        else stages[slab % STAGES].template multiply<TILES>(total, tile.in_tile);
     }
     store_tile<Turned, TransA>(total, out, tile, m, n);
 }
