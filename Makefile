@@ -1,5 +1,5 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
-# make test      set up, lint, run every test that needs no GPU and takes seconds
+# make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
 # make kernels   set up, compile every instance of the kernels for every architecture: some minutes, no GPU needed
 PYTHON ?= python3
 VENV   := .venv
@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/h2info demo/jacksboro-h2.h5 --check
 
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not slow"
+	$(BIN)/python -m pytest -n logical --dist loadfile -m "not gpu and not slow"
 
 kernels: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not gpu" tests

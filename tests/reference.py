@@ -1,5 +1,7 @@
 """Plain dense oracles and the point sets on which every theorem is tried."""
 
+import re
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -7,6 +9,11 @@ from h2gpu.batched.arrays import to_host
 from h2gpu.clustering import ClusterTree
 
 EPS = np.finfo(np.float64).eps
+
+
+def name_of(value):
+    """What a test's value is called: its repr without addresses of functions, the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 # Point sets: (n, dim) in the unit cube unless the name says otherwise.

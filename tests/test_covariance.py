@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import name_of
 
 from h2gpu.covariance import (
     Constant,
@@ -449,7 +450,7 @@ def test_gpu_agrees_with_cpu(cov):
         Matern(1.0, (3.0, 100.0), 1.5) + Gaussian(1.0, 5.0) + Nugget(0.1),
         Exponential(1.0, (7.0, 0.3)) * from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1))),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_a_change_of_units_rounds_nothing(cov):
     x, y = np.random.default_rng(0).random((2, 50, 2)) * 10

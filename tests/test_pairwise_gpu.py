@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reference import name_of
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
@@ -135,7 +136,7 @@ def test_parameters_of_matern_evaluate_to_it(p, dtype):
         (Exponential(length_scale=1e-200), 2),
         (Matern(length_scale=1e100, smoothness=4.5), 2),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_what_no_kernel_knows(cov, dim):
     assert cov.pair_function.on_device(dim, np.float64) is None
