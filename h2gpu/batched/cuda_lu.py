@@ -145,11 +145,17 @@ def _knobs(itemsize, knob, device):
     return np.array([0, *(_shape(itemsize, each * WARP)[knob] for each in slots)])
 
 
+def _panel_columns(dtype, m, n):
+    """Columns of a panel of method "shared": of a whole warp only where these are all."""
+    panel = _of_rows(dtype, "panel", m)
+    return np.where((WARP // 2 < n) & (n <= panel), panel, np.minimum(panel, WARP // 2))
+
+
 def _memory(dtype, m, n, window):
     """Shared memory of a block of method "shared", and entries between its rows."""
     places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
     bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
-    panel, slots = _of_rows(dtype, "panel", m), -(-m // WARP)
+    panel, slots = _panel_columns(dtype, m, n), -(-m // WARP)
     team = -(-slots // np.maximum(1, _of_rows(dtype, "held", m)))
     known = panel * (team * panel + panel + TURNED_PAD * (panel % 16 == 0)) * dtype.itemsize + 4 * panel
     return bytes_ + 4 * (window > 0) * m + 2 * (known + 2 * team * max(CANDIDATE_BYTES, 2 * dtype.itemsize)), pitch
@@ -167,7 +173,7 @@ def _run_shared(dtype, buffers, batch, m, n):
     slots = -(-m // WARP)
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
-    instance = dtype, shape["panel"], held, team, warps, shape["resident"], window
+    instance = dtype, int(_panel_columns(dtype, m, n)), held, team, warps, shape["resident"], window
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 

@@ -194,7 +194,7 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
             const Candidate<Scalar> pivot = several ? winning(exchange, k, c, warps, moved, winner) : read_candidate(exchange.candidates[k % 2][0]);
             const Scalar *row = exchange.rows[k % Kept][winner], next = row[after];  // of the pivot
             Scalar multiplier[Slots];
-            if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key), true)) {
+            if (__builtin_expect(divides<typename Field<Scalar>::Real>(pivot.key >> 1), true)) {
 #pragma unroll
                 for (int s = 0; s < Slots; s++) multiplier[s] = times(x[s][c], pivot.inverse);
             } else {

@@ -21,5 +21,5 @@ __device__ int warp_role() {
     }
     __syncthreads();
     const int role = static_cast<int>(threadIdx.x) / WARP + turn;
-    return role < Warps ? role : role - Warps;
+    return __reduce_max_sync(EVERY_LANE, role < Warps ? role : role - Warps);
 }

@@ -14,27 +14,31 @@
 // Called by whole warps.
 #pragma once
 
+#include "thread/anew.cuh"
+#include "thread/each_number.cuh"
 #include "warp/moved_rows.cuh"
 #include "warp/pivot.cuh"
 
 // x         Slots × N entries a lane; afterwards nothing
 // live      whether a row takes part; afterwards whether it does and is no pivot
 // first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them
-// kept      kept(k): where to N entries go, 16-byte aligned: U's k-th row from the diagonal on, and last the k entries of −L⁻¹ left of it
+// Inverse   whether −L⁻¹ is wanted; else the last half of N columns is done in half the registers
+// kept      where N entries of every pivot go, `apart` from those before, 16-byte aligned: U's k-th row from the diagonal on, and last
+//           the k entries of −L⁻¹ left of it
 // vanishes  vanishes(k), in every lane, where the k-th pivot is zero
 // leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
-template <int Slots, int N, typename Scalar, typename Kept, typename Vanishes, typename Leaves>
-__device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slots], Moved& moved, int first, int steps, Kept kept,
+template <bool Inverse, int Slots, int N, typename Scalar, typename Vanishes, typename Leaves>
+__device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slots], Moved& moved, int first, int steps, Scalar* kept, int apart,
                                          Vanishes vanishes, Leaves leaves) {
     using Real = typename Field<Scalar>::Real;
     constexpr unsigned PLACES = Slots * WARP;  // keys that differ by less do not tell which is larger
     static_assert((Slots & (Slots - 1)) == 0 && N >= 2 && N <= WARP, "places are bits of a key, a pivot is a lane's to remember");
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
     struct alignas(16) Piece { Scalar entry[EACH]; };
-    const int lane = threadIdx.x % WARP;
+    const int lane = anew(threadIdx.x % WARP);
     unsigned open[Slots];                      // the bits that magnitudes have of keys; none of rows that cannot be pivots
 #pragma unroll
-    for (int s = 0; s < Slots; s++) open[s] = live[s] ? ~(PLACES - 1) : 0u;
+    for (int s = 0; s < Slots; s++) open[s] = live[s] ? MAGNITUDE_BITS & ~(PLACES - 1) : 0u;
     PanelPivots pivots = {first, first, 0};
     unsigned best, keys[Slots];
     int slot;                                  // of the lane's candidate
@@ -51,11 +55,12 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         candidate = x[0][0], slot = 0;
 #pragma unroll
         for (int s = 0; s < Slots; s++) {
-            keys[s] = (pivot_key(x[s][0]) & open[s]) | (s * WARP + lane);
-            if (s == 0) own = keys[0];
-            else if (keys[s] > own) own = keys[s], slot = s, candidate = x[s][0];
+            keys[s] = (leading_bits(x[s][0]) & open[s]) | (s * WARP + lane);
+            if (s > 0 && keys[s] > own) slot = s, candidate = x[s][0];
+            own = s > 0 ? max(own, keys[s]) : keys[s];
         }
         best = __reduce_max_sync(EVERY_LANE, own);
+        inverse = plain_inverse(candidate);    // while that is on its way
     };
     const auto close = [&] {                   // whether a row of the lane is not the best, and its key is as good
         bool any = false;
@@ -63,29 +68,21 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         for (int s = 0; s < Slots; s++) any |= best - keys[s] - 1 < PLACES - 1;
         return any;
     };
-    // A column: a pivot is proposed, decided on where that is none, the next column comes up to date and the search for its pivot begins,
-    // the others meanwhile.
-    Scalar multiplier[Slots], by, next;        // what divides; the pivot row's entry of the column that is next
+    Scalar by, next;                           // what divides; the pivot row's entry of the column that is next
     int place;                                 // of the pivot's row
-    const auto row = [&](int k) { return reinterpret_cast<Piece*>(kept(k)); };
-    const auto keep = [&](int k) {             // the row at `place`
+    Piece* row = reinterpret_cast<Piece*>(kept);  // where it goes
+    const auto keep = [&](auto width) {        // the row at `place`
 #pragma unroll
         for (int s = 0; s < Slots; s++)
 #pragma unroll
-            for (int j = 0; j < N; j += EACH) {
+            for (int j = 0; j < width.value; j += EACH) {
                 Piece piece;
 #pragma unroll
                 for (int e = 0; e < EACH; e++) piece.entry[e] = x[s][j + e];
-                if (place == s * WARP + lane) row(k)[j / EACH] = piece;
+                if (place == s * WARP + lane) row[j / EACH] = piece;
             }
     };
-    const auto propose = [&](int k) {          // returns whether that is the pivot
-        place = k < steps ? best % PLACES : PLACES;  // nobody's
-        by = of_lane<WARP>(inverse, place % WARP), next = of_lane<WARP>(entry(1), place % WARP);
-        keep(k);
-        return !__any_sync(EVERY_LANE, close() | !divides<Real>(best));
-    };
-    const auto decide = [&](int k) {
+    const auto decide = [&](auto width, int k) {
         Real largest = 0;
         int at = NOWHERE;
 #pragma unroll
@@ -98,52 +95,50 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         const int from = WARP - 1 - __clz(__ballot_sync(EVERY_LANE, at == least));
         place = __shfl_sync(EVERY_LANE, slot, from) * WARP + from;
         __syncwarp();                          // another row was kept before
-        keep(k);
+        keep(width);
         next = of_lane<WARP>(entry(1), from), by = one<Scalar>();
         const Divisor<Scalar> divided(of_lane<WARP>(entry(0), from));
         if (!(magnitude(divided.inverse) > 0)) vanishes(k);
 #pragma unroll
         for (int s = 0; s < Slots; s++) x[s][0] = divided(x[s][0]);
     };
-    const auto advance = [&] {
+    // Columns k … before `end`, in the leading `width` registers: a pivot is proposed, decided on where that is none, the next column
+    // comes up to date and the search for its pivot begins, the others meanwhile.
+    const auto eliminate = [&](auto width, int k, int end) {
+#pragma unroll 1
+        for (; k < end; k++, row += apart / EACH) {
+            place = best % PLACES;
+            by = of_lane<WARP>(inverse, place % WARP), next = of_lane<WARP>(entry(1), place % WARP);
+            keep(width);
+            if (__builtin_expect(__any_sync(EVERY_LANE, close() | !divides<Real>(best)), false)) decide(width, k);
+            Scalar multiplier[Slots];
 #pragma unroll
-        for (int s = 0; s < Slots; s++) {
-            multiplier[s] = times(x[s][0], by);
-            x[s][0] = less_product(x[s][1], multiplier[s], next);
-            if (place == s * WARP + lane) open[s] = 0u;
+            for (int s = 0; s < Slots; s++) {
+                multiplier[s] = times(x[s][0], by);
+                x[s][0] = less_product(x[s][1], multiplier[s], next);
+                if (place == s * WARP + lane) open[s] = 0u;
+            }
+            search();
+            __syncwarp();
+#pragma unroll
+            for (int j = 0; j < width.value; j += EACH) {
+                const Piece u = row[j / EACH];
+#pragma unroll
+                for (int e = 0; e < EACH; e++)
+                    if (j + e > 1)
+#pragma unroll
+                        for (int s = 0; s < Slots; s++) x[s][j + e - 1] = less_product(x[s][j + e], multiplier[s], u.entry[e]);
+            }
+#pragma unroll
+            for (int s = 0; s < Slots; s++) x[s][width.value - 1] = multiplier[s], leaves(s, k, multiplier[s]);
+            const int before = moved.interchange(first + place, first + k);
+            if (lane == k) pivots = {first + place, before, 0};
         }
-        search();
-    };
-    const auto finish = [&](int k) {
-        inverse = reciprocal(candidate);
-        __syncwarp();
-#pragma unroll
-        for (int j = 0; j < N; j += EACH) {
-            const Piece u = row(k)[j / EACH];
-#pragma unroll
-            for (int e = 0; e < EACH; e++)
-                if (j + e > 1)
-#pragma unroll
-                    for (int s = 0; s < Slots; s++) x[s][j + e - 1] = less_product(x[s][j + e], multiplier[s], u.entry[e]);
-        }
-#pragma unroll
-        for (int s = 0; s < Slots; s++) x[s][N - 1] = multiplier[s], leaves(s, k, multiplier[s]);
-        const int before = moved.interchange(first + place, first + k);
-        if (lane == k) pivots = {first + place, before, 0};
     };
     search();
-    inverse = reciprocal(candidate);
-    bool usual = propose(0);
-    for (int k = 0;;) {
-        if (!usual) decide(k);
-#pragma unroll 1
-        do {
-            advance();
-            finish(k++);
-            usual = propose(k);
-        } while (usual & k < steps);  // one branch a column
-        if (k == steps) break;
-    }
+    constexpr int HALF = Inverse ? 0 : N / 2;
+    eliminate(Number<N>(), 0, Inverse ? steps : min(steps, HALF));
+    if constexpr (!Inverse) eliminate(Number<N - HALF>(), HALF, steps);
 #pragma unroll
     for (int s = 0; s < Slots; s++) live[s] = open[s] != 0;
     return pivots;

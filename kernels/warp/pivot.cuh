@@ -42,12 +42,27 @@ __device__ inline unsigned pivot_key(double x) { return static_cast<unsigned>(__
 template <typename Real>
 __device__ unsigned pivot_key(Complex<Real> x) { return pivot_key(magnitude(x)); }
 
-// Whether magnitudes of a key have reciprocals to multiply by, both far from the ends of the exponents.
+// The leading bits of a magnitude, and the sign before them, which is none of MAGNITUDE_BITS.
+constexpr unsigned MAGNITUDE_BITS = 0x7fffffff;
+__device__ inline unsigned leading_bits(float x) { return __float_as_uint(x); }
+__device__ inline unsigned leading_bits(double x) { return static_cast<unsigned>(__double2hiint(x)); }
 template <typename Real>
-__device__ bool divides(unsigned key) {
-    constexpr unsigned EXPONENT = sizeof(Real) == sizeof(double) ? 21 : 24, LARGEST = sizeof(Real) == sizeof(double) ? 2046 : 254, FAR = 3;
-    return key - (FAR << EXPONENT | 1) < LARGEST - 2 * FAR << EXPONENT;
+__device__ unsigned leading_bits(Complex<Real> x) { return leading_bits(magnitude(x)); }
+
+// Whether magnitudes of such bits have reciprocals to multiply by, both far from the ends of the exponents.
+template <typename Real>
+__device__ bool divides(unsigned bits) {
+    constexpr unsigned EXPONENT = sizeof(Real) == sizeof(double) ? 20 : 23, LARGEST = sizeof(Real) == sizeof(double) ? 2046 : 254, FAR = 3;
+    return bits - (FAR << EXPONENT) < LARGEST - 2 * FAR << EXPONENT;
 }
+
+// 1 / x to rounding for those.
+__device__ inline float plain_inverse(float x) {
+    const float near = plain_reciprocal(x);
+    return fmaf(near, fmaf(-x, near, 1.0f), near);
+}
+template <typename Scalar>
+__device__ Scalar plain_inverse(Scalar x) { return reciprocal(x); }
 
 // The search for a pivot in column k of rows that lanes hold, begun early and settled late, so that work in between hides it.
 template <int Lanes, int Slots, typename Scalar>
