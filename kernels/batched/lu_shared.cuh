@@ -41,9 +41,9 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     const long long ld = p.n;
     const int lane = threadIdx.x % WARP, steps = p.steps();
     constexpr int THREADS = Warps * WARP;
-    const int role = warp_role<Warps, Resident>(), leading = panel_warps<Held>(p.m);
     copy_columns(X, pitch, A, ld, p.m, 0, min(p.n, Panel), threadIdx.x, THREADS);
     copies_issued();
+    const int role = warp_role<Warps, Resident>(), leading = panel_warps<Held>(p.m);
     if (role >= leading) {  // the others have nothing else to do during the first panel
         const int number = role - leading, others = Warps - leading;
         copy_columns(X, pitch, A, ld, p.m, min(p.n, Panel), min(p.n, span), number * WARP + lane, others * WARP);
@@ -62,28 +62,27 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
         factor_panel<Panel, Held, Team == 1, Team>(p.m - first, X, rows, ordered, panels[first / Panel % 2], pivots, p.m, first,
                                                    min(Panel, steps - first), warp, verdict);
     };
-    // columns before `end` of the rows at positions i, i + apart, … before `stop`; from diagonal(k) on as row(k) has them
+    // columns before `end` of the rows at positions i, i + apart, … before `stop`; from diagonal(k) on as those at X + row(k)
     const auto leave = [&](int i, int apart, int stop, int end, auto diagonal, auto row) {
-        constexpr int TOGETHER = 4;  // rows that are on their way at once
+        constexpr int TOGETHER = EVERY ? WARP / Warps : 4;  // rows that are on their way at once
         const int lane = anew(threadIdx.x % WARP);
         for (; i < stop; i += TOGETHER * apart) {
-            const Scalar *first_window[TOGETHER], *left[TOGETHER], *right[TOGETHER];
-            int turn[TOGETHER];
+            int first_window[TOGETHER], left[TOGETHER], right[TOGETHER], turn[TOGETHER];  // where they lie in X
 #pragma unroll
             for (int r = 0; r < TOGETHER; r++) {
-                const int k = i + r * apart < stop ? i + r * apart : i, at = rows[k];  // none of another warp's
-                first_window[r] = left[r] = X + at, right[r] = row(k), turn[r] = diagonal(k);
+                const int k = min(i + r * apart, stop - 1), at = rows[k];  // none of another warp's
+                first_window[r] = left[r] = at, right[r] = row(k), turn[r] = diagonal(k);
                 if constexpr (Window > 0)
-                    if (begin > 0) first_window[r] = X + behind[(at + Window) / pitch];
+                    if (begin > 0) first_window[r] = behind[(at + Window) / pitch];
             }
 #pragma unroll 1
             for (int j = lane; j < end; j += WARP) {
-                Scalar x[TOGETHER];
+                Scalar x[TOGETHER], *target = LU + i * ld + j;
 #pragma unroll
-                for (int r = 0; r < TOGETHER; r++) x[r] = (j < begin ? first_window[r] : j < turn[r] ? left[r] : right[r])[j];
+                for (int r = 0; r < TOGETHER; r++) x[r] = X[(Window > 0 && j < begin ? first_window[r] : j < turn[r] ? left[r] : right[r]) + j];
 #pragma unroll
-                for (int r = 0; r < TOGETHER; r++)
-                    if (i + r * apart < stop) finite &= is_finite(x[r]), LU[(i + r * apart) * ld + j] = x[r];
+                for (int r = 0; r < TOGETHER; r++, target += apart * ld)
+                    if (i + r * apart < stop) finite &= is_finite(x[r]), *target = x[r];
             }
         }
     };
@@ -110,7 +109,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 const int others = Warps - team, number = warp - team;
                 const int ready = EVERY ? p.n : end;  // columns of the panel's rows
                 update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : ready, stop, limit, number, others, LU, ld, finite);
-                leave(first + number, others, end, ready, [](int k) { return k; }, [&](int k) { return known.row(k - first) - first; });
+                leave(first + number, others, end, ready, [](int k) { return k; }, [&](int k) { return static_cast<int>(known.row(k - first) - first - X); });
                 if constexpr (Window > 0)
                     if (stop < p.n) {  // block/lu_advance.cuh wants inverses; where no window follows, U is there that others read
                         __syncwarp();  // L has left
@@ -130,7 +129,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
         if (stop == p.n) break;
         if constexpr (Window > 0) advance_window<Window, Warps>(A, LU, X, rows, ordered, behind, p.m, p.n, role, finite);
     }
-    leave(role + steps, Warps, p.m, p.n, [&](int) { return p.n; }, [&](int) { return X; });
+    leave(role + steps, Warps, p.m, p.n, [&](int) { return p.n; }, [&](int) { return 0; });
     if (!__syncthreads_and(finite)) {  // what is NaN or Inf in A is so in its place in LU too, which may as well have overflowed
         const int entries = p.m * p.n;
         finite = true;

@@ -19,10 +19,12 @@
 #include "warp/moved_rows.cuh"
 #include "warp/pivot.cuh"
 
+constexpr int FEWER = 8;  // columns after which fewer registers take part
+
 // x         Slots × N entries a lane; afterwards nothing
 // live      whether a row takes part; afterwards whether it does and is no pivot
 // first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them
-// Inverse   whether −L⁻¹ is wanted; else the last half of N columns is done in half the registers
+// Inverse   whether −L⁻¹ is wanted; else registers that columns have left do not take part
 // kept      where N entries of every pivot go, `apart` from those before, 16-byte aligned: U's k-th row from the diagonal on, and last
 //           the k entries of −L⁻¹ left of it
 // vanishes  vanishes(k), in every lane, where the k-th pivot is zero
@@ -136,9 +138,12 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
         }
     };
     search();
-    constexpr int HALF = Inverse ? 0 : N / 2;
-    eliminate(Number<N>(), 0, Inverse ? steps : min(steps, HALF));
-    if constexpr (!Inverse) eliminate(Number<N - HALF>(), HALF, steps);
+    if constexpr (Inverse) eliminate(Number<N>(), 0, steps);
+    else
+        each_number<0, N / FEWER>([&](auto done) {
+            constexpr int FIRST = decltype(done)::value * FEWER;
+            eliminate(Number<N - FIRST>(), FIRST, min(steps, FIRST + FEWER));
+        });
 #pragma unroll
     for (int s = 0; s < Slots; s++) live[s] = open[s] != 0;
     return pivots;
