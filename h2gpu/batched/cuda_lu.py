@@ -1,7 +1,8 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
 "matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix,
-all columns in shared memory or a window of the first half and then the others.
+all columns in shared memory or a window of the first half and then the others; lu_warp.cuh, a warp, where the table has
+panels of a warp's columns.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
 (interchanges and rows of U), lu_update.cuh (what remains; behind several panels at once). Nothing is read back.
 """
@@ -20,6 +21,7 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
+MOST_PANEL = WARP // 2  # columns of a panel of lu_shared
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
@@ -145,17 +147,11 @@ def _knobs(itemsize, knob, device):
     return np.array([0, *(_shape(itemsize, each * WARP)[knob] for each in slots)])
 
 
-def _panel_columns(dtype, m, n):
-    """Columns of a panel of method "shared": of a whole warp only where these are all."""
-    panel = _of_rows(dtype, "panel", m)
-    return np.where((WARP // 2 < n) & (n <= panel), panel, np.minimum(panel, WARP // 2))
-
-
 def _memory(dtype, m, n, window):
     """Shared memory of a block of method "shared", and entries between its rows."""
     places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
     bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
-    panel, slots = _panel_columns(dtype, m, n), -(-m // WARP)
+    panel, slots = np.minimum(_of_rows(dtype, "panel", m), MOST_PANEL), -(-m // WARP)
     team = -(-slots // np.maximum(1, _of_rows(dtype, "held", m)))
     known = panel * (team * panel + panel + TURNED_PAD * (panel % 16 == 0)) * dtype.itemsize + 4 * panel
     return bytes_ + 4 * (window > 0) * m + 2 * (known + 2 * team * max(CANDIDATE_BYTES, 2 * dtype.itemsize)), pitch
@@ -169,13 +165,22 @@ def _fits(dtype, m, n, window):
 
 def _run_shared(dtype, buffers, batch, m, n):
     shape, window = _shape(dtype.itemsize, m), int(_window(dtype, m, n))
+    if n <= shape["panel"] == WARP:
+        return _run_warps(dtype, buffers, batch, m, n, shape["warps"])
     shared, pitch = (int(size) for size in _memory(dtype, m, n, window))
     slots = -(-m // WARP)
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
-    instance = dtype, int(_panel_columns(dtype, m, n)), held, team, warps, shape["resident"], window
+    instance = dtype, min(shape["panel"], MOST_PANEL), held, team, warps, shape["resident"], window
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
+
+
+def _run_warps(dtype, buffers, batch, m, n, warps):
+    columns = -(-n // ALIGNED) * ALIGNED
+    shared = warps * ((WARP * (columns + SPREAD) + columns**2) * dtype.itemsize + 4 * WARP)
+    function = kernel("batched/lu_warp.cuh", "lu_warp", dtype, columns, warps, shared_bytes=shared)
+    launch(function, -(-batch // warps), warps * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
 
 def _run_panels(dtype, buffers, batch, m, n, method):

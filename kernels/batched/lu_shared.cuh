@@ -16,7 +16,6 @@
 #include "thread/prefetch.cuh"
 
 // A, LU, pivots, info, table, m, n: as in batched/lu_register.cuh, m ≤ Team · Held · WARP
-// Panel         8, 16, or all of n ≤ 32 columns
 // Held, Team    rows a lane of a panel, and warps that share one, at most; Team < Warps, so that there are others meanwhile
 // Resident      blocks that a multiprocessor shall hold, which decides on the registers of a thread
 // Window, pitch entries between rows in shared memory: Window + WINDOW_SPREAD for n ≤ 2 Window, or no Window (0) and a multiple
@@ -30,7 +29,6 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     static_assert(Window % TURNED_COLUMNS == 0 && Window % Panel == 0, "windows end with a panel");
     extern __shared__ __align__(16) unsigned char memory[];
     const Place p(table, m, n, blockIdx.x);
-    constexpr bool EVERY = Panel > WARP / 2;  // column is the first panel's
     constexpr int STRIPS = Field<Scalar>::COMPLEX ? 1 : 2;  // as registers allow
     if constexpr (Window > 0) pitch = Window + WINDOW_SPREAD;
     const int span = Window > 0 ? Window : p.n, places = Window > 0 ? max(p.m, 2 * (p.m - Window)) : p.m;
@@ -64,7 +62,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     };
     // columns before `end` of the rows at positions i, i + apart, … before `stop`; from diagonal(k) on as those at X + row(k)
     const auto leave = [&](int i, int apart, int stop, int end, auto diagonal, auto row) {
-        constexpr int TOGETHER = EVERY ? WARP / Warps : 4;  // rows that are on their way at once
+        constexpr int TOGETHER = 4;  // rows that are on their way at once
         const int lane = anew(threadIdx.x % WARP);
         for (; i < stop; i += TOGETHER * apart) {
             int first_window[TOGETHER], left[TOGETHER], right[TOGETHER], turn[TOGETHER];  // where they lie in X
@@ -107,9 +105,8 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
                 factor(next, warp);
             } else if (first >= begin) {
                 const int others = Warps - team, number = warp - team;
-                const int ready = EVERY ? p.n : end;  // columns of the panel's rows
-                update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : ready, stop, limit, number, others, LU, ld, finite);
-                leave(first + number, others, end, ready, [](int k) { return k; }, [&](int k) { return static_cast<int>(known.row(k - first) - first - X); });
+                update_share<Panel>(X, rows, known.inverses, first, width, p.m, next < last ? next + Panel : end, stop, limit, number, others, LU, ld, finite);
+                leave(first + number, others, end, end, [](int k) { return k; }, [&](int k) { return static_cast<int>(known.row(k - first) - first - X); });
                 if constexpr (Window > 0)
                     if (stop < p.n) {  // block/lu_advance.cuh wants inverses; where no window follows, U is there that others read
                         __syncwarp();  // L has left

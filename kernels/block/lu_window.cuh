@@ -54,7 +54,6 @@ struct KnownPanel {
 template <int Panel, int Held, bool Alone, int Team, typename Scalar>
 __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel<Scalar, Panel, Team>& known, int* pivots, int m, int first,
                             int width, int warp, int& verdict) {
-    constexpr bool INVERSE = Panel <= WARP / 2;  // else all columns are of the panel
     Scalar x[Held][Panel];
     int position[Held], row[Held];
     const int lane = anew(threadIdx.x % WARP);
@@ -79,7 +78,7 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
     __syncwarp();  // lanes beyond the last row have read its warp's first, before L is written
     if constexpr (Alone) {
         Moved moved(first);
-        found = eliminate_columns<INVERSE>(x, is_row, moved, first, width, known.exchange.rows[0][0], Team * Panel, vanishes, leaves);
+        found = eliminate_columns<true>(x, is_row, moved, first, width, known.exchange.rows[0][0], Team * Panel, vanishes, leaves);
 #pragma unroll
         for (int h = 0; h < Held; h++) {
             const int there = moved.of(first + h * WARP + lane);
@@ -94,11 +93,9 @@ __device__ void factor_rows(Scalar* A, const int* rows, int* ordered, KnownPanel
 #pragma unroll
     for (int h = 0; h < Held; h++)
         if (position[h] >= 0) ordered[position[h]] = row[h];
-    if constexpr (INVERSE) {
-        if (warp > 0) return;
-        __syncwarp();
-        known.invert([&](int i) { return A + ordered[first + min(i, width - 1)] + first; });
-    }
+    if (warp > 0) return;
+    __syncwarp();
+    known.invert([&](int i) { return A + ordered[first + min(i, width - 1)] + first; });
 }
 
 // By a single warp if it can hold `count` rows, by fewer a lane where those suffice.
