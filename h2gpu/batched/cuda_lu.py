@@ -23,6 +23,7 @@ LEAST_LANES = 4
 TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
 MOST_PANEL = WARP // 2  # columns of a panel of lu_shared
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
+ROW_BYTES = 512  # of a lane's rows in registers, where a warp has a matrix
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
 TUNED = {4: np.float32, 8: np.float64, 16: np.complex128}  # bytes of a number: whose rows of the tables are read
@@ -35,6 +36,7 @@ STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 56  # that the compiler may spill, around a division at most
 SHARED_SPILL_BYTES = 128  # the same, of rows of panels in registers, four blocks a multiprocessor
+WARP_SPILL_BYTES = 0  # the same, where a warp has a matrix
 WINDOW_SPILL_BYTES = 1536  # the same, in kernels/block/lu_advance.cuh: once a matrix
 PANEL_SPILL_BYTES = 512  # of kernels/batched/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
 MATRIX, SHARED, PANEL = range(3)
@@ -68,7 +70,8 @@ def _keys(dtype, method, batch, m, n):
     small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n, window)
     if method == "auto":
         many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
-        kind = np.where(small & many, MATRIX, np.where(fitting, SHARED, PANEL))
+        better = _in_warps(dtype, m, n) & (n > MOST_PANEL)
+        kind = np.where(small & many & ~better, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
         kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
         suited = small if method == "matrix" else fitting
@@ -85,8 +88,9 @@ def _keys(dtype, method, batch, m, n):
 
 @cache
 def _at_once(itemsize, device):
-    """Matrices of at most 32 rows that the device holds at once by "shared", only then faster than "matrix"."""
-    return _shape(itemsize, WARP)["resident"] * multiprocessors(device)
+    """Matrices of at most 32 rows and few columns that the device holds at once by "shared", then faster than "matrix"."""
+    shape = _shape(itemsize, WARP)
+    return shape["resident"] * (shape["warps"] if shape["panel"] == WARP else 1) * multiprocessors(device)
 
 
 def _lanes(m):
@@ -124,7 +128,10 @@ def shared_limit(device):
 
 
 def _shape(itemsize, m):
-    """A row of method "shared": columns of a panel, its rows a lane, warps of a block, resident blocks, window."""
+    """A row of method "shared": columns of a panel, its rows a lane, warps of a block, resident blocks, window.
+
+    A panel of WARP columns: a warp a matrix, as long as its rows fit in registers.
+    """
     return tuning.row("lu_shared", TUNED[itemsize], rows=m)
 
 
@@ -165,7 +172,7 @@ def _fits(dtype, m, n, window):
 
 def _run_shared(dtype, buffers, batch, m, n):
     shape, window = _shape(dtype.itemsize, m), int(_window(dtype, m, n))
-    if n <= shape["panel"] == WARP:
+    if _in_warps(dtype, m, n):
         return _run_warps(dtype, buffers, batch, m, n, shape["warps"])
     shared, pitch = (int(size) for size in _memory(dtype, m, n, window))
     slots = -(-m // WARP)
@@ -176,10 +183,25 @@ def _run_shared(dtype, buffers, batch, m, n):
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 
 
+def _in_warps(dtype, m, n):
+    """Whether a warp a matrix is the way of method "shared": that of the table, and rows fit in registers."""
+    slots, columns, bytes_ = _warp_shape(dtype, m, n)
+    fits = (slots <= 2) & (columns <= 2 * WARP) & (slots * columns * dtype.itemsize <= ROW_BYTES)
+    fits &= _of_rows(dtype, "warps", m) * bytes_ <= most_shared(cupy.cuda.Device().id)
+    return fits & (_of_rows(dtype, "panel", m) == WARP)
+
+
+def _warp_shape(dtype, m, n):
+    """Rows a lane and columns in registers of a warp with a matrix, and the kernel's LUStage in bytes."""
+    slots, columns = -(-m // WARP), -(-n // ALIGNED) * ALIGNED
+    rows, behind = slots * WARP, np.where(slots > 1, np.maximum(columns - WARP, 0), 0)
+    return slots, columns, (rows * (columns + SPREAD) + WARP * (columns + behind)) * dtype.itemsize + 4 * rows
+
+
 def _run_warps(dtype, buffers, batch, m, n, warps):
-    columns = -(-n // ALIGNED) * ALIGNED
-    shared = warps * ((WARP * (columns + SPREAD) + columns**2) * dtype.itemsize + 4 * WARP)
-    function = kernel("batched/lu_warp.cuh", "lu_warp", dtype, columns, warps, shared_bytes=shared)
+    slots, columns, bytes_ = _warp_shape(dtype, m, n)
+    shared = warps * int(bytes_)
+    function = kernel("batched/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
     launch(function, -(-batch // warps), warps * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
 

@@ -23,7 +23,8 @@ constexpr int FEWER = 8;  // columns after which fewer registers take part
 
 // x         Slots × N entries a lane; afterwards nothing
 // live      whether a row takes part; afterwards whether it does and is no pivot
-// first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them
+// first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them, at most N and
+//           WARP, since a pivot is a lane's to remember
 // Inverse   whether −L⁻¹ is wanted; else registers that columns have left do not take part
 // kept      where N entries of every pivot go, `apart` from those before, 16-byte aligned: U's k-th row from the diagonal on, and last
 //           the k entries of −L⁻¹ left of it
@@ -34,7 +35,7 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
                                          Vanishes vanishes, Leaves leaves) {
     using Real = typename Field<Scalar>::Real;
     constexpr unsigned PLACES = Slots * WARP;  // keys that differ by less do not tell which is larger
-    static_assert((Slots & (Slots - 1)) == 0 && N >= 2 && N <= WARP, "places are bits of a key, a pivot is a lane's to remember");
+    static_assert((Slots & (Slots - 1)) == 0 && N >= 2 && (N <= WARP || !Inverse), "places are bits of a key");
     constexpr int EACH = sizeof(Scalar) < 16 ? 16 / sizeof(Scalar) : 1;
     struct alignas(16) Piece { Scalar entry[EACH]; };
     const int lane = anew(threadIdx.x % WARP);
@@ -47,9 +48,14 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
     Scalar candidate, inverse;
     const auto entry = [&](int j) {            // of the lane's candidate
         Scalar found = x[0][j];
+        if constexpr (Slots == 2) {            // both read, or x would lie in memory for one of them to be read
+            const Scalar other = x[1][j];
+            found = slot == 1 ? other : found;
+        } else {
 #pragma unroll
-        for (int s = 1; s < Slots; s++)
-            if (slot == s) found = x[s][j];
+            for (int s = 1; s < Slots; s++)
+                if (slot == s) found = x[s][j];
+        }
         return found;
     };
     const auto search = [&] {                  // among entries of the column that is next
@@ -140,7 +146,7 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
     search();
     if constexpr (Inverse) eliminate(Number<N>(), 0, steps);
     else
-        each_number<0, N / FEWER>([&](auto done) {
+        each_number<0, (N < WARP ? N : WARP) / FEWER>([&](auto done) {
             constexpr int FIRST = decltype(done)::value * FEWER;
             eliminate(Number<N - FIRST>(), FIRST, min(steps, FIRST + FEWER));
         });
