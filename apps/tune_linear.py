@@ -2,7 +2,7 @@
 
 | table | of which kernels | knobs |
 |---|---|---|
-| lu_shared | a block a matrix in shared memory | a panel's rows a lane and columns, warps, blocks, columns at first |
+| lu_shared | a block a matrix in shared memory, or a warp | a panel's rows a lane and columns, warps, blocks, columns at first |
 | cholesky_shared | the same | warps, blocks |
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |

@@ -219,11 +219,11 @@ def linear_instances(dtype):
     tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
     for row in blas_instances.of(tuned, rows("lu_shared")):
         slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
-        for columns in range(lu["ALIGNED"], 2 * WARP + 1, lu["ALIGNED"]) if panel == WARP else ():
+        for columns in range(lu["ALIGNED"], slots * WARP + 1, lu["ALIGNED"]) if panel == WARP else ():
             if slots * columns * size <= lu["ROW_BYTES"]:
                 name = modules.expression("lu_warp", dtype, columns, slots, shape[0])
                 yield "batched/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
-        panel = min(panel, lu["MOST_PANEL"])
+        panel = min(panel, lu["MOST_PANEL"][size])
         for columns in sorted({0, window}):
             knobs = panel, held, -(-slots // held), *shape, columns
             claim = lu["WINDOW_SPILL_BYTES" if columns else "SHARED_SPILL_BYTES"]

@@ -21,7 +21,7 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
-MOST_PANEL = WARP // 2  # columns of a panel of lu_shared
+MOST_PANEL = {4: 16, 8: 8, 16: 8}  # bytes of a number: columns of a panel where the table has a warp's and rows are too long for it
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ROW_BYTES = 512  # of a lane's rows in registers, where a warp has a matrix
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
@@ -70,7 +70,7 @@ def _keys(dtype, method, batch, m, n):
     small, fitting = (m <= WARP) & (n <= WARP), _fits(dtype, m, n, window)
     if method == "auto":
         many = batch > _at_once(dtype.itemsize, cupy.cuda.Device().id)
-        better = _in_warps(dtype, m, n) & (n > MOST_PANEL)
+        better = _in_warps(dtype, m, n) & (n > ALIGNED)
         kind = np.where(small & many & ~better, MATRIX, np.where(fitting, SHARED, PANEL))
     elif method in ("matrix", "shared"):
         kind = np.full(len(m), MATRIX if method == "matrix" else SHARED)
@@ -88,7 +88,7 @@ def _keys(dtype, method, batch, m, n):
 
 @cache
 def _at_once(itemsize, device):
-    """Matrices of at most 32 rows and few columns that the device holds at once by "shared", then faster than "matrix"."""
+    """Matrices of at most 32 rows, with a warp each of at most 16 columns, up to which "shared" is the faster way."""
     shape = _shape(itemsize, WARP)
     return shape["resident"] * (shape["warps"] if shape["panel"] == WARP else 1) * multiprocessors(device)
 
@@ -158,7 +158,7 @@ def _memory(dtype, m, n, window):
     """Shared memory of a block of method "shared", and entries between its rows."""
     places = np.where(window > 0, np.maximum(m, 2 * (m - window)), m)
     bytes_, pitch = shared_bytes(dtype, places, np.where(window > 0, window, n))
-    panel, slots = np.minimum(_of_rows(dtype, "panel", m), MOST_PANEL), -(-m // WARP)
+    panel, slots = np.minimum(_of_rows(dtype, "panel", m), MOST_PANEL[dtype.itemsize]), -(-m // WARP)
     team = -(-slots // np.maximum(1, _of_rows(dtype, "held", m)))
     known = panel * (team * panel + panel + TURNED_PAD * (panel % 16 == 0)) * dtype.itemsize + 4 * panel
     return bytes_ + 4 * (window > 0) * m + 2 * (known + 2 * team * max(CANDIDATE_BYTES, 2 * dtype.itemsize)), pitch
@@ -178,7 +178,7 @@ def _run_shared(dtype, buffers, batch, m, n):
     slots = -(-m // WARP)
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
-    instance = dtype, min(shape["panel"], MOST_PANEL), held, team, warps, shape["resident"], window
+    instance = dtype, min(shape["panel"], MOST_PANEL[dtype.itemsize]), held, team, warps, shape["resident"], window
     function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 
@@ -186,7 +186,7 @@ def _run_shared(dtype, buffers, batch, m, n):
 def _in_warps(dtype, m, n):
     """Whether a warp a matrix is the way of method "shared": that of the table, and rows fit in registers."""
     slots, columns, bytes_ = _warp_shape(dtype, m, n)
-    fits = (slots <= 2) & (columns <= 2 * WARP) & (slots * columns * dtype.itemsize <= ROW_BYTES)
+    fits = (slots <= 2) & (columns <= slots * WARP) & (slots * columns * dtype.itemsize <= ROW_BYTES)
     fits &= _of_rows(dtype, "warps", m) * bytes_ <= most_shared(cupy.cuda.Device().id)
     return fits & (_of_rows(dtype, "panel", m) == WARP)
 
@@ -194,7 +194,7 @@ def _in_warps(dtype, m, n):
 def _warp_shape(dtype, m, n):
     """Rows a lane and columns in registers of a warp with a matrix, and the kernel's LUStage in bytes."""
     slots, columns = -(-m // WARP), -(-n // ALIGNED) * ALIGNED
-    rows, behind = slots * WARP, np.where(slots > 1, np.maximum(columns - WARP, 0), 0)
+    rows, behind = slots * WARP, np.maximum(columns - WARP, 0)
     return slots, columns, (rows * (columns + SPREAD) + WARP * (columns + behind)) * dtype.itemsize + 4 * rows
 
 

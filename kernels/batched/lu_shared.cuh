@@ -68,7 +68,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
             int first_window[TOGETHER], left[TOGETHER], right[TOGETHER], turn[TOGETHER];  // where they lie in X
 #pragma unroll
             for (int r = 0; r < TOGETHER; r++) {
-                const int k = min(i + r * apart, stop - 1), at = rows[k];  // none of another warp's
+                const int k = i + r * apart < stop ? i + r * apart : i, at = rows[k];  // none of another warp's
                 first_window[r] = left[r] = at, right[r] = row(k), turn[r] = diagonal(k);
                 if constexpr (Window > 0)
                     if (begin > 0) first_window[r] = behind[(at + Window) / pitch];

@@ -15,19 +15,19 @@ constexpr int TOGETHER = 8;  // rows that leave at once
 // Shared memory of a warp.
 template <typename Scalar, int N, int Slots>
 struct LUStage {
-    static constexpr int PITCH = N + 4, ROWS = Slots * WARP, REST = Slots > 1 && N > WARP ? N - WARP : 0;  // columns behind WARP pivots
+    static constexpr int PITCH = N + 4, ROWS = Slots * WARP, REST = N > WARP ? N - WARP : 0;  // columns behind WARP pivots
     static constexpr int U = ROWS * PITCH, U_BEHIND = U + WARP * N;
     alignas(16) Scalar entries[U_BEHIND + WARP * REST];  // rows PITCH apart; those of U from the diagonal on, N apart and REST apart
     int ordered[ROWS];                                   // where the row at a position lies
 };
 
-// A, LU, pivots, info, table, m, n, count: as in batched/lu_register.cuh, m ≤ Slots · WARP, n ≤ N, a multiple of 16, ≤ 2 WARP
+// A, LU, pivots, info, table, m, n, count: as in batched/lu_register.cuh, m ≤ Slots · WARP, n ≤ N, a multiple of 16, ≤ Slots · WARP
 template <typename Scalar, int N, int Slots, int Warps>
 __global__ __launch_bounds__(Warps * WARP, 1)
 void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, long long count) {
     using Stage = LUStage<Scalar, N, Slots>;
     constexpr int PITCH = Stage::PITCH, REST = Stage::REST;
-    static_assert(N <= 2 * WARP && Slots <= 2, "one row a lane behind WARP pivots");
+    static_assert(N <= Slots * WARP && Slots <= 2, "one row a lane behind WARP pivots");
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % WARP, warp = __reduce_max_sync(EVERY_LANE, threadIdx.x / WARP);  // known to be the same in all lanes
     const long long b = static_cast<long long>(blockIdx.x) * Warps + warp;

@@ -21,13 +21,13 @@
 
 constexpr int FEWER = 8;  // columns after which fewer registers take part
 
-// x         Slots × N entries a lane; afterwards nothing
+// x         Slots × N entries a lane; afterwards nothing, but without Inverse the columns behind `steps` of them first
 // live      whether a row takes part; afterwards whether it does and is no pivot
 // first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them, at most N and
 //           WARP, since a pivot is a lane's to remember
 // Inverse   whether −L⁻¹ is wanted; else registers that columns have left do not take part
-// kept      where N entries of every pivot go, `apart` from those before, 16-byte aligned: U's k-th row from the diagonal on, and last
-//           the k entries of −L⁻¹ left of it
+// kept      where up to N entries of every pivot go, `apart` from those before, 16-byte aligned: U's k-th row from the diagonal on, and,
+//           with Inverse, last the k entries of −L⁻¹ left of it
 // vanishes  vanishes(k), in every lane, where the k-th pivot is zero
 // leaves    leaves(s, k, the entry of L in column k of row s); from a pivot's diagonal on it is anything
 template <bool Inverse, int Slots, int N, typename Scalar, typename Vanishes, typename Leaves>
