@@ -15,7 +15,7 @@ class LU(Routine):
 
     kernels: ClassVar = {
         "matrix": "lu_register",
-        "shared": "lu_shared",
+        "shared": ("lu_shared", "lu_warp"),
         "panel": "lu_panel",
         "column": "lu_column",
         "unblocked": "lu_unblocked",

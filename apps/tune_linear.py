@@ -2,7 +2,7 @@
 
 | table | of which kernels | knobs |
 |---|---|---|
-| lu_shared | a block a matrix in shared memory, or a warp | a panel's rows a lane and columns, warps, blocks, columns at first |
+| lu_shared | a block or warp a matrix in shared memory | rows a lane and columns of a panel, warps, blocks, window |
 | cholesky_shared | the same | warps, blocks |
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
@@ -27,7 +27,8 @@ KNOBS = {
 BATCH = 500  # of the figures of Abdelfattah et al.
 BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
 HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its columns
-LANE_BYTES, MATRIX_WARPS, MATRIX_BLOCKS = 512, (4,), (4,)  # of a lane's rows; warps of a block with a matrix each; blocks
+LANE_BYTES = 512  # of a lane's rows, where a warp has a matrix
+MATRIX_WARPS, MATRIX_BLOCKS = (4,), (4,)  # of a block of such; blocks
 WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
 PANEL_WORDS, LEAST_WARPS = 64, 4  # registers of a lane with its rows of a panel; warps of a block, one a scheduler
 LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels

@@ -21,7 +21,7 @@ from h2gpu.batched.ragged import MatrixBatch
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
 TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
-MOST_PANEL = {4: 16, 8: 8, 16: 8}  # bytes of a number: columns of a panel where the table has a warp's and rows are too long for it
+MOST_PANEL = {4: 16, 8: 8, 16: 8}  # bytes of a number: columns of a panel where rows are too long for a warp's
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ROW_BYTES = 512  # of a lane's rows in registers, where a warp has a matrix
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
