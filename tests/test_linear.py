@@ -163,8 +163,9 @@ def singular_matrices(n, dtype=F64):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_first_zero_pivot_is_reported(xp, method):
-    for n in (4, 30) if method == "matrix" else (4, 30, 70):
-        A = singular_matrices(n)
+    sizes = ((4, F64), (30, F64), (30, F32)) + (() if method == "matrix" else ((70, F64), (40, F32), (64, F32)))
+    for n, dtype in sizes:
+        A = singular_matrices(n, dtype)
         LU, piv, info = factored(xp, A, method)
         expected = [1, 2, 1, n // 2 + 1, n, n // 2 + 1, 0]
         np.testing.assert_array_equal(info, expected)
