@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +122,15 @@ def test_thread_blocks_hold_all_rows_of_a_strip():
         for knobs in tune_space.candidates("qr_blocked", row, Hardware()):
             held = 8 * int(knobs["warps"]) * int(knobs["tiles"])
             assert not int(row["warps"]) or held == int(row["max_rows"])
+
+
+def test_a_warp_a_matrix_is_tried_where_lanes_hold_its_rows():
+    for row in tuning.rows("lu_shared"):
+        panels = {knobs["panel"] for knobs in tune_linear.SPACES["lu_shared"](row, Hardware())}
+        held = int(row["max_rows"]) ** 2 * tune_limits.itemsize(row) // 32
+        assert (32 in panels) == (held <= tune_linear.LANE_BYTES)
+    source = Path(tuning.__file__).with_name("cuda_lu.py").read_text(encoding="utf-8")
+    assert f"ROW_BYTES = {tune_linear.LANE_BYTES} " in source
 
 
 def test_panels_leave_warps_that_update():
