@@ -95,10 +95,10 @@ class SVD(Routine):
     """Left vectors and values."""
 
     kernels: ClassVar = {
-        "register": "svd_register",
-        "shared": "svd_shared",
-        "block-gram": "svd_gram",
-        "block-direct": "svd_round",
+        "register": ("svd_register",),
+        "shared": ("svd_shared",),
+        "block-gram": ("svd_gram",),
+        "block-direct": ("svd_round",),
     }
 
     def call(self, case):

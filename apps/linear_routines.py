@@ -14,11 +14,11 @@ class LU(Routine):
     """With partial pivoting, of independent normal entries; the input stays as it is."""
 
     kernels: ClassVar = {
-        "matrix": "lu_register",
+        "matrix": ("lu_register",),
         "shared": ("lu_shared", "lu_warp"),
-        "panel": "lu_panel",
-        "column": "lu_column",
-        "unblocked": "lu_unblocked",
+        "panel": ("lu_panel",),
+        "column": ("lu_column",),
+        "unblocked": ("lu_unblocked",),
     }
 
     def call(self, case):

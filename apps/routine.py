@@ -9,7 +9,7 @@ from h2gpu.apps.spectra import matrices
 class Routine:
     """Uniform batches of one matrix each; `call` is the public function of an input, nominal and criterion its own.
 
-    kernels   method → kernel, or kernels one of which is launched where the size admits the method
+    kernels   method → kernels, one of which is launched where the size admits the method
     """
 
     kernels: ClassVar = {}
@@ -30,11 +30,6 @@ class Routine:
     def facts(self, case, result):
         """More columns of the row, from a result of work."""
         return {}
-
-    def kernels_of(self, method):
-        """Names of kernels, none where any may be launched."""
-        kernels = self.kernels.get(method, ())
-        return (kernels,) if isinstance(kernels, str) else kernels
 
     def columns(self, case):
         """Samples that the peer shall take."""

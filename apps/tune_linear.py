@@ -28,7 +28,7 @@ BATCH = 500  # of the figures of Abdelfattah et al.
 BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
 HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its columns
 LANE_BYTES = 512  # of a lane's rows, where a warp has a matrix
-MATRIX_WARPS, MATRIX_BLOCKS = (4,), (4,)  # of a block of such; blocks
+MATRIX_BLOCKS = {"warps": 4, "resident": 4}  # of such
 WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
 PANEL_WORDS, LEAST_WARPS = 64, 4  # registers of a lane with its rows of a panel; warps of a block, one a scheduler
 LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels
@@ -59,8 +59,7 @@ def _lu_shared_space(row, hardware):
     """
     rows = limits(row)["rows"]
     if rows * rows * itemsize(row) <= WARP * LANE_BYTES:
-        for warps, resident in product(MATRIX_WARPS, MATRIX_BLOCKS):
-            yield {"held": rows // WARP, "warps": warps, "resident": resident, "window": 0, "panel": WARP}
+        yield {"held": rows // WARP, **MATRIX_BLOCKS, "window": 0, "panel": WARP}
     for held, window, panel in product(HELD, (0, rows // 2), SHARED_PANELS):
         team, words = -(-rows // WARP // held), held * panel * itemsize(row) // 4
         if held * WARP > rows or window % 16 or window > rows - WARP or words > PANEL_WORDS:

@@ -23,7 +23,7 @@ struct LUStage {
 
 // A, LU, pivots, info, table, m, n, count: as in batched/lu_register.cuh, m ≤ Slots · WARP, n ≤ N, a multiple of 16, ≤ Slots · WARP
 template <typename Scalar, int N, int Slots, int Warps>
-__global__ __launch_bounds__(Warps * WARP, 1)
+__global__ __launch_bounds__(Warps * WARP, 1)  // 1, or the compiler spares registers and waits for each read of a pivot's row
 void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, long long count) {
     using Stage = LUStage<Scalar, N, Slots>;
     constexpr int PITCH = Stage::PITCH, REST = Stage::REST;

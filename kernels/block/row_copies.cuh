@@ -1,6 +1,6 @@
 // block/row_copies.cuh — columns of a matrix on their way from global to shared memory, 16 bytes at a time where its rows allow.
 //
-// Called by some threads of batched/lu_shared.cuh; copies_issued closes the group.
+// Called by some warps of batched/lu_shared.cuh, each of batched/lu_warp.cuh; copies_issued closes the group.
 #pragma once
 #include "thread/constants.cuh"
 #include "thread/copy.cuh"

@@ -21,7 +21,7 @@
 
 constexpr int FEWER = 8;  // columns after which fewer registers take part
 
-// x         Slots × N entries a lane; afterwards nothing, but without Inverse the columns behind `steps` of them first
+// x         Slots × N entries a lane; afterwards, without Inverse, the first are of the columns behind the pivots', the others nothing
 // live      whether a row takes part; afterwards whether it does and is no pivot
 // first     the position of the first pivot, and of the row at place 0, lane 0's first; WARP places a slot. steps of them, at most N and
 //           WARP, since a pivot is a lane's to remember

@@ -36,18 +36,16 @@ __device__ int pivot_position(Real magnitude, int position) {
     }
 }
 
-// Keys order magnitudes as far as they go; 0 is less than any.
-__device__ inline unsigned pivot_key(float x) { return __float_as_uint(x) << 1 | 1; }
-__device__ inline unsigned pivot_key(double x) { return static_cast<unsigned>(__double2hiint(x)) << 1 | 1; }
-template <typename Real>
-__device__ unsigned pivot_key(Complex<Real> x) { return pivot_key(magnitude(x)); }
-
 // The leading bits of a magnitude, and the sign before them, which is none of MAGNITUDE_BITS.
 constexpr unsigned MAGNITUDE_BITS = 0x7fffffff;
 __device__ inline unsigned leading_bits(float x) { return __float_as_uint(x); }
 __device__ inline unsigned leading_bits(double x) { return static_cast<unsigned>(__double2hiint(x)); }
 template <typename Real>
 __device__ unsigned leading_bits(Complex<Real> x) { return leading_bits(magnitude(x)); }
+
+// Keys order magnitudes as far as they go; 0 is less than any.
+template <typename Scalar>
+__device__ unsigned pivot_key(Scalar x) { return leading_bits(x) << 1 | 1; }
 
 // Whether magnitudes of such bits have reciprocals to multiply by, both far from the ends of the exponents.
 template <typename Real>
