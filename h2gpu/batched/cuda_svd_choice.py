@@ -18,7 +18,7 @@ DOT_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # register rows a lane: instances
 LARGEST_RANK = WARP * DOT_ROWS[-1]
 PAIR_COLUMNS = 16  # that a warp of svd_triangle turns against each other
 PITCH_BYTES = 32  # between whose odd multiples columns lie there
-SCRATCH_ENTRIES = 28 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
+SCRATCH_ENTRIES = 32 * PAIR_COLUMNS  # of shared memory, of such a warp: G or J, and what is known of two blocks
 
 
 @lru_cache(maxsize=1024)

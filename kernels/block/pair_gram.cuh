@@ -34,11 +34,11 @@ template <>
 struct BlockSums<double> {
     double products[3][PARTS][2] = {};
 
-    template <int Rows>
-    __device__ void add(const double (&x)[Rows], const double (&y)[Rows], bool all) {
+    template <bool All, int Rows>
+    __device__ void add(const double (&x)[Rows], const double (&y)[Rows]) {
 #pragma unroll
         for (int q = 0; q < Rows; q++) multiply_strip(products[0][q % PARTS], x[q], y[q]);
-        if (!all) return;
+        if constexpr (!All) return;
 #pragma unroll
         for (int q = 0; q < Rows; q++) {
             multiply_strip(products[1][q % PARTS], x[q], x[q]);
@@ -55,16 +55,16 @@ template <>
 struct BlockSums<float> {
     float products[2][PARTS][4] = {};                        // [X Y]ᵀ Y and [X Y]ᵀ X
 
-    template <int Rows>
-    __device__ void add(const float (&x)[Rows], const float (&y)[Rows], bool all) {
-        static_assert(Rows % 2 == 0 && Rows <= 2 * PARTS, "two rows a product");
+    template <bool All, int Rows>
+    __device__ void add(const float (&x)[Rows], const float (&y)[Rows]) {
+        static_assert(Rows % 2 == 0, "two rows a product");
 #pragma unroll
         for (int q = 0; q < Rows / 2; q++)
-            multiply_tile(products[0][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, y[2 * q], y[2 * q + 1]);
-        if (!all) return;
+            multiply_tile(products[0][q % PARTS], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, y[2 * q], y[2 * q + 1]);
+        if constexpr (!All) return;
 #pragma unroll
         for (int q = 0; q < Rows / 2; q++)
-            multiply_tile(products[1][q], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, x[2 * q], x[2 * q + 1]);
+            multiply_tile(products[1][q % PARTS], {x[2 * q], x[2 * q + 1], y[2 * q], y[2 * q + 1]}, x[2 * q], x[2 * q + 1]);
     }
     __device__ float total(const float (&parts)[PARTS][4], int e) const { return (parts[0][e] + parts[1][e]) + (parts[2][e] + parts[3][e]); }
     __device__ float between(int h) const { return total(products[0], h); }
@@ -92,41 +92,60 @@ __device__ __forceinline__ void load_rows(float (&x)[Rows], const float* column,
     }
 }
 
+// Products of ROWS times Rows rows from row0 on, where x and y point.
+template <int Rows, bool Whole, bool All, typename Real, typename Inside>
+__device__ __forceinline__ void add_some(BlockSums<Real>& sums, const Real* x_column, const Real* y_column, int row0, Inside inside) {
+    Real x[Rows], y[Rows];
+    load_rows(x, x_column, [&](int row) { return Whole || inside(row0 + row, 0); });
+    load_rows(y, y_column, [&](int row) { return Whole || inside(row0 + row, 1); });
+    sums.template add<All>(x, y);
+}
+
 // Products of rows row0 … end, Rows times ROWS of them together, as long as these are Whole, or all of them, each entry asked for. Returns
 // the first row left. No product asks whether its rows are there, or products would wait for one another: those that are not are zeros.
 // x, y: this lane's columns   inside(row, side): whether there is such an entry
-template <int Rows, bool Whole, typename Real, typename Inside>
-__device__ __forceinline__ int add_rows(BlockSums<Real>& sums, const Real* x_column, const Real* y_column, int row0, int end, bool all, Inside inside) {
+template <int Rows, bool Whole, bool All, typename Real, typename Inside>
+__device__ __forceinline__ int add_rows(BlockSums<Real>& sums, const Real* x_column, const Real* y_column, int row0, int end, Inside inside) {
     constexpr int STEP = Rows * ROWS;
 #pragma unroll 1
-    for (; row0 < end && (!Whole || row0 + STEP <= end); row0 += STEP) {
-        Real x[Rows], y[Rows];
-        load_rows(x, x_column + row0, [&](int row) { return Whole || inside(row0 + row, 0); });
-        load_rows(y, y_column + row0, [&](int row) { return Whole || inside(row0 + row, 1); });
-        sums.add(x, y, all);
-    }
+    for (; row0 < end && (!Whole || row0 + STEP <= end); row0 += STEP)
+        add_some<Rows, Whole, All>(sums, x_column + row0, y_column + row0, row0, inside);
     return row0;
 }
 
-// Products of both blocks' columns with one another into the upper right of G; the rest of G too, if `all`.
-template <typename Real>
-__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G, bool all) {
+template <bool All, typename Real>
+__device__ __forceinline__ void write_gram(const BlockSums<Real>& sums, Real* G) {
     const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
-    const Real *x = panel.X + (left + g) * panel.ld, *y = panel.X + (right + g) * panel.ld;
-    const auto inside = [&](int row, int side) { return (side ? right : left) + g < panel.columns && row < panel.rows; };
-    BlockSums<Real> sums;
-    int row0 = 0;
-    if (max(left, right) + SIDE <= panel.columns) {
-        row0 = add_rows<AT_ONCE, true>(sums, x, y, row0, panel.rows, all, inside);
-        row0 = add_rows<FEWER, true>(sums, x, y, row0, panel.rows, all, inside);
-        add_rows<FEWER, false>(sums, x, y, row0, panel.rows, all, inside);
-    } else add_rows<AT_ONCE, false>(sums, x, y, row0, panel.rows, all, inside);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         G[g * PAIR_PITCH + SIDE + 2 * t + h] = sums.between(h);
-        if (!all) continue;
+        if constexpr (!All) continue;
         G[(SIDE + 2 * t + h) * PAIR_PITCH + g] = sums.between(h);
         G[g * PAIR_PITCH + 2 * t + h] = sums.left(h);
         G[(SIDE + g) * PAIR_PITCH + SIDE + 2 * t + h] = sums.right(h);
     }
+}
+
+// Products of both blocks' columns with one another into the upper right of G; All: the rest of G too.
+template <bool All, typename Real>
+__device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real* G) {
+    const int g = threadIdx.x % WARP / ROWS, rows = panel.rows;
+    const Real *x = panel.X + (left + g) * panel.ld, *y = panel.X + (right + g) * panel.ld;
+    const auto inside = [&](int row, int side) { return (side ? right : left) + g < panel.columns && row < rows; };
+    BlockSums<Real> sums;
+    if (max(left, right) + SIDE > panel.columns) {
+        add_rows<AT_ONCE, false, All>(sums, x, y, 0, rows, inside);
+        return write_gram<All>(sums, G);
+    }
+    const auto add_rest = [&](int row0) {
+        row0 = add_rows<AT_ONCE, true, All>(sums, x, y, row0, rows, inside);
+        row0 = add_rows<FEWER, true, All>(sums, x, y, row0, rows, inside);
+        add_rows<FEWER, false, All>(sums, x, y, row0, rows, inside);
+    };
+    constexpr int MANY = 2 * ROWS * AT_ONCE;
+    if (rows >= MANY) {                                      // sums begin with a product then, not with zeros
+        add_some<2 * AT_ONCE, true, All>(sums, x, y, 0, inside);
+        if (rows > MANY) add_rest(MANY);
+    } else add_rest(0);
+    write_gram<All>(sums, G);
 }

@@ -13,38 +13,45 @@ constexpr int TILE_LINES = 16;                               // rows of a tile o
 
 // G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
 template <typename Real>
-__device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& scratch, const Real* left, const Real* right, Real tolerance) {
+__device__ bool load_between(PairState<Real>& state, const PairScratch<Real>& scratch, const Real* left, const Real* right, const Limits<Real>& limits) {
     bool oblique = false;
 #pragma unroll
     for (int s = 0; s < SLOTS; s++) {
-        const int a = state.a, b = state.b + ALONG * s;
+        const int a = state.a, b = state.b[s];
         state.G[s][0][0] = left[a * SIDE + b], state.G[s][1][1] = right[a * SIDE + b];
         state.G[s][0][1] = scratch.entry[a * PAIR_PITCH + SIDE + b], state.G[s][1][0] = scratch.entry[b * PAIR_PITCH + SIDE + a];
-        oblique |= quick_cosine(left[a * (SIDE + 1)], right[b * (SIDE + 1)], state.G[s][0][1]) > tolerance;
+        bool exceeds[1];
+        quick_cosine(left[a * (SIDE + 1)], right[b * (SIDE + 1)], state.G[s][0][1], {limits.oblique}, exceeds);
+        oblique |= exceeds[0];
     }
     return __any_sync(EVERY_LANE, oblique);
 }
 
 // Rotations of columns left … and right … as J in scratch, if any; G within the blocks into `inner`.
 template <typename Real>
-__device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int right, Real* inner, PairScratch<Real>& scratch, Real tolerance,
-                                    Real smooth, bool first_visit) {
+__device__ Turned rotations_of_pair(const Panel<Real>& panel, int left, int right, Real* inner, PairScratch<Real>& scratch,
+                                    const Limits<Real>& limits, bool first_visit) {
     Real *of_left = inner + left * SIDE, *of_right = inner + right * SIDE;
     Turned turned = {};
     if (!first_visit && max(left, right) >= panel.columns) return turned;
     __syncwarp();                                            // all have read the scratch of the visit before
-    gram_of_pair(panel, left, right, scratch.entry, first_visit);
-    __syncwarp();
     PairState<Real> state;
-    if (first_visit) turned = turn_within(state, scratch, tolerance, smooth);
-    else if (!load_between(state, scratch, of_left, of_right, tolerance)) return turned;
-    turned |= state.template steps<SIDE>(tolerance, smooth);
+    if (first_visit) {
+        gram_of_pair<true>(panel, left, right, scratch.entry);
+        __syncwarp();
+        turned = turn_within(state, scratch, limits);
+    } else {
+        gram_of_pair<false>(panel, left, right, scratch.entry);
+        __syncwarp();
+        if (!load_between(state, scratch, of_left, of_right, limits)) return turned;
+    }
+    turned |= state.template steps<SIDE>(limits);
     turned.any = __any_sync(EVERY_LANE, turned.any);
     constexpr int LAST = SIDE - 1;                           // XOR of the last step
     __syncwarp();                                            // all have read both
 #pragma unroll
     for (int s = 0; s < SLOTS; s++) {
-        const int a = state.a, b = state.b + ALONG * s;
+        const int a = state.a, b = state.b[s];
         of_left[a * SIDE + b] = state.G[s][0][0], of_right[(a ^ LAST) * SIDE + (b ^ LAST)] = state.G[s][1][1];
     }
     state.template each<0, true>(LAST, [&](int place, const Real& x) { scratch.entry[place] = x; });
@@ -115,8 +122,8 @@ __device__ __forceinline__ int turn_rows(Real* const (&columns)[2][2], const Rea
 // inner: 8 × 8 entries of XᵀX within each block   end: rows of the panel and of what follows
 template <int Ahead, int Some, typename Real>
 __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int end, Real* inner, PairScratch<Real>& scratch,
-                            Real tolerance, Real smooth, bool first_visit) {
-    const Turned turned = rotations_of_pair(panel, left, right, inner, scratch, tolerance, smooth, first_visit);
+                            const Limits<Real>& limits, bool first_visit) {
+    const Turned turned = rotations_of_pair(panel, left, right, inner, scratch, limits, first_visit);
     if (!turned.any) return turned;
     const int lane = threadIdx.x % WARP, g = lane / ROWS, t = lane % ROWS;
     const int to = g % 2 * ROWS + g / 2;                     // column of a block of J: this lane holds its rows t and 4 + t
@@ -137,6 +144,7 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
         return turned;
     }
     int row0 = turn_rows<Ahead, true>(columns, E, 0, end, inside);
+    if (row0 >= end) return turned;
     if constexpr (Some < Ahead) row0 = turn_rows<Some, true>(columns, E, row0, end, inside);
     row0 = turn_rows<1, true>(columns, E, row0, end, inside);
     turn_rows<1, false>(columns, E, row0, end, inside);
@@ -150,13 +158,13 @@ __device__ Turned turn_pair(const Panel<Real>& panel, int left, int right, int e
 template <int Ahead, int Some, typename Real>
 __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairScratch<Real>* scratch, Real* inner, Real tolerance) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring = blocks - 1;
-    const Real smooth = sqrt(tolerance) / 4;                 // of a column's rotations a sixteenth of it each, of random signs
+    const Limits<Real> limits = {tolerance * tolerance, tolerance / 16};   // of a column's rotations a sixteenth of √tolerance each, of random signs
     Turned turned = {};
     for (int round = 0; round < ring; round++) {
         for (int i = warp; i < blocks / 2; i += warps) {
             const int left = round + i < ring ? round + i : round + i - ring;
             const int right = i == 0 ? ring : round >= i ? round - i : round - i + ring;
-            turned |= turn_pair<Ahead, Some>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], tolerance, smooth, round == 0);
+            turned |= turn_pair<Ahead, Some>(panel, left * SIDE, right * SIDE, end, inner, scratch[warp], limits, round == 0);
         }
         __syncthreads();
     }

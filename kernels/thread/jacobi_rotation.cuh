@@ -133,43 +133,49 @@ __device__ inline float plain_reciprocal(float x) {
 }
 #endif
 
-// cosine() and jacobi_angle() for chains of many, as short as they can be: no branches, the tangent to float32's precision, which
+// cosine() and jacobi_rotation() for chains of many, as short as they can be: no branches, the angle to float32's precision, which
 // costs no convergence; c² + s² = 1 to rounding.
-template <typename Real>
-__device__ Real quick_cosine(Real alpha, Real beta, Real gamma) {
+
+// Whether the cosine between two columns exceeds the root of each square: γ²/α is compared with β times these. Not where one is zero.
+template <int Squares, typename Real>
+__device__ void quick_cosine(Real alpha, Real beta, Real gamma, const Real (&squares)[Squares], bool (&exceeds)[Squares]) {
     constexpr Real LEAST = Floating<Real>::vanishing;
-    const Real found = fabs(gamma) * plain_rsqrt(alpha) * plain_rsqrt(beta);
-    return (alpha > LEAST) & (beta > LEAST) ? found : Real(0);
+    const Real along = gamma * plain_rsqrt(alpha), square = along * along;
+    const bool both = (alpha > LEAST) & (beta > LEAST);
+#pragma unroll
+    for (int i = 0; i < Squares; i++) exceeds[i] = both & (square > squares[i] * beta);
 }
 
-// The power of two for two numbers at once, by their exponents alone.
-__device__ inline double common_power(double x, double y) {
-    constexpr int EXPONENT = 0x7ff00000, LARGEST = 0x7fe00000;   // of the high words
-    return __hiloint2double(LARGEST - max(__double2hiint(x) & EXPONENT, __double2hiint(y) & EXPONENT), 0);
+// About 1 / max(x, y), to an eighth, by the bits of numbers of which the larger is not zero.
+__device__ inline double rough_reciprocal(double x, double y) {
+    constexpr int ONE_SQUARED = 0x7fe00000;                  // of the high words
+    return __hiloint2double(ONE_SQUARED - max(__double2hiint(x), __double2hiint(y)), 0);
 }
-__device__ inline float common_power(float x, float y) { return reciprocal_power(fmaxf(fabsf(x), fabsf(y))); }
-
-// The rotation of a tangent, c = 1/√(1 + t²) to rounding: the hardware's 22 bits, refined to third order.
-__device__ inline void rotation_of(float tangent, Rotation<double>& found) {
-    const double t = widened(tangent), x = fma(t, t, 1.0), y = widened(plain_rsqrt(fmaf(tangent, tangent, 1.0f)));
-    const double error = fma(-x, y * y, 1.0), c = fma(y * error, fma(0.375, error, 0.5), y);
-    found = {c, t * c, t};
-}
-__device__ inline void rotation_of(float t, Rotation<float>& found) {
-    const float x = fmaf(t, t, 1.0f), y = plain_rsqrt(x), error = fmaf(-x * y, y, 1.0f), c = fmaf(0.5f * y, error, y);
-    found = {c, t * c, t};
+__device__ inline float rough_reciprocal(float x, float y) {
+    constexpr int ONE_SQUARED = 0x7f000000;
+    return __int_as_float(ONE_SQUARED - max(__float_as_int(x), __float_as_int(y)));
 }
 
+// (x, y) / √(x² + y²) to rounding where that is about `near`, of which the hardware's 22 bits are refined.
+__device__ inline Angle<float> direction_of(float x, float y, float near) {
+    const float root = plain_rsqrt(near), half = 0.5f * fmaf(x, x, y * y), c = x * root, s = y * root;
+    const float error = fmaf(half * -root, root, 0.5f);
+    return {fmaf(c, error, c), fmaf(s, error, s)};
+}
+__device__ inline Angle<double> direction_of(double x, double y, float near) {
+    const double square = fma(x, x, y * y), root = widened(plain_rsqrt(near)), error = fma(-square, root * root, 1.0);
+    const double refined = fma(root * error, fma(0.375, error, 0.5), root);
+    return {x * refined, y * refined};
+}
+
+// With d = β − α, h² = d² + 4 γ²:  c : s = 1 + |d| / h : ± 2 γ / h. Where γ is not negligible beside √(α β); any numbers elsewhere.
 template <typename Real>
-__device__ Rotation<Real> quick_rotation(Real alpha, Real beta, Real gamma) {
-    const Real scale = common_power(beta - alpha, gamma);
+__device__ Angle<Real> quick_angle(Real alpha, Real beta, Real gamma) {
+    constexpr unsigned SIGN = 1u << 31;
+    const Real scale = rough_reciprocal(alpha, beta);
     float difference, half;
     narrow(scale * (beta - alpha), difference), narrow(scale * gamma, half);
-    const float product = 2 * half, square = fmaf(difference, difference, product * product);
-    const float size = product * plain_reciprocal(fmaf(square, plain_rsqrt(square), fabsf(difference)));
-    constexpr unsigned SIGN = 1u << 31;
-    const float t = __uint_as_float(__float_as_uint(size) ^ (__float_as_uint(difference) & SIGN));
-    Rotation<Real> found;
-    rotation_of(t, found);
-    return found;
+    const float inverse = plain_rsqrt(fmaf(half * half, 4.0f, difference * difference)), product = 2 * half, twice = 2 * fabsf(difference);
+    const float towards = __uint_as_float(__float_as_uint(product) ^ (__float_as_uint(difference) & SIGN));
+    return direction_of(Real(fmaf(fabsf(difference), inverse, 1.0f)), Real(towards * inverse), fmaf(twice, inverse, 2.0f));
 }

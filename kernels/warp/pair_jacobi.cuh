@@ -13,7 +13,7 @@
 
 constexpr int SIDE = 8, PAIR_COLUMNS = 2 * SIDE;             // columns of a block, and of two
 constexpr int ALONG = WARP / SIDE, SLOTS = SIDE / ALONG;     // lanes that share a row of pairs, pairs of it a lane
-constexpr int PAIR_PITCH = PAIR_COLUMNS + ALONG;             // between rows of G and J: no bank is asked for twice
+constexpr int PAIR_PITCH = PAIR_COLUMNS + SIDE;              // between rows of G and J: no bank is asked for twice
 
 // Shared memory of a warp: G, then J, row-major.
 template <typename Real>
@@ -28,6 +28,10 @@ __device__ int labelled(int side, int a) {
     return a / LOW * 2 * LOW + side * LOW + a % LOW;
 }
 
+// Squares of cosines: what is not turned, and what leaves less than rounding behind, as do sines of such squares.
+template <typename Real>
+struct Limits { Real oblique, rough; };
+
 // What the rotations were: whether there was one, and one that leaves more than rounding behind when others follow.
 struct Turned {
     bool any, rough;
@@ -39,16 +43,16 @@ struct Turned {
 
 template <typename Real>
 struct PairState {
-    int a, b;                                                // slot s: pairs a and b + ALONG s
+    int a, b[SLOTS];                                         // slot s: pairs a and b[s], in the first the same half of all
     Real G[SLOTS][2][2], J[SLOTS][2][2];
 
-    __device__ PairState() : a(threadIdx.x % WARP / ALONG), b(threadIdx.x % ALONG) {
+    __device__ PairState() : a(threadIdx.x % WARP / ALONG), b{a / ALONG * ALONG + int(threadIdx.x % ALONG), b[0] ^ ALONG} {
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
 #pragma unroll
             for (int p = 0; p < 2; p++)
 #pragma unroll
-                for (int q = 0; q < 2; q++) J[s][p][q] = SIDE * p + a == SIDE * q + b + ALONG * s;
+                for (int q = 0; q < 2; q++) J[s][p][q] = SIDE * p + a == SIDE * q + b[s];
     }
 
     // Calls visit(place in scratch, G's or J's entry) with pairs (b, b XOR m).
@@ -60,7 +64,7 @@ struct PairState {
             for (int p = 0; p < 2; p++)
 #pragma unroll
                 for (int q = 0; q < 2; q++) {
-                    const int other = b + ALONG * s, column = labelled<Label>(q, q ? other ^ m : other);
+                    const int other = b[s], column = labelled<Label>(q, q ? other ^ m : other);
                     const int row = OfJ ? SIDE * p + a : labelled<Label>(p, p ? a ^ m : a);
                     visit(row * PAIR_PITCH + column, OfJ ? J[s][p][q] : G[s][p][q]);
                 }
@@ -75,11 +79,11 @@ struct PairState {
 
     // Steps m = 0 … Steps − 1.
     template <int Steps>
-    __device__ Turned steps(Real tolerance, Real smooth) {
+    __device__ Turned steps(const Limits<Real>& limits) {
         Turned turned = {};
 #pragma unroll
         for (int m = 0; m < Steps; m++) {
-            turned |= turn(tolerance, smooth);
+            turned |= turn(limits);
             if (m + 1 < Steps) exchange(m ^ (m + 1));
         }
         return turned;
@@ -95,21 +99,18 @@ struct PairState {
     }
 
     // All pairs that are there now.
-    __device__ __forceinline__ Turned turn(Real tolerance, Real smooth) {
-        static_assert(SLOTS == 2, "pair a meets itself in one slot or the other");
-        const bool upper = a >= ALONG;
-        const Real alpha = upper ? G[1][0][0] : G[0][0][0], beta = upper ? G[1][1][1] : G[0][1][1];
-        const Real gamma = upper ? G[1][0][1] : G[0][0][1];
-        const Real found = quick_cosine(alpha, beta, gamma);
-        const bool turns = (a % ALONG == b) & (found > tolerance);
-        Rotation<Real> angle = quick_rotation(alpha, beta, gamma);
-        const bool rough = turns & ((found > smooth) | (fabs(angle.t) > smooth));
+    __device__ __forceinline__ Turned turn(const Limits<Real>& limits) {
+        const Real alpha = G[0][0][0], beta = G[0][1][1], gamma = G[0][0][1];
+        Angle<Real> angle = quick_angle(alpha, beta, gamma);
+        bool exceeds[2];
+        quick_cosine(alpha, beta, gamma, {limits.oblique, limits.rough}, exceeds);
+        const bool turns = (a == b[0]) & exceeds[0], rough = turns & (exceeds[1] | (angle.s * angle.s > limits.rough));
         angle.c = turns ? angle.c : Real(1), angle.s = turns ? angle.s : Real(0);
         const int own = a * ALONG + a % ALONG;               // the lane where pair a meets itself
         const Real rc = __shfl_sync(EVERY_LANE, angle.c, own), rs = __shfl_sync(EVERY_LANE, angle.s, own);
 #pragma unroll
         for (int s = 0; s < SLOTS; s++) {
-            const int from = (b + ALONG * s) * ALONG + b;
+            const int from = b[s] * ALONG + b[s] % ALONG;
             const Real c = __shfl_sync(EVERY_LANE, angle.c, from), sine = __shfl_sync(EVERY_LANE, angle.s, from);
             Real w[2][2];
 #pragma unroll
@@ -132,8 +133,8 @@ struct PairState {
         for (int s = 0; s < SLOTS; s++) {
             const int from = s ^ x / ALONG;
             next[s][0] = __shfl_sync(EVERY_LANE, G[from][0][1], beside);
-            next[s][1] = __shfl_sync(EVERY_LANE, G[s][1][0], below);
-            next[s][2] = __shfl_sync(EVERY_LANE, G[from][1][1], across);
+            next[s][1] = __shfl_sync(EVERY_LANE, G[from][1][0], below);
+            next[s][2] = __shfl_sync(EVERY_LANE, G[s][1][1], across);
             next[s][3] = __shfl_sync(EVERY_LANE, J[from][0][1], beside);
             next[s][4] = __shfl_sync(EVERY_LANE, J[from][1][1], beside);
         }
@@ -145,14 +146,14 @@ struct PairState {
 
 // Pairs within the blocks, from G in scratch; then G and J as for the pairs between them.
 template <typename Real>
-__device__ Turned turn_within(PairState<Real>& state, PairScratch<Real>& scratch, Real tolerance, Real smooth) {
+__device__ Turned turn_within(PairState<Real>& state, PairScratch<Real>& scratch, const Limits<Real>& limits) {
     state.template each<1, false>(0, [&](int place, Real& x) { x = scratch.entry[place]; });
     state.template each<1, true>(0, [&](int place, Real& x) { x = place / PAIR_PITCH == place % PAIR_PITCH; });
-    Turned turned = state.template steps<SIDE / 2>(tolerance, smooth);
+    Turned turned = state.template steps<SIDE / 2>(limits);
     state.template relabel<1, SIDE / 2, 2>(scratch);
-    turned |= state.template steps<SIDE / 4>(tolerance, smooth);
+    turned |= state.template steps<SIDE / 4>(limits);
     state.template relabel<2, SIDE / 4, 3>(scratch);
-    turned |= state.template steps<1>(tolerance, smooth);
+    turned |= state.template steps<1>(limits);
     state.template relabel<3, 1, 0>(scratch);
     return turned;
 }
