@@ -11,7 +11,15 @@ from collections import Counter
 from h2gpu.apps import kernel_report, timing
 
 PHASES = {
-    "QR": ("householder_qr", "triangle_chain", "blocked_qr", "blocked_q", "blocked_chain", "cholesky_qr"),
+    "QR": (
+        "householder_qr",
+        "triangle_chain",
+        "blocked_qr",
+        "blocked_q",
+        "blocked_chain",
+        "cholesky_qr",
+        "cholesky_basis",
+    ),
     "rounds: Gram matrix, its Jacobi, update": ("svd_gram",),
     "rounds: direct Jacobi": ("svd_round",),
     "SVD of small matrices": ("svd_register", "svd_shared", "svd_triangle"),

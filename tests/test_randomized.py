@@ -264,3 +264,17 @@ def test_right_vectors_divided_by_a_rest(size, n, xp, rng):
     _, _, Wt, _ = batched.svd_of_transposed(R, "both", rank, F)
     expected = np.linalg.solve(np.eye(n) + to_host(F), to_host(Vt).swapaxes(1, 2)).swapaxes(1, 2)
     assert np.abs(to_host(Wt) - expected).max() <= 8 * np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [20, 34, 64, 72, 80, 82, 300])
+def test_left_vectors_times_a_triangle(n, dtype, xp, rng):
+    """X U for U, to rounding."""
+    rank = n - 8
+    R = ((np.triu(rng.standard_normal((3, n, n))) / 9 + np.eye(n)) * np.geomspace(1, 1e-4, n)[:, None]).astype(dtype)
+    X = (np.eye(n) + 0.1 * np.triu(rng.standard_normal((3, n, n)))).astype(dtype)
+    U, s, Vt, _ = batched.svd_of_transposed(xp.asarray(R), "both", rank)
+    XU, same, equal, _ = batched.svd_of_transposed(xp.asarray(R), "both", rank, None, xp.asarray(X))
+    assert (s == same).all() and (Vt == equal).all()
+    expected = X.astype(np.float64) @ to_host(U)
+    assert np.abs(to_host(XU) - expected).max() <= n * np.finfo(dtype).eps

@@ -20,6 +20,9 @@ def any_size(request, monkeypatch):
     monkeypatch.setattr(cuda_thin, "LEAST_BLOCKS", 0)
     if request.param:
         monkeypatch.setattr(cuda_thin, "whole_tiles", lambda tiles: tiles // 3)
+    cuda_thin._ready.cache_clear()
+    yield
+    cuda_thin._ready.cache_clear()
 
 
 def test_only_few_tiles_beyond_full_rounds_are_shared(monkeypatch):

@@ -113,18 +113,21 @@ def qr(A, mode="reduced", *, out=None):
     return _over_leading(lambda A: _twin(A).qr(A, mode), A)
 
 
-def cholesky_qr(A):
+def cholesky_qr(A, before=None):
     """P_b (I + F_b)⁻¹ R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
 
-    A   (batch, m, n) array, m ≥ n
+    A        (batch, m, n) array, m ≥ n
+    before   (batch, n, n) upper triangular X, or None: R_b X_b is given in place of R_b
 
     P, R and F (None for zeros), float64, upper triangular and no larger than 1e-5: P_b (I + F_b)⁻¹ has orthonormal
     columns, and its product with V is that of P_b with what `svd_of_transposed` makes of V, given F.
     Where this fails P_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
-    squares that leave the range of float64. Ill conditioned columns only take longer. The CPU takes `qr`.
+    squares that leave the range of float64. Ill conditioned columns take longer; of eight that are nearly dependent by
+    themselves, A − P (I + F)⁻¹ R keeps their condition times rounding in float64. The CPU takes `qr`.
     Source: Fukaya et al. 2020, Shifted Cholesky QR.
     """
-    return _twin(A).cholesky_qr(A)
+    before = None if before is None else array_module(before).ascontiguousarray(before, A.dtype)
+    return _twin(A).cholesky_qr(A, before)
 
 
 def pivoted_qr(A, atol=0.0):

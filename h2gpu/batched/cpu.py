@@ -21,6 +21,7 @@ __all__ = [
     "bidiagonalize",
     "block_multiply",
     "cholesky",
+    "cholesky_basis",
     "cholesky_qr",
     "cholesky_solve",
     "discarded",
@@ -72,7 +73,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
 
 
 def sampled(A, Omega):
-    """A_b Ω_b for arrays, Ω of `gaussian`: in float32 its entries have 11 bits, which the GPU makes use of."""
+    """A_b Ω for an array, Ω of `gaussian`: in float32 its entries have 11 bits, which the GPU makes use of."""
     with np.errstate(invalid="ignore"):
         return A @ Omega
 
@@ -93,9 +94,18 @@ def qr(A, mode, out=None):
     return tuple(each(np.linalg.qr, [Q, R], A))
 
 
-def cholesky_qr(A):
+def cholesky_qr(A, before=None):
     """By reflections, which never fail."""
-    return *qr(A, "reduced"), None
+    P, R = qr(A, "reduced")
+    return P, R if before is None else R @ before, None
+
+
+def cholesky_basis(A):
+    """Q_b and upper triangular X_b of condition ≤ √3: Q_b X_b, orthonormal, has the range of A_b. X is None for I.
+
+    On the GPU by Cholesky factors, as cholesky_qr and as little sure: where it does not succeed Q and X hold NaN.
+    """
+    return qr(A, "reduced")[0], None
 
 
 def triangles(A, R):

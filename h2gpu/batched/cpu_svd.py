@@ -43,13 +43,14 @@ def factors(A, vectors):
     return (U, s[..., None], Vt)[: 3 if vectors == "both" else 2]
 
 
-def svd_of_transposed(R, vectors, rank=None, rest=None):
+def svd_of_transposed(R, vectors, rank=None, rest=None, left=None):
     """See h2gpu.batched.svd_of_transposed; raises for NaN and Inf."""
     if isinstance(R, MatrixBatch):
         return *svd(batched.transpose(R), vectors, "auto"), np.zeros(len(R), np.int32)
     U, s, *Vt = svd(R.swapaxes(1, 2), vectors, "auto")
     if rest is not None:
         Vt = [np.linalg.solve(np.eye(rest.shape[1]) + rest, M.swapaxes(1, 2)).swapaxes(1, 2) for M in Vt]
+    U = U if left is None else left @ U
     return U[..., :rank], s[:, :rank, 0], *(M[:, :rank] for M in Vt), np.zeros(len(R), np.int32)
 
 

@@ -13,7 +13,7 @@ from h2gpu.batched.cuda_lu import lu_factor
 from h2gpu.batched.cuda_pairwise import pairwise
 from h2gpu.batched.cuda_products import triangles_of_products
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.cuda_qr_cholesky import cholesky_qr
+from h2gpu.batched.cuda_qr_cholesky import cholesky_basis, cholesky_qr
 from h2gpu.batched.cuda_ranks import discarded, shared_ranks
 from h2gpu.batched.cuda_svd import svd
 from h2gpu.batched.cuda_triangle import svd_of_transposed
@@ -28,6 +28,7 @@ __all__ = [
     "bidiagonalize",
     "block_multiply",
     "cholesky",
+    "cholesky_basis",
     "cholesky_qr",
     "cholesky_solve",
     "discarded",

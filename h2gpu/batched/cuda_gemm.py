@@ -44,10 +44,13 @@ def shared_bytes(dtype, edges):
 
 
 def sampled(A, Omega):
-    """See h2gpu.batched.cpu.sampled."""
-    if cuda_thin.suits(A, Omega, False):
-        return cuda_thin.thin_product(A, Omega, False, None, short=True)
-    return gemm(A, Omega, None, 1, 0, False, False, None)
+    """See h2gpu.batched.cpu.sampled: all rows are one matrix."""
+    (batch, m, n), count = A.shape, Omega.shape[1]
+    sizes = 1, batch * m, n, count
+    if cuda_thin.suits_sizes(A.dtype, sizes) and cuda_thin.aligned(A, Omega):
+        return cuda_thin.multiply(A, Omega, sizes, (batch, m, count), short=True)
+    rows = gemm(A.reshape(1, batch * m, n), Omega[None], None, 1, 0, False, False, None)
+    return rows.reshape(batch, m, count)
 
 
 def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):

@@ -1,14 +1,17 @@
 """P_b (I + F_b)⁻¹ R_b = A_b on the GPU by Cholesky factors of Gram matrices: kernels/batched/cholesky_qr.cuh.
 
-Of stacks alone. Other shapes, and all that gain nothing, go by Householder reflections.
+Of stacks alone. Other shapes, and all that gain nothing, go by Householder reflections; so do bases in float64, of
+which a Gram matrix does not tell enough.
 """
+
+from functools import lru_cache
 
 import cupy
 import numpy as np
 
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_svd_choice import fits
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, Ready
 from h2gpu.batched.modules import kernel
 
 STRIP, STEP, TILE_ROWS = 8, 4, 16  # of the kernel: columns of a strip, entries between columns of G, rows of a warp
@@ -16,20 +19,43 @@ WARPS = {5: 4, 6: 4, 7: 4, 8: 4, 9: 6}  # of a block, by strips
 TALL = 2  # rows for each column, at least
 
 
-def cholesky_qr(A):
+def cholesky_qr(A, before=None):
     """See h2gpu.batched.cholesky_qr."""
-    batch, m, n = A.shape
-    strips = -(-n // STRIP)
-    divides = fits(cupy.cuda.runtime.getDevice(), A.dtype, n, True)  # who takes F
-    if strips not in WARPS or n % 2 or m < TALL * n or not batch or not divides:
-        return *qr(A, "reduced"), None
-    A = cupy.ascontiguousarray(A)
-    P, R = cupy.empty_like(A), cupy.empty((batch, n, n), A.dtype)
-    F = cupy.empty_like(R) if A.dtype == np.float64 else None
-    shared = shared_bytes(strips)
-    function = kernel("batched/cholesky_qr.cuh", "cholesky_qr", A.dtype, strips, WARPS[strips], shared_bytes=shared)
-    launch(function, batch, WARPS[strips] * WARP, (A, P, R, NULL if F is None else F, m, n), shared)
+    batch, _, n = A.shape
+    ready = _ready(cupy.cuda.runtime.getDevice(), "cholesky_qr", A.dtype, A.shape)
+    if ready is None:
+        P, R = qr(A, "reduced")
+        return P, R if before is None else cupy.matmul(R, before), None
+    P, R = cupy.empty(A.shape, A.dtype), cupy.empty((batch, n, n), A.dtype)
+    F = cupy.empty((batch, n, n), A.dtype) if A.dtype == np.float64 else None
+    ready(cupy.ascontiguousarray(A), P, R, *(NULL if M is None else M for M in (before, F)))
     return P, R, F
+
+
+def cholesky_basis(A):
+    """See h2gpu.batched.cpu.cholesky_basis."""
+    ready = None
+    if A.dtype == np.float32:
+        ready = _ready(cupy.cuda.runtime.getDevice(), "cholesky_basis", A.dtype, A.shape)
+    if ready is None:
+        return qr(A, "reduced")[0], None
+    batch, _, n = A.shape
+    Q, X = cupy.empty(A.shape, A.dtype), cupy.empty((batch, n, n), A.dtype)
+    ready(cupy.ascontiguousarray(A), Q, X)
+    return Q, X
+
+
+@lru_cache(maxsize=1024)
+def _ready(device, name, dtype, shape):
+    """The launch for stacks of a shape on the current device; None where reflections are asked."""
+    batch, m, n = shape
+    strips = -(-n // STRIP)
+    divides = fits(device, dtype, n, True)  # who takes F or X
+    if strips not in WARPS or n % 2 or m < TALL * n or not batch or not divides:
+        return None
+    shared, warps = shared_bytes(strips), WARPS[strips]
+    function = kernel("batched/cholesky_qr.cuh", name, dtype, strips, warps, shared_bytes=shared)
+    return Ready(function, batch, warps * WARP, shared, (np.int32(m), np.int32(n)))
 
 
 def shared_bytes(strips):

@@ -48,23 +48,20 @@ def svd(A, vectors, method, return_info=False):
     return results
 
 
-def decompose(A, vectors, method, kept=None, rest=None):
+def decompose(A, vectors, method):
     """The results of svd, and (batch + 1,) int32: sweeps, or −1 for NaN and Inf, −2 for no convergence; their least.
 
     Nothing is waited for. Matrices that failed hold NaN. Vectors "triangle" and "triangle-both": those of A_bᵀ,
     square and small enough for shared memory, whose columns are nearly orthogonal already: no QR goes before Jacobi.
-    Of arrays of more than WARP columns among these, `kept` triplets can be asked for, and right vectors divided by
-    I + `rest` (float64).
     """
     ragged = isinstance(A, MatrixBatch)
     (m, n), least = ((A.rows, A.columns), np.minimum) if ragged else (A.shape[1:], min)
     k = least(m, n)
     wanted = (1,) if vectors == "none" else (0, 1, 2) if vectors in BOTH else (0, 1)
-    r = k if kept is None else least(k, kept)
-    shapes = (m, r), (r, np.ones_like(k) if ragged else 1), (r, n)
+    shapes = (m, k), (k, np.ones_like(k) if ragged else 1), (k, n)
     outputs = [_empty_like(A, *shape) if i in wanted else None for i, shape in enumerate(shapes)]
     info = cp.zeros(len(A) + 1, np.int32)
-    for group in _groups(A, outputs, vectors, method, rest):
+    for group in _groups(A, outputs, vectors, method):
         RUNS[group.method](group, (info, info[-1:]))
     results = tuple(outputs[i] for i in wanted)
     return (results[0] if vectors == "none" else results), info
@@ -103,7 +100,6 @@ class Group:
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     above           matrices of this rank or less in the table are left to other groups
-    rest            of triangles: see decompose
     """
 
     batch: tuple
@@ -116,7 +112,6 @@ class Group:
     vectors: str
     method: int
     above: int = 0
-    rest: object = None
 
     @property
     def dtype(self):
@@ -132,7 +127,7 @@ class Group:
         return (*buffers, *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
-def _groups(A, outputs, vectors, method, rest):
+def _groups(A, outputs, vectors, method):
     """The batch in groups of one kernel instance each; matrices without rows or columns are in none."""
     if not isinstance(A, MatrixBatch):
         m, n = A.shape[1:]
@@ -142,7 +137,7 @@ def _groups(A, outputs, vectors, method, rest):
         chosen = cuda_svd_choice.method_of(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors in BOTH, method)
         if chosen < GRAM:
             members = slice(None)
-            yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen, rest=rest)
+            yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen)
             return
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
@@ -176,8 +171,13 @@ def _column_shape(group):
     return dots, columns, min(LANE_WORDS, columns * words + OTHER_WORDS)
 
 
+def few_triangles(device, count):
+    """Whether so many leave a multiprocessor with FEW_BLOCKS."""
+    return count <= FEW_BLOCKS * multiprocessors(device)
+
+
 @lru_cache(maxsize=1024)
-def _triangle_plan(device, dtype, rank, both, few):
+def triangle_plan(device, dtype, rank, both, few):
     """Function, threads and shared memory of a block for triangles of at most `rank` columns; few: see FEW_BLOCKS."""
     warps = -(-rank // PAIR_COLUMNS)
     shared = int(cuda_svd_choice.triangle_bytes(dtype, rank, both))
@@ -189,11 +189,10 @@ def _triangle_plan(device, dtype, rank, both, few):
 
 def _run_triangle(group, info):
     device = cp.cuda.runtime.getDevice()
-    few = group.count <= FEW_BLOCKS * multiprocessors(device)
-    function, threads, shared = _triangle_plan(device, group.dtype, group.rank, group.both, few)
-    kept = group.batch[2].shape[1] if group.table is NULL else group.rank
-    rest = NULL if group.rest is None else group.rest
-    launch(function, group.count, threads, (*group.arguments(info), group.above, group.rank, kept, rest), shared)
+    few = few_triangles(device, group.count)
+    function, threads, shared = triangle_plan(device, group.dtype, group.rank, group.both, few)
+    arguments = *group.arguments(info), group.above, group.rank, group.rank, NULL, NULL
+    launch(function, group.count, threads, arguments, shared)
 
 
 def _run_shared(group, info):

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.launch import launch, most_shared, multiprocessors
+from h2gpu.batched.launch import Ready, most_shared, multiprocessors
 from h2gpu.batched.modules import kernel
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
@@ -26,14 +26,22 @@ FEW = 4  # tiles beyond the last full round are few, times this, among all block
 
 def suits(A, B, transa, turned=False):
     """Whether the kernel can multiply two stacks, and is the fastest; not both transa and turned."""
-    (m, k), n, each = _sizes(A, transa), B.shape[1 if turned else 2], PIECE // A.dtype.itemsize
-    large = (
-        k >= LEAST_INNER
-        and m >= ROWS
-        and len(A) * m >= LEAST_BLOCKS * ROWS
-        and -(-n // STEP) in _strips(most_shared(cupy.cuda.runtime.getDevice()))
-    )
-    return large and (m if transa else k) % each == n % each == (A.data.ptr | B.data.ptr) % PIECE == 0
+    sizes = (len(A), *_sizes(A, transa), B.shape[1 if turned else 2])
+    return aligned(A, B) and suits_sizes(A.dtype, sizes, transa)
+
+
+def aligned(A, B):
+    """Whether both begin where a copy can."""
+    return (A.data.ptr | B.data.ptr) % PIECE == 0
+
+
+def suits_sizes(dtype, sizes, transa=False):
+    """The same for stacks that are `aligned`, sizes (batch, m, k, n)."""
+    (batch, m, k, n), each = sizes, PIECE // dtype.itemsize
+    large = k >= LEAST_INNER and m >= ROWS and batch * m >= LEAST_BLOCKS * ROWS
+    if not large or (m if transa else k) % each or n % each:
+        return False
+    return -(-n // STEP) in _strips(most_shared(cupy.cuda.runtime.getDevice()))
 
 
 @cache
@@ -49,20 +57,21 @@ def _sizes(A, transa):
 
 def thin_product(A, B, transa, out, turned=False, short=False):
     """The products, all contiguous; out: where to, or None."""
-    batch, (m, k), n = len(A), _sizes(A, transa), B.shape[1 if turned else 2]
-    if out is None:
-        out = cupy.empty((batch, n, m) if turned else (batch, m, n), A.dtype)
-    sizes = batch, m, k, n
-    function, shared, tiles, each = _plan(cupy.cuda.runtime.getDevice(), A.dtype, sizes, bool(transa), turned, short)
-    whole = whole_tiles(tiles)
-    arguments = (A, B, out, each, whole, m, n, k, B.shape[2], np.int64(k * n))
-    launch(function, 2 * tiles - whole, THREADS, arguments, shared)
+    (m, k), n = _sizes(A, transa), B.shape[1 if turned else 2]
+    sizes, shape = (len(A), m, k, n), (len(A), n, m) if turned else (len(A), m, n)
+    return multiply(A, B, sizes, shape, out, bool(transa), turned, short)
+
+
+def multiply(A, B, sizes, shape, out=None, transa=False, turned=False, short=False):
+    """Products of `sizes` (batch, m, k, n) by arrays whose entries lie so, as an array of `shape` or in `out`."""
+    out = cupy.empty(shape, A.dtype) if out is None else out
+    _ready(cupy.cuda.runtime.getDevice(), A.dtype, sizes, transa, turned, short)(A, B, out)
     return out
 
 
 @lru_cache(maxsize=1024)
-def _plan(device, dtype, sizes, transa, turned, short):
-    """The function, its shared memory, tiles and tiles of a matrix; device: the current one."""
+def _ready(device, dtype, sizes, transa, turned, short):
+    """The launch for products of one shape; device: the current one."""
     batch, m, k, n = sizes
     strips, each = -(-n // STEP), -(-m // ROWS)
     if dtype == np.float32:
@@ -71,7 +80,10 @@ def _plan(device, dtype, sizes, transa, turned, short):
     else:
         name, instance = "thin_product", (dtype, strips, transa, turned)
         shared = shared_bytes(strips, transa, turned)
-    return kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared), shared, batch * each, each
+    function = kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared)
+    whole = whole_tiles(batch * each)
+    numbers = *np.array([each, whole, m, n, k, k if turned else n], np.int32), np.int64(k * n)
+    return Ready(function, 2 * batch * each - whole, THREADS, shared, numbers)
 
 
 def whole_tiles(tiles):

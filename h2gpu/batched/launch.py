@@ -84,6 +84,19 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
             _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop))
 
 
+class Ready(NamedTuple):
+    """A launch that waits for its arrays alone: the kernel, its grid and the numbers that it takes behind them."""
+
+    function: object
+    blocks: int
+    threads: int
+    shared_bytes: int
+    numbers: tuple
+
+    def __call__(self, *arrays):
+        launch(self.function, self.blocks, self.threads, (*arrays, *self.numbers), self.shared_bytes)
+
+
 class Launch(NamedTuple):
     """One launch as it was: the kernel, its grid, and events before and after it."""
 

@@ -5,7 +5,10 @@
 Boukaram et al., algorithm 4, with the power iterations of Halko, Martinsson & Tropp (2011), algorithm 4.4. One Gaussian
 Ω serves the whole batch, so that a matrix's result does not depend on its neighbours. The columns of Rᵀ are graded, and
 nearly orthogonal, because those of Y are: Jacobi needs no QR before it (one sweep more than with, of seven). For the
-same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors.
+same reason AᵀQ, unlike Y, is well conditioned up to the sizes of its columns: its QR goes by Cholesky factors. That of
+Y does in float32 without power iterations, its Gram matrix in float64; a last triangle X is left to smaller factors:
+
+    Y = (Q X) T,     AᵀQ = P R,  (R X)ᵀ = U_R S V_Rᵀ,     A ≈ (Q (X U_R)) S (P V_R)ᵀ
 """
 
 import numpy as np
@@ -27,9 +30,7 @@ def sampled(A, count, random_state):
         Omega = gaussian(int(A.columns.max(initial=0)), count, random_state, A.dtype, A.xp)
         zero = np.zeros(len(A), np.int64)
         return batched.gemm(A, MatrixBatch(Omega.reshape(-1), zero, A.columns, zero + count))
-    batch, m, n = A.shape
-    Omega = gaussian(n, count, random_state, A.dtype, array_module(A))
-    return twin(A).sampled(A.reshape(1, batch * m, n), Omega[None]).reshape(batch, m, count)
+    return twin(A).sampled(A, gaussian(A.shape[2], count, random_state, A.dtype, array_module(A)))
 
 
 def project(A, count, power=0, random_state=None):
@@ -94,10 +95,10 @@ def triplets(A, Q, rank=np.inf):
     return U, s, Vt
 
 
-def stack_triplets(A, Q, rank, qr):
-    """The same for arrays: U, s, Vt and a function of the verdict, see on_its_way."""
-    P, R, *rest = qr(stack_product(A, Q, transa=True))
-    U, s, Vt, info = twin(A).svd_of_transposed(R, "both", rank, *rest)
+def stack_triplets(A, Q, X, rank, qr):
+    """U, s, Vt of A_b projected on orthonormal Q_b X_b, X None for I; and a function of the verdict, see on_its_way."""
+    P, R, *rest = qr(stack_product(A, Q, transa=True), X)
+    U, s, Vt, info = twin(A).svd_of_transposed(R, "both", rank, *rest, X)
     info = on_its_way(info)
     U, s, Vt = map(array_module(A).ascontiguousarray, (U, s, Vt))
     return (stack_product(Q, U), s, stack_product(Vt, P, transb=True)), info
@@ -110,7 +111,8 @@ def stack_product(A, B, transa=False, transb=False):
 
 def write_again(A, Q, out, which):
     """The triplets of some matrices by Householder reflections, which fail for NaN and Inf alone; their info."""
-    parts, info = stack_triplets(A[which], Q[which], out[1].shape[1], batched.qr)
+    householder = twin(A).qr
+    parts, info = stack_triplets(A[which], Q, None, out[1].shape[1], lambda A, _: (*householder(A, "reduced"), None))
     for M, part in zip(out, parts):
         M[which] = part
     return info()
@@ -121,12 +123,19 @@ def svd(A, rank, oversample, power, random_state):
     count = rank + oversample
     if isinstance(A, MatrixBatch):
         return triplets(A, project(A, count, power, random_state), rank)
-    Q = project(A, min(count, *A.shape[1:]), power, random_state)
-    out, info = stack_triplets(A, Q, rank, twin(A).cholesky_qr)
+    count = min(count, *A.shape[1:])
+    if random_state is None:  # the same samples, should some be asked for again
+        random_state = int(np.random.default_rng().integers(2**63))
+    if power:
+        Q, X = project(A, count, power, random_state), None
+    else:
+        Q, X = twin(A).cholesky_basis(sampled(A, count, random_state))
+    out, info = stack_triplets(A, Q, X, rank, twin(A).cholesky_qr)
     info = info().copy()
     which = np.flatnonzero(info < 0)
     if len(which):
-        info[which] = write_again(A, Q, out, which)
+        basis = project(A[which], count, 0, random_state) if power == 0 else Q[which]
+        info[which] = write_again(A, basis, out, which)
     check(info)
     return out
 

@@ -7,6 +7,7 @@ Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs".
 
 import numpy as np
 
+from h2gpu.batched.arrays import array_module
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.twins import over_leading, twin
 
@@ -39,17 +40,19 @@ def svd(A, vectors="both", method="auto", *, return_info=False):
     return tuple(M[..., 0] if i == values else M for i, M in enumerate(results))
 
 
-def svd_of_transposed(R, vectors="both", rank=None, rest=None):
+def svd_of_transposed(R, vectors="both", rank=None, rest=None, left=None):
     """U, s, Vt (vectors "both") or U, s ("left") of R_bᵀ, and info as `svd` with return_info.
 
     rank   of an array: triplets wanted, the leading ones; None: all of them
     rest   with "both", for R of `cholesky_qr`: its F or None, for Vt (I + F)⁻ᵀ in place of Vt
+    left   of an array: upper triangular X_b as large as R_b, or None, for X U in place of U
 
     For R of a QR of a matrix whose columns fall in size, as samples of another or a pivoted R transposed: the GPU turns
     the columns of Rᵀ without the QR and LQ that others need first. Right for any R. NaN and Inf: as `svd` with
     return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a MatrixBatch.
     """
-    return twin(R).svd_of_transposed(R, vectors, rank, rest)
+    rest, left = (None if M is None else array_module(M).ascontiguousarray(M, R.dtype) for M in (rest, left))
+    return twin(R).svd_of_transposed(R, vectors, rank, rest, left)
 
 
 def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):

@@ -1,5 +1,7 @@
 """Which back end an array belongs to, and the (batch, m, n) form that the back ends work on."""
 
+from functools import cache
+
 import numpy as np
 
 from h2gpu.batched.arrays import array_module
@@ -14,6 +16,11 @@ def twin(A):
         from h2gpu.batched import cpu
 
         return cpu
+    return _cuda()
+
+
+@cache  # an import statement asks again each time
+def _cuda():
     from h2gpu.batched import cuda
 
     return cuda

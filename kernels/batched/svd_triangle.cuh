@@ -5,14 +5,15 @@
 // own, when one has turned nothing.
 //     A  matrices × k × k     U  matrices × k × r     s  matrices × r     Vt  matrices × r × k     (or as the table says)
 //     r = min(k, kept), the triplets that are written
-//     rest   matrices × k × k, upper triangular and small, or null: (I + rest)⁻¹ times the right vectors is written; of float64 arrays
+//     left, rest   matrices × k × k, upper triangular, or null; of arrays: left U is written, in float32 for k ≤ MOST_TURNED, and
+//                  (I + rest)⁻¹ times the right vectors, for a small rest of float64
 //     info   matrices: sweeps, or a Failure     worst   the least of 0 and all failures
 // Matrices of rank at most `above` or more than `upto` are left to other launches.
 #pragma once
 
-#include "block/divide_vectors.cuh"
 #include "block/pair_sweep.cuh"
 #include "block/svd_finish.cuh"
+#include "block/turn_vectors.cuh"
 
 // Tiles of a visit under way together: most columns are the widest for their warps or half a warp's fewer, their tiles a multiple of
 // SOME. Where warps of a multiprocessor are FEW_WARPS, float32 has the registers for more.
@@ -26,7 +27,7 @@ struct TilesAhead {
 template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,
-                  int vectors, int sweeps, int above, int upto, int kept, const double* rest) {
+                  int vectors, int sweeps, int above, int upto, int kept, const Real* left, const double* rest) {
     extern __shared__ double memory[];
     using Ahead = TilesAhead<Real, Warps, Resident>;
     Problem<Real> p = problem(A, U, s, Vt, table, m, n, blockIdx.x);
@@ -52,6 +53,8 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     }
     if (turned) return fail(p, failing, NOT_CONVERGED, info, worst, kept);
     singular_values(p, w, kept);
+    if constexpr (Warps * PAIR_COLUMNS <= MOST_TURNED && sizeof(Real) == sizeof(float))
+        if (left) multiply_vectors<Warps>(w.W, w.ld, k, left + blockIdx.x * 1LL * k * k);
     if constexpr (Both && sizeof(Real) == sizeof(double))
         if (rest) divide_vectors<Warps>(w.W + k, w.ld, k, rest + blockIdx.x * 1LL * k * k);
     write_vectors(w, w.W, k, kept, p.U, kept, 1, nullptr);

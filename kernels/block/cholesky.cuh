@@ -4,7 +4,7 @@
 //     G_i· −= R_ki R_k·   for the rows i below in the panel
 //
 // Warp w owns columns 16 w … A column is a lane's, its 16 entries in registers: lanes 0 … 15 of every warp hold the panel's
-// own columns, lanes 16 … 31 those of the warp, so that R_ki comes by a shuffle and warps meet three times a panel.
+// own columns, lanes 16 … 31 those of the warp, so that G_ki comes by a shuffle and warps meet three times a panel.
 // A pivot that rounding has eaten up is replaced by N ε g_kk, g the diagonal of the given matrix: R then still shows which
 // columns are parallel. Or, if its row is passed over, R has nothing but that pivot there, and no such rows amplify one another.
 // Called by batched/svd_gram.cuh and batched/cholesky_qr.cuh, by the whole block of Warps warps.
@@ -16,25 +16,41 @@
 
 constexpr int PANEL_ROWS = WARP / 2;
 
-// x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards
-// least: what the pivot of those is at least   pivots: of the panel; PassOver: rows of pivots that are less stay empty
+// x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards, zeros below its diagonal
+// least: what the pivot of those is at least   pivots: of the panel   PassOver: rows of pivots that are less stay empty
+// Returns R's diagonal in lanes 0 … 15, which x has but where a pivot was less.
+// Rows travel before they are scaled, so that a step waits for 1 / pivot alone, and every lane knows the next pivot without waiting
+// for its column. A branch a step keeps what follows of the step before, all but two rows, beside that division.
 template <bool PassOver, typename Real>
-__device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
+__device__ Real eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
     const int lane = threadIdx.x % WARP;
-    const auto next = [&](Real pivot) { return PassOver && pivot <= least ? -least : fmax(pivot, least); };  // negative: empty
-    Real ahead = next(x[0]);
+    Real left = __shfl_sync(EVERY_LANE, x[0], 0), bound = __shfl_sync(EVERY_LANE, least, 0), own, before, factor[PANEL_ROWS];
 #pragma unroll
     for (int k = 0; k < PANEL_ROWS; k++) {
         if (k >= pivots) break;
-        const Real found = __shfl_sync(EVERY_LANE, ahead, k), pivot = PassOver ? fabs(found) : found;
-        const Real root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
-        x[k] *= PassOver && !(found > 0) ? Real(0) : root;
-        if (lane == k) x[k] = pivot * root;
+        if (k == 0 || lane >= k) own = left;                // of lane k in the end
+        else x[k] = 0;
         if (k + 1 == PANEL_ROWS) break;
-        ahead = next(fma(-x[k], x[k], x[k + 1 < PANEL_ROWS ? k + 1 : k]));
+        const Real pivot = PassOver || left > bound ? left : bound, rough = approximate_reciprocal(pivot);
+        const Real near = pivot > (PassOver ? bound : Real(0)) ? rough : Real(0);
+        const Real error = fma(-pivot, near, Real(1)), rest = fma(error, error, error);
+        const auto divided = [&](Real y) { return fma(y * near, rest, y * near); };
+        const Real row = divided(x[k]), square = __shfl_sync(EVERY_LANE, x[k + 1], k + 1);
+        bound = __shfl_sync(EVERY_LANE, least, k + 1);
 #pragma unroll
-        for (int i = k + 1; i < PANEL_ROWS; i++) x[i] = fma(-__shfl_sync(EVERY_LANE, x[k], i), x[k], x[i]);
+        for (int i = k + 1; i < PANEL_ROWS; i++) {
+            if (k > 0 && i > k + 1) x[i] = fma(-factor[i], before, x[i]);
+            factor[i] = __shfl_sync(EVERY_LANE, x[k], i);
+            if (i <= k + 2) x[i] = fma(-factor[i], row, x[i]);
+        }
+        left = fma(-factor[k + 1], divided(factor[k + 1]), square);
+        before = row;
     }
+    if (!(own > least)) own = least;
+    const Real inverse = exact_rsqrt(own > 0 ? own : Real(1)), scale = own > (PassOver ? least : Real(0)) ? inverse : Real(0);
+#pragma unroll
+    for (int k = 0; k < PANEL_ROWS; k++) x[k] *= __shfl_sync(EVERY_LANE, scale, k);
+    return own * inverse;
 }
 
 // rows first … of G in columns `columns` … lose what the rows above explain; the warp's own
@@ -53,22 +69,26 @@ __device__ void subtract_above(Real* G, int first, int columns) {
 template <int N, int Ld, int Warps, bool PassOver = false, typename Real>
 __device__ void cholesky(Real* G, const Real* diagonal, int columns = N) {
     static_assert(N <= PANEL_ROWS * Warps, "a panel of columns a warp");
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int first = 0; first < N; first += PANEL_ROWS) {
+    const int lane = threadIdx.x % WARP, warp = __reduce_max_sync(EVERY_LANE, threadIdx.x / WARP);  // told: all lanes are together
+    for (int first = 0; first < columns; first += PANEL_ROWS) {
         const bool has = N == PANEL_ROWS * Warps || warp * PANEL_ROWS < N, mine = has && first <= warp * PANEL_ROWS;  // else finished
         if (mine && first > 0) subtract_above<Ld>(G, first, warp * PANEL_ROWS);
         __syncthreads();
         const int column = lane < PANEL_ROWS ? first + lane : warp * PANEL_ROWS + lane - PANEL_ROWS;
         Real x[PANEL_ROWS];
-        if (mine) read_wide(x, G + column * Ld + first);
+        Real least = 0;
+        if (mine) {
+            read_wide(x, G + column * Ld + first);
+            if (lane < PANEL_ROWS) least = N * Floating<Real>::epsilon * diagonal[column];
+        }
         __syncthreads();                                   // all have read the panel's own columns
         if (mine) {
-            eliminate_panel<PassOver>(x, lane < PANEL_ROWS ? N * Floating<Real>::epsilon * diagonal[column] : Real(0),
-                                      columns < N ? columns - first : PANEL_ROWS);
-            if (lane < PANEL_ROWS == (first == warp * PANEL_ROWS))   // the warp's own columns
-#pragma unroll
-                for (int i = 0; i < PANEL_ROWS; i++)
-                    G[column * Ld + first + i] = first + i <= column ? x[i] : Real(0);
+            const int pivots = N == columns ? PANEL_ROWS : min(columns - first, PANEL_ROWS);
+            const Real root = eliminate_panel<PassOver>(x, least, pivots);
+            if (lane < PANEL_ROWS == (first == warp * PANEL_ROWS)) {  // the warp's own columns
+                write_wide(G + column * Ld + first, x);
+                if (lane < pivots && first == warp * PANEL_ROWS) G[column * (Ld + 1)] = root;
+            }
         }
         __syncthreads();
     }

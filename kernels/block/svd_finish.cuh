@@ -10,6 +10,7 @@
 #include "block/svd_stages.cuh"
 
 constexpr int ALL = 0x7fffffff;                            // triplets that are kept
+constexpr int NORMS = 4;                                   // columns that a warp divides by their norms together
 
 // column `missing` of the r × r matrix in W becomes orthonormal to all columns with exact[l] ≠ 0
 template <typename Real>
@@ -58,19 +59,29 @@ __device__ void complete_column(const Workspace<Real>& w, int r, int missing) {
 // σ_j into exact[j], the columns' order by descending σ, s, of which `kept` are wanted; and unit columns
 template <typename Real>
 __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w, int kept = ALL) {
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    int k = p.rank(), r = *w.rank;
-    for (int j = warp; j < k; j += warps) {
-        Real* x = w.W + static_cast<long long>(j) * w.ld;
-        Real sum = 0;
-        if (j < r)
-            for (int i = lane; i < r; i += WARP) sum = fma(x[i], x[i], sum);
-        sum = warp_sum(sum);
-        Real sigma = sum > Floating<Real>::vanishing ? sqrt(sum) : Real(0);
-        if (lane == 0) w.exact[j] = sigma;
-        const Real inverse = sigma > 0 ? 1 / sigma : Real(0);
-        if (sigma > 0)
-            for (int i = lane; i < r; i += WARP) x[i] *= inverse;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    const int k = p.rank(), r = *w.rank;
+    for (int j0 = warp; j0 < k; j0 += NORMS * warps) {
+        const auto each = [&](auto visit) {                // entries of columns, this warp's next ones
+            for (int i = lane; i < r; i += WARP)
+#pragma unroll
+                for (int c = 0; c < NORMS; c++)
+                    if (j0 + c * warps < r) visit(w.W[static_cast<long long>(j0 + c * warps) * w.ld + i], c);
+        };
+        Real sums[NORMS] = {}, sum = 0;
+        each([&](Real x, int c) { sums[c] = fma(x, x, sums[c]); });
+#pragma unroll
+        for (int c = 0; c < NORMS; c++) {
+            const Real total = warp_sum(sums[c]);
+            sum = lane == c ? total : sum;
+        }
+        const int j = j0 + lane * warps;                   // lane c finishes column c
+        const Real sigma = sum > Floating<Real>::vanishing ? sqrt(sum) : Real(0);
+        const Real inverse = sigma > 0 ? 1 / sigma : Real(1);
+        if (lane < NORMS && j < k) w.exact[j] = sigma;
+#pragma unroll
+        for (int c = 0; c < NORMS; c++) sums[c] = __shfl_sync(EVERY_LANE, inverse, c);
+        each([&](Real& x, int c) { x *= sums[c]; });
     }
     __syncthreads();
     PowerOfTwo unscale(-*w.exponent);
@@ -95,15 +106,12 @@ __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w
 template <typename Real>
 __device__ void write_vectors(const Workspace<Real>& w, const Real* X, int rows, int k, Real* out, int row_step, int column_step,
                               const int* map) {
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    bool along = column_step == 1;                          // the fast index of out is the column
-    int slow = along ? rows : k, fast = along ? k : rows;
-    for (int a = warp; a < slow; a += warps)
-        for (int b = lane; b < fast; b += WARP) {
-            int i = along ? a : b, c = along ? b : a;
-            out[static_cast<long long>(map ? map[i] : i) * row_step + static_cast<long long>(c) * column_step] =
-                X[static_cast<long long>(w.order[c]) * w.ld + i];
-        }
+    const bool along = column_step == 1;                    // the fast index of out is the column
+    const auto entry = [&](int a, int b) { return X[static_cast<long long>(w.order[along ? b : a]) * w.ld + (along ? a : b)]; };
+    by_lines<NEAR_LINES>(along ? rows : k, along ? k : rows, entry, [&](int a, int b, Real x) {
+        const int i = along ? a : b, c = along ? b : a;
+        out[static_cast<long long>(map ? map[i] : i) * row_step + static_cast<long long>(c) * column_step] = x;
+    });
 }
 
 template <typename Real>

@@ -53,7 +53,7 @@ struct Workspace {
     int *rank, *exponent, *rows, *flag;                  // one each; rows: those of the square (or tall) matrix in W now
 };
 
-constexpr int LOADED = 4;                              // rows that a warp waits for together
+constexpr int FAR_LINES = 8, NEAR_LINES = 4;           // that a warp waits for together: of device memory, of shared memory
 constexpr int SMALL_ARRAYS = 5, INDEX_ARRAYS = 3, SCALARS = 4, PADDING = 32;
 
 // the leading dimension: odd, so that rows are read without bank conflicts
@@ -78,37 +78,42 @@ __device__ Workspace<Real> workspace(void* memory, int longer, int k, bool both)
     return w;
 }
 
+// write(line, i, read(line, i)) for 0 ≤ i < length of `lines` lines, a warp a line, some of a warp's together.
+template <int Together, typename Read, typename Write>
+__device__ __forceinline__ void by_lines(int lines, int length, Read read, Write write) {
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int line0 = warp; line0 < lines; line0 += Together * warps)
+        for (int i = lane; i < length; i += WARP) {
+            decltype(read(0, 0)) x[Together];
+#pragma unroll
+            for (int h = 0; h < Together; h++)
+                if (line0 + h * warps < lines) x[h] = read(line0 + h * warps, i);
+#pragma unroll
+            for (int h = 0; h < Together; h++)
+                if (line0 + h * warps < lines) write(line0 + h * warps, i, x[h]);
+        }
+}
+
 // W ← A or Aᵀ, scaled by a power of two so that its largest entry is just below 2^scaled_exponent. False for NaN and Inf.
 //     A   m × n, row-major     W   column-major     exponents   one int a warp, shared     exponent   in every thread
 template <typename Real>
 __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* W, long long ld, int* exponents, int& exponent) {
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    double largest = 0;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    auto largest = bits_of_size(Real(0));
     bool finite = true;
-    for (int row0 = warp; row0 < m; row0 += LOADED * warps)
-        for (int j = lane; j < n; j += WARP) {
-            Real a[LOADED];
-#pragma unroll
-            for (int h = 0; h < LOADED; h++) {
-                const int i = row0 + h * warps;
-                a[h] = i < m ? A[static_cast<long long>(i) * n + j] : Real(0);
-            }
-#pragma unroll
-            for (int h = 0; h < LOADED; h++) {
-                const int i = row0 + h * warps;
-                finite &= fabs(a[h]) <= Floating<Real>::largest;
-                largest = fmax(largest, fabs(widened(a[h])));
-                if (i < m) W[transposed ? i * ld + j : j * ld + i] = a[h];
-            }
-        }
-    exponent = __reduce_max_sync(EVERY_LANE, exponent_of(largest));
+    by_lines<FAR_LINES>(m, n, [&](int i, int j) { return A[static_cast<long long>(i) * n + j]; }, [&](int i, int j, Real a) {
+        finite &= fabs(a) <= Floating<Real>::largest;
+        largest = max(largest, bits_of_size(a));
+        W[transposed ? i * ld + j : j * ld + i] = a;
+    });
+    exponent = __reduce_max_sync(EVERY_LANE, exponent_of(widened(size_of_bits(largest))));
     if (lane == 0) exponents[warp] = exponent;
     if (__syncthreads_or(!finite)) return false;
     for (int i = 0; i < warps; i++) exponent = max(exponent, exponents[i]);
     exponent = exponent == NO_EXPONENT ? 0 : Floating<Real>::scaled_exponent - exponent;
-    PowerOfTwo scale(exponent);
-    for (int j = warp; j < (transposed ? m : n); j += warps)
-        for (int i = lane; i < (transposed ? n : m); i += WARP) W[j * ld + i] = scale(W[j * ld + i]);
+    const PowerOfTwo scale(exponent);
+    by_lines<NEAR_LINES>(transposed ? m : n, transposed ? n : m, [&](int j, int i) { return W[j * ld + i]; },
+             [&](int j, int i, Real x) { W[j * ld + i] = scale(x); });
     __syncthreads();
     return true;
 }

@@ -13,6 +13,12 @@ __device__ inline void narrow(double x, double& y) { y = x; }
 __device__ inline void narrow(float x, float& y) { y = x; }
 __device__ inline void narrow(double x, float& y) { asm("cvt.rn.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); }
 
+// |x| so that numbers are compared as they are, and back: of float as a whole number, or denormal ones would be zeros.
+__device__ inline unsigned bits_of_size(float x) { return __float_as_uint(x) << 1 >> 1; }
+__device__ inline double bits_of_size(double x) { return fabs(x); }
+__device__ inline float size_of_bits(unsigned x) { return __uint_as_float(x); }
+__device__ inline double size_of_bits(double x) { return x; }
+
 // 2^exponent in two factors, since the power alone may overflow
 struct PowerOfTwo {
     double one, other;
