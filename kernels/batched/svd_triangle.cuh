@@ -57,7 +57,7 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
         if (left) multiply_vectors<Warps>(w.W, w.ld, k, left + blockIdx.x * 1LL * k * k);
     if constexpr (Both && sizeof(Real) == sizeof(double))
         if (rest) divide_vectors<Warps>(w.W + k, w.ld, k, rest + blockIdx.x * 1LL * k * k);
-    write_vectors(w, w.W, k, kept, p.U, kept, 1, nullptr);
-    if (Both) write_vectors(w, w.W + k, k, kept, p.Vt, 1, k, nullptr);
+    write_vectors<ManyLines>(w, w.W, k, kept, p.U, kept, 1, nullptr);
+    if (Both) write_vectors<ManyLines>(w, w.W + k, k, kept, p.Vt, 1, k, nullptr);
     if (threadIdx.x == 0) info[p.index] = sweep;
 }

@@ -103,12 +103,12 @@ __device__ void singular_values(const Problem<Real>& p, const Workspace<Real>& w
 }
 
 // out[row(i)·row_step + c·column_step] ← X(i, order[c]) for i < rows, c < k;   row(i) = map ? map[i] : i
-template <typename Real>
+template <typename Lines = FewLines, typename Real>
 __device__ void write_vectors(const Workspace<Real>& w, const Real* X, int rows, int k, Real* out, int row_step, int column_step,
                               const int* map) {
     const bool along = column_step == 1;                    // the fast index of out is the column
     const auto entry = [&](int a, int b) { return X[static_cast<long long>(w.order[along ? b : a]) * w.ld + (along ? a : b)]; };
-    by_lines<NEAR_LINES>(along ? rows : k, along ? k : rows, entry, [&](int a, int b, Real x) {
+    by_lines<Lines::NEAR>(along ? rows : k, along ? k : rows, entry, [&](int a, int b, Real x) {
         const int i = along ? a : b, c = along ? b : a;
         out[static_cast<long long>(map ? map[i] : i) * row_step + static_cast<long long>(c) * column_step] = x;
     });

@@ -53,7 +53,9 @@ struct Workspace {
     int *rank, *exponent, *rows, *flag;                  // one each; rows: those of the square (or tall) matrix in W now
 };
 
-constexpr int FAR_LINES = 8, NEAR_LINES = 4;           // that a warp waits for together: of device memory, of shared memory
+// Lines that a warp waits for together: of device memory, of shared memory.
+struct FewLines { static constexpr int FAR = 4, NEAR = 1; };
+struct ManyLines { static constexpr int FAR = 8, NEAR = 4; };   // where registers are many
 constexpr int SMALL_ARRAYS = 5, INDEX_ARRAYS = 3, SCALARS = 4, PADDING = 32;
 
 // the leading dimension: odd, so that rows are read without bank conflicts
@@ -96,12 +98,12 @@ __device__ __forceinline__ void by_lines(int lines, int length, Read read, Write
 
 // W ← A or Aᵀ, scaled by a power of two so that its largest entry is just below 2^scaled_exponent. False for NaN and Inf.
 //     A   m × n, row-major     W   column-major     exponents   one int a warp, shared     exponent   in every thread
-template <typename Real>
+template <typename Lines = FewLines, typename Real>
 __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* W, long long ld, int* exponents, int& exponent) {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     auto largest = bits_of_size(Real(0));
     bool finite = true;
-    by_lines<FAR_LINES>(m, n, [&](int i, int j) { return A[static_cast<long long>(i) * n + j]; }, [&](int i, int j, Real a) {
+    by_lines<Lines::FAR>(m, n, [&](int i, int j) { return A[static_cast<long long>(i) * n + j]; }, [&](int i, int j, Real a) {
         finite &= fabs(a) <= Floating<Real>::largest;
         largest = max(largest, bits_of_size(a));
         W[transposed ? i * ld + j : j * ld + i] = a;
@@ -112,7 +114,7 @@ __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* 
     for (int i = 0; i < warps; i++) exponent = max(exponent, exponents[i]);
     exponent = exponent == NO_EXPONENT ? 0 : Floating<Real>::scaled_exponent - exponent;
     const PowerOfTwo scale(exponent);
-    by_lines<NEAR_LINES>(transposed ? m : n, transposed ? n : m, [&](int j, int i) { return W[j * ld + i]; },
+    by_lines<Lines::NEAR>(transposed ? m : n, transposed ? n : m, [&](int j, int i) { return W[j * ld + i]; },
              [&](int j, int i, Real x) { W[j * ld + i] = scale(x); });
     __syncthreads();
     return true;
@@ -159,7 +161,7 @@ __device__ void transpose_triangle(const Workspace<Real>& w, int size, int r) {
 template <bool Both, typename Real>
 __device__ bool prepare_triangle(const Problem<Real>& p, const Workspace<Real>& w) {
     int exponent, k = p.m;
-    if (!load_scaled(p.A, k, k, true, w.W, w.ld, w.pivot, exponent)) return false;
+    if (!load_scaled<ManyLines>(p.A, k, k, true, w.W, w.ld, w.pivot, exponent)) return false;
     if (threadIdx.x == 0) *w.exponent = exponent, *w.rank = *w.rows = k;
     if (Both)
         for (int j = threadIdx.x / WARP; j < k; j += blockDim.x / WARP)
