@@ -17,12 +17,31 @@
 constexpr int PANEL_ROWS = WARP / 2;
 
 // x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards, zeros below its diagonal
-// least: what the pivot of those is at least   pivots: of the panel   PassOver: rows of pivots that are less stay empty
-// Returns R's diagonal in lanes 0 … 15, which x has but where a pivot was less.
+// least: what the pivot of those is at least
+template <typename Real>
+__device__ void eliminate_panel(Real (&x)[PANEL_ROWS], Real least) {
+    const int lane = threadIdx.x % WARP;
+    Real ahead = fmax(x[0], least);
+#pragma unroll
+    for (int k = 0; k < PANEL_ROWS; k++) {
+        const Real pivot = __shfl_sync(EVERY_LANE, ahead, k), root = pivot > 0 ? exact_rsqrt(pivot) : Real(0);
+        x[k] *= root;
+        if (lane == k) x[k] = pivot * root;
+        if (k + 1 == PANEL_ROWS) break;
+        ahead = fmax(fma(-x[k], x[k], x[k + 1 < PANEL_ROWS ? k + 1 : k]), least);
+#pragma unroll
+        for (int i = k + 1; i < PANEL_ROWS; i++) x[i] = fma(-__shfl_sync(EVERY_LANE, x[k], i), x[k], x[i]);
+    }
+#pragma unroll
+    for (int i = 1; i < PANEL_ROWS; i++) x[i] = lane < i ? Real(0) : x[i];
+}
+
+// The same where rows of pivots that are less stay empty. R's diagonal is returned in lanes 0 … 15: x has it but where a pivot was less.
+// pivots: of the panel
 // Rows travel before they are scaled, so that a step waits for 1 / pivot alone, and every lane knows the next pivot without waiting
 // for its column. A branch a step keeps what follows of the step before, all but two rows, beside that division.
-template <bool PassOver, typename Real>
-__device__ Real eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
+template <typename Real>
+__device__ Real pass_over_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
     const int lane = threadIdx.x % WARP;
     Real left = __shfl_sync(EVERY_LANE, x[0], 0), bound = __shfl_sync(EVERY_LANE, least, 0), own, before, factor[PANEL_ROWS];
 #pragma unroll
@@ -31,9 +50,8 @@ __device__ Real eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
         if (k == 0 || lane >= k) own = left;                // of lane k in the end
         else x[k] = 0;
         if (k + 1 == PANEL_ROWS) break;
-        const Real pivot = PassOver || left > bound ? left : bound, rough = approximate_reciprocal(pivot);
-        const Real near = pivot > (PassOver ? bound : Real(0)) ? rough : Real(0);
-        const Real error = fma(-pivot, near, Real(1)), rest = fma(error, error, error);
+        const Real rough = approximate_reciprocal(left), near = left > bound ? rough : Real(0);
+        const Real error = fma(-left, near, Real(1)), rest = fma(error, error, error);
         const auto divided = [&](Real y) { return fma(y * near, rest, y * near); };
         const Real row = divided(x[k]), square = __shfl_sync(EVERY_LANE, x[k + 1], k + 1);
         bound = __shfl_sync(EVERY_LANE, least, k + 1);
@@ -46,8 +64,9 @@ __device__ Real eliminate_panel(Real (&x)[PANEL_ROWS], Real least, int pivots) {
         left = fma(-factor[k + 1], divided(factor[k + 1]), square);
         before = row;
     }
-    if (!(own > least)) own = least;
-    const Real inverse = exact_rsqrt(own > 0 ? own : Real(1)), scale = own > (PassOver ? least : Real(0)) ? inverse : Real(0);
+    const bool full = own > least;
+    if (!full) own = least;
+    const Real inverse = exact_rsqrt(own > 0 ? own : Real(1)), scale = full ? inverse : Real(0);
 #pragma unroll
     for (int k = 0; k < PANEL_ROWS; k++) x[k] *= __shfl_sync(EVERY_LANE, scale, k);
     return own * inverse;
@@ -84,10 +103,12 @@ __device__ void cholesky(Real* G, const Real* diagonal, int columns = N) {
         __syncthreads();                                   // all have read the panel's own columns
         if (mine) {
             const int pivots = N == columns ? PANEL_ROWS : min(columns - first, PANEL_ROWS);
-            const Real root = eliminate_panel<PassOver>(x, least, pivots);
+            Real root = 0;
+            if constexpr (PassOver) root = pass_over_panel(x, least, pivots);
+            else eliminate_panel(x, least);
             if (lane < PANEL_ROWS == (first == warp * PANEL_ROWS)) {  // the warp's own columns
                 write_wide(G + column * Ld + first, x);
-                if (lane < pivots && first == warp * PANEL_ROWS) G[column * (Ld + 1)] = root;
+                if (PassOver && lane < pivots && first == warp * PANEL_ROWS) G[column * (Ld + 1)] = root;
             }
         }
         __syncthreads();
