@@ -89,7 +89,7 @@ def instances():
         yield from panel_instances(dtype, panels)
         for strips, warps in constants("cuda_qr_cholesky")["WARPS"].items():
             for name in ("cholesky_qr", "cholesky_basis")[: 2 if dtype == np.float32 else 1]:
-                yield "batched/cholesky_qr.cuh", modules.expression(name, dtype, strips, warps), 400
+                yield "batched/cholesky_qr.cuh", modules.expression(name, dtype, strips, warps), 450
         yield from thin_instances(dtype, constants("cuda_thin"))
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
