@@ -139,6 +139,8 @@ def routine(gpu, cpu):
             return device(numbers)
         with idle_kernels():
             results = gpu(*args, **kwargs)
+        if gpu.__name__ == "cholesky_basis" and results[1] is not None:  # the CPU's triangles are none, for ones
+            numbers = numbers[0], np.broadcast_to(np.eye(results[1].shape[1]), results[1].shape)
         if results is not None:  # else they are in `out`, where the twin has written
             fill(results, numbers)
         return results
