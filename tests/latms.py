@@ -79,6 +79,7 @@ def exceptional(m, n, dtype, rng):
     A["last half zero"][:, n // 2 :] = 0
     A["last rows zero"][m // 2 :] = 0
     A["equal columns"][:, n // 2 :] = A["equal columns"][:, : n - n // 2]
+    A["equal rows"][m // 2 :] = A["equal rows"][: m - m // 2]
     A["rank one"] = np.outer(A["rank one"][:, 0], A["rank one"][0])
     A["rank n/3"] = np.round(8 * A["rank n/3"][:, : n // 3 + 1]) @ np.round(8 * rng.standard_normal((n // 3 + 1, n)))
     A["columns scaled"] *= 2.0 ** -np.linspace(0, 50, n).round()
@@ -92,7 +93,7 @@ def exceptional(m, n, dtype, rng):
 
 EXCEPTIONAL = (
     *("zero", "minus zero", "one entry", "identity", "ones", "triangle", "zeros of both signs"),
-    *("first column zero", "last column zero", "last half zero", "last rows zero", "equal columns"),
+    *("first column zero", "last column zero", "last half zero", "last rows zero", "equal columns", "equal rows"),
     *(
         "rank one",
         "rank n/3",

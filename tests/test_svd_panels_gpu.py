@@ -55,6 +55,36 @@ def test_small_and_large_angles(name, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["block-gram", "block-direct"])
+@pytest.mark.parametrize("shape", [(100, 100), (130, 100), (100, 130)])
+def test_values_below_rounding_cost_no_sweeps(shape, method, dtype, rng):
+    """σ_j = exp(−0.7 j) falls below rounding half way: the rest of the triangles is noise, or zero."""
+    m, n = shape
+    U, V = orthonormal(4, m, min(shape), rng), orthonormal(4, n, min(shape), rng)
+    A = ((U * np.exp(-0.7 * np.arange(min(shape)))) @ V.swapaxes(1, 2)).astype(dtype)
+    for vectors in ("none", "left", "both"):
+        *results, sweeps = batched.svd(cp.asarray(A), vectors, method, return_info=True)
+        assert sweeps.min() > 0 and sweeps.max() <= 10
+        assert vectors == "none" or not failures(svd_error, A, *results)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["block-gram", "block-direct"])
+def test_rows_of_zeros_among_others(method, dtype, rng):
+    """Triangles with rows of zeros anywhere, a matrix of rank one, of zeros, of NaN: beside one another."""
+    k = 70
+    A = rng.standard_normal((5, k, k)).astype(dtype)
+    A[0, :, rng.permutation(k)[:40]] = 0
+    A[1, rng.permutation(k)[:40]] = 0
+    A[2] = np.outer(A[2, 0], A[2, 1])
+    A[3] = 0
+    A[4, 5, 7] = np.nan
+    U, s, Vt, info = batched.svd(cp.asarray(A), "both", method, return_info=True)
+    assert not failures(svd_error, A[:4], U[:4], s[:4], Vt[:4])
+    assert info[:4].min() > 0 and info[4] == -1 and np.isnan(cp.asnumpy(s[4])).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_nearly_orthogonal_columns(dtype, rng):
     """A = Q D (I + δ): angles about δ, the series of few terms."""
     k = 128

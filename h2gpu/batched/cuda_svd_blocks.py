@@ -1,6 +1,6 @@
 """Singular values of matrices beyond shared memory: batched QR, block Jacobi on the triangle, batched products.
 
-    W P = Q R,   Rᵀ = Q₂ Lᵀ,   L V_L = U_L Σ by rounds of column panels,   W = (Q U_L) Σ (P Q₂ V_L)ᵀ,   W = A or Aᵀ
+    W P = Q P₁ R,   Rᵀ = Q₂ Lᵀ,   L V_L = U_L Σ by rounds of column panels,   W = (Q P₁ U_L) Σ (P Q₂ V_L)ᵀ,  W = A or Aᵀ
 
 The panels of a pair are turned orthogonal by their Gram matrix ("block-gram") or directly in shared memory
 ("block-direct"); the first hands to the second what it does not finish. Kernels: kernels/batched/svd_blocks.cuh.
@@ -142,7 +142,7 @@ class Part:
         self.A, self.outputs, self.count = batch[0], batch[1:], len(batch[0])
         self.dtype, self.both = self.A.dtype, vectors == "both"
         self.tall = bool(self.A.rows[0] >= self.A.columns[0])
-        self.direct = vectors == "left" and not self.tall  # A = P R₀ᵀ Q₀ᵀ: the vectors of R₀ᵀ, and no Q
+        self.square_first = vectors == "left" and not self.tall  # A = P R₀ᵀ Q₀ᵀ: left vectors of R₀ᵀ
         self.sizes = (table, 0, 0, cp.empty(self.count * stride, np.uint8), np.int64(stride))
         self.turned, self.sweeps = cp.zeros((sweeps, self.count), np.int32), sweeps
 
@@ -151,36 +151,43 @@ class Part:
         launch(kernel("batched/svd_blocks.cuh", name, *instance), self.count, STAGE_THREADS, arguments)
 
     def enter(self):
-        """W' = Q R and Rᵀ = Q₂ R₂; the rows of R₂ (of R) become the workspaces' columns."""
+        """W' = Q P₁ R and Rᵀ = Q₂ R₂; the rows of R₂ become the workspaces' columns."""
         p, k = np.maximum(self.A.rows, self.A.columns), np.minimum(self.A.rows, self.A.columns)
         W, places = packed(p, k, self.dtype)
         self.stage("svd_scale", self.A.buffer, W.buffer, places, self.info, self.info[-1:], *self.sizes)
         self.square, self.places = packed(k, k, self.dtype)
-        self.Q, R = (None, qr(W, "r")) if self.direct or self.vectors == "none" else qr(W, "reduced")
+        if self.square_first:
+            R = qr(W, "r")
+            self.clean(R, forward=True)
+            W = transposed(R)
+        self.Q, R = (None, qr(W, "r")) if self.vectors == "none" else qr(W, "reduced")
+        self.clean(R, forward=True)
+        self.Q2, R = qr(transposed(R), "reduced") if self.both else (None, qr(transposed(R), "r"))
         self.clean(R)
-        if not self.direct:
-            self.Q2, R = qr(transposed(R), "reduced") if self.both else (None, qr(transposed(R), "r"))
-            self.clean(R)
         self.stage("svd_enter", R.buffer, self.places, *self.sizes)
 
-    def clean(self, R):
-        """Without rows of the size of rounding errors."""
-        self.stage("svd_clean", R.buffer, self.places, *self.sizes, both=False)
+    def clean(self, R, forward=False):
+        """Without rows of the size of rounding errors; the others moved before them?"""
+        self.stage("svd_clean", R.buffer, self.places, forward, *self.sizes, both=False)
 
     def leave(self):
-        """Singular values and vectors from the workspaces; U = Q U_L, V = P Q₂ V_L."""
+        """Singular values and vectors from the workspaces; U = Q P₁ U_L, V = P Q₂ V_L."""
         U, s, Vt = self.outputs
         right = MatrixBatch.empty(self.square.rows, self.square.columns, self.dtype, cp) if self.both else self.square
-        where = [NULL if M is None else M.buffer for M in (U, s)]
         tail = (*self.sizes[:3], VECTORS[self.vectors], *self.sizes[3:], self.turned, self.sweeps)
-        results = (*where, self.square.buffer, right.buffer, self.places, self.info, self.info[-1:])
+        results = (s.buffer, self.square.buffer, right.buffer, self.places, self.info, self.info[-1:])
         self.stage("svd_leave", *results, *tail)
-        if self.Q is None:
-            return
-        if self.tall:
+        if self.square_first:
+            self.unsort(self.square, self.Q, U, None)
+        elif self.tall and self.Q is not None:
             gemm(self.Q, self.square, None, 1, 0, False, False, U)
-        else:
+        elif self.Q is not None:
             gemm(self.square, self.Q, None, 1, 0, True, True, Vt)
         if self.both:
-            products = gemm(right, self.Q2, None, 1, 0, True, True, None)
-            self.stage("svd_unsort", products.buffer, self.places, U.buffer, Vt.buffer, *self.sizes, both=False)
+            self.unsort(right, self.Q2, U, Vt)
+
+    def unsort(self, vectors, Q, U, Vt):
+        """Rows of Q · vectors, P's order, to Vt where A is tall, else to U."""
+        products = gemm(vectors, Q, None, 1, 0, True, True, None)
+        outputs = [NULL if M is None else M.buffer for M in (U, Vt)]
+        self.stage("svd_unsort", products.buffer, self.places, *outputs, *self.sizes, both=False)

@@ -2,14 +2,15 @@
 // batched QR and products:
 //
 //     svd_scale     W' = 2^e W P, W = A or Aᵀ, columns sorted by norm
+//                   for left vectors of a wide A alone, Aᵀ' = Q₀ R₀ and svd_clean: then W' is the square R₀ᵀ
 //                   Q R = W' by batched QR
-//     svd_clean     R without rows of the size of its rounding errors
+//     svd_clean     R without rows of the size of its rounding errors, the others first: R ← P₁ᵀ R
 //                   Q₂ R₂ = Rᵀ by batched QR, svd_clean: the rows of R₂ are the columns of L, R = L Q₂ᵀ
-//     svd_enter     the workspace's columns ← the columns of L (of R₀ᵀ for left vectors of a wide A); V_L ← I
+//     svd_enter     the workspace's columns ← the columns of L; V_L ← I
 //                   rounds: L V_L = U_L Σ
-//     svd_leave     s; U_L and V_L with columns in descending order
-//                   Q U_L and Q₂ V_L by batched products
-//     svd_unsort    rows of Q₂ V_L back in the caller's order
+//     svd_leave     s; P₁ U_L and V_L with columns in descending order
+//                   Q P₁ U_L and Q₂ V_L by batched products
+//     svd_unsort    rows of Q₂ V_L, or of Q P₁ U_L of R₀ᵀ, back in the caller's order
 //
 // LQ alone brings the columns near orthogonality: pivoting saves no sweep on top of it (measured), but sorted columns keep
 // the small singular values of column-scaled matrices accurate. Arguments as in batched/svd_shared.cuh, and
@@ -86,15 +87,38 @@ void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, 
             out[static_cast<long long>(i) * k + c] = finite ? scale(entry(p, i, w.pivot[c])) : Real(0);
 }
 
+// The first `rank` rows of the k × k matrix R ← its rows `order`, ascending; the others ← 0. A thread a column.
+template <int Threads, typename Real>
+__device__ void move_forward(Real* R, int k, const int* order, int rank) {
+    constexpr int TOGETHER = 4;                            // rows that are waited for together
+    for (int j = threadIdx.x; j < k; j += Threads) {
+        for (int i0 = 0; i0 < rank; i0 += TOGETHER) {
+            Real x[TOGETHER];
+#pragma unroll
+            for (int h = 0; h < TOGETHER; h++)
+                if (i0 + h < rank) x[h] = R[static_cast<long long>(order[i0 + h]) * k + j];
+#pragma unroll
+            for (int h = 0; h < TOGETHER; h++)
+                if (i0 + h < rank) R[static_cast<long long>(i0 + h) * k + j] = x[h];
+        }
+        for (int i = rank; i < k; i++) R[static_cast<long long>(i) * k + j] = 0;
+    }
+}
+
 // Rows of R whose entries are all below the QR's own errors, of their columns each, ← 0. A matrix of low rank would leave
 // rounding errors of rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, took more than 40
 // sweeps. Single entries must stay: what is left of their rows would have such a low rank itself.     R   k × k row-major, packed
+//
+// Where `forward`, the rows that stay move before the others, as many as the rank says: R ← P₁ᵀ R, P₁'s order in pivot0. Behind
+// a row of zeros a QR of Rᵀ would have one row more than R has left, again a matrix of low rank: σ_j = exp(−0.7 j),
+// 256 × 256, took up to 32 sweeps and more, and takes 7. A matrix of zeros keeps one: rank 0 stands for one that is not finite.
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
-void svd_clean(Real* R, const long long* places, const long long* table, int m, int n, char* workspaces, long long stride) {
+void svd_clean(Real* R, const long long* places, bool forward, const long long* table, int m, int n, char* workspaces,
+               long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
     Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), false);
-    int k = p.rank(), lane = threadIdx.x % WARP;
+    int k = p.rank(), lane = threadIdx.x % WARP, *stays = w.order;
     R += places[blockIdx.x];
     for (int j = threadIdx.x; j < k; j += Threads) {
         Real sum = 0;
@@ -109,43 +133,56 @@ void svd_clean(Real* R, const long long* places, const long long* table, int m, 
         Real* row = R + static_cast<long long>(i) * k;
         bool above = false;
         for (int j = i + lane; j < k; j += WARP) above |= fabs(row[j]) > w.norms[j];
-        if (__any_sync(EVERY_LANE, above)) continue;
-        for (int j = i + lane; j < k; j += WARP) row[j] = 0;
+        stays[i] = above = __any_sync(EVERY_LANE, above);
+        for (int j = i + lane; j < k && !above; j += WARP) row[j] = 0;
     }
+    __syncthreads();
+    if (!forward) return;
+    int rank = 0;
+    for (int i = 0; i < k; i++) rank += stays[i];
+    for (int j = threadIdx.x; j < k; j += Threads) {
+        int before = 0;
+        for (int i = 0; i < j; i++) before += stays[i];
+        w.pivot0[stays[j] ? before : rank + j - before] = j;
+    }
+    __syncthreads();
+    if (rank < k) move_forward<Threads>(R, k, w.pivot0, rank);
+    if (threadIdx.x == 0 && *w.rank > 0) *w.rank = max(rank, 1);
 }
 
-// triangles   k × k row-major, packed: row j becomes column j of the workspace
+// triangles   k × k row-major, packed: row j becomes column j of the workspace; L in the leading r × r, an identity behind
 template <typename Real, bool Both, int Threads>
 __global__ __launch_bounds__(Threads)
 void svd_enter(const Real* triangles, const long long* places, const long long* table, int m, int n, char* workspaces,
                long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
     Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
-    int k = p.rank(), stack = panel_rows(k);
+    int k = p.rank(), r = *w.rank, stack = panel_rows(k);
     for (int j = threadIdx.x; j < k; j += Threads) w.order[j] = 0;      // of the panels: svd_gram.cuh
     const Real* R = triangles + places[blockIdx.x];
     for (int j = threadIdx.x / WARP; j < stack; j += Threads / WARP)
         for (int i = threadIdx.x % WARP; i < stack; i += WARP) {
             Real* column = w.W + static_cast<long long>(j) * w.ld;
-            column[i] = max(i, j) < k ? R[static_cast<long long>(j) * k + i] : Real(0);
-            if (Both) column[stack + i] = i == j && j < k;
+            bool unit = i == j && j < k;
+            column[i] = max(i, j) < r ? R[static_cast<long long>(j) * k + i] : Real(unit);
+            if (Both) column[stack + i] = unit;
         }
 }
 
-// left, right   k × k row-major, packed: U_L and V_L; left vectors of a wide A go to U at once
+// left, right   k × k row-major, packed: P₁ U_L and V_L
 template <typename Real, bool Both, int Threads>
 __global__ __launch_bounds__(Threads)
-void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
+void svd_leave(Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
                int m, int n, int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
-    Problem<Real> p = problem<Real>(nullptr, U, s, nullptr, table, m, n, blockIdx.x);
+    Problem<Real> p = problem<Real>(nullptr, nullptr, s, nullptr, table, m, n, blockIdx.x);
     Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
-    bool direct = vectors == LEFT_VECTORS && !p.tall(), finite = *w.rank > 0;
+    bool finite = *w.rank > 0;
     int k = p.rank(), sweep = 0;
-    Real *L = direct ? p.U : left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
+    Real *L = left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
     while (sweep < sweeps && turned[static_cast<long long>(sweep) * gridDim.x + blockIdx.x]) sweep++;
     if (finite && sweep < sweeps) {
         singular_values(p, w);
-        if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, direct ? w.pivot : nullptr);
+        if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, w.pivot0);
         if (Both) write_vectors(w, w.W + panel_rows(k), k, k, V, k, 1, nullptr);
         if (threadIdx.x == 0) info[p.index] = sweep + 1;
         return;
@@ -159,7 +196,7 @@ void svd_leave(Real* U, Real* s, Real* left, Real* right, const long long* place
     if (threadIdx.x == 0 && finite) info[p.index] = NOT_CONVERGED, atomicMin(worst, NOT_CONVERGED);
 }
 
-// products   k × k row-major, packed: (Q₂ V_L)ᵀ, whose columns are in sorted order; to Vt where A is tall, else to U
+// products   k × k row-major, packed: transposed vectors, whose columns are in sorted order; to Vt where A is tall, else to U
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
 void svd_unsort(const Real* products, const long long* places, Real* U, Real* Vt, const long long* table, int m, int n,
