@@ -163,6 +163,19 @@ def test_zero_matrices(xp):
     assert batched.rsvd(xp.zeros((3, 20, 12)), rtol=1e-3)[1].shape == (3, 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_more_triplets_than_the_rank(dtype, xp, rng):
+    """Ranks one, equal entries or not, and half of the columns: what is beyond is zero to rounding."""
+    A = np.ones((3, 90, 60), dtype)
+    A[1] *= rng.standard_normal((90, 1)).astype(dtype)
+    A[2] = np.repeat(rng.standard_normal((90, 30)).astype(dtype), 2, axis=1)
+    U, s, Vt = batched.rsvd(xp.asarray(A), 40, random_state=0)
+    for b in range(3):
+        epsilon = 50 * np.finfo(dtype).eps * np.linalg.norm(A[b])
+        assert check_triplets(A[b], U[b], s[b], Vt[b]) <= epsilon
+        assert np.abs(to_host(s[b])[(1, 1, 30)[b] :]).max() <= epsilon
+
+
 @pytest.mark.parametrize("arguments", [{"rank": 4}, {"rtol": 1e-3}])
 def test_bad_matrices_are_named(arguments, xp, rng):
     A = rng.standard_normal((9, 60, 50))
@@ -219,9 +232,14 @@ def test_rank_or_rtol_is_needed():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 3, 8, 20, 32, 33, 70, 100, 150])
 def test_svd_of_transposed_triangles(n, dtype, xp, rng):
-    """Of graded and of any R, square or not."""
+    """Of graded and of any R, square or not, of equal columns."""
     epsilon = 30 * n * np.finfo(dtype).eps
-    for A in (rng.standard_normal((3, n, n)), decaying((3, n, n), rng, rate=0.1), rng.standard_normal((2, n, n + 4))):
+    graded, any_R, wide = (
+        decaying((3, n, n), rng, rate=0.1),
+        rng.standard_normal((3, n, n)),
+        rng.standard_normal((2, n, n + 4)),
+    )
+    for A in (any_R, graded, wide, np.ones((2, n, n))):
         R = np.linalg.qr(A, mode="r").astype(dtype)
         U, s, Vt, info = batched.svd_of_transposed(xp.asarray(R))
         V, t, _ = batched.svd_of_transposed(MatrixBatch.from_stack(xp.asarray(R)), "left")
@@ -241,14 +259,32 @@ def test_svd_of_transposed_triangles(n, dtype, xp, rng):
             assert (to_host(info) >= 0).all()
 
 
+def values_by_jacobi(L):
+    """Singular values of a matrix of even order, by one-sided Jacobi in long double: relatively accurate for B D."""
+    X, order = L.astype(np.longdouble), np.arange(len(L))
+    for _ in range(12):
+        for _ in range(len(L) - 1):
+            i, j = order[: len(L) // 2], order[len(L) // 2 :][::-1]
+            x, y = X[:, i], X[:, j]
+            difference, twice = (y * y).sum(0) - (x * x).sum(0), 2 * (x * y).sum(0)
+            root = np.abs(difference) + np.hypot(difference, twice)
+            t = np.where(twice == 0, 0, np.copysign(1, difference) * twice / np.where(root == 0, 1, root))
+            c = 1 / np.sqrt(1 + t * t)
+            X[:, i], X[:, j] = c * (x - t * y), c * (t * x + y)
+            order = np.r_[order[:1], order[-1:], order[1:-1]]
+    return np.sort(np.sqrt((X * X).sum(0)))[::-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [20, 40, 72, 100])
-def test_small_values_of_graded_triangles_are_right_relatively(n, xp, rng):
-    """Rows scaled down to 1e-7 of the largest: on the GPU float32 has every value to c n ε of itself."""
+def test_small_values_of_graded_triangles_are_right_relatively(n, dtype, xp, rng):
+    """Rows scaled down far below rounding of the largest: the GPU has every value to c n ε of itself."""
     R = np.triu(rng.standard_normal((3, n, n))) / np.sqrt(n) + 3 * np.eye(n)
-    R = (R * np.geomspace(1, 1e-7, n)[:, None]).astype(np.float32)
-    exact = np.linalg.svd(R.astype(float), compute_uv=False)
-    s = to_host(batched.svd_of_transposed(xp.asarray(R))[1]).astype(float)
-    bound = 30 * n * np.finfo(np.float32).eps * (exact if xp is not np else exact.max())
+    R = (R * np.geomspace(1, 1e-7 if dtype == np.float32 else 1e-20, n)[:, None]).astype(dtype)
+    exact = np.stack([values_by_jacobi(M.T) for M in R])
+    assert np.abs(exact - np.linalg.svd(R.astype(float), compute_uv=False)).max() < 1e-12
+    s = to_host(batched.svd_of_transposed(xp.asarray(R))[1])
+    bound = 30 * n * np.finfo(dtype).eps * (exact if xp is not np else exact.max())
     assert (np.abs(s - exact) <= bound).all()
 
 

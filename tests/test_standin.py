@@ -55,6 +55,7 @@ LEFT_OUT = {
     "test_qr_cholesky.py::test_bases_of_nearly_parallel_columns": "the CPU's reflections leave no triangle",
     "test_qr_cholesky.py::test_what_has_no_basis_is_named": "the CPU's reflections never fail",
     "test_qr_cholesky.py::test_what_is_not_orthonormal_is_named": "the CPU's reflections never fail",
+    "test_randomized.py::test_small_values_of_graded_triangles_are_right_relatively": "LAPACK's are right absolutely",
     "test_thin_product_gpu.py::test_entries_of_products_with_samples": "calls a kernel's launch by itself",
     "test_truncated_svd.py::test_ranks_may_stay_where_the_matrices_are": "the CPU raises where the GPU's info tells",
 }

@@ -10,7 +10,7 @@ from h2gpu.batched import tuning
 from h2gpu.batched.cuda_gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.cuda_gemm import shared_bytes, tile_edge
 from h2gpu.batched.cuda_lu import shared_limit
-from h2gpu.batched.launch import NULL, WARP, Tiling, launch, upload
+from h2gpu.batched.launch import NULL, WARP, Tiling, addresses, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -25,7 +25,7 @@ def gemv(A, x, y, alpha, beta, trans):
     (m, n), ragged = _bounds(A), isinstance(A, MatrixBatch)
     y, out = None if beta == 0 else y, _empty_columns(A, 1 if trans else 0)
     table = _table(A, x, y, out) if ragged else NULL
-    size, buffers = A.dtype.itemsize, tuple(map(_buffer, (A, x, y, out)))
+    size, buffers = A.dtype.itemsize, addresses(A, x, y, out)
     each = PIECE // size
     aligned = not ragged and n % each == 0 and not any(M.data.ptr % PIECE for M in (A, x))
     if trans:
@@ -55,7 +55,7 @@ def symv(A, x, y, alpha, beta, lower):
     _check_shared("symv", shared, n)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
     function = kernel("batched/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
-    arguments = *map(_buffer, (A, x, y, out)), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
+    arguments = *addresses(A, x, y, out), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
     launch(function, len(A), warps * WARP, arguments, shared)
     return out
 
@@ -77,7 +77,7 @@ def syrk(A, C, alpha, beta, trans, lower):
     shared = shared_bytes(A.dtype, (edge, edge))
     function = kernel("batched/syrk.cuh", "syrk", A.dtype, edge, bool(trans), bool(lower), shared_bytes=shared)
     buffers, scalars = (
-        tuple(map(_buffer, (A, C, out))),
+        addresses(A, C, out),
         (A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)),
     )
     launch(function, tiles.blocks, PRODUCT_THREADS, (*buffers, *lists, n, k, *tiles.arguments, *scalars), shared)
@@ -103,7 +103,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     _check_shared("trsm", shared, n)
     instance = A.dtype, columns, warps, right, bool(lower), bool(trans), bool(unit)
     function = kernel("batched/trsm.cuh", "trsm", *instance, shared_bytes=shared)
-    arguments = *map(_buffer, (A, B, X)), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
+    arguments = *addresses(A, B, X), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
     launch(function, len(A) * pieces if n else 0, warps * WARP, arguments, shared)
     return X
 
@@ -126,7 +126,7 @@ def axpy(X, Y, alpha):
     tiles = _tiles(sizes, batch, m * n, AXPY_RUN)
     alphas, factor = (NULL, alpha) if one else (alpha, X.dtype.type(0))
     count = np.int64(out.buffer.size if isinstance(out, MatrixBatch) else out.size)
-    arguments = *map(_buffer, (X, Y, out)), table, np.int64(batch), *tiles.arguments, m, n, count, alphas, factor
+    arguments = *addresses(X, Y, out), table, np.int64(batch), *tiles.arguments, m, n, count, alphas, factor
     launch(kernel("batched/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, arguments)
     return out
 
@@ -170,7 +170,3 @@ def _table(A, x, y, out):
     """As kernels/thread/operands.cuh wants it."""
     A, x, y = A.on_host(), x.on_host(), (out if y is None else y).on_host()
     return cupy.asarray(np.stack([A.offsets, x.offsets, y.offsets, out.offsets, A.rows, A.columns]))
-
-
-def _buffer(M):
-    return NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M

@@ -10,7 +10,7 @@ import numpy as np
 
 from h2gpu.batched import cuda_fixed, cuda_thin
 from h2gpu.batched.gemm_choice import chosen
-from h2gpu.batched.launch import NULL, WARP, Tiling, launch, tiling, upload
+from h2gpu.batched.launch import NULL, WARP, Tiling, addresses, launch, tiling, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -91,7 +91,7 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
         lists = [*(M.number(0) for M in batches), out.number(1), out.number(2), A.number(1 if transa else 2)]
     else:
         lists = upload(*(M.offsets for M in batches), out.rows, out.columns, A.rows if transa else A.columns)
-    buffers = A.buffer, B.buffer, NULL if C is None else C.buffer, out.buffer
+    buffers = addresses(A, B, C, out)
     largest = max(*out.bounds, A.bounds[0 if transa else 1])
     if method in ("auto", "redirected") and largest <= EDGES[-1]:
         run = _run_packed if largest <= PACKED[-1][0] else run_redirected

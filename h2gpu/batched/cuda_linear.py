@@ -19,7 +19,7 @@ from h2gpu.batched.cuda_lu import (
     shared_limit,
     update_rest,
 )
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import NULL, WARP, addresses, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -142,12 +142,12 @@ def _solve(F, piv, b, symmetric):
         for group in classes(F.rows, b.columns, _solve_keys):
             pivots = 0 if piv is None else piv.offsets
             table = group.table(F.offsets, x.offsets, pivots, b.columns, F.rows, np.arange(len(F)))
-            buffers = F.buffer, NULL if piv is None else piv.buffer, b.buffer, x.buffer, table
+            buffers = *addresses(F, piv, b, x), table
             _run_solve(F.dtype, buffers, group.count, *group.shape, symmetric)
         return x
     x = cupy.empty_like(b)
     if b.size:
-        buffers = F, NULL if piv is None else piv, b, x, NULL
+        buffers = *addresses(F, piv, b, x), NULL
         _run_solve(F.dtype, buffers, len(F), *b.shape[1:], symmetric)
     return x
 

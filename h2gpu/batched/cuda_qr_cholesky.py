@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_svd_choice import fits
-from h2gpu.batched.launch import NULL, WARP, Ready
+from h2gpu.batched.launch import WARP, Ready, addresses
 from h2gpu.batched.modules import kernel
 
 STRIP, STEP, TILE_ROWS = 8, 4, 16  # of the kernel: columns of a strip, entries between columns of G, rows of a warp
@@ -28,7 +28,7 @@ def cholesky_qr(A, before=None):
         return P, R if before is None else cupy.matmul(R, before), None
     P, R = cupy.empty(A.shape, A.dtype), cupy.empty((batch, n, n), A.dtype)
     F = cupy.empty((batch, n, n), A.dtype) if A.dtype == np.float64 else None
-    ready(cupy.ascontiguousarray(A), P, R, *(NULL if M is None else M for M in (before, F)))
+    ready(cupy.ascontiguousarray(A), P, R, *addresses(before, F))
     return P, R, F
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from h2gpu.batched import cuda_svd_blocks, cuda_svd_choice
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_svd_choice import DOT_ROWS, GRAM, PAIR_COLUMNS, REGISTER, SHARED
-from h2gpu.batched.launch import NULL, WARP, launch, most_shared, multiprocessors
+from h2gpu.batched.launch import NULL, WARP, addresses, launch, most_shared, multiprocessors
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 from h2gpu.batched.verdict import check
@@ -28,7 +28,7 @@ MOST_WARPS, RESERVED = 64, 1 << 10  # of a multiprocessor, and shared memory tha
 REGISTER_WARPS = 2  # a block of method "register"
 TRIANGLE_RANKS = (16, 32, 64)  # bounds of the groups of triangles whose ranks only the device knows
 WORKSPACE_BYTES = 4 << 30  # of device memory at a time
-VECTORS = {**cuda_svd_blocks.VECTORS, "triangle": 3, "triangle-both": 3}  # the kernels' enum
+VECTORS = {"none": 0, "left": 1, "both": 2, "triangle": 3, "triangle-both": 3}  # the kernels' enum
 BOTH = ("both", "triangle-both")
 TRIANGLES = ("triangle", "triangle-both")
 FEW_BLOCKS = 2  # of svd_triangle on a multiprocessor: if no more come to it, a lane has the registers of the others
@@ -123,8 +123,7 @@ class Group:
 
     def arguments(self, info):
         """Those that all kernels of one launch begin with."""
-        buffers = [NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in self.batch]
-        return (*buffers, *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
+        return (*addresses(*self.batch), *info, self.table, *self.shape, VECTORS[self.vectors], SWEEPS)
 
 
 def _groups(A, outputs, vectors, method):

@@ -14,7 +14,7 @@ import numpy as np
 
 from h2gpu.batched.cuda_gemm import gemm
 from h2gpu.batched.cuda_qr import qr
-from h2gpu.batched.launch import NULL, launch, upload
+from h2gpu.batched.launch import addresses, launch, upload
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch
 
@@ -25,7 +25,6 @@ PANEL_STEP, SECTOR = 32, 128  # of the kernels: rows and columns are padded to m
 GRAM_SWEEPS, DIRECT_SWEEPS = 16, 16  # what the first do not finish is handed to the second
 SHARED_MARGIN = 4 << 10  # bytes of shared memory left to the compiler
 PARTS = 2  # of a batch, on a stream each
-VECTORS = {"none": 0, "left": 1, "both": 2}  # the kernels' enum
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class Part:
         p, k = np.maximum(self.A.rows, self.A.columns), np.minimum(self.A.rows, self.A.columns)
         W, places = packed(p, k, self.dtype)
         self.stage("svd_scale", self.A.buffer, W.buffer, places, self.info, self.info[-1:], *self.sizes)
-        self.square, self.places = packed(k, k, self.dtype)
+        self.left, self.places = packed(k, k, self.dtype)
         if self.square_first:
             R = qr(W, "r")
             self.clean(R, forward=True)
@@ -168,26 +167,25 @@ class Part:
 
     def clean(self, R, forward=False):
         """Without rows of the size of rounding errors; the others moved before them?"""
-        self.stage("svd_clean", R.buffer, self.places, forward, *self.sizes, both=False)
+        self.stage("svd_clean", R.buffer, self.places, np.bool_(forward), *self.sizes, both=False)
 
     def leave(self):
         """Singular values and vectors from the workspaces; U = Q P₁ U_L, V = P Q₂ V_L."""
         U, s, Vt = self.outputs
-        right = MatrixBatch.empty(self.square.rows, self.square.columns, self.dtype, cp) if self.both else self.square
-        tail = (*self.sizes[:3], VECTORS[self.vectors], *self.sizes[3:], self.turned, self.sweeps)
-        results = (s.buffer, self.square.buffer, right.buffer, self.places, self.info, self.info[-1:])
-        self.stage("svd_leave", *results, *tail)
+        left = None if self.vectors == "none" else self.left
+        right = MatrixBatch.empty(left.rows, left.columns, self.dtype, cp) if self.both else None
+        results = (s.buffer, *addresses(left, right), self.places, self.info, self.info[-1:])
+        self.stage("svd_leave", *results, *self.sizes, self.turned, self.sweeps)
         if self.square_first:
-            self.unsort(self.square, self.Q, U, None)
-        elif self.tall and self.Q is not None:
-            gemm(self.Q, self.square, None, 1, 0, False, False, U)
-        elif self.Q is not None:
-            gemm(self.square, self.Q, None, 1, 0, True, True, Vt)
+            self.unsort(left, self.Q, U, None)
+        elif self.tall and left is not None:
+            gemm(self.Q, left, None, 1, 0, False, False, U)
+        elif left is not None:
+            gemm(left, self.Q, None, 1, 0, True, True, Vt)
         if self.both:
             self.unsort(right, self.Q2, U, Vt)
 
     def unsort(self, vectors, Q, U, Vt):
         """Rows of Q · vectors, P's order, to Vt where A is tall, else to U."""
         products = gemm(vectors, Q, None, 1, 0, True, True, None)
-        outputs = [NULL if M is None else M.buffer for M in (U, Vt)]
-        self.stage("svd_unsort", products.buffer, self.places, *outputs, *self.sizes, both=False)
+        self.stage("svd_unsort", products.buffer, self.places, *addresses(U, Vt), *self.sizes, both=False)

@@ -13,7 +13,7 @@ import numpy as np
 from h2gpu.batched.cuda_svd import SWEEPS, VECTORS, decompose, few_triangles, triangle_plan
 from h2gpu.batched.cuda_svd_blocks import transposed
 from h2gpu.batched.cuda_svd_choice import fits, is_shared
-from h2gpu.batched.launch import NULL, WARP, Ready
+from h2gpu.batched.launch import NULL, WARP, Ready, addresses
 from h2gpu.batched.ragged import MatrixBatch
 
 MOST_TURNED = 80  # of the kernel: columns of left vectors that it multiplies itself, in float32
@@ -24,7 +24,7 @@ def _decompose_stack(R, both, kept, rest, left):
     batch, k, _ = R.shape
     U, s = cp.empty((batch, k, kept), R.dtype), cp.empty((batch, kept), R.dtype)
     Vt = cp.empty((batch, kept, k), R.dtype) if both else NULL
-    info, factors = cp.empty(batch, np.int32), (NULL if M is None else M for M in (left, rest))
+    info, factors = cp.empty(batch, np.int32), addresses(left, rest)
     device = cp.cuda.runtime.getDevice()
     ready, numbers = _ready(device, R.dtype, batch, k, kept, both)
     ready(cp.ascontiguousarray(R), U, s, Vt, info, _unread(device), NULL, *numbers, *factors)

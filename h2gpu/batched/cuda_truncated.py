@@ -19,7 +19,7 @@ from h2gpu.batched.checks import RESIDENT
 from h2gpu.batched.classes import classes
 from h2gpu.batched.cuda_qr import qr
 from h2gpu.batched.cuda_triangle import svd_of_transposed
-from h2gpu.batched.launch import NULL, WARP, launch
+from h2gpu.batched.launch import WARP, addresses, launch
 from h2gpu.batched.modules import kernel
 from h2gpu.batched.ragged import MatrixBatch, offsets_of, ranges
 from h2gpu.batched.verdict import check
@@ -136,8 +136,7 @@ def factor(A, atol, sorted, first=0):
     if sorted:
         pivots.buffer[...] = cp.asarray(ranges(np.zeros_like(n), n))  # of matrices without rows
     outcome = Outcome.of(len(A))
-    buffers = A.buffer, V.buffer, tau.buffer, R.buffer, NULL if pivots is None else pivots.buffer
-    buffers = *buffers, *outcome.arguments, cp.asarray(atol, np.float64)
+    buffers = *addresses(A, V, tau, R, pivots), *outcome.arguments, cp.asarray(atol, np.float64)
     offsets = A.offsets, V.offsets, tau.offsets, R.offsets, 0 if pivots is None else pivots.offsets
     for these in classes(m, n, lambda m, n: shape_keys(A.dtype, m, n)):
         rows = these.table(*offsets, m, n, np.arange(len(A)))
@@ -194,7 +193,7 @@ def _factor_large(dtype, these, arguments, sorted):
 
 def reflect(F, X, Y):
     """Y_b = H_0 … H_{r−1} [X_b; 0], zeros in columns from r on; X the identity where None. Returns Y."""
-    buffers = NULL if X is None else X.buffer, F.V, F.tau, Y.buffer
+    buffers = addresses(X, F.V, F.tau, Y)
     offsets = 0 if X is None else X.offsets, F.v_offsets, F.tau_offsets, Y.offsets
     if (Y.columns > F.ranks).any():
         Y.buffer[...] = 0  # also of matrices of rank 0, which are in no class

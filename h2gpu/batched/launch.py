@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.modules import kernel
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched.ragged import MatrixBatch, offsets_of
 
 OWNER_WARPS = 8
 TABLE_THREADS, TABLE_COLUMNS, TABLE_WORDS = 128, 24, 4  # of kernels/batched/table.cuh; columns of a launch at most
@@ -38,6 +38,11 @@ def upload(*arrays):
     if isinstance(arrays[0], cupy.ndarray):
         return tables(len(arrays[0]), list(arrays))[0]
     return cupy.asarray(np.stack([np.asarray(array, np.int64) for array in arrays]))
+
+
+def addresses(*batches):
+    """Arrays and MatrixBatches as a kernel takes them; NULL for None."""
+    return tuple([NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in batches])
 
 
 class Steps(NamedTuple):

@@ -2,7 +2,8 @@
 // batched QR and products:
 //
 //     svd_scale     W' = 2^e W P, W = A or Aᵀ, columns sorted by norm
-//                   for left vectors of a wide A alone, Aᵀ' = Q₀ R₀ and svd_clean: then W' is the square R₀ᵀ
+//                   for left vectors of a wide A alone, W' = Q₀ R₀ and svd_clean: then W' is the square R₀ᵀ, in whatever
+//                   order its columns are
 //                   Q R = W' by batched QR
 //     svd_clean     R without rows of the size of its rounding errors, the others first: R ← P₁ᵀ R
 //                   Q₂ R₂ = Rᵀ by batched QR, svd_clean: the rows of R₂ are the columns of L, R = L Q₂ᵀ
@@ -90,24 +91,22 @@ void svd_scale(const Real* A, Real* sorted, const long long* places, int* info, 
 // The first `rank` rows of the k × k matrix R ← its rows `order`, ascending; the others ← 0. A thread a column.
 template <int Threads, typename Real>
 __device__ void move_forward(Real* R, int k, const int* order, int rank) {
-    constexpr int TOGETHER = 4;                            // rows that are waited for together
+    constexpr int AHEAD = 4;                               // rows that are waited for together
     for (int j = threadIdx.x; j < k; j += Threads) {
-        for (int i0 = 0; i0 < rank; i0 += TOGETHER) {
-            Real x[TOGETHER];
+        for (int i0 = 0; i0 < rank; i0 += AHEAD) {
+            Real x[AHEAD];
 #pragma unroll
-            for (int h = 0; h < TOGETHER; h++)
+            for (int h = 0; h < AHEAD; h++)
                 if (i0 + h < rank) x[h] = R[static_cast<long long>(order[i0 + h]) * k + j];
 #pragma unroll
-            for (int h = 0; h < TOGETHER; h++)
+            for (int h = 0; h < AHEAD; h++)
                 if (i0 + h < rank) R[static_cast<long long>(i0 + h) * k + j] = x[h];
         }
         for (int i = rank; i < k; i++) R[static_cast<long long>(i) * k + j] = 0;
     }
 }
 
-// Rows of R whose entries are all below the QR's own errors, of their columns each, ← 0. A matrix of low rank would leave
-// rounding errors of rounding errors, which Jacobi peels off sixteen digits a sweep: equal entries, 160 × 150, took more than 40
-// sweeps. Single entries must stay: what is left of their rows would have such a low rank itself.     R   k × k row-major, packed
+// Rows of R without those of rounding errors (drop_noise).     R   k × k row-major, packed
 //
 // Where `forward`, the rows that stay move before the others, as many as the rank says: R ← P₁ᵀ R, P₁'s order in pivot0. Behind
 // a row of zeros a QR of Rᵀ would have one row more than R has left, again a matrix of low rank: σ_j = exp(−0.7 j),
@@ -118,25 +117,9 @@ void svd_clean(Real* R, const long long* places, bool forward, const long long* 
                long long stride) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, nullptr, nullptr, table, m, n, blockIdx.x);
     Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), false);
-    int k = p.rank(), lane = threadIdx.x % WARP, *stays = w.order;
+    int k = p.rank(), *stays = w.order;
     R += places[blockIdx.x];
-    for (int j = threadIdx.x; j < k; j += Threads) {
-        Real sum = 0;
-        for (int i = 0; i <= j; i++) {
-            Real x = R[static_cast<long long>(i) * k + j];
-            sum = fma(x, x, sum);
-        }
-        w.norms[j] = orthogonality_tolerance<Real>(k) * sqrt(sum);
-    }
-    __syncthreads();
-    for (int i = threadIdx.x / WARP; i < k; i += Threads / WARP) {
-        Real* row = R + static_cast<long long>(i) * k;
-        bool above = false;
-        for (int j = i + lane; j < k; j += WARP) above |= fabs(row[j]) > w.norms[j];
-        stays[i] = above = __any_sync(EVERY_LANE, above);
-        for (int j = i + lane; j < k && !above; j += WARP) row[j] = 0;
-    }
-    __syncthreads();
+    drop_noise(R, k, k, Floating<Real>::largest, w.norms, [&](int i, bool stay) { stays[i] = stay; });
     if (!forward) return;
     int rank = 0;
     for (int i = 0; i < k; i++) rank += stays[i];
@@ -169,20 +152,20 @@ void svd_enter(const Real* triangles, const long long* places, const long long* 
         }
 }
 
-// left, right   k × k row-major, packed: P₁ U_L and V_L
+// left, right   k × k row-major, packed: P₁ U_L and V_L; left is null where only values are wanted
 template <typename Real, bool Both, int Threads>
 __global__ __launch_bounds__(Threads)
 void svd_leave(Real* s, Real* left, Real* right, const long long* places, int* info, int* worst, const long long* table,
-               int m, int n, int vectors, char* workspaces, long long stride, const int* turned, int sweeps) {
+               int m, int n, char* workspaces, long long stride, const int* turned, int sweeps) {
     Problem<Real> p = problem<Real>(nullptr, nullptr, s, nullptr, table, m, n, blockIdx.x);
     Workspace<Real> w = panel_workspace<Real>(workspaces + blockIdx.x * stride, p.rank(), Both);
     bool finite = *w.rank > 0;
     int k = p.rank(), sweep = 0;
-    Real *L = left + places[blockIdx.x], *V = Both ? right + places[blockIdx.x] : nullptr;
+    Real *L = left ? left + places[blockIdx.x] : nullptr, *V = Both ? right + places[blockIdx.x] : nullptr;
     while (sweep < sweeps && turned[static_cast<long long>(sweep) * gridDim.x + blockIdx.x]) sweep++;
     if (finite && sweep < sweeps) {
         singular_values(p, w);
-        if (vectors != NO_VECTORS) write_vectors(w, w.W, k, k, L, k, 1, w.pivot0);
+        if (L) write_vectors(w, w.W, k, k, L, k, 1, w.pivot0);
         if (Both) write_vectors(w, w.W + panel_rows(k), k, k, V, k, 1, nullptr);
         if (threadIdx.x == 0) info[p.index] = sweep + 1;
         return;
@@ -190,7 +173,7 @@ void svd_leave(Real* s, Real* left, Real* right, const long long* places, int* i
     Real nan = Floating<Real>::largest * Real(0) / Real(0);
     for (long long i = threadIdx.x; i < static_cast<long long>(k) * k; i += Threads) {
         if (i < k) p.s[i] = nan;
-        if (vectors != NO_VECTORS) L[i] = nan;
+        if (L) L[i] = nan;
         if (Both) V[i] = nan;
     }
     if (threadIdx.x == 0 && finite) info[p.index] = NOT_CONVERGED, atomicMin(worst, NOT_CONVERGED);

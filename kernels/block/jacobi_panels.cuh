@@ -3,7 +3,7 @@
 //     column c:   X in rows 0 … k − 1,   V, where wanted, in rows S … S + k − 1,   S = k up to a multiple of PANEL_STEP
 //
 // All other rows, and the columns up to a multiple of PANEL_STEP, are zero: whole panels are multiplied without asking for
-// bounds. The small arrays of block/svd_stages.cuh lie before the columns. Used by the kernels of batched/svd_blocks.cuh,
+// bounds. Of X, columns from the rank on are unit vectors, and those before are zero from that row on: none is turned with another. The small arrays of block/svd_stages.cuh lie before the columns. Used by the kernels of batched/svd_blocks.cuh,
 // svd_gram.cuh and svd_rounds.cuh.
 #pragma once
 
