@@ -232,7 +232,7 @@ def test_rank_or_rtol_is_needed():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 3, 8, 20, 32, 33, 70, 100, 150])
 def test_svd_of_transposed_triangles(n, dtype, xp, rng):
-    """Of graded and of any R, square or not, of equal columns."""
+    """Of graded, random and wide R, of equal columns."""
     epsilon = 30 * n * np.finfo(dtype).eps
     graded, any_R, wide = (
         decaying((3, n, n), rng, rate=0.1),

@@ -1,11 +1,10 @@
 // warp/share.cuh — which tiles of a block's part of C are a warp's, where a grid of warps shares them cyclically.
 #pragma once
 #include "thread/constants.cuh"
+#include "thread/each_number.cuh"
 
 // How many of count indices are this warp's, that takes every step-th.
 __device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
-
-template <int Value> struct Number { static constexpr int value = Value; };
 
 // Which tiles of a block's part of C are this warp's: first, first + step, …
 struct Share {
