@@ -94,11 +94,11 @@ def test_deficient_ranks(wide, method, dtype, rng):
     A[3] = 0
     A[4, 5, 7] = np.nan
     A = np.ascontiguousarray(A.swapaxes(1, 2)) if wide else A
-    check_each_way(A[:4], method, 12)
+    check_each_way(A[:4], method, 16)
     for vectors in ("both", "left"):
         *results, info = batched.svd(cp.asarray(A), vectors, method, return_info=True)
         assert not failures(svd_error, A[:4], *(M[:4] for M in results))
-        assert info.max() <= (9 if wide and vectors == "left" else 12)  # those pass one QR more
+        assert info.max() <= (9 if wide and vectors == "left" else 16)  # those pass one QR more
         assert info[4] == -1 and all(np.isnan(cp.asnumpy(M[4])).all() for M in results)
 
 
