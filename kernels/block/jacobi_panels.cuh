@@ -3,8 +3,9 @@
 //     column c:   X in rows 0 … k − 1,   V, where wanted, in rows S … S + k − 1,   S = k up to a multiple of PANEL_STEP
 //
 // All other rows, and the columns up to a multiple of PANEL_STEP, are zero: whole panels are multiplied without asking for
-// bounds. Of X, columns from the rank on are unit vectors, and those before are zero from that row on: none is turned with another. The small arrays of block/svd_stages.cuh lie before the columns. Used by the kernels of batched/svd_blocks.cuh,
-// svd_gram.cuh and svd_rounds.cuh.
+// bounds. Columns of X from the rank on are unit vectors, and those before are zero from that row on, so that none of one kind is
+// turned with one of the other. The small arrays of block/svd_stages.cuh lie before the columns. Used by the kernels of
+// batched/svd_blocks.cuh, svd_gram.cuh and svd_rounds.cuh.
 #pragma once
 
 #include "block/svd_stages.cuh"
