@@ -179,3 +179,10 @@ __device__ Angle<Real> quick_angle(Real alpha, Real beta, Real gamma) {
     const float towards = __uint_as_float(__float_as_uint(product) ^ (__float_as_uint(difference) & SIGN));
     return direction_of(Real(fmaf(fabsf(difference), inverse, 1.0f)), Real(towards * inverse), fmaf(twice, inverse, 2.0f));
 }
+
+// jacobi_rotation() in the shortest way: float64's angles may lie beyond float32's range, float32's never do.
+__device__ inline Rotation<double> quick_rotation(double alpha, double beta, double gamma) { return jacobi_rotation(alpha, beta, gamma); }
+__device__ inline Rotation<float> quick_rotation(float alpha, float beta, float gamma) {
+    const Angle<float> angle = quick_angle(alpha, beta, gamma);
+    return {angle.c, angle.s, angle.s * approximate_reciprocal(angle.c)};
+}

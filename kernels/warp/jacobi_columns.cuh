@@ -46,7 +46,7 @@ __device__ bool jacobi_step(Real (&X)[2 * Columns][Rows], Real* left_norms, Real
     __syncwarp();                                          // all have read the norms
     if (lane % SHARE == 0) {
         Rotation<Real> rotation = {1, 0, 0};
-        if (turn) rotation = jacobi_rotation(alpha, beta, gamma);
+        if (turn) rotation = quick_rotation(alpha, beta, gamma);
         *norm_i = fmax(alpha - rotation.t * gamma, Floating<Real>::epsilon * alpha);
         *norm_j = fmax(beta + rotation.t * gamma, Floating<Real>::epsilon * beta);
         angles[pair] = {rotation.c, rotation.s};

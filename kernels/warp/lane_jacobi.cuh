@@ -24,7 +24,7 @@ __device__ bool lane_sweep(Real (&X)[N], Real (&V)[Vectors ? N : 1], Real tolera
         bool turn = cosine(alpha, beta, gamma) > tolerance;
         if (!__any_sync(EVERY_LANE, turn)) continue;
         Rotation<Real> rotation = {1, 0, 0};
-        if (turn) rotation = jacobi_rotation(alpha, beta, gamma), turned = true;
+        if (turn) rotation = quick_rotation(alpha, beta, gamma), turned = true;
         Real s = first ? -rotation.s : rotation.s, t = first ? -rotation.t : rotation.t;
         norm = fmax(fma(t, gamma, norm), Floating<Real>::epsilon * norm);
 #pragma unroll
