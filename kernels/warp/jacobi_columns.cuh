@@ -11,6 +11,8 @@
 #include "thread/jacobi_rotation.cuh"
 #include "warp/reduce_many.cuh"
 
+constexpr int QUICK_COLUMNS = 4;                           // with more of them its registers cost more than its steps save: measured
+
 __host__ __device__ constexpr int highest_bit(int s) { return s < 2 ? s : 2 * highest_bit(s / 2); }
 
 // pair p of step s joins columns i and i ^ s: i is the p-th index without the highest bit of s
@@ -46,7 +48,7 @@ __device__ bool jacobi_step(Real (&X)[2 * Columns][Rows], Real* left_norms, Real
     __syncwarp();                                          // all have read the norms
     if (lane % SHARE == 0) {
         Rotation<Real> rotation = {1, 0, 0};
-        if (turn) rotation = quick_rotation(alpha, beta, gamma);
+        if (turn) rotation = Columns <= QUICK_COLUMNS ? quick_rotation(alpha, beta, gamma) : jacobi_rotation(alpha, beta, gamma);
         *norm_i = fmax(alpha - rotation.t * gamma, Floating<Real>::epsilon * alpha);
         *norm_j = fmax(beta + rotation.t * gamma, Floating<Real>::epsilon * beta);
         angles[pair] = {rotation.c, rotation.s};
