@@ -110,7 +110,7 @@ __device__ void move_forward(Real* R, int k, const int* order, int rank) {
 //
 // Where `forward`, the rows that stay move before the others, as many as the rank says: R ← P₁ᵀ R, P₁'s order in pivot0. Behind
 // a row of zeros a QR of Rᵀ would have one row more than R has left, again a matrix of low rank: σ_j = exp(−0.7 j),
-// 256 × 256, took up to 32 sweeps and more, and takes 7. A matrix of zeros keeps one: rank 0 stands for one that is not finite.
+// 256 × 256, took up to 32 sweeps and more, and takes 8. A matrix of zeros keeps one: rank 0 stands for one that is not finite.
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
 void svd_clean(Real* R, const long long* places, bool forward, const long long* table, int m, int n, char* workspaces,
