@@ -14,8 +14,9 @@ from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.linear_routines import LINEAR
 from h2gpu.apps.routine import Routine
 from h2gpu.apps.spectra import RANK, matrices
-from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.blocksparse import BlockSparse, block_multiply
 
 PANEL = 16  # columns of the products in the bound of GEBRD
 PAPER_BOUND = "paper's bound GFLOP/s"
@@ -105,7 +106,7 @@ class SVD(Routine):
         return lambda A: batched.svd(A, "left", case.method or "auto")
 
     def work(self, case):
-        from h2gpu.batched.cuda_svd import decompose
+        from h2gpu.batched.svd.jacobi import decompose
 
         return lambda A: decompose(A, "left", case.method or "auto")
 
@@ -127,7 +128,7 @@ class GEBRD(Routine):
         return lambda A: batched.bidiagonalize(A, "none")
 
     def work(self, case):
-        from h2gpu.batched.cuda_bidiagonal_stacks import factor_stack
+        from h2gpu.batched.bidiagonal.stacks import factor_stack
 
         return lambda A: factor_stack(A, keep=True)
 
@@ -201,10 +202,10 @@ class GEMM(Routine):
         """Of products compiled for their size, what figure 7 of Nath et al. shows."""
         if case.method != "fixed":
             return {}
-        from h2gpu.batched import cuda_fixed
+        from h2gpu.batched.products import fixed
 
         sizes = *case.shape, case.shape[1]
-        return {"extra flops": cuda_fixed.plan(result.dtype, *sizes, False, False).excess(result.dtype, *sizes[:2])}
+        return {"extra flops": fixed.plan(result.dtype, *sizes, False, False).excess(result.dtype, *sizes[:2])}
 
     def criterion(self, case, pair, result):
         if self.ragged:
@@ -233,7 +234,7 @@ class BlockMultiply(Routine):
         return [(A, cupy.random.standard_normal((int(starts[-1]), sides), dtype=case.dtype))]
 
     def call(self, case):
-        return lambda pair: batched.block_multiply(*pair, len(pair[1]))
+        return lambda pair: block_multiply(*pair, len(pair[1]))
 
     def nominal(self, case, one, result):
         return nominal.block_multiply(one[0].blocks.buffer.size, *one[1].shape, case.dtype)

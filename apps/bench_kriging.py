@@ -14,7 +14,7 @@ from h2gpu.apps import tables
 from h2gpu.apps.command import Parser, run
 from h2gpu.apps.compress_row import device_of, timed
 from h2gpu.apps.options import counts
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging
 

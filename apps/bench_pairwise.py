@@ -12,12 +12,11 @@ import time
 
 import numpy as np
 
-from h2gpu import batched
 from h2gpu.apps import published, tables, timing
 from h2gpu.apps.command import Parser, run
 from h2gpu.apps.options import counts
 from h2gpu.batched import MatrixBatch
-from h2gpu.covariance import Exponential, Expression, Gaussian, Matern
+from h2gpu.covariance import Exponential, Expression, Gaussian, Matern, pairwise
 from h2gpu.covariance.matern_table import LAYOUTS
 
 FP64_OPERATIONS = 34e12 / 2  # a second; a fused multiply-add is one
@@ -65,8 +64,8 @@ def measure(name, dim, dtype, edge):
     """One row of the table: blocks of edge × edge entries at random places, ENTRIES in all."""
     import cupy
 
-    from h2gpu.batched import cuda_pairwise
-    from h2gpu.batched.launch import launch
+    from h2gpu.batched.device.launch import launch
+    from h2gpu.covariance.pairs import cuda
 
     cov, operations = COVARIANCES[name]
     rng, count = np.random.default_rng(0), ENTRIES // edge**2
@@ -75,12 +74,12 @@ def measure(name, dim, dtype, edge):
     out = MatrixBatch.empty(np.full(count, edge), edge, dtype, cupy)
     fill = timing.device_ms(lambda _: out.buffer.data.memset_async(1, out.nbytes), [None])
     function = cov.pair_function.on_device(dim, X.dtype)
-    cuda_pairwise.prepared(function, x, y, out)
+    cuda.prepared(function, x, y, out)
     begin = time.perf_counter()
-    ready = cuda_pairwise.prepared(function, x, y, out)
+    ready = cuda.prepared(function, x, y, out)
     host = 1e3 * (time.perf_counter() - begin)
     kernel = timing.device_ms(lambda _: launch(*ready), [None])
-    arrays = timing.device_ms(lambda _: batched.pairwise(cov.values, x, y, out=out), [None])
+    arrays = timing.device_ms(lambda _: pairwise(cov.values, x, y, out=out), [None])
     pipe = 1e3 * out.buffer.size * (2 * dim + operations) / FP64_OPERATIONS if dtype == np.float64 else 0.0
     return {
         "covariance": name,

@@ -39,7 +39,7 @@ def recorded(work, one):
     """The launches of work(one), its milliseconds from begin to end, and its result."""
     import cupy
 
-    from h2gpu.batched.launch import recorded_launches
+    from h2gpu.batched.device.launch import recorded_launches
 
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     timing.hold(HOLD_NS)

@@ -13,7 +13,7 @@ Everything is computed by NumPy in float64 from results that come to the host.
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 
 QR_LIMIT, SVD_LIMIT, GEMM_LIMIT, LU_LIMIT = 30, 50, 3, 30
 LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about

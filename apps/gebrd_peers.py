@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from h2gpu.apps.peers import Peer
-from h2gpu.batched.arrays import to_host
-from h2gpu.batched.threads import parallel
+from h2gpu.arrays import to_host
+from h2gpu.batched.device.threads import parallel
 
 STREAMS = 8
 LOOPED = 64  # matrices of cuSOLVER's loop that are timed at most

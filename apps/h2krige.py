@@ -21,7 +21,7 @@ from h2gpu.apps.outputs import check_outputs
 from h2gpu.apps.points_file import check_file, holds, read_points, read_values
 from h2gpu.apps.progress_bars import watched
 from h2gpu.apps.report import write_report
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores

@@ -13,7 +13,7 @@ TYPES = {"d": "double", "f": "float", "i": "int"}
 def row(launch, case):
     """The report of one launch.
 
-    launch   h2gpu.batched.launch.Launch
+    launch   h2gpu.batched.device.launch.Launch
     case     where it was met
     """
     import cupy

@@ -4,7 +4,7 @@ import json
 import re
 
 from h2gpu.apps.report import covariance_text, versions
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
 
 SCORES = {

@@ -10,7 +10,7 @@ Reference: Vecchia (1988); Cressie (1993), Statistics for spatial data, section 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.threads import parallel, thread_count
+from h2gpu.batched.device.threads import parallel, thread_count
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
 
 

@@ -5,7 +5,7 @@
 Bandwidth and latency of device and shared memory, bandwidth of the common cache, barriers against threads,
 multiply-adds, roots and divisions, shuffles, tensor cores, matrix products, an empty launch:
 kernels/batched/microbench.cuh. Latencies are cycles of a chain divided by its length and by the clock, rates medians of
-events. h2gpu/batched/model.py says what they are for.
+events. h2gpu/batched/model/__init__.py says what they are for.
 """
 
 import csv
@@ -18,8 +18,8 @@ import numpy as np
 
 from h2gpu.apps import timing
 from h2gpu.apps.command import Parser, run
-from h2gpu.batched import tuning
-from h2gpu.batched.modules import source_folder
+from h2gpu.batched.device import tuning
+from h2gpu.batched.device.compiler import source_folder
 from h2gpu.storage.whole_file import whole_file
 
 HEADER = "batched/microbench.cuh"
@@ -117,8 +117,8 @@ class Bench:
         return self.arrays.zeros(count, dtype)
 
     def launch(self, name, instance, blocks, threads, arguments):
-        from h2gpu.batched.launch import launch
-        from h2gpu.batched.modules import kernel
+        from h2gpu.batched.device.compiler import kernel
+        from h2gpu.batched.device.launch import launch
 
         launch(kernel(HEADER, name, *instance), blocks, threads, arguments)
 

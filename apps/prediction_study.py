@@ -17,7 +17,7 @@ import numpy as np
 
 from h2gpu.apps import gpboost_vecchia, map_plot, published, tables
 from h2gpu.apps.local_kriging import local_kriging
-from h2gpu.batched.arrays import module_of_device, to_host
+from h2gpu.arrays import module_of_device, to_host
 from h2gpu.covariance import Nugget
 from h2gpu.statistics import Kriging, scores
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from h2gpu.apps import linear_peers, peers
 from h2gpu.apps.peers import Peer
-from h2gpu.batched.threads import parallel, pieces
+from h2gpu.batched.device.threads import parallel, pieces
 
 HOST_MATRICES = 1000  # that LAPACK is timed with at most
 CALLS = 5
@@ -34,7 +34,7 @@ def columns(routine, inputs, gigaflop):
 
 def lapack(routine, A):
     """LAPACK's Peer."""
-    from h2gpu.batched.arrays import to_host
+    from h2gpu.arrays import to_host
 
     some = to_host(A[:HOST_MATRICES])
     ms = lapack_ms(routine, some) * len(A) / len(some)

@@ -62,7 +62,7 @@ def ways(A, B):
     """Functions of nothing that give the products, by name."""
     import cupy
 
-    from h2gpu.batched.cuda_gemm import run_redirected
+    from h2gpu.batched.products.gemm import run_redirected
 
     ragged = [MatrixBatch.from_stack(M).resident for M in (A, B, cupy.empty_like(A))]
     lists = [M.number(0) for M in (*ragged[:2], ragged[0], ragged[2])] + [ragged[2].number(i) for i in (1, 2)]

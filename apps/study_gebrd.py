@@ -4,7 +4,7 @@ Figure 6 of Dong, Haidar, Tomov & Dongarra (2018), whose components were kernels
 matrix (here W r and aᵀ W), with the wide and tall ones (with V, X, Y, U, that are put off), and the update, theirs
 GEMM. Our reduction is one launch: instances that read the clock at the borders of these parts
 (kernels/thread/stopwatch.cuh) tell, averaged over the first warps of all blocks. A part has the waiting for what it
-needs: W r that for the rows of W, the reflections that for other warps. Predictions: h2gpu.batched.bidiagonal_counts.
+needs: W r that for the rows of W, the reflections that for other warps. Predictions: h2gpu.batched.model.bidiagonal.
 
     python -m h2gpu.apps.study_gebrd [--dtypes float64,float32] [--output FOLDER] [--draw]
 """
@@ -17,8 +17,9 @@ import numpy as np
 
 from h2gpu.apps import bench_cases, small_plots, tables, timing
 from h2gpu.apps.command import Parser, run
-from h2gpu.batched import bidiagonal_counts, model
-from h2gpu.batched import bidiagonal_plans as plans
+from h2gpu.batched import model
+from h2gpu.batched.bidiagonal import plans
+from h2gpu.batched.model import bidiagonal as bidiagonal_counts
 
 PARTS = (*bidiagonal_counts.PARTS, "clock")  # as in kernels/block/bidiagonal.cuh
 HEADER = "batched/bidiagonalize_cycles.cuh"
@@ -50,7 +51,7 @@ def _work(argv):
 
 def rows(dtype, batch, n, device):
     """A line a part, one for the kernel: cycles of an average block, shares, milliseconds without and with clocks."""
-    from h2gpu.batched.cuda_bidiagonal_stacks import factor_stack
+    from h2gpu.batched.bidiagonal.stacks import factor_stack
 
     A = problems(dtype, batch, n)
     measured, whole = cycles(A)
@@ -83,7 +84,7 @@ def problems(dtype, batch, n):
 
 def compiled(case):
     """One small call of either kernel, after which they are on disk."""
-    from h2gpu.batched.cuda_bidiagonal_stacks import factor_stack
+    from h2gpu.batched.bidiagonal.stacks import factor_stack
 
     dtype, _, n = case
     A = problems(dtype, 2, n)
@@ -102,10 +103,10 @@ def launched(A):
     """(batch, numbers) that the blocks of the kernel with clocks wrote. A: (batch, n, n), reflectors are kept."""
     import cupy
 
-    from h2gpu.batched.cuda_bidiagonal_stacks import shared_limit
-    from h2gpu.batched.launch import NULL, WARP, Steps, launch
-    from h2gpu.batched.launch import tables as tables_of
-    from h2gpu.batched.modules import kernel
+    from h2gpu.batched.bidiagonal.stacks import shared_limit
+    from h2gpu.batched.device.compiler import kernel
+    from h2gpu.batched.device.launch import NULL, WARP, Steps, launch
+    from h2gpu.batched.device.launch import tables as tables_of
 
     (batch, n, _), size = A.shape, A.dtype.itemsize
     plan, shared = plans.plan(size, n, n, shared_limit()), 0

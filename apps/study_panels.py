@@ -12,17 +12,18 @@ from collections import defaultdict
 import numpy as np
 
 from h2gpu.apps import timing
-from h2gpu.batched import model, small, small_counts
-from h2gpu.batched.layouts import layout
+from h2gpu.batched import model, registers
+from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.registers.layouts import layout
 
 PARTS = "publish", "products", "reflection", "update", "clock"  # as in kernels/block/cyclic_factor.cuh
-LOAD, STORE, COMPUTE = small_counts.LOAD, small_counts.STORE, "compute"
+LOAD, STORE, COMPUTE = register_counts.LOAD, register_counts.STORE, "compute"
 HEADER = "batched/small_block_cycles.cuh"
 PAPER = {  # table V
     "lu": {LOAD: 8800, COMPUTE: 68250, STORE: 8740},
     "qr": {LOAD: 9120, COMPUTE: 150203, STORE: 9762},
 }
-ROUTINES = {"lu": small.lu, "qr": small.qr}
+ROUTINES = {"lu": registers.lu, "qr": registers.qr}
 
 
 def rows(routine, A, device):
@@ -80,8 +81,8 @@ def launched(routine, A):
     """(batch, numbers) that the blocks of the kernel with clocks wrote."""
     import cupy
 
-    from h2gpu.batched.launch import launch
-    from h2gpu.batched.modules import kernel
+    from h2gpu.batched.device.compiler import kernel
+    from h2gpu.batched.device.launch import launch
 
     (batch, m, n), grid = A.shape, grid_of(A)
     out, info = cupy.empty_like(A), cupy.empty(batch, np.int32)
@@ -96,7 +97,7 @@ def foretold(routine, dtype, n, device):
     """{(panel, part): cycles} by the model, empty where the device's constants are not known."""
     try:
         constants = model.Constants.of(device)
-        *places, parts = zip(*small_counts.block_parts(routine, dtype, n, n, 0, layout(dtype, n, n, "2d")))
+        *places, parts = zip(*register_counts.block_parts(routine, dtype, n, n, 0, layout(dtype, n, n, "2d")))
         seconds, clock = model.wave(parts, dtype, constants), constants("clock")
     except (ValueError, LookupError):
         return {}

@@ -16,7 +16,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.apps import peers, small_peers, study_small, tables, timing
 from h2gpu.apps.command import Parser, run
-from h2gpu.batched import small
+from h2gpu.batched import registers
 
 PAPER = {(80, 16): (134, 5.4), (240, 66): (99, 36), (192, 96): (98, 27)}  # GFLOP/s of a Quadro 6000, and of MKL
 TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last place times rows
@@ -43,10 +43,10 @@ def row(case, device):
 
     A = problems(case)
     inputs = timing.rotation(cupy.asarray(A))
-    fraction = departure(A, batched.to_host(small.qr(inputs[0], case.layout)[0]))
+    fraction = departure(A, batched.to_host(registers.qr(inputs[0], case.layout)[0]))
     if not fraction < 1:
         raise ArithmeticError(f"study_radar: R of {case.m} × {case.n} departs by {fraction:.3g} of what is allowed")
-    ms = timing.device_ms(lambda A: small.qr(A, case.layout, return_info=True), inputs)
+    ms = timing.device_ms(lambda A: registers.qr(A, case.layout, return_info=True), inputs)
     gigaflop = 1e-6 * study_small.flops(case)
     found = {"batch": case.batch, "shape": f"{case.m}×{case.n}", "ms": ms}
     found |= {"predicted ms": study_small.predicted(case, device), "GFLOP/s": gigaflop / ms}

@@ -21,8 +21,9 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.apps import bench_profiles, nominal, small_peers, small_plots, study_panels, tables, timing
 from h2gpu.apps.command import Parser, run
-from h2gpu.batched import model, small, small_counts
-from h2gpu.batched.layouts import layout
+from h2gpu.batched import model, registers
+from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.registers.layouts import layout
 
 THREAD_BATCH, LAYOUT_BATCH, BLOCK_BATCH, LIBRARY_BATCH = 64_000, 10_000, 8_000, 1_000  # the paper's, and ours
 DTYPES = ("float32", "float64", "complex64")
@@ -36,7 +37,7 @@ READ_BACK = ("pivoted_qr",)  # the host waits for its ranks: its kernels are tim
 
 
 class Case(NamedTuple):
-    """A routine of h2gpu.batched.small, or of h2gpu.batched where the layout is ""."""
+    """A routine of h2gpu.batched.registers, or of h2gpu.batched where the layout is ""."""
 
     figure: str
     routine: str
@@ -186,12 +187,12 @@ def calls(case, b):
             "svd": lambda A: batched.svd(A, "left", return_info=True),
         }[case.routine]
     return {
-        "lu": lambda A: small.lu(A, kind, return_info=True),
-        "cholesky": lambda A: small.cholesky(A, kind, return_info=True),
-        "qr": lambda A: small.qr(A, kind, return_info=True),
-        "solve": lambda A: small.solve(A, b, "lu", kind, return_info=True),
-        "gauss-jordan": lambda A: small.solve(A, b, "gauss-jordan", kind, return_info=True),
-        "lstsq": lambda A: small.least_squares(A, b, kind),
+        "lu": lambda A: registers.lu(A, kind, return_info=True),
+        "cholesky": lambda A: registers.cholesky(A, kind, return_info=True),
+        "qr": lambda A: registers.qr(A, kind, return_info=True),
+        "solve": lambda A: registers.solve(A, b, "lu", kind, return_info=True),
+        "gauss-jordan": lambda A: registers.solve(A, b, "gauss-jordan", kind, return_info=True),
+        "lstsq": lambda A: registers.least_squares(A, b, kind),
     }[case.routine]
 
 
@@ -202,7 +203,7 @@ def predicted(case, device):
             return 1e3 * batched.predict_time(case.routine, case.batch, case.m, case.n, case.dtype, device)
         if grid_of(case) is None:
             return None
-        work = small_counts.small(case.routine, case.dtype, case.m, case.n, columns_of(case), grid_of(case))
+        work = register_counts.small(case.routine, case.dtype, case.m, case.n, columns_of(case), grid_of(case))
         return 1e3 * model.seconds(work, case.batch, case.dtype, model.Constants.of(device))
     except (ValueError, LookupError):
         return None

@@ -10,7 +10,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from h2gpu.batched.threads import thread_count
+from h2gpu.batched.device.threads import thread_count
 from h2gpu.storage.whole_file import whole_file
 
 SHOWN_VERSIONS = ("h2gpu", "numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "torch")

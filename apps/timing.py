@@ -62,8 +62,8 @@ def call_ms(work, inputs, repeats=REPEATS):
 
 def hold(nanoseconds):
     """Keep the current stream busy."""
-    from h2gpu.batched.launch import launch
-    from h2gpu.batched.modules import kernel
+    from h2gpu.batched.device.compiler import kernel
+    from h2gpu.batched.device.launch import launch
 
     launch(kernel("batched/hold.cuh", "hold"), 1, 1, (np.uint64(nanoseconds),))
 

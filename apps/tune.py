@@ -26,8 +26,8 @@ from h2gpu.apps import bench_profiles, timing, tune_fixed, tune_limits, tune_ran
 from h2gpu.apps.batched_routines import ROUTINES
 from h2gpu.apps.bench_cases import DTYPES
 from h2gpu.apps.command import FailureError, InputError, Parser, run
-from h2gpu.batched import tuning
-from h2gpu.batched.modules import source_folder
+from h2gpu.batched.device import tuning
+from h2gpu.batched.device.compiler import source_folder
 from h2gpu.storage.whole_file import whole_file
 
 GAIN = 0.02  # of the time that a candidate must save

@@ -1,6 +1,6 @@
 """What `tune` tries for products compiled for their size; fixed_gemm.csv has a row for each size that was measured.
 
-Of the plans that h2gpu/batched/fixed_plans.py counts, those come first that are fast by its model and unlike those
+Of the plans that products/fixed_plans.py counts, those come first that are fast by its model and unlike those
 before them: the model is 5 % off, at single sizes more, and neighbours of one plan are all as far off as it is.
 """
 
@@ -10,9 +10,10 @@ from itertools import zip_longest
 import numpy as np
 
 from h2gpu.apps.bench_cases import gemm_sizes
-from h2gpu.batched import fixed_plans, tuning
-from h2gpu.batched.fixed_layout import BY_LANES, BY_TENSOR
-from h2gpu.batched.modules import source_folder
+from h2gpu.batched.device import tuning
+from h2gpu.batched.device.compiler import source_folder
+from h2gpu.batched.products import fixed_plans
+from h2gpu.batched.products.fixed_layout import BY_LANES, BY_TENSOR
 
 ROUTINE = "fixed_gemm"
 KNOBS = {ROUTINE: fixed_plans.KNOBS}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched import tuning
+from h2gpu.batched.device import tuning
 
 RESIDENT = (4, 8, 10, 12, 16, 20, 24, 32)  # warps of a multiprocessor
 TRIED_RESIDENT = 3  # the largest that registers admit

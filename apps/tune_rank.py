@@ -1,6 +1,6 @@
 """The order in which `tune` tries candidates: the fastest by the model first, where it counts the kernel.
 
-h2gpu/batched/model.py foretells QR within a factor of two, which is no verdict, but enough to leave out what lies far
+The model foretells QR within a factor of two, which is no verdict, but enough to leave out what lies far
 behind: `tune --best N` measures the present values and the N candidates that the model finds fastest. Those that it
 cannot tell apart, as by the registers that are left to a thread, stay in their order. Of kernels that it does not count
 those come first that are fewest steps of a knob away from the present values.
@@ -8,7 +8,8 @@ those come first that are fewest steps of a knob away from the present values.
 
 import statistics
 
-from h2gpu.batched import counts, model
+from h2gpu.batched import model
+from h2gpu.batched.model import counts
 
 IN_ORDER = ("fixed_gemm",)  # routines whose candidates come with the most promising first
 COUNTED = {"qr": counts.column_qr, "qr_blocked": counts.blocked_qr}

@@ -21,7 +21,7 @@ from h2gpu.apps.tune_limits import (
     limits,
     resident_warps,
 )
-from h2gpu.batched import gemm_choice
+from h2gpu.batched.products import choice
 
 KNOBS = {
     "qr": ("register_rows", "register_columns", "resident", "shared_r", "shared_q"),
@@ -195,7 +195,7 @@ def _svd_problems(dtype, size, free):
 
 def _gemm_problems(dtype, size, free):
     n = _largest("gemm", size["size"])
-    admitted = [k for k in range(1, n + 1) if free(**gemm_choice.limits(k, k, size["cheap"]))]
+    admitted = [k for k in range(1, n + 1) if free(**choice.limits(k, k, size["cheap"]))]
     full, above = ([k for k in admitted if k > WARP and k % WARP == rest] for rest in (0, 1))
     for k in dict.fromkeys([*admitted[-1:], *full[:1], *above[:1]]):
         yield Case("gemm", dtype, max(200, (1 << 27) // k**2), (k, k))

@@ -11,7 +11,8 @@ division by the largest entry, so that matrices near underflow are like any othe
 
 import numpy as np
 
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 QR_THRESHOLD, SVD_THRESHOLD = 30, 50
 

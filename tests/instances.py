@@ -41,13 +41,13 @@ def install(asked):
     asked   receives (header, name expression) of every instance
     """
     cupy.empty = untouched
-    from h2gpu.batched import launch, modules
+    from h2gpu.batched.device import compiler, launch
 
     def kernel(header, name, *arguments, shared_bytes=0):
         if header not in {f"batched/{file}.cuh" for file in ELSEWHERE}:
-            asked.add((header, modules.expression(name, *arguments)))
+            asked.add((header, compiler.expression(name, *arguments)))
 
-    modules.kernel = launch.kernel = kernel
+    compiler.kernel = launch.kernel = kernel
     launch.launch = lambda *_: None
 
 
@@ -60,7 +60,7 @@ def batch(count, m, n, dtype):
 
 def around(*columns):
     """The limits in columns of tables, and the next number beyond each."""
-    from h2gpu.batched import tuning
+    from h2gpu.batched.device import tuning
 
     limits = {int(row[column]) for routine, column in columns for row in tuning.rows(routine) if column in row}
     return sorted({1, *(limit + beyond for limit in limits if limit < 10**9 for beyond in (0, 1))})
@@ -90,7 +90,7 @@ def call_svd():
 def call_widest_svd():
     """The largest rank of every row of the table, left vectors as in the measurements of its rate."""
     from h2gpu import batched
-    from h2gpu.batched import tuning
+    from h2gpu.batched.device import tuning
 
     for row in tuning.rows("svd"):
         k = min(int(row["max_rank"]), SIZES[-1])
@@ -100,9 +100,9 @@ def call_widest_svd():
 def main():
     asked = set()
     install(asked)
-    from h2gpu.batched import cuda_svd_blocks
+    from h2gpu.batched.svd import blocks
 
-    cuda_svd_blocks.GRAM_SWEEPS = cuda_svd_blocks.DIRECT_SWEEPS = 1  # they ask for the same instance again and again
+    blocks.GRAM_SWEEPS = blocks.DIRECT_SWEEPS = 1  # they ask for the same instance again and again
     call_widest_svd()
     widest = {(header, name) for header, name in asked if name.startswith("svd")}
     call_svd()

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import ptx
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 CUPYS_OWN = "-ftz=true"  # option that CuPy adds to ours
 UNOPTIMIZED = "-G"  # an eighth of the time: says whether instances compile, not what they spill
@@ -68,7 +68,7 @@ def spilled(case):
     Raises AssertionError where some ptxas is known to make wrong code of it.
     """
     architecture, header, names, more = case
-    options = [*modules.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
+    options = [*compiler.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
     size, log, code = compile_cubin(f'#include "{header}"\n', options, names)
     assert size
     lost = [] if UNOPTIMIZED in more else ptx.lost_signs(code)
@@ -91,7 +91,7 @@ def unoptimized(architecture, instances):
 def digest(case):
     """What the result of a case depends on."""
     return sha256(
-        repr((library()._name, *case, *modules.options(case[1])[:1], modules.source_hash(case[1]))).encode()
+        repr((library()._name, *case, *compiler.options(case[1])[:1], compiler.source_hash(case[1]))).encode()
     ).hexdigest()
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from hypothesis import strategies as st
 
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.clustering import ClusterTree
 
 EPS = np.finfo(np.float64).eps

@@ -8,9 +8,12 @@ from reference import block_sparse_dense
 from threadpoolctl import threadpool_info
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch, to_host
-from h2gpu.batched.ragged import offsets_of, ranges
-from h2gpu.batched.threads import one_blas_thread, parallel, pieces
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces
+from h2gpu.blocksparse import BlockSparse, block_multiply
+from h2gpu.covariance import pairwise
 
 DTYPES = [np.float64, np.float32]
 SHAPES = [(0, 4, 3), (1, 1, 1), (3, 5, 5), (4, 9, 2), (4, 2, 9), (3, 0, 4), (3, 4, 0), (2, 0, 0), (300, 40, 30)]
@@ -367,7 +370,7 @@ def test_pairwise_evaluates_a_function_at_all_pairs(dtype):
     for blocks, largest in ((30, 20), (1, 200), (0, 1), (4, 0)):
         rows, columns = rng.integers(0, largest + 1, (2, blocks))
         x, y = rng.integers(0, 301 - rows), np.sort(rng.integers(0, 201 - columns))
-        out = batched.pairwise(function, MatrixBatch.from_rows(X, x, rows), MatrixBatch.from_rows(Y, y, columns))
+        out = pairwise(function, MatrixBatch.from_rows(X, x, rows), MatrixBatch.from_rows(Y, y, columns))
         assert out.dtype == dtype and len(out) == blocks
         for b in range(blocks):
             expected = function(X[x[b] : x[b] + rows[b], None], Y[None, y[b] : y[b] + columns[b]])
@@ -403,7 +406,7 @@ def test_block_multiply_is_the_dense_product(dtype, data, count):
     x, z = stack((sum(col_sizes), count), dtype), stack((sum(row_sizes), count), dtype, 1)
     y = A.multiply(x, sum(row_sizes))
     close(y, dense @ x, 30)
-    close(batched.block_multiply(A, x, sum(row_sizes)), y)
+    close(block_multiply(A, x, sum(row_sizes)), y)
     close(A.multiply(z, sum(col_sizes), transpose=True), dense.T @ z, 30)
     close(A.T.multiply(z, sum(col_sizes)), dense.T @ z, 30)
     np.testing.assert_array_equal(block_sparse_dense(A.T, col_sizes, row_sizes), dense.T)

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch, cpu
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.copies import cpu as copies
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.products import cpu as products
+from h2gpu.blocksparse import BlockSparse, block_multiply
+from h2gpu.covariance import pairwise
 
 cp = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
@@ -34,11 +38,13 @@ def test_ragged_gemm(largest, transa, transb, dtype):
     B = random_batch(n if transb else k, k if transb else n, dtype, 2)
     C = random_batch(m, n, dtype, 3)
     out = batched.gemm(to_device(A), to_device(B), to_device(C), 1.5, -0.5, transa, transb)
-    exact = cpu.gemm(A.astype(np.float64), B.astype(np.float64), C.astype(np.float64), 1.5, -0.5, transa, transb, None)
-    norms = [np.sqrt(cpu.frobenius_norms(M) ** 2) for M in (A, B, C)]
+    exact = products.gemm(
+        A.astype(np.float64), B.astype(np.float64), C.astype(np.float64), 1.5, -0.5, transa, transb, None
+    )
+    norms = [np.sqrt(copies.frobenius_norms(M) ** 2) for M in (A, B, C)]
     bound = 3 * np.finfo(dtype).eps * (np.sqrt(k + 2) * 1.5 * norms[0] * norms[1] + 2 * norms[2])
     difference = MatrixBatch(out.buffer.get() - exact.buffer, out.offsets, out.rows, out.columns)
-    assert (cpu.frobenius_norms(difference) <= bound).all()
+    assert (copies.frobenius_norms(difference) <= bound).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,11 +80,11 @@ def test_gemm_ignores_what_beta_zero_multiplies():
 def test_norms_and_gather(dtype):
     rng = np.random.default_rng(8)
     A = random_batch(rng.integers(0, 100, 50), rng.integers(0, 100, 50), dtype)
-    np.testing.assert_allclose(batched.frobenius_norms(to_device(A)).get(), cpu.frobenius_norms(A), rtol=1e-14)
+    np.testing.assert_allclose(batched.frobenius_norms(to_device(A)).get(), copies.frobenius_norms(A), rtol=1e-14)
     index, flip = rng.integers(0, 50, 200), rng.random(200) < 0.5
     rows, columns = np.where(flip, A.columns[index], A.rows[index]), np.where(flip, A.rows[index], A.columns[index])
     rows, columns = (rows * rng.random(200)).astype(int), (columns * rng.random(200)).astype(int)
-    out = cpu.gather(A, index, flip, MatrixBatch.empty(rows, columns, dtype))
+    out = copies.gather(A, index, flip, MatrixBatch.empty(rows, columns, dtype))
     device = batched.gather(to_device(A), index, flip, MatrixBatch.empty(rows, columns, dtype, cp))
     assert np.array_equal(device.buffer.get(), out.buffer)
 
@@ -90,7 +96,7 @@ def test_join(dtype, count):
     sizes = [rng.integers(0, 90, (2, rng.integers(0, 30))) for _ in range(count)]
     batches = [random_batch(*size, dtype) for size in sizes]
     rows, columns = (np.concatenate([np.zeros((2, 0)), *sizes], axis=1) * rng.random()).astype(int)
-    out = cpu.join(batches, MatrixBatch.empty(rows, columns, dtype))
+    out = copies.join(batches, MatrixBatch.empty(rows, columns, dtype))
     there = [to_device(A).resident if i % 2 else to_device(A) for i, A in enumerate(batches)]
     device = batched.join(there, MatrixBatch.empty(rows, columns, dtype, cp))
     assert np.array_equal(device.buffer.get(), out.buffer)
@@ -98,14 +104,14 @@ def test_join(dtype, count):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pairwise(dtype, monkeypatch):
-    from h2gpu.batched import cuda_pairwise
+    from h2gpu.covariance.pairs import cuda
 
-    monkeypatch.setattr(cuda_pairwise, "PAIRS_AT_ONCE", 10_000)
+    monkeypatch.setattr(cuda, "PAIRS_AT_ONCE", 10_000)
     rng = np.random.default_rng(9)
     X = rng.random((1000, 3)).astype(dtype)
     (x, y), (rows, columns) = np.sort(rng.integers(0, 900, (2, 80))), rng.integers(0, 90, (2, 80))
     pairs = [(MatrixBatch.from_rows(P, x, rows), MatrixBatch.from_rows(P, y, columns)) for P in (X, cp.asarray(X))]
-    out, device = (batched.pairwise(lambda x, y: ((x - y) ** 2).sum(-1), *pair) for pair in pairs)
+    out, device = (pairwise(lambda x, y: ((x - y) ** 2).sum(-1), *pair) for pair in pairs)
     np.testing.assert_allclose(device.buffer.get(), out.buffer, rtol=0, atol=10 * np.finfo(dtype).eps)
 
 
@@ -131,7 +137,7 @@ def test_block_multiply(largest, symmetric, dtype):
     for sides in (1, 3, 4, 16):
         x = np.random.default_rng(11).standard_normal((size, sides)).astype(dtype)
         for transpose in (False, True):
-            y = batched.block_multiply(A, x, size, transpose)
-            z, again = (batched.block_multiply(on_device, cp.asarray(x), size, transpose).get() for _ in range(2))
+            y = block_multiply(A, x, size, transpose)
+            z, again = (block_multiply(on_device, cp.asarray(x), size, transpose).get() for _ in range(2))
             np.testing.assert_allclose(z, y, rtol=0, atol=size * np.finfo(dtype).eps * np.abs(y).max())
             assert np.array_equal(z, again)  # bit for bit

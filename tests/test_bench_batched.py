@@ -29,7 +29,9 @@ from h2gpu.apps.batched_routines import ROUTINES, Case
 from h2gpu.apps.blas_routines import BLAS
 from h2gpu.apps.linear_routines import LINEAR
 from h2gpu.apps.spectra import singular_values
-from h2gpu.batched import MatrixBatch, linear, modules
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched import systems as linear
+from h2gpu.batched.device import compiler
 
 CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
 
@@ -463,5 +465,5 @@ def test_shapes_in_words():
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 def test_the_holding_kernel_compiles():
-    options = [*modules.options("batched/hold.cuh"), "-arch=sm_90"]
+    options = [*compiler.options("batched/hold.cuh"), "-arch=sm_90"]
     assert nvrtc.compile_cubin('#include "batched/hold.cuh"\n', options, ["hold"])[0] > 0

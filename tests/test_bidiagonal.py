@@ -10,7 +10,7 @@ from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched import bidiagonal_plans as plans
+from h2gpu.batched.bidiagonal import plans
 
 DTYPES = [np.float64, np.float32]
 THRESHOLD, ORTHOGONALITY = 50, 30

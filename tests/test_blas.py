@@ -5,7 +5,8 @@ import pytest
 from reference import normal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 REAL, COMPLEX = [np.float32, np.float64], [np.complex64, np.complex128]
 SHAPES = [(4, 1, 1), (3, 5, 3), (5, 17, 32), (4, 33, 65), (2, 130, 127), (2, 3, 300), (2, 300, 4), (3, 4, 0), (0, 4, 4)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import EPS
 
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.h2matrix import chebyshev
 

@@ -5,7 +5,8 @@ import pytest
 from criteria import cholesky_error, solution_error
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 F64, F32 = np.float64, np.float32
 

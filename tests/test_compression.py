@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reference import EPS, bases_of, dense_of, difference, points_of
 
 import h2gpu
+from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function
 from h2gpu.h2matrix import truncate, truncation
 from h2gpu.h2matrix.construction import deferred

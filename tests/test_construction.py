@@ -8,7 +8,7 @@ from reference import EPS, POINT_SETS, blocks_of, dense_of, difference, members,
 
 import h2gpu
 from h2gpu import batched
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function, on_sphere
 from h2gpu.h2matrix.construction import deferred
 

@@ -9,7 +9,7 @@ import pytest
 from reference import dense_of, difference, points_of
 
 import h2gpu
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function, on_sphere
 from h2gpu.h2matrix import assembly
 from h2gpu.h2matrix.assembly import assemble, plans

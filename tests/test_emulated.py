@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 TESTS = Path(__file__).parent
 SAMPLES = {
@@ -101,7 +101,7 @@ def test_what_is_run_exists(sample):
 def test_every_instruction_has_its_like():
     """All `asm` becomes calls of functions that there are, line by line where it was."""
     known = set(re.findall(r"^(?:inline )?void (\w+)\(", (TESTS / "emulator" / "ptx.h").read_text(), re.MULTILINE))
-    folder = modules.source_folder()
+    folder = compiler.source_folder()
     for path in sorted(folder.glob("*/*.cuh")):
         if path.relative_to(folder).as_posix() in UNKNOWN:
             continue

@@ -9,7 +9,7 @@ import pytest
 from test_kernels_compile import constants, pairwise_instance
 
 import h2gpu
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 from h2gpu.covariance import (
     Exponential,
     Expression,
@@ -20,6 +20,7 @@ from h2gpu.covariance import (
     from_function,
     from_parameters,
     on_sphere,
+    pairwise,
 )
 from h2gpu.h2matrix.construction import deferred
 
@@ -224,8 +225,8 @@ def compiled(cov, dtype, architecture="sm_90"):
     function, knobs = cov.pair_function.on_device(2, dtype), constants("cuda_pairwise")
     name = pairwise_instance(cov, 2, dtype, knobs["THREADS"], knobs["ROWS"])
     header = "batched/pairwise.cuh"
-    source = modules.program(header, function.definitions)
-    return nvrtc.compile_cubin(source, [*modules.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"], [name])
+    source = compiler.program(header, function.definitions)
+    return nvrtc.compile_cubin(source, [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"], [name])
 
 
 @needs_nvrtc
@@ -244,9 +245,9 @@ def test_what_the_compiler_says_is_one_line_that_names_the_text(dtype):
     wrong = Expression('exp(-r / lenght) + "q"', function=lambda r, length: np.exp(-r / length), length=1.0)
     with pytest.raises(RuntimeError) as error:
         compiled(Exponential() + wrong, dtype)
-    said = modules.first_error(str(error.value))
+    said = compiler.first_error(str(error.value))
     assert said == 'expression exp(-r / lenght) + "q"(1): identifier "lenght" is undefined'
-    assert modules.first_error("something else\nhere") == "something else"
+    assert compiler.first_error("something else\nhere") == "something else"
 
 
 # on the GPU
@@ -261,7 +262,7 @@ def test_gpu_agrees_with_cpu(cov, dtype):
     pair = h2gpu.batched.MatrixBatch.from_rows(cupy.asarray(X), [0], [300])
     for value in (cov, 2 * cov + Matern(1.0, (0.1, 0.3), 1.1), (cov * Gaussian()).in_units((1.0, 4.0))):
         assert value.pair_function.on_device(2, X.dtype) is not None
-        C = h2gpu.batched.pairwise(value.pair_function, pair, pair)[0].get()
+        C = pairwise(value.pair_function, pair, pair)[0].get()
         np.testing.assert_allclose(C, value(X.astype(np.float64)), rtol=0, atol=tolerance * value.variance_at_zero)
     if cov is not BESIDE:
         np.testing.assert_allclose(cov(cupy.asarray(X)).get(), cov(X), rtol=0, atol=tolerance)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h2gpu.batched import fixed_plans, gemm_choice, tuning
+from h2gpu.batched.device import tuning
+from h2gpu.batched.products import choice, fixed_plans
 
 MANY = 1 << 30
 SLOWER = 0.9  # of the vendor's rate, beyond what measurements of two days differ
@@ -19,7 +20,7 @@ def table(monkeypatch):
 
 
 def chosen(dtype, n, batch=MANY, transposed=False):
-    return gemm_choice.chosen(np.dtype(dtype), batch, (n, n, n), transposed)
+    return choice.chosen(np.dtype(dtype), batch, (n, n, n), transposed)
 
 
 def measured(dtype):
@@ -48,17 +49,17 @@ def test_sizes_are_compiled_where_that_was_measured_faster(dtype):
 def test_no_size_is_compiled_where_that_does_not_pay(dtype):
     real = np.dtype(dtype)
     for n in range(1, 200):
-        assert chosen(dtype, n, (gemm_choice.WORTH - 1) // n**3) in ("tiles", "vendor")
+        assert chosen(dtype, n, (choice.WORTH - 1) // n**3) in ("tiles", "vendor")
         assert chosen(dtype, n, transposed=True) == "tiles"
-    assert chosen(dtype, 65, -(-gemm_choice.WORTH // 65**3)) == "fixed"
-    assert gemm_choice.chosen(real, MANY, (65, 66, 67), False) == "fixed"
-    assert gemm_choice.chosen(real, MANY, (65, 2, 65), False) != "fixed"
+    assert chosen(dtype, 65, -(-choice.WORTH // 65**3)) == "fixed"
+    assert choice.chosen(real, MANY, (65, 66, 67), False) == "fixed"
+    assert choice.chosen(real, MANY, (65, 2, 65), False) != "fixed"
     assert all(chosen(dtype, n) in ("tiles", "vendor") for n in (fixed_plans.LARGEST + 1, 1000))
 
 
 def test_rows_in_whole_pieces_are_the_vendors_where_it_is_faster():
     assert [chosen("float64", n) for n in (63, 64, 111, 112, 159, 160)] == ["fixed", "vendor"] * 3
-    assert gemm_choice.chosen(np.dtype(np.float64), MANY, (64, 63, 64), False) == "fixed"
+    assert choice.chosen(np.dtype(np.float64), MANY, (64, 63, 64), False) == "fixed"
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -5,7 +5,10 @@ import pytest
 from reference import normal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, fixed_plans, gemm_choice, to_host, tuning
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.device import tuning
+from h2gpu.batched.products import choice, fixed_plans
 
 DTYPES = [np.float64, np.float32, np.complex64, np.complex128]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
@@ -125,11 +128,11 @@ def test_misaligned_matrices(n):
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
     cp = pytest.importorskip("cupy")
-    from h2gpu.batched import cuda_fixed
+    from h2gpu.batched.products import fixed
 
-    taken, product = [], cuda_fixed.fixed_gemm
-    monkeypatch.setattr(cuda_fixed, "fixed_gemm", lambda A, *rest: taken.append(len(A)) or product(A, *rest))
-    batch = -(-gemm_choice.WORTH // 65**3)
+    taken, product = [], fixed.fixed_gemm
+    monkeypatch.setattr(fixed, "fixed_gemm", lambda A, *rest: taken.append(len(A)) or product(A, *rest))
+    batch = -(-choice.WORTH // 65**3)
     A, B = (cp.asarray(random((batch, 65, 65), dtype, i)) for i in range(2))
     allowed = 100 * np.finfo(dtype).eps * 65
     assert float(abs(batched.gemm(A, B) - A @ B).max()) < allowed

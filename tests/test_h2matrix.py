@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference import EPS, POINT_SETS, bases_of, dense_of, members, point_sets, points_of
 
 import h2gpu
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME, ranks_by_level
 

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 HIPCC = os.environ.get("HIPCC") or shutil.which("hipcc")
 ARCHITECTURES = ("gfx90a", "gfx1030")
@@ -28,13 +28,13 @@ KERNELS = {
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("header", KERNELS)
 def test_small_problems_compile(header, architecture, tmp_path):
-    names = [modules.expression(name, dtype, *sizes) for name, *sizes in KERNELS[header] for dtype in DTYPES]
+    names = [compiler.expression(name, dtype, *sizes) for name, *sizes in KERNELS[header] for dtype in DTYPES]
     lines = [f'#include "batched/{header}.cuh"']
     lines += [f"static const void* volatile use{i} = (const void*)&{name};" for i, name in enumerate(names)]
     source, assembly = tmp_path / "instances.hip", tmp_path / "instances.s"
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [HIPCC, f"--offload-arch={architecture}", "--cuda-device-only", "-S", "-O1", modules.STANDARD]
-    command += [f"-I{modules.source_folder()}", str(source), "-o", str(assembly)]
+    command = [HIPCC, f"--offload-arch={architecture}", "--cuda-device-only", "-S", "-O1", compiler.STANDARD]
+    command += [f"-I{compiler.source_folder()}", str(source), "-o", str(assembly)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr[-3000:]
     assert len(re.findall(r"^\s*\.amdhsa_kernel ", assembly.read_text(encoding="utf-8"), re.M)) == len(names)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 # a loop without braces as a branch of `if constexpr`: behind a discarded one whose own body ends in }, the next
 # "#pragma unroll" is dropped, its loop with it. Under such a pragma also without, since an edit may give it braces.
@@ -21,7 +21,7 @@ def loose_loops(text):
 
 
 def test_loops_under_if_constexpr_stand_in_braces():
-    paths = sorted(modules.source_folder().rglob("*.cuh"))
+    paths = sorted(compiler.source_folder().rglob("*.cuh"))
     assert paths
     assert {path.name: lines for path in paths if (lines := loose_loops(path.read_text()))} == {}
 

@@ -14,8 +14,9 @@ import ptx
 import pytest
 
 from h2gpu.apps import bench_cases, microbench, study_gebrd, study_panels, study_small
-from h2gpu.batched import bidiagonal_plans, modules
-from h2gpu.batched.layouts import THREAD, THREAD_EDGE, layout
+from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
+from h2gpu.batched.device import compiler
+from h2gpu.batched.registers.layouts import THREAD, THREAD_EDGE, layout
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -44,11 +45,11 @@ SMALL_BLOCKS = (
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 
 
-def constants(module):
-    """The numbers a launching module is written with, read from its text: it imports CuPy, which may be missing."""
-    text = (modules.source_folder().parent / "h2gpu" / "batched" / f"{module}.py").read_text(encoding="utf-8")
-    found = {}
-    for node in ast.parse(text).body:
+def constants(*names):
+    """The numbers launching modules are written with, read from their texts: they import CuPy, which may be missing."""
+    folder, found = compiler.source_folder().parent / "h2gpu", {}
+    texts = [(folder / f"{name}.py").read_text(encoding="utf-8") for name in names]
+    for node in (node for text in texts for node in ast.parse(text).body):
         if isinstance(node, ast.Assign):
             names = [n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
             try:
@@ -61,43 +62,46 @@ def constants(module):
 
 def instances():
     """(header, name expression, spilled bytes it claims) of everything that is launched."""
-    basics = constants("cuda") | constants("cuda_pairwise")
-    products, panels = constants("cuda_gemm"), constants("cuda_panels") | constants("cuda_blocksparse")
-    yield "batched/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
-    yield "batched/table.cuh", modules.expression("table"), 0
-    yield "batched/shared_ranks.cuh", modules.expression("discard_threshold"), 0
+    basics = constants("batched/copies/cuda") | constants("covariance/pairs/cuda")
+    products, panels = (
+        constants("batched/products/gemm"),
+        constants("blocksparse/panels") | constants("blocksparse/cuda"),
+    )
+    yield "batched/owners.cuh", compiler.expression("owners", constants("batched/device/launch")["OWNER_WARPS"]), 0
+    yield "batched/table.cuh", compiler.expression("table"), 0
+    yield "batched/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
-            yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
+            yield "batched/shared_ranks.cuh", compiler.expression(name, dtype), 0
         for of_rounding in (False, True):
-            norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
+            norms = compiler.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
             yield "batched/frobenius_norms.cuh", norms, 0
         for name in ("gather", "gather_batches"):
-            yield "batched/gather.cuh", modules.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
-        yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
+            yield "batched/gather.cuh", compiler.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
+        yield "batched/pairs.cuh", compiler.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
             yield "batched/pairwise.cuh", name, 0
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
-                yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
-                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+                yield "batched/gemm.cuh", compiler.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "batched/redirected_gemm.cuh", compiler.expression("redirected_gemm", dtype, edge, a, b, 0), 0
             for beyond in BEYOND:
-                name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
+                name = compiler.expression("redirected_gemm", dtype, edge, False, False, beyond)
                 yield "batched/redirected_gemm.cuh", name, 0
         for size, *trans in product(products["PACKED"], (False, True), (False, True)):
-            yield "batched/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
+            yield "batched/packed_gemm.cuh", compiler.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
-        for strips, warps in constants("cuda_qr_cholesky")["WARPS"].items():
+        for strips, warps in constants("batched/qr/cholesky")["WARPS"].items():
             for name in ("cholesky_qr", "cholesky_basis")[: 2 if dtype == np.float32 else 1]:
-                yield "batched/cholesky_qr.cuh", modules.expression(name, dtype, strips, warps), 450
-        yield from thin_instances(dtype, constants("cuda_thin"))
-        sums = constants("cuda_products")
-        name = modules.expression("product_triangles", dtype, sums["EDGE"])
+                yield "batched/cholesky_qr.cuh", compiler.expression(name, dtype, strips, warps), 450
+        yield from thin_instances(dtype, constants("batched/products/thin"))
+        sums = constants("batched/qr/product_triangles")
+        name = compiler.expression("product_triangles", dtype, sums["EDGE"])
         yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
         yield from linear_instances(dtype)
-        triple = constants("cuda_triple")
+        triple = constants("batched/products/triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
+            yield "batched/triple_product.cuh", compiler.expression("triple_product", dtype, edge, inner), 0
     yield from blas_instances.fixed(rows)
     yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
@@ -109,13 +113,13 @@ def instances():
     for row in rows("qr_blocked"):
         if int(row["warps"]):
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
-            arguments = modules.expression("", row["dtype"], *knobs)
+            arguments = compiler.expression("", row["dtype"], *knobs)
             for name in ("blocked_qr", "blocked_q"):
                 yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tree"):
         if int(row["warps"]):
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
-            name = modules.expression("tree_qr", row["dtype"], *knobs)
+            name = compiler.expression("tree_qr", row["dtype"], *knobs)
             yield "batched/tree_qr.cuh", name, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
@@ -126,22 +130,26 @@ def instances():
 
 def small_instances():
     """Problems in registers: the largest that a layout takes by itself, those of the studies, 16 × 16."""
-    warps = constants("cuda_small")["WARPS"]
+    warps = constants("batched/registers/cuda")["WARPS"]
     for dtype, (edge_spills, spills) in SMALL_SPILLS.items():
         edges = [max(n for n in range(1, THREAD_EDGE + 1) if layout(dtype, n, n + k) == THREAD) for k in (0, 1)]
         tall = max(m for m in range(1, THREAD_EDGE + 1) if layout(dtype, m, 5) == THREAD)
         for n, k, claim in ((1, 1, 0), *((edges[k], k, edge_spills) for k in (0, 1)), (THREAD_EDGE, 1, spills)):
             systems = ("least_squares", (n, n, 1)), ("solve", (n, 1, False)), ("solve", (n, 1, True))
             for routine, sizes in (("lu", (n,)), ("cholesky", (n,)), ("qr", (n, n)), *systems[: 3 * k]):
-                name = modules.expression(f"thread_{routine}", dtype, *sizes, warps)
+                name = compiler.expression(f"thread_{routine}", dtype, *sizes, warps)
                 yield "batched/small_thread.cuh", name, claim
         for routine, sizes in (("least_squares", (tall, 4, 1)), ("qr", (4, tall))):
-            yield "batched/small_thread.cuh", modules.expression(f"thread_{routine}", dtype, *sizes, warps), edge_spills
+            yield (
+                "batched/small_thread.cuh",
+                compiler.expression(f"thread_{routine}", dtype, *sizes, warps),
+                edge_spills,
+            )
     for dtype, m, n, kind in SMALL_BLOCKS:
         for routine, sizes, width in block_routines(m, n):
             grid = layout(dtype, m, width, kind)
             if grid is not None:
-                name = modules.expression(f"block_{routine}", dtype, *sizes, *grid)
+                name = compiler.expression(f"block_{routine}", dtype, *sizes, *grid)
                 yield "batched/small_block.cuh", name, BLOCK_SPILLS
 
 
@@ -159,12 +167,12 @@ def watched_instances():
     """The kernels that read the clock: h2gpu.apps.study_panels and study_gebrd."""
     for case in (case for case in study_small.cases() if case.figure == "8"):
         sizes = (case.n,) if case.routine == "lu" else (case.m, case.n)
-        name = modules.expression(f"block_{case.routine}_cycles", case.dtype, *sizes, *study_small.grid_of(case))
+        name = compiler.expression(f"block_{case.routine}_cycles", case.dtype, *sizes, *study_small.grid_of(case))
         yield study_panels.HEADER, name, BLOCK_SPILLS
     for dtype, (_, n) in product(DTYPES, bench_cases.GEBRD_ORDERS):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, n, n, SHARED_LIMIT)
         large = "_large" if isinstance(plan, bidiagonal_plans.Rows) else ""
-        name = modules.expression(f"bidiagonalize{large}_cycles", dtype, *plan)
+        name = compiler.expression(f"bidiagonalize{large}_cycles", dtype, *plan)
         yield study_gebrd.HEADER, name, WATCHED_SPILLS
 
 
@@ -174,15 +182,15 @@ def microbench_instances():
     for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
         yield header, name, 0
     unrolled = microbench.UNROLLED
-    yield header, modules.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
+    yield header, compiler.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
     for chains in (1, unrolled):
-        yield header, modules.expression("shuffles", chains), 0
+        yield header, compiler.expression("shuffles", chains), 0
         for dtype in DTYPES:
-            yield header, modules.expression("multiply_adds", dtype, chains), 0
+            yield header, compiler.expression("multiply_adds", dtype, chains), 0
     for dtype in DTYPES:
-        yield header, modules.expression("tensor_products", dtype, unrolled), 0
+        yield header, compiler.expression("tensor_products", dtype, unrolled), 0
         for root in (False, True):
-            yield header, modules.expression("slow_latency", dtype, root), 0
+            yield header, compiler.expression("slow_latency", dtype, root), 0
 
 
 def thin_instances(dtype, thin):
@@ -191,10 +199,10 @@ def thin_instances(dtype, thin):
     for strips in thin["STRIPS"]:
         if dtype == np.float64:
             for flags in turns:
-                yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
+                yield "batched/thin_product.cuh", compiler.expression("thin_product", dtype, strips, *flags), 0
             continue
         for flags, parts in (*product(turns, (thin["FINE"], thin["COARSE"])), ((False, False), thin["SHORT"])):
-            name = modules.expression("thin_parts", strips, *flags, parts)
+            name = compiler.expression("thin_parts", strips, *flags, parts)
             yield "batched/thin_parts.cuh", name, thin["SPILL_BYTES"]
 
 
@@ -202,59 +210,70 @@ def panel_instances(dtype, knobs):
     """Products of sparse matrices of blocks, which are made forward, backward or both ways, and of nested ones."""
     header = "batched/block_multiply.cuh"
     sums = knobs["SUM_WARPS"], knobs["SUM_ENTRIES"], knobs["SUM_TERMS"]
-    yield header, modules.expression("block_sums", dtype, *sums), 0
+    yield header, compiler.expression("block_sums", dtype, *sums), 0
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
     for way, stored in product(ways, DTYPES[DTYPES.index(dtype) :]):
         for tiles in knobs["GROUPS"]:
-            name = modules.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"])
+            name = compiler.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"])
             yield header, name, knobs["SPILL_BYTES"][tiles]
 
 
 def linear_instances(dtype):
     """LU, Cholesky and solutions: the largest of each kind, and one of odd shape."""
-    lu, chol, size = constants("cuda_lu"), constants("cuda_linear"), np.dtype(dtype).itemsize
+    lu, chol, size = (
+        constants(
+            "batched/systems/lu",
+            "batched/systems/lu_registers",
+            "batched/systems/lu_shared",
+            "batched/systems/lu_warps",
+            "batched/systems/lu_panels",
+            "batched/systems/rank_update",
+        ),
+        constants("batched/systems/cholesky", "batched/systems/triangles", "batched/systems/determinant"),
+        np.dtype(dtype).itemsize,
+    )
     spills = lu["SPILL_BYTES"]
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
-        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
+        yield "batched/lu_register.cuh", compiler.expression("lu_register", dtype, columns, lanes, warps), spills
     tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
     for row in blas_instances.of(tuned, rows("lu_shared")):
         slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
         for columns in range(lu["ALIGNED"], slots * WARP + 1, lu["ALIGNED"]) if panel == WARP else ():
             if slots * columns * size <= lu["ROW_BYTES"]:
-                name = modules.expression("lu_warp", dtype, columns, slots, shape[0])
+                name = compiler.expression("lu_warp", dtype, columns, slots, shape[0])
                 yield "batched/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
         panel = min(panel, lu["MOST_PANEL"][size])
         for columns in sorted({0, window}):
             knobs = panel, held, -(-slots // held), *shape, columns
             claim = lu["WINDOW_SPILL_BYTES" if columns else "SHARED_SPILL_BYTES"]
-            yield "batched/lu_shared.cuh", modules.expression("lu_shared", dtype, *knobs), claim
+            yield "batched/lu_shared.cuh", compiler.expression("lu_shared", dtype, *knobs), claim
     for row in blas_instances.of(tuned, rows("lu_panel")):
         width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))
         for slots in (1, most):
-            name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
+            name = compiler.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
             yield "batched/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
-        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
-        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
-    yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
-    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
+        yield "batched/lu_rows.cuh", compiler.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
+        yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, width, False), 0
+    yield "batched/lu_rows.cuh", compiler.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
+    yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"][size]
     for name in ("lu_column", "lu_unblocked"):
-        yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
-    yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
-    name = modules.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
+        yield "batched/lu_panel.cuh", compiler.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "batched/finite_copy.cuh", compiler.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+    name = compiler.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
     yield "batched/lu_determinant.cuh", name, 0
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
-        name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
+        name = compiler.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
         yield "batched/solve_triangles.cuh", name, 64
     for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
-        name = modules.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
+        name = compiler.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
         yield "batched/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
         for row in blas_instances.of(dtype, rows("cholesky_shared")):
             slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
-            name = modules.expression("cholesky_shared", dtype, chol["SHARED_PANEL"][size], slots, *shape)
+            name = compiler.expression("cholesky_shared", dtype, chol["SHARED_PANEL"][size], slots, *shape)
             yield "batched/cholesky_shared.cuh", name, spills
 
 
@@ -262,11 +281,25 @@ def cholesky_instances(dtype, knobs, spills):
     """Of matrices in registers and by panels."""
     few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
     for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
-        name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
+        name = compiler.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
         yield "batched/cholesky_register.cuh", name, 0
-    yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
-    for inner in (width, constants("cuda_lu")["TOGETHER"][np.dtype(dtype).itemsize]):
-        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, inner, True), 0
+    yield (
+        "batched/cholesky_panel.cuh",
+        compiler.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]),
+        spills,
+    )
+    for inner in (
+        width,
+        constants(
+            "batched/systems/lu",
+            "batched/systems/lu_registers",
+            "batched/systems/lu_shared",
+            "batched/systems/lu_warps",
+            "batched/systems/lu_panels",
+            "batched/systems/rank_update",
+        )["TOGETHER"][np.dtype(dtype).itemsize],
+    ):
+        yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, inner, True), 0
 
 
 def bidiagonal_instances(dtype):
@@ -275,14 +308,14 @@ def bidiagonal_instances(dtype):
     for n, times in product(limits, (1, 2, 6)):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
         name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
-        yield f"batched/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
+        yield f"batched/{name}.cuh", compiler.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
         for each in bidiagonal_plans.CLUSTERS if getattr(plan, "held", 0) and times == 1 else ():
-            name = modules.expression("bidiagonalize_cluster", dtype, *plan, each)
+            name = compiler.expression("bidiagonalize_cluster", dtype, *plan, each)
             yield "batched/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
-    launched = constants("cuda_bidiagonal") | constants("cuda_bidiagonal_stacks")
+    launched = constants("batched/svd/bidiagonal")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
-            yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0
+            yield f"batched/{name}.cuh", compiler.expression(name, dtype, number), 0
 
 
 def pairwise_instances(dtype, *knobs):
@@ -304,23 +337,23 @@ def pairwise_instances(dtype, *knobs):
 
 def pairwise_instance(cov, dim, dtype, threads, rows):
     function = cov.pair_function.on_device(dim, dtype)
-    return f"pairwise<{modules.NAMES[np.dtype(dtype)]}, {threads}, {rows}, {function.type}>"
+    return f"pairwise<{compiler.NAMES[np.dtype(dtype)]}, {threads}, {rows}, {function.type}>"
 
 
 def tall_instance(row):
     """The instance of a row for R alone of tall matrices, by panels or by columns."""
     spills = int(row["spill_bytes"])
     if int(row["ways"]):
-        tiles = int(row["max_columns"]) // constants("cuda_qr_tall")["TILE"]
+        tiles = int(row["max_columns"]) // constants("batched/qr/tall")["TILE"]
         knobs = int(row["strips"]), tiles, *(int(row[key]) for key in ("ways", "warps", "resident"))
-        return "batched/blocked_chain.cuh", modules.expression("blocked_chain", *knobs), spills
+        return "batched/blocked_chain.cuh", compiler.expression("blocked_chain", *knobs), spills
     knobs = (int(row[key]) for key in ("register_rows", "register_columns", "lanes", "warps", "resident"))
-    return "batched/triangle_chain.cuh", modules.expression("triangle_chain", row["dtype"], *knobs), spills
+    return "batched/triangle_chain.cuh", compiler.expression("triangle_chain", row["dtype"], *knobs), spills
 
 
 def rows(routine):
     """The rows of a routine's tables of all devices."""
-    for path in sorted(modules.source_folder().glob(f"tuning/*/{routine}.csv")):
+    for path in sorted(compiler.source_folder().glob(f"tuning/*/{routine}.csv")):
         with path.open(newline="", encoding="utf-8") as file:
             yield from csv.DictReader(file)
 
@@ -331,7 +364,7 @@ def qr_instances(row):
     threads = 1 << (-(-int(row["max_columns"]) // columns) - 1).bit_length()
     for want_q, shared in ((False, row["shared_r"]), (True, row["shared_q"])):
         knobs = int(row["register_rows"]), columns, threads, int(row["resident"]), shared == "1", want_q
-        name = modules.expression("householder_qr", row["dtype"], *knobs)
+        name = compiler.expression("householder_qr", row["dtype"], *knobs)
         yield "batched/householder_qr.cuh", name, int(row["spill_bytes"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import nvrtc
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 TUNED = "sm_90"  # of the device that the tables are of: kernels/tuning/nvidia-h200
@@ -58,11 +58,11 @@ def launched():
 def claims():
     """{kernel<precision: the largest spill that a row of svd.csv claims for it}"""
     found = {}
-    for path in modules.source_folder().glob("tuning/*/svd.csv"):
+    for path in compiler.source_folder().glob("tuning/*/svd.csv"):
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 for kernel in KERNELS[row["method"]]:
-                    key = f"{kernel}<{modules.NAMES[np.dtype(row['dtype'])]}"
+                    key = f"{kernel}<{compiler.NAMES[np.dtype(row['dtype'])]}"
                     found[key] = max(found.get(key, 0), int(row["spill_bytes"]))
     return found
 
@@ -93,7 +93,7 @@ def test_the_widest_of_each_row_spills_no_more_than_the_row_claims(launched, req
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_sample_of_what_has_no_table_compiles(architecture, request):
-    instances = [(f"batched/{file}.cuh", modules.expression(*name)) for file, *name in SAMPLE]
+    instances = [(f"batched/{file}.cuh", compiler.expression(*name)) for file, *name in SAMPLE]
     if architecture != TUNED:
         nvrtc.all_spilled(nvrtc.unoptimized(architecture, instances), request.config)
         return

@@ -1,4 +1,4 @@
-"""Imports run downhill: a file imports from its own layer and from those below."""
+"""Imports run downhill: a file imports from its own layer and from those below, in batched from its own room."""
 
 import ast
 import subprocess
@@ -9,9 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = [
+    "arrays",
     "memory",
     "progress",
     "batched",
+    "blocksparse",
     "covariance",
     "clustering",
     "h2matrix",
@@ -20,14 +22,30 @@ LAYERS = [
     "statistics",
     "apps",
 ]
-FOR_ALL = {"h2gpu.batched.arrays"}
+ROOMS = [
+    "core",
+    "device",
+    "copies",
+    "products",
+    "registers",
+    "qr",
+    "bidiagonal",
+    "svd",
+    "systems",
+    "least_squares",
+    "model",
+]
 SOURCES = sorted(p for top in ("h2gpu", "apps") for p in (ROOT / top).rglob("*.py") if p != ROOT / "h2gpu/__init__.py")
 
 
 def height(module):
-    """The layer of a module "h2gpu.x.…" as a number, 0 lowest; the package's own public names stand above all."""
-    parts = module.split(".")
-    return LAYERS.index(parts[1]) if len(parts) > 1 else len(LAYERS)
+    """Layer and room of a module "h2gpu.x.…" as numbers, 0 lowest; a package's own public names stand above all."""
+    _, *parts = module.split(".")
+    if not parts:
+        return len(LAYERS), 0
+    if parts[0] != "batched":
+        return LAYERS.index(parts[0]), 0
+    return LAYERS.index("batched"), ROOMS.index(parts[1]) if len(parts) > 1 else len(ROOMS)
 
 
 def module_name(path):
@@ -54,9 +72,9 @@ def imported(source):
 
 def uphill(module, source):
     """The imports of a file from layers above its own."""
-    if height(module) == len(LAYERS) - 1:
+    if height(module)[0] == len(LAYERS) - 1:
         return []
-    return [name for name in imported(source) if name not in FOR_ALL and height(name) > height(module)]
+    return [name for name in imported(source) if height(name) > height(module)]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
@@ -65,12 +83,16 @@ def test_imports_run_downhill(path):
 
 
 def test_uphill_imports_are_seen_wherever_they_stand():
-    assert uphill("h2gpu.batched.cpu", "from h2gpu.covariance import Matern")
+    assert uphill("h2gpu.batched.copies.cpu", "from h2gpu.covariance import Matern")
+    assert uphill("h2gpu.batched.qr.cpu", "from h2gpu.batched.svd import svd")
+    assert uphill("h2gpu.batched.qr.cpu", "def f():\n    from h2gpu.batched import qr")
+    assert uphill("h2gpu.batched.core.checks", "import h2gpu.batched.device.launch")
+    assert not uphill("h2gpu.batched.svd.jacobi", "from h2gpu.batched.qr import blocked")
     assert uphill("h2gpu.covariance.matern", "def f():\n    import h2gpu.clustering.boxes")
     assert uphill("h2gpu.h2matrix.basis", "from h2gpu import batched, storage")
     assert uphill("h2gpu.solvers", "from h2gpu import build")
     assert uphill("h2gpu.solvers.accuracy", "from h2gpu.storage import load")
-    assert not uphill("h2gpu.progress", "from h2gpu.batched.arrays import array_module")
+    assert not uphill("h2gpu.progress", "from h2gpu.arrays import array_module")
     assert not uphill("h2gpu.storage", "import numpy\nfrom h2gpu import batched\nfrom h2gpu.h2matrix import H2Matrix")
     assert not uphill("h2gpu.apps.h2info", "import h2gpu")
 

@@ -7,7 +7,8 @@ from reference import normal
 from scipy.linalg import lu_factor
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 F64, F32, C128, C64 = np.float64, np.float32, np.complex128, np.complex64
 METHODS = ("matrix", "shared", "panel", "column", "unblocked")

@@ -6,7 +6,8 @@ from latms import latms
 from reference import normal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 DTYPES = [np.float32, np.float64, np.complex64]
 SHAPES = [(1, 1), (4, 4), (9, 5), (16, 16), (16, 3), (40, 24), (5, 9), (70, 64), (200, 20)]

@@ -10,8 +10,11 @@ import pytest
 
 from h2gpu import batched
 from h2gpu.apps import microbench, study_small, tables
-from h2gpu.batched import counts, model, small_counts, tuning
-from h2gpu.batched.layouts import THREAD, Layout
+from h2gpu.batched import model
+from h2gpu.batched.device import tuning
+from h2gpu.batched.model import counts
+from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.registers.layouts import THREAD, Layout
 
 RATES = {"copy_rate": 4e12, "cache_rate": 5e12, "clock": 2e9, "shared_rate": 3e13, "shuffle_rate": 2e11}
 LATENCIES = {"global_latency": 5e-7, "shared_latency": 2e-8, "shuffle_latency": 1e-8, "launch": 2e-6}
@@ -63,42 +66,42 @@ def test_predictions_grow_with_the_size(grid, routine, dtype):
     constants = model.Constants("imagined", imagined())
     sizes = range(2, 17 if grid == THREAD else 49, 2)
     for batch in (1, 100_000):
-        works = [small_counts.small(routine, dtype, n, n, 1, grid) for n in sizes]
+        works = [register_counts.small(routine, dtype, n, n, 1, grid) for n in sizes]
         times = [model.seconds(work, batch, dtype, constants) for work in works]
         assert times == sorted(times)
 
 
 def test_lu_of_two_by_two_in_a_thread_by_hand():
     """One quotient, one multiply-add; four numbers in, four and info out."""
-    work = small_counts.small("lu", np.float64, 2, 2, 0, THREAD)
+    work = register_counts.small("lu", np.float64, 2, 2, 0, THREAD)
     assert (work.flops, work.spilled, work.divisions, work.roots) == (4, 0, 2, 0)
     assert work.issued * 32 == 2 + 8 * 8 + 2 * 30  # products, entries, pivots
     assert (work.nbytes, work.barriers, work.threads) == (8 * 8 + 4, 0, 1)
-    assert small_counts.small("lu", np.complex64, 2, 2, 0, THREAD).flops == 4 * 4
+    assert register_counts.small("lu", np.complex64, 2, 2, 0, THREAD).flops == 4 * 4
 
 
 def test_what_registers_do_not_hold_is_moved_with_every_step():
     """12 × 12 of float64 are 288 words, 53 more than there is room for, in 2/3 · 12 visits of 4 bytes."""
-    work = small_counts.small("lu", np.float64, 12, 12, 0, THREAD)
+    work = register_counts.small("lu", np.float64, 12, 12, 0, THREAD)
     assert work.spilled == pytest.approx(53 * 4 * 8)
-    assert small_counts.small("lu", np.float64, 10, 10, 0, THREAD).spilled == 0
+    assert register_counts.small("lu", np.float64, 10, 10, 0, THREAD).spilled == 0
 
 
 def test_sectors_are_torn_where_pieces_begin_within_them():
     """11 × 11 of float32 begin at any word: four pieces of seven matrices in eight. 8 × 8: none; 5 × 5: one run."""
-    assert small_counts.torn_sectors(121, 4) == pytest.approx(4 * 7 / 8)
-    assert small_counts.torn_sectors(64, 4) == small_counts.torn_sectors(25, 4) == 0
+    assert register_counts.torn_sectors(121, 4) == pytest.approx(4 * 7 / 8)
+    assert register_counts.torn_sectors(64, 4) == register_counts.torn_sectors(25, 4) == 0
 
 
 def test_gauss_jordan_and_cholesky_by_hand():
     """[A | b] of two rows: 3 quotients, 3 multiply-adds, 1 multiplier looked at. L: 1 quotient, 1 multiply-add."""
-    assert small_counts.thread_products("gauss-jordan", 2, 2, 1) == 7
-    assert small_counts.thread_products("cholesky", 2, 2, 0) == 2
+    assert register_counts.thread_products("gauss-jordan", 2, 2, 1) == 7
+    assert register_counts.thread_products("cholesky", 2, 2, 0) == 2
 
 
 def test_lu_in_a_block_by_hand():
     """8 × 8 on 8 × 4 threads: a step is one barrier; a tile of 1 × 2, of 1 × 1 in the second panel."""
-    work = small_counts.small("lu", np.float32, 8, 8, 0, Layout(8, 4))
+    work = register_counts.small("lu", np.float32, 8, 8, 0, Layout(8, 4))
     assert work.barriers == work.divisions == work.shared_trips == 8
     assert work.issued == 4 * (2 + 6 + 2 * 3 + 55) + 4 * (1 + 6 + 3 + 55) + 60 + 2 * 6
     assert work.shuffles == work.roots == 0
@@ -108,7 +111,7 @@ def test_lu_in_a_block_by_hand():
 def test_large_batches_in_threads_run_at_the_rate_of_memory():
     """The paper's section IV: nothing but traffic counts for 7 × 7 QR."""
     constants = model.Constants("imagined", imagined())
-    work, batch = small_counts.small("qr", np.float32, 7, 7, 0, THREAD), 10**8
+    work, batch = register_counts.small("qr", np.float32, 7, 7, 0, THREAD), 10**8
     time = model.seconds(
         replace(work, dependent=0, roots=0, divisions=0, shared_trips=0, global_trips=0), batch, np.float32, constants
     )

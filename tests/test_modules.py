@@ -4,27 +4,27 @@ import shutil
 
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """A copy of the sources that may be changed."""
-    shutil.copytree(modules.source_folder(), tmp_path / "kernels")
-    monkeypatch.setattr(modules, "source_folder", lambda: tmp_path / "kernels")
+    shutil.copytree(compiler.source_folder(), tmp_path / "kernels")
+    monkeypatch.setattr(compiler, "source_folder", lambda: tmp_path / "kernels")
     yield tmp_path / "kernels"
     forget()
 
 
 def forget():
-    modules.sources.cache_clear()
-    modules.source_hash.cache_clear()
+    compiler.sources.cache_clear()
+    compiler.source_hash.cache_clear()
 
 
 def hashes():
     forget()
-    headers = (path.name for path in (modules.source_folder() / "batched").glob("*.cuh"))
-    return {name: modules.source_hash(f"batched/{name}") for name in headers}
+    headers = (path.name for path in (compiler.source_folder() / "batched").glob("*.cuh"))
+    return {name: compiler.source_hash(f"batched/{name}") for name in headers}
 
 
 def test_a_change_is_seen_by_what_includes_it_alone(copied):
@@ -33,12 +33,12 @@ def test_a_change_is_seen_by_what_includes_it_alone(copied):
     changed = copied / "block" / "cholesky.cuh"
     changed.write_text(changed.read_text() + "// another\n")
     found = {name for name, value in hashes().items() if value != before[name]}
-    including = {name for name in before if "block/cholesky.cuh" in modules.sources(f"batched/{name}")}
+    including = {name for name in before if "block/cholesky.cuh" in compiler.sources(f"batched/{name}")}
     assert found == including and 0 < len(found) < len(before)
 
 
 def test_sources_are_closed_under_inclusion():
-    for path in (modules.source_folder() / "batched").glob("*.cuh"):
-        found = modules.sources(f"batched/{path.name}")
+    for path in (compiler.source_folder() / "batched").glob("*.cuh"):
+        found = compiler.sources(f"batched/{path.name}")
         lines = "".join(found.values()).splitlines()
         assert {line.split('"')[1] for line in lines if line.startswith('#include "')} <= set(found)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import h2gpu
-from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch, plans
-from h2gpu.batched.nested import Nested
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device import plans
+from h2gpu.blocksparse import BlockSparse, block_multiply
+from h2gpu.blocksparse.nested import Nested
 from h2gpu.covariance import Exponential
 
 cp = pytest.importorskip("cupy")
@@ -60,8 +61,8 @@ def test_products_of_equal_blocks_of_every_size(size, symmetric, dtype):
         for sides in (1, 2, 9):
             x = np.random.default_rng(2).standard_normal((n, sides)).astype(dtype)
             for transpose in (False, True):
-                y = batched.block_multiply(A, x, n, transpose)
-                assert_close(batched.block_multiply(B, cp.asarray(x), n, transpose).get(), y, 10 * size)
+                y = block_multiply(A, x, n, transpose)
+                assert_close(block_multiply(B, cp.asarray(x), n, transpose).get(), y, 10 * size)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -71,9 +72,9 @@ def test_products_where_some_blocks_are_empty(symmetric, dtype):
     A, n = band(sizes, symmetric, dtype)
     x = np.random.default_rng(5).standard_normal((n, 5)).astype(dtype)
     for transpose in (False, True):
-        y = batched.block_multiply(A, x, n, transpose)
-        assert_close(batched.block_multiply(on_device(A), cp.asarray(x), n, transpose).get(), y, 1000)
-        assert batched.block_multiply(on_device(A), cp.asarray(x[:, :0]), n, transpose).shape == (n, 0)
+        y = block_multiply(A, x, n, transpose)
+        assert_close(block_multiply(on_device(A), cp.asarray(x), n, transpose).get(), y, 1000)
+        assert block_multiply(on_device(A), cp.asarray(x[:, :0]), n, transpose).shape == (n, 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

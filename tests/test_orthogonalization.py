@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from reference import EPS, bases_of, dense_of, point_sets, points_of
 
 import h2gpu
+from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.arrays import to_host
 from h2gpu.clustering import ClusterTree
 from h2gpu.covariance import Exponential
 from h2gpu.h2matrix import ClusterBasis, orthogonalize, project

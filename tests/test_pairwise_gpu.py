@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from reference import name_of
 
-from h2gpu import batched
 from h2gpu.batched import MatrixBatch
-from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, Nugget, from_distance, from_function, on_sphere
+from h2gpu.covariance import (
+    Constant,
+    Exponential,
+    Gaussian,
+    Matern,
+    Nugget,
+    from_distance,
+    from_function,
+    on_sphere,
+    pairwise,
+)
 
 DTYPES = [np.float64, np.float32]
 TOLERANCE = 8  # ε times the variance
@@ -69,7 +78,7 @@ def on_device(cov, X, blocks, Y=None, out=None):
     cp = pytest.importorskip("cupy")
     assert cov.pair_function.on_device(X.shape[1], X.dtype) is not None
     X = cp.asarray(X)
-    out = batched.pairwise(cov.pair_function, *point_sets(X, X if Y is None else cp.asarray(Y), blocks), out=out)
+    out = pairwise(cov.pair_function, *point_sets(X, X if Y is None else cp.asarray(Y), blocks), out=out)
     return MatrixBatch(out.buffer.get(), out.offsets, out.rows, out.columns)
 
 
@@ -81,7 +90,7 @@ def kernel_of(cov, X):
 def exact(cov, X, blocks):
     """The blocks in double precision on the CPU, from the same points."""
     X = X.astype(np.float64)
-    return batched.pairwise(cov.values, *point_sets(X, X, blocks))
+    return pairwise(cov.values, *point_sets(X, X, blocks))
 
 
 def assert_values(cov, X, blocks, found):

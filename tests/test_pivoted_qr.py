@@ -5,7 +5,8 @@ import pytest
 from latms import latms
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
 DTYPES = [np.float64, np.float32]
 SHAPES = [(5, 1, 1), (4, 9, 3), (4, 3, 9), (3, 33, 31), (3, 64, 64), (3, 50, 81), (2, 121, 121), (2, 128, 20)]

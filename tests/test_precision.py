@@ -6,8 +6,9 @@ from reference import dense_of, difference
 
 import h2gpu
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch, MixedBlocks
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 

@@ -70,11 +70,11 @@ def test_more_matrices_than_thread_blocks(dtype, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(300, 70, 50), (40, 300, 200)])
 def test_same_bits_with_and_without_q_and_however_workspaces_are_shared(shape, dtype, rng, monkeypatch):
-    from h2gpu.batched import cuda_qr_blocks
+    from h2gpu.batched.qr import blocked
 
     A = cp.asarray(rng.standard_normal(shape).astype(dtype))
     Q, R = batched.qr(A)
     assert (batched.qr(A, mode="r") == R).all()
-    monkeypatch.setattr(cuda_qr_blocks, "WORKSPACE", 0)
+    monkeypatch.setattr(blocked, "WORKSPACE", 0)
     for M, again in zip((Q, R), batched.qr(A)):
         assert cp.array_equal(again, M)

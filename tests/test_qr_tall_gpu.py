@@ -6,7 +6,7 @@ from latms import latms
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched.core.offsets import offsets_of
 
 cp = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu

@@ -5,8 +5,9 @@ import pytest
 from latms import orthonormal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
-from h2gpu.batched.gaussian import gaussian, philox
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.products.gaussian import gaussian, philox
 
 DTYPES = [np.float64, np.float32]
 

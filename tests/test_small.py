@@ -5,8 +5,9 @@ import pytest
 from criteria import one_norm, worst
 from reference import normal
 
-from h2gpu.batched import small, to_host
-from h2gpu.batched.layouts import THREAD, layout
+from h2gpu.arrays import to_host
+from h2gpu.batched import registers
+from h2gpu.batched.registers.layouts import THREAD, layout
 
 DTYPES = [np.float32, np.float64, np.complex64]
 THRESHOLD = 30
@@ -48,11 +49,11 @@ def orthogonal(QR, tau):
 def test_lu_and_systems(n, dtype, xp, rng):
     A, b = dominant(rng, dtype, 35, n), normal(rng, dtype, 35, n, 2)
     epsilon = np.finfo(dtype).eps
-    (F,), (M, B) = wide(small.lu(xp.asarray(A))), wide(A, b)
+    (F,), (M, B) = wide(registers.lu(xp.asarray(A))), wide(A, b)
     product = (np.tril(F, -1) + np.eye(n)) @ np.triu(F)
     assert fraction(product - M, n * one_norm(M), epsilon) < 1
-    for method in small.METHODS:
-        (x,) = wide(small.solve(xp.asarray(A), xp.asarray(b), method))
+    for method in registers.METHODS:
+        (x,) = wide(registers.solve(xp.asarray(A), xp.asarray(b), method))
         assert fraction(M @ x - B, n * one_norm(M) * one_norm(x), epsilon) < 1
 
 
@@ -63,7 +64,7 @@ def test_cholesky_reads_the_lower_triangle(n, dtype, xp, rng):
     A = B @ B.conj().swapaxes(1, 2) + n * np.eye(n, dtype=dtype)
     given = A.copy()
     given[:, np.triu(np.ones((n, n), bool), 1)] = np.nan
-    L, (M,) = small.cholesky(xp.asarray(given)), wide(A)
+    L, (M,) = registers.cholesky(xp.asarray(given)), wide(A)
     (L,) = wide(L)
     assert not np.triu(L, 1).any()
     assert fraction(L @ L.conj().swapaxes(1, 2) - M, n * one_norm(M), np.finfo(dtype).eps) < 1
@@ -77,7 +78,7 @@ def test_qr_of_all_scales(shape, dtype, xp, rng):
     A[0], A[1, :, 0] = 0, 0
     A[2] *= np.finfo(dtype).tiny * 2.0**30  # denormal numbers may count as zero
     A[3] *= np.finfo(dtype).max / 2**14
-    QR, tau = small.qr(xp.asarray(A))
+    QR, tau = registers.qr(xp.asarray(A))
     assert QR.dtype == dtype and tau.shape == (6, min(m, n))
     size = np.abs(A).max(axis=(1, 2), keepdims=True).astype(np.float64)
     size[size == 0] = 1
@@ -94,12 +95,12 @@ def test_every_layout_gives_the_same(kind, dtype, xp, rng):
     """What the layouts differ in is rounding."""
     for m, n in ((12, 12), (30, 17)):
         A, b = normal(rng, dtype, 4, m, n), normal(rng, dtype, 4, m)
-        x, condition = small.least_squares(xp.asarray(A), xp.asarray(b), kind)
+        x, condition = registers.least_squares(xp.asarray(A), xp.asarray(b), kind)
         tolerance = 100 * np.finfo(dtype).eps * to_host(condition).max()
         expected = np.stack([np.linalg.lstsq(M, y, rcond=None)[0] for M, y in zip(*wide(A, b))])
         np.testing.assert_allclose(to_host(x), expected, rtol=0, atol=tolerance * np.abs(expected).max())
         assert (to_host(condition) >= 0.99 * np.linalg.cond(A.astype(np.result_type(dtype, np.float64)))).all()
-        QR, _ = small.qr(xp.asarray(A), kind)
+        QR, _ = registers.qr(xp.asarray(A), kind)
         diagonal = np.abs(np.diagonal(to_host(QR), axis1=1, axis2=2))
         reference = np.abs(np.diagonal(np.linalg.qr(A, mode="r"), axis1=1, axis2=2))
         np.testing.assert_allclose(diagonal, reference, rtol=1e3 * np.finfo(dtype).eps * to_host(condition).max())
@@ -115,40 +116,40 @@ def test_breakdowns_are_told(n, dtype, xp, rng):
     A[4, 0, 0] = np.finfo(dtype).eps
     given = xp.asarray(A), xp.asarray(b)
     for result in (
-        small.lu(given[0], return_info=True),
-        *(small.solve(*given, m, return_info=True) for m in small.METHODS),
+        registers.lu(given[0], return_info=True),
+        *(registers.solve(*given, m, return_info=True) for m in registers.METHODS),
     ):
         info = to_host(result[1])
         assert info[0] == 0 and info[1] == 1 and info[2] == 3 and info[3] == -1 and info[4] == 1
     with pytest.raises(np.linalg.LinAlgError, match="matrices"):
-        small.lu(given[0])
+        registers.lu(given[0])
     with pytest.raises(np.linalg.LinAlgError, match="a breakdown without pivoting in matrices 1"):
-        small.solve(given[0][:3], given[1][:3])
+        registers.solve(given[0][:3], given[1][:3])
 
 
 def test_cholesky_of_what_is_not_positive(xp):
     A = np.stack([np.eye(4), -np.eye(4), np.diag([1.0, 2.0, 0.0, 1.0])])
-    _, info = small.cholesky(xp.asarray(A), return_info=True)
+    _, info = registers.cholesky(xp.asarray(A), return_info=True)
     assert to_host(info).tolist() == [0, 1, 3]
 
 
 def test_empty_batches_and_leading_dimensions(xp, rng):
     A, b = dominant(rng, np.float64, 6, 4), rng.standard_normal((6, 4))
-    assert small.lu(xp.asarray(A[:0])).shape == (0, 4, 4)
-    x = small.solve(xp.asarray(A.reshape(2, 3, 4, 4)), xp.asarray(b.reshape(2, 3, 4)))
+    assert registers.lu(xp.asarray(A[:0])).shape == (0, 4, 4)
+    x = registers.solve(xp.asarray(A.reshape(2, 3, 4, 4)), xp.asarray(b.reshape(2, 3, 4)))
     np.testing.assert_allclose(to_host(x).reshape(6, 4), np.linalg.solve(A, b[..., None])[..., 0], rtol=1e-12)
-    assert small.solve(xp.asarray(A[0]), xp.asarray(b[0])).shape == (4,)
+    assert registers.solve(xp.asarray(A[0]), xp.asarray(b[0])).shape == (4,)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: small.lu(np.ones((2, 3, 4))),
-        lambda: small.solve(np.ones((2, 3, 3)), np.ones((2, 4))),
-        lambda: small.solve(np.ones((2, 3, 3)), np.ones((2, 3)), "pivoted"),
-        lambda: small.solve(np.ones((2, 3, 3), np.float32), np.ones((2, 3))),
-        lambda: small.least_squares(np.ones((2, 3, 4)), np.ones((2, 3))),
-        lambda: small.qr(np.ones((2, 3, 3), complex)),
+        lambda: registers.lu(np.ones((2, 3, 4))),
+        lambda: registers.solve(np.ones((2, 3, 3)), np.ones((2, 4))),
+        lambda: registers.solve(np.ones((2, 3, 3)), np.ones((2, 3)), "pivoted"),
+        lambda: registers.solve(np.ones((2, 3, 3), np.float32), np.ones((2, 3))),
+        lambda: registers.least_squares(np.ones((2, 3, 4)), np.ones((2, 3))),
+        lambda: registers.qr(np.ones((2, 3, 3), complex)),
         lambda: layout(np.float32, 3, 3, "diagonal"),
     ],
 )

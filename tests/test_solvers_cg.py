@@ -7,7 +7,7 @@ from reference import points_of
 from scipy.sparse.linalg import aslinearoperator
 
 import h2gpu
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
 from h2gpu.solvers import Solution, block_jacobi, conjugate_gradients, vecchia
 

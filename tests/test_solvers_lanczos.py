@@ -8,7 +8,7 @@ import scipy.sparse
 from reference import points_of
 
 import h2gpu
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.solvers import block_jacobi, conjugate_gradients, log_determinant, square_root, vecchia
 from h2gpu.solvers.lanczos import Lanczos

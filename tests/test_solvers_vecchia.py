@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference import EPS, point_sets, points_of
 
 import h2gpu
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.progress import watched_by
 from h2gpu.solvers import block_jacobi, ordering, smallest_eigenvalue, sufficient_rtol, vecchia

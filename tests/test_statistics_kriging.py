@@ -5,7 +5,7 @@ import pytest
 from reference import points_of
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.progress import watched_by
 from h2gpu.statistics import Kriging, cross, simulate, systems

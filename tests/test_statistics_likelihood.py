@@ -6,7 +6,7 @@ from reference import points_of
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, LogLikelihood, log_likelihood, simulate, systems
 from h2gpu.statistics.likelihood import Data

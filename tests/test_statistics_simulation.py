@@ -5,7 +5,7 @@ import pytest
 from reference import points_of
 from scipy.stats import chi2
 
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, simulate, systems
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from h2gpu.apps import bench_cases, small_peers, small_plots, study_gebrd, study_panels, study_small, tables, timing
-from h2gpu.batched import bidiagonal_counts, counts, model, small_counts
-from h2gpu.batched.layouts import layout
+from h2gpu.batched import model
+from h2gpu.batched.model import bidiagonal as bidiagonal_counts
+from h2gpu.batched.model import counts
+from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.registers.layouts import layout
 
 DEVICE = "nvidia-h200"
 PANELS = [case for case in study_small.cases() if case.figure == "8"]
@@ -18,9 +21,9 @@ REDUCTIONS = [(dtype, batch, n) for dtype in bench_cases.DTYPES for batch, n in 
 def test_predicted_parts_add_up_to_the_whole(routine, dtype):
     k = int(routine in ("lstsq", "gauss-jordan", "solve"))
     grid = layout(dtype, 56, 56 + k, "2d")
-    *_, parts = zip(*small_counts.block_parts(routine, dtype, 56, 56, k, grid))
+    *_, parts = zip(*register_counts.block_parts(routine, dtype, 56, 56, k, grid))
     whole, constants = counts.added(*parts), model.Constants.of(DEVICE)
-    assert small_counts.small(routine, dtype, 56, 56, k, grid) == whole
+    assert register_counts.small(routine, dtype, 56, 56, k, grid) == whole
     problems = int(model.resident(whole) * constants("multiprocessors"))
     together = model.seconds(whole, problems, dtype, constants) - constants("launch")
     apart = sum(model.wave(parts, dtype, constants)) * (1 + 1e-9)

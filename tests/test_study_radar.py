@@ -3,7 +3,7 @@
 import pytest
 
 from h2gpu.apps import small_peers, study_radar, study_small, tables
-from h2gpu.batched import small
+from h2gpu.batched import registers
 
 CASES = [case for case in study_small.cases() if case.figure == "VII"]
 
@@ -16,7 +16,7 @@ def test_every_size_lies_in_registers():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.m}x{case.n}")
 def test_departure_sees_a_wrong_entry(case):
     A = study_radar.problems(case._replace(batch=3))
-    QR, _ = small.qr(A)
+    QR, _ = registers.qr(A)
     assert study_radar.departure(A, QR) < 0.1
     QR[1, 0, case.n - 1] *= 2
     assert study_radar.departure(A, QR) > 1

@@ -9,7 +9,8 @@ from latms import latms, normal, to
 
 cp = pytest.importorskip("cupy")
 from h2gpu import batched  # noqa: E402
-from h2gpu.batched import MatrixBatch, cuda_svd_blocks  # noqa: E402
+from h2gpu.batched import MatrixBatch  # noqa: E402
+from h2gpu.batched.svd import blocks  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 DTYPES = (np.float64, np.float32)
@@ -83,13 +84,13 @@ def test_gram_method_hands_on_what_it_does_not_finish(gram_sweeps, mode, rng, mo
     """
     A = latms(3, 150, 150, mode, 1e6, rng, np.float32)
     if gram_sweeps:
-        monkeypatch.setattr(cuda_svd_blocks, "GRAM_SWEEPS", gram_sweeps)
+        monkeypatch.setattr(blocks, "GRAM_SWEEPS", gram_sweeps)
     assert len(failures(svd_error, A, *map(np.stack, zip(*map(by_gram, A))))) == len(A)
     U, s, info = batched.svd(cp.asarray(A), "left", "block-gram", return_info=True)
     assert not failures(svd_error, A, U, s)
     assert (on_host(info) > (gram_sweeps or 0)).all()
     if gram_sweeps:
-        monkeypatch.setattr(cuda_svd_blocks, "DIRECT_SWEEPS", 0)
+        monkeypatch.setattr(blocks, "DIRECT_SWEEPS", 0)
         with pytest.raises(np.linalg.LinAlgError, match="no convergence in matrices 0, 1, 2"):
             batched.svd(cp.asarray(A), "left", "block-gram")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.batched.gaussian import gaussian
+from h2gpu.batched.products.gaussian import gaussian
 
 cp = pytest.importorskip("cupy")
-cuda_thin = pytest.importorskip("h2gpu.batched.cuda_thin")
+cuda_thin = pytest.importorskip("h2gpu.batched.products.thin")
 pytestmark = pytest.mark.gpu
 
 DTYPES = [np.float64, np.float32]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
+from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.arrays import to_host
 
 
 def ragged(rng, rows, columns, dtype):

@@ -5,8 +5,9 @@ import pytest
 from latms import latms, orthonormal
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
-from h2gpu.batched.randomized import padded
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.svd.randomized import padded
 
 DTYPES = [np.float64, np.float32]
 SHAPES = [
@@ -197,11 +198,11 @@ def test_bad_tolerances_give_one_clear_error(atol, xp):
 @pytest.mark.gpu
 def test_gpu_pieces_are_joined_and_name_matrices_by_their_place(monkeypatch, rng):
     cupy = pytest.importorskip("cupy")
-    from h2gpu.batched import cuda_truncated
+    from h2gpu.batched.svd import truncated
 
     A = decaying((50, 40, 30), rng, np.float64)
     whole = batched.truncated_svd(cupy.asarray(A), 1e-5)
-    monkeypatch.setattr(cuda_truncated, "SCRATCH_BYTES", 200_000)
+    monkeypatch.setattr(truncated, "SCRATCH_BYTES", 200_000)
     for X, Y in zip(whole, batched.truncated_svd(cupy.asarray(A), 1e-5)):
         assert (X == Y).all()
     A[33, 0, 0] = np.nan

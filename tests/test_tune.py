@@ -13,7 +13,9 @@ import pytest
 from h2gpu.apps import bench_batched, tune, tune_fixed, tune_limits, tune_linear, tune_rank, tune_space
 from h2gpu.apps.batched_routines import Case
 from h2gpu.apps.tune_limits import Hardware
-from h2gpu.batched import fixed_plans, gemm_choice, model, tuning
+from h2gpu.batched import model
+from h2gpu.batched.device import tuning
+from h2gpu.batched.products import choice, fixed_plans
 
 ROUTINES = tuple(tune_space.KNOBS)
 
@@ -365,14 +367,14 @@ def test_without_a_gpu_there_is_one_line(command, monkeypatch, capsys):
 
 def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):
     monkeypatch.setattr(tuning, "_device_folder", lambda routine: tuning.FALLBACK)
-    before = tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False))
+    before = tuning.row("gemm", np.float64, **choice.limits(64, 64, False))
     with tuning.trial("gemm", method=7):
-        assert tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False)) == before | {"method": 7}
+        assert tuning.row("gemm", np.float64, **choice.limits(64, 64, False)) == before | {"method": 7}
         with tuning.trial("gemm", method=8):
-            assert tuning.row("gemm", np.float32, **gemm_choice.limits(64, 64, False))["method"] == 8
-        assert tuning.row("gemm", np.float64, **gemm_choice.limits(8, 8, False))["method"] == 7
+            assert tuning.row("gemm", np.float32, **choice.limits(64, 64, False))["method"] == 8
+        assert tuning.row("gemm", np.float64, **choice.limits(8, 8, False))["method"] == 7
         assert tuning.row("svd", np.float64, rank=5)["method"] == "register"
-    assert tuning.row("gemm", np.float64, **gemm_choice.limits(64, 64, False)) == before
+    assert tuning.row("gemm", np.float64, **choice.limits(64, 64, False)) == before
 
 
 def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypatch, caplog):
@@ -383,7 +385,7 @@ def test_devices_without_a_table_use_the_fallback_and_say_so(tmp_path, monkeypat
     (folder / "gemm.csv").write_text("dtype\n", encoding="utf-8")
     monkeypatch.setattr(tuning, "source_folder", lambda: tmp_path)
     tuning._folder_of.cache_clear()
-    with caplog.at_level("DEBUG", "h2gpu.batched.tuning"):
+    with caplog.at_level("DEBUG", "h2gpu.batched.device.tuning"):
         assert tuning._folder_of(0, "gemm") == "some-gpu" and not caplog.records
         assert tuning._folder_of(0, "svd") == tuning.FALLBACK
     assert "no tuning table of svd for Some GPU" in caplog.text

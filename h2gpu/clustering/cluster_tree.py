@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.clustering.splitting import SPLITS, grow
 

@@ -12,8 +12,8 @@ is summed is an integer.
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.core.offsets import offsets_of
 
 MEAN_BITS = 44  # of a cluster's side, in the mean split
 

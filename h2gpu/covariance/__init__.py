@@ -12,6 +12,7 @@ from h2gpu.covariance.converters import from_gstools, from_sklearn
 from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.pairs import pairwise
 from h2gpu.covariance.parameters import from_parameters
 from h2gpu.covariance.sphere import OnSphere, on_sphere
 from h2gpu.covariance.user import DistanceFunction, UserFunction, from_distance, from_function
@@ -35,4 +36,5 @@ __all__ = [
     "from_parameters",
     "from_sklearn",
     "on_sphere",
+    "pairwise",
 ]

@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import as_points, float_type
 from h2gpu.covariance.device import PairFunction
 

@@ -3,7 +3,7 @@
 import math
 from numbers import Real
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 
 
 def checked(name, value, zero=False):

@@ -15,7 +15,7 @@ from numbers import Real
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance import formula
 from h2gpu.covariance.device import expression
 from h2gpu.covariance.functions import squared_distances

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import constant, gaussian, matern, stretched

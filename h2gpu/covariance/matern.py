@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance import matern_table
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import matern, matern_by_debye, matern_of_table

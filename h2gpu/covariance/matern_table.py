@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import special
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 
 LOWEST, OCTAVES = -27, 37  # of z: from 2^-27, below which z² is under the rounding error of 1, to 2^10: exp(−1024) = 0
 

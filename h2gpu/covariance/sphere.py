@@ -10,7 +10,7 @@ longer the length scale; take distance="chordal" for them.
 
 from dataclasses import dataclass
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import great_circle

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance.algebra import Product
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.h2matrix.compression import compress
 from h2gpu.h2matrix.construction import deferred, embedded_pair
 from h2gpu.h2matrix.nearfield import check_nearfield

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.nested import Nested
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.blocksparse.nested import Nested
 from h2gpu.clustering import ClusterTree
 
 

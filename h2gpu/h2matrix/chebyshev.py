@@ -9,7 +9,7 @@ when a point meets a node. On a side of zero length all nodes coincide and the f
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 
 
 def nodes(order):

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.arrays import array_module, native
-from h2gpu.batched.blocksparse import Pairs
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.arrays import array_module, native
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.blocksparse import BlockSparse
+from h2gpu.blocksparse.block_sparse import Pairs
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.clustering.cluster_tree import check_points
-from h2gpu.covariance import Covariance
+from h2gpu.covariance import Covariance, pairwise
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
@@ -61,7 +62,7 @@ class EvaluatedCouplings(Pairs):
         xp = self.row_grids.xp if isinstance(index, slice) else array_module(index)
         t, s = (clusters[index] for clusters in self.pairs(xp))
         grids = self.row_grids[t], self.col_grids[s]
-        return batched.pairwise(self.function, *(reversed(grids) if transpose else grids))
+        return pairwise(self.function, *(reversed(grids) if transpose else grids))
 
     def factors(self, index, transpose):
         """S_index[b] or S_index[b]ᵀ of each b evaluated, and whether they are still to be transposed: no."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import randomized
-from h2gpu.batched.arrays import array_module
-from h2gpu.batched.checks import RESIDENT
-from h2gpu.batched.randomized import padded
+from h2gpu.arrays import array_module
+from h2gpu.batched.core.checks import RESIDENT
+from h2gpu.batched.svd import randomized
+from h2gpu.batched.svd.randomized import padded
 
 
 @dataclass(frozen=True)

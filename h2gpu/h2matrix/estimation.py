@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import chebyshev
 

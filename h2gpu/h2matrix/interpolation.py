@@ -9,10 +9,10 @@ Own points interpolate exactly and keep the rank at the number of points; [E_1 ;
 import numpy as np
 
 from h2gpu import batched
+from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.arrays import array_module
-from h2gpu.batched.identities import with_identities
-from h2gpu.batched.ragged import ranges
+from h2gpu.batched.copies.identities import with_identities
+from h2gpu.batched.core.offsets import ranges
 from h2gpu.h2matrix import chebyshev
 from h2gpu.h2matrix.basis import ClusterBasis
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, as_array, module_of_device
-from h2gpu.batched.ragged import ranges
-from h2gpu.batched.replay import repeated
-from h2gpu.batched.streams import together
+from h2gpu.arrays import array_module, as_array, module_of_device
+from h2gpu.batched.core.offsets import ranges
+from h2gpu.batched.device.graphs import repeated
+from h2gpu.batched.device.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix

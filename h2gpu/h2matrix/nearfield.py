@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.arrays import to_host
-from h2gpu.batched.blocksparse import Pairs
-from h2gpu.batched.plans import planned
-from h2gpu.batched.ragged import offsets_of, ranges
-from h2gpu.batched.threads import pieces
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.device.plans import planned
+from h2gpu.batched.device.threads import pieces
+from h2gpu.blocksparse import BlockSparse
+from h2gpu.blocksparse.block_sparse import Pairs
+from h2gpu.covariance import pairwise
 
 NEARFIELDS = ("stored", "computed")
 PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that exist at a time in a product
@@ -89,7 +90,7 @@ class EvaluatedNearfield(Pairs):
         t, s = (
             clusters[index if isinstance(index, slice) else to_host(index)] for clusters in (self.rows, self.columns)
         )
-        D = batched.pairwise(self.function, self.row_points[t], self.col_points[s])
+        D = pairwise(self.function, self.row_points[t], self.col_points[s])
         if self.nugget and (t == s).any():
             m, offsets = D.rows[t == s], D.offsets[t == s]
             entries = np.repeat(offsets, m) + ranges(np.zeros_like(m), m) * (np.repeat(m, m) + 1)
@@ -105,7 +106,7 @@ class EvaluatedNearfield(Pairs):
         y = self.nugget * x if self.nugget else self.xp.zeros((size, x.shape[1]), x.dtype)
         t, s = self.pairs(self.xp)
         for part, piece in planned(self, self._caller(), self._pieces):
-            batched.pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)
+            pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)
             y += piece.multiply(x, size, transpose)
         return y
 

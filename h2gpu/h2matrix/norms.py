@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.arrays import to_host
-from h2gpu.batched.plans import planned
-from h2gpu.batched.threads import pieces
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.device.plans import planned
+from h2gpu.batched.device.threads import pieces
+from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.identities import with_identities
+from h2gpu.batched.copies.identities import with_identities
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.progress import phase
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import one_blas_thread
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.clustering import Admissibility, ClusterTree, SampledBlocks
 from h2gpu.h2matrix.candidates import COMPRESSION, Family
 from h2gpu.h2matrix.compression import check_rtol

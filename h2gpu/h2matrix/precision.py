@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MixedBlocks
-from h2gpu.batched.arrays import to_host
+from h2gpu.arrays import to_host
+from h2gpu.blocksparse import MixedBlocks
 from h2gpu.h2matrix.norms import block_measures, multiplicities
 
 STORAGES = ("auto", "full")

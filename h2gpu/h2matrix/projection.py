@@ -3,13 +3,13 @@
 S'_ts = T_t S_ts W_sᵀ        T, W the changes of the row and column bases
 """
 
-from dataclasses import replace
 from itertools import chain, pairwise
 
 import numpy as np
 
-from h2gpu.batched import BlockSparse, MatrixBatch
-from h2gpu.batched.ragged import offsets_of
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
@@ -23,10 +23,11 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
         t_where, s_where = couplings.pairs(xp)
         T, W = row_change[t_where], col_change[s_where]
         offsets = offsets_of(T.rows * W.rows)
-        projected = MatrixBatch(xp.empty(int(offsets[-1]), row_basis.dtype), offsets[:-1], T.rows, W.rows)
+        room = xp.empty(int(offsets[-1]), row_basis.dtype)
+        projected = MatrixBatch.of(room, offsets[:-1], T.rows, W.rows, (T.bounds[0], W.bounds[0]))
         for part in _parts(couplings, col_basis.tree, T.bounds[1] * W.bounds[1], xp):
-            limits = _largest(row_basis.ranks, t[part]), _largest(col_basis.ranks, s[part])  # ranks differ by level
-            couplings.triple_products(T[part], part, W[part], replace(projected[part], limits=limits))
+            bounds = _largest(row_basis.ranks, t[part]), _largest(col_basis.ranks, s[part])  # ranks differ by level
+            couplings.triple_products(T[part], part, W[part], projected[part].bounded(bounds))
             advance(part.stop - part.start)
         if xp is not np:  # their sizes on the host too, worked out there while the device is busy
             rows, columns = row_basis.ranks[t], col_basis.ranks[s]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched import MatrixBatch, to_host
-from h2gpu.batched.arrays import array_module
-from h2gpu.batched.verdict import check
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.status import check
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.orthogonalization import BasisChange
 from h2gpu.progress import phase

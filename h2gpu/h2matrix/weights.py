@@ -13,8 +13,8 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, Products
-from h2gpu.batched.ragged import offsets_of
-from h2gpu.batched.threads import pieces
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.threads import pieces
 from h2gpu.progress import phase
 
 STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory

@@ -10,7 +10,7 @@ import logging
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers.lanczos import Lanczos

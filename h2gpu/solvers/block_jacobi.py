@@ -7,8 +7,8 @@ The simple alternative to `vecchia`: clusters know nothing of each other, so tha
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
-from h2gpu.batched.ragged import offsets_of, ranges
+from h2gpu.arrays import array_module
+from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.clustering import ClusterTree
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.progress import phase

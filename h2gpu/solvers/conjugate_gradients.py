@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.progress import phase
 from h2gpu.solvers.operators import (
     LESS_ACCURATE,

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ Reference: Golub & Meurant (2010), Matrices, moments and quadrature, chapters 4 
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.solvers.operators import LESS_ACCURATE, column_dots
 
 ENDED = 10.0  # ε: a next vector that small against the matrix is rounding, the Krylov space is exhausted

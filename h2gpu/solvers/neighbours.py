@@ -10,7 +10,7 @@ twice as many.
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.threads import thread_count
+from h2gpu.batched.device.threads import thread_count
 
 BLOCK = 1.5  # of positions before the end of a block to those before its beginning
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later

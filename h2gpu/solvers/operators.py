@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 
 LESS_ACCURATE = (

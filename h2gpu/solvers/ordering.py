@@ -16,7 +16,7 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.threads import thread_count
+from h2gpu.batched.device.threads import thread_count
 
 EXACT = 2048
 GROWTH = 2**0.5  # of the distance from one level to the next

@@ -9,7 +9,7 @@ diagonal, of 10⁻¹², 10⁻¹¹, …, with which it can be factorized: a row o
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 
 SINGULAR = 1e-13  # of the variance: what a Cholesky factorization in float64 cannot tell from zero
 LEAST, GROWTH, MOST = 1e-12, 10.0, 1.0  # multiples of the diagonal that are added where needed

@@ -10,7 +10,7 @@ Reference: Chow & Saad (2014), Preconditioned Krylov subspace methods for sampli
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, check_vectors

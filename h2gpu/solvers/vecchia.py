@@ -9,8 +9,8 @@ Reference: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import parallel
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows

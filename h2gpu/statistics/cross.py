@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel, thread_count
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import parallel, thread_count
 from h2gpu.h2matrix import covariance_matrix
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.h2matrix.estimation import squared_norm

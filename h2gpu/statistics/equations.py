@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.statistics.cross import CrossCovariance
 from h2gpu.statistics.regression import Regression, regression
 from h2gpu.statistics.systems import covariance_system

@@ -6,8 +6,8 @@ All work is in float64, where the arrays are: NumPy or CuPy. Arrays on the host 
 import numpy as np
 from sklearn.utils.validation import check_X_y, validate_data
 
-from h2gpu.batched import gaussian
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import table, values

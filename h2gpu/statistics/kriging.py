@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.statistics.equations import solved_equations

@@ -13,7 +13,7 @@ Reference: Mardia & Marshall (1984); Harville (1974) for the restricted likeliho
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics import systems
 from h2gpu.statistics.hierarchical_moments import hierarchical_moments

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import one_blas_thread
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.statistics.systems import dense_system
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 
 ROUNDING = 1e-10  # of the largest value: repeated observations that differ by less agree
 

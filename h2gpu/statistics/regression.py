@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 
 DEPENDENT = 1e-10  # of the largest: a singular value of F below means that its columns are linearly dependent
 

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from h2gpu.batched.arrays import array_module, to_host
+from h2gpu.arrays import array_module, to_host
 
 LEVEL = 0.95
 

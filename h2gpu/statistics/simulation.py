@@ -11,7 +11,7 @@ Reference: Journel & Huijbregts (1978), Mining geostatistics, chapter 7; Chow & 
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, as_array, to_host
+from h2gpu.arrays import array_module, as_array, to_host
 from h2gpu.covariance.checks import as_points, checked
 from h2gpu.progress import phase
 from h2gpu.statistics.inputs import covariance_of, seed_of

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.linalg
 
 from h2gpu import solvers
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import one_blas_thread
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.h2matrix import covariance_matrix
 from h2gpu.h2matrix.construction import embedded_pair

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module
+from h2gpu.arrays import array_module
 
 DEGREES = {"constant": 0, "linear": 1}
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel, thread_count
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import parallel, thread_count
 from h2gpu.progress import phase
 from h2gpu.solvers.small_factors import cholesky, covariances, together
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.arrays import to_host
-from h2gpu.batched.threads import thread_count
+from h2gpu.arrays import to_host
+from h2gpu.batched.device.threads import thread_count
 from h2gpu.h2matrix.construction import embedded_pair
 
 SITES, NEAREST, RANDOM = 2000, 10, 40000  # sites drawn, their neighbours, random pairs

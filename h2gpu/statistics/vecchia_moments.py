@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.batched.arrays import array_module, to_host
-from h2gpu.batched.threads import parallel
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import parallel
 from h2gpu.h2matrix.construction import embedded_pair
 from h2gpu.progress import phase
 from h2gpu.solvers.neighbours import nearest_earlier

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from h2gpu.batched import BlockSparse, MatrixBatch, MixedBlocks, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.h2matrix import ClusterBasis, H2Matrix

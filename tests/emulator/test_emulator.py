@@ -4,8 +4,8 @@ import cupy
 import numpy as np
 import pytest
 
-from h2gpu.batched.launch import launch
-from h2gpu.batched.modules import kernel
+from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.launch import launch
 
 MISTAKES = """
 __global__ void mistaken(double* out, int which) {

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from launched import Kernel as Checked
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 EMULATOR = Path(__file__).parents[1] / "emulator"
 OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
@@ -60,8 +60,8 @@ def emulator_hash():
 @cache
 def sources(header):
     """The folder with a header and what it includes, translated."""
-    place = folder() / f"{modules.source_hash(header)}-{emulator_hash()}"
-    for name, text in modules.sources(header).items():
+    place = folder() / f"{compiler.source_hash(header)}-{emulator_hash()}"
+    for name, text in compiler.sources(header).items():
         path = place / name
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def sources(header):
 @cache
 def compiled(header, expression, definitions):
     """launch(arguments, blocks, threads, shared bytes) → None, or what went wrong."""
-    text = translated(modules.program(header, definitions))
+    text = translated(compiler.program(header, definitions))
     text = f'#include "ptx.h"\n{text}extern "C" const char* launch(void** a, int blocks, int threads, int shared)\n'
     text += f"{{ return emulator::launch({expression}, a, blocks, threads, shared); }}\n"
     place = sources(header)
@@ -92,5 +92,5 @@ def compiled(header, expression, definitions):
     return launch
 
 
-modules.kernel = Kernel  # before the modules that import it
+compiler.kernel = Kernel  # before the modules that import it
 cupy.cuda.ATTRIBUTES["MultiProcessorCount"] = MULTIPROCESSORS

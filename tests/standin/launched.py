@@ -3,7 +3,7 @@
 import cupy
 import numpy as np
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
 
@@ -14,9 +14,9 @@ class Kernel:
     max_dynamic_shared_size_bytes = local_size_bytes = 0
 
     def __init__(self, header, name, *arguments, shared_bytes=0, definitions=()):
-        modules.sources(header)
+        compiler.sources(header)
         self.header, self.name, self.definitions = header, name, definitions
-        self.expression = modules.expression(name, *arguments)
+        self.expression = compiler.expression(name, *arguments)
         if shared_bytes > cupy.cuda.ATTRIBUTES["MaxSharedMemoryPerBlockOptin"]:
             raise ValueError(f"{name}: {shared_bytes} bytes of shared memory")
 

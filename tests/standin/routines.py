@@ -1,7 +1,7 @@
 """pytest -p routines: the GPU's routines on the stand-in, whose kernels do nothing, with the numbers of the CPU's.
 
-A routine of h2gpu.batched.cuda runs as it is: sizes, uploads and launches, which refuse what a kernel could not read.
-Then what its twin in h2gpu.batched.cpu makes of the same arguments is put into its results, which must have the same
+A routine of a room's cuda.py runs as it is: sizes, uploads and launches, which refuse what a kernel could not read.
+Then what its twin in cpu.py makes of the same arguments is put into its results, which must have the same
 shapes. Where it reads itself what kernels made, its results are the twin's.
 """
 
@@ -9,13 +9,14 @@ import ctypes
 import inspect
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from importlib import import_module
 
 import cupy
 import numpy as np
 from cupy.arrays import device_array
 from launched import Kernel as Checked
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 running = 0  # routines that run, one inside another
 
@@ -94,7 +95,7 @@ def device(x):
 
 def stays_on_device(A, atol, padded=False, return_info=False, consume=False):
     """Whether the host does not read the ranks of a truncated SVD."""
-    return return_info and cuda_truncated_resident.fits(A)
+    return return_info and resident.fits(A)
 
 
 def copied(x):
@@ -151,24 +152,40 @@ def routine(gpu, cpu):
 def gather(A, index, transpose, out):
     """The CPU's takes arrays alone."""
     index = np.arange(len(out)) if index is None else index
-    return cpu.gather(A, index, np.broadcast_to(transpose, len(index)), out) if len(out) else out
+    return copies.gather(A, index, np.broadcast_to(transpose, len(index)), out) if len(out) else out
 
 
 def pairwise(function, X, Y, out):
     """The CPU's takes blocks that follow one another."""
-    return cpu.pairwise(function, X, Y, MatrixBatch.empty(out.rows, out.columns, out.dtype))
+    return pairs.pairwise(function, X, Y, MatrixBatch.empty(out.rows, out.columns, out.dtype))
 
 
-modules.kernel = Kernel  # before the modules that import it
-from h2gpu.batched import MatrixBatch, cpu, cpu_nested, cuda, cuda_nested, cuda_truncated_resident, randomized  # noqa: E402
-from h2gpu.batched import gaussian as samples  # noqa: E402
-from h2gpu.batched.blocksparse import BlockSparse  # noqa: E402
-from h2gpu.batched.nested import Nested  # noqa: E402
-from h2gpu.batched.products import Products  # noqa: E402
+compiler.kernel = Kernel  # before the modules that import it
+from h2gpu.batched import MatrixBatch  # noqa: E402
+from h2gpu.batched.copies import cpu as copies  # noqa: E402
+from h2gpu.batched.products import gaussian as samples  # noqa: E402
+from h2gpu.batched.qr.products import Products  # noqa: E402
+from h2gpu.batched.svd import randomized, resident  # noqa: E402
+from h2gpu.blocksparse import cpu_nested, cuda_nested  # noqa: E402
+from h2gpu.blocksparse.block_sparse import BlockSparse  # noqa: E402
+from h2gpu.blocksparse.nested import Nested  # noqa: E402
+from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
 
 TWINS = {"gather": gather, "pairwise": pairwise}
-for _name in cuda.__all__:
-    setattr(cuda, _name, routine(getattr(cuda, _name), TWINS.get(_name, getattr(cpu, _name))))
+ROOMS = {
+    "h2gpu.batched.copies": "frobenius_norms gather join rounding_errors",
+    "h2gpu.batched.products": "axpy gemm gemv sampled symv syrk triple_product",
+    "h2gpu.batched.qr": "cholesky_basis cholesky_qr pivoted_qr qr triangles_of_products",
+    "h2gpu.batched.bidiagonal": "bidiagonalize",
+    "h2gpu.batched.svd": "discarded shared_ranks svd svd_of_transposed truncated_svd",
+    "h2gpu.batched.systems": "cholesky cholesky_solve lu_factor lu_solve slogdet trsm",
+    "h2gpu.blocksparse": "block_multiply",
+    "h2gpu.covariance.pairs": "pairwise",
+}
+for _room, _names in ROOMS.items():
+    _cpu, _cuda = (import_module(f"{_room}.{_twin}") for _twin in ("cpu", "cuda"))
+    for _name in _names.split():
+        setattr(_cuda, _name, routine(getattr(_cuda, _name), TWINS.get(_name, getattr(_cpu, _name))))
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
 samples.gaussian = randomized.gaussian = routine(samples.gaussian, samples.gaussian)

@@ -1,0 +1,67 @@
+"""Copies and norms by NumPy, on the threads of this process."""
+
+import numpy as np
+
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.device.stacks import WORK_PER_TASK, stacks, transposed
+from h2gpu.batched.device.threads import parallel, pieces
+
+SAFE_SQUARES, SAFE_SCALE = (2.0**-900, 2.0**1000), 2.0**600  # sums of squares to be trusted; what others are scaled by
+
+
+def gather(A, index, transpose, out):
+    """out_b = the leading part of A_index[b], transposed where transpose[b]."""
+
+    def run(piece):
+        for b in range(piece.start, min(piece.stop, len(index))):
+            m, n = out.rows[b], out.columns[b]
+            out[b][...] = transposed(A[int(index[b])], transpose[b])[:m, :n]
+
+    parallel(run, pieces(out.sizes, WORK_PER_TASK))
+    return out
+
+
+def join(batches, out):
+    """The leading parts of all matrices of several batches."""
+    first = 0
+    for A in batches:
+        gather(A, np.arange(len(A)), np.zeros(len(A), bool), out[first : first + len(A)])
+        first += len(A)
+    return out
+
+
+def frobenius_norms(A):
+    return norms(A, lambda entries: entries.astype(np.float64, copy=False))
+
+
+def rounding_errors(A):
+    def rounded_off(entries):
+        with np.errstate(over="ignore"):
+            return (entries - entries.astype(np.float32)).astype(np.float64, copy=False)
+
+    return norms(A, rounded_off)
+
+
+def norms(A, change):
+    """Roots of the sums of squares of what `change` makes of each matrix's entries, float64."""
+    found = np.zeros(len(A))
+
+    def run(piece):
+        part = A[piece]
+        with np.errstate(over="ignore"):
+            if isinstance(A, MatrixBatch):
+                found[piece] = [norm(x, np.dot(x, x)) for x in (change(M.ravel()) for M in part.matrices())]
+            else:
+                rows = change(part.reshape(len(part), -1))
+                found[piece] = [norm(x, square) for x, square in zip(rows, np.einsum("ij,ij->i", rows, rows))]
+
+    parallel(run, stacks(A))
+    return found
+
+
+def norm(x, square):
+    """‖x‖ of float64 entries, whose squares sum to `square` unless that leaves the range."""
+    if SAFE_SQUARES[0] < square < SAFE_SQUARES[1] or np.isnan(square):
+        return np.sqrt(square)
+    scale = SAFE_SCALE if square < 1 else 1 / SAFE_SCALE
+    return np.sqrt(np.dot(x * scale, x * scale)) / scale

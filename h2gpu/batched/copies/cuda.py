@@ -1,0 +1,73 @@
+"""Copies and norms on the GPU: kernels/batched/gather.cuh, frobenius_norms.cuh."""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.launch import NULL, WARP, launch, tiling, upload
+
+NORM_WARPS = 4
+TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
+SOURCES, SOURCE_WORDS = 32, 4  # of kernels/batched/gather.cuh: batches of a launch at most
+SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
+
+
+def gather(A, index, transpose, out):
+    """See h2gpu.batched.gather."""
+    if not len(out):
+        return out
+    tiles = tiling(out, (TILE, TILE))
+    if index is None:  # all, some of whose sizes only the device knows
+        places = A.number(0), A.number(2), NULL, out.number(0), out.number(1), out.number(2)
+    else:
+        index = np.asarray(index)
+        sources = A.offsets[index], A.columns[index], np.asarray(transpose)
+        places = upload(*sources, out.offsets, out.rows, out.columns)
+    function = kernel("batched/gather.cuh", "gather", A.dtype, TILE, LINES)
+    launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
+    return out
+
+
+def transposed(A):
+    """A_bᵀ, packed."""
+    return gather(A, np.arange(len(A)), np.ones(len(A), bool), MatrixBatch.empty(A.columns, A.rows, A.dtype, cupy))
+
+
+def join(batches, out):
+    """See h2gpu.batched.join; as many batches a launch as the kernel takes."""
+    first = offsets_of([len(A) for A in batches])
+    for i in range(0, len(batches), SOURCES):
+        these = batches[i : i + SOURCES]
+        part = out if len(these) == len(batches) else out[first[i] : first[i + len(these)]]
+        if not len(part):
+            continue
+        fields = [(A.buffer.data.ptr, A.number(0), A.number(2), k) for A, k in zip(these, first[i:] - first[i])]
+        words = [word for a, offsets, pitches, k in fields for word in (a, offsets.data.ptr, pitches.data.ptr, k)]
+        words = np.pad(np.array(words, np.int64), (0, SOURCE_WORDS * SOURCES - len(words)))
+        tiles, places = tiling(part, (TILE, TILE)), (part.number(side) for side in range(3))
+        function = kernel("batched/gather.cuh", "gather_batches", out.dtype, TILE, LINES)
+        arguments = words.view(SOURCE_TABLE)[0], len(these), out.buffer, *tiles.arguments, *places
+        launch(function, tiles.blocks, TILE * LINES, arguments)
+    return out
+
+
+def frobenius_norms(A):
+    """See h2gpu.batched.frobenius_norms."""
+    return _norms(A, False)
+
+
+def rounding_errors(A):
+    """See h2gpu.batched.rounding_errors."""
+    return _norms(A, True)
+
+
+def _norms(A, of_rounding):
+    A = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
+    norms = cupy.empty(len(A), np.float64)
+    if len(A):
+        offsets, sizes = upload(A.offsets, A.sizes)
+        function = kernel("batched/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS, of_rounding)
+        launch(function, len(A), NORM_WARPS * WARP, (A.buffer, offsets, sizes, norms))
+    return norms

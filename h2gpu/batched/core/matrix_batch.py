@@ -1,0 +1,313 @@
+"""Matrices of differing sizes in one buffer.
+
+    A_b = buffer[offsets[b] : offsets[b] + rows[b]·columns[b]]   reshaped to (rows[b], columns[b]), C order
+
+`MatrixBatch` has its sizes on the host and its entries where the buffer lives. Selecting and stacking change sizes
+only: matrices that follow one another in the buffer and have equally many columns *are* their vertical stack.
+`ResidentBatch` has its sizes on the GPU, with the entries, and bounds of them on the host: all that a launch needs.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu.arrays import array_module, moved, to_host
+from h2gpu.batched.core.offsets import offsets_of, ranges, rounded_up
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixBatch:
+    """A ragged batch of dense matrices.
+
+    buffer   (entries,) NumPy or CuPy array
+    offsets  (batch,) int64: where each matrix begins in it
+    rows     (batch,) int64
+    columns  (batch,) int64
+    """
+
+    buffer: object
+    offsets: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @staticmethod
+    def of(buffer, offsets, rows, columns, limits):
+        """A batch of the type that its sizes ask for; limits: rows and columns that no matrix exceeds."""
+        if array_module(rows, columns) is np:
+            return MatrixBatch(buffer, offsets, rows, columns)
+        return ResidentBatch(buffer, offsets, rows, columns, limits)
+
+    @classmethod
+    def empty(cls, rows, columns, dtype, xp=np, limits=None):
+        """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other.
+
+        Where their sizes are on the device they lie as far apart as the largest that the limits allow: see
+        `ResidentBatch.spread`.
+        """
+        if array_module(rows, columns) is not np:
+            return ResidentBatch.spread(rows, columns, dtype, xp, limits)
+        rows, columns = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
+        if rows.shape != columns.shape:
+            rows, columns = np.broadcast_arrays(rows, columns)
+        offsets = offsets_of(rows * columns)
+        return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
+
+    @classmethod
+    def zeros(cls, rows, columns, dtype, xp=np):
+        """Matrices of zeros, packed."""
+        batch = cls.empty(rows, columns, dtype, xp)
+        batch.buffer[:] = 0
+        return batch
+
+    @classmethod
+    def from_matrices(cls, matrices):
+        """A batch that copies a non-empty list of 2-D arrays of one dtype."""
+        xp = array_module(*matrices)
+        shapes = np.array([A.shape for A in matrices], dtype=np.int64).reshape(-1, 2)
+        offsets = offsets_of(shapes.prod(axis=1))
+        return cls(xp.concatenate([A.ravel() for A in matrices]), offsets[:-1], shapes[:, 0], shapes[:, 1])
+
+    @classmethod
+    def from_stack(cls, A):
+        """The (batch, m, n) array as a batch; shares memory when A is C-contiguous."""
+        count, m, n = A.shape
+        return cls(A.reshape(-1), m * n * np.arange(count), np.full(count, m), np.full(count, n))
+
+    @classmethod
+    def from_rows(cls, A, starts, counts):
+        """Row ranges A[starts[b] : starts[b] + counts[b]] of a C-contiguous (rows, n) array, sharing memory."""
+        n = A.shape[1]
+        starts, counts = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
+        return cls(A.reshape(-1), starts * n, counts, np.full(len(counts), n))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        """One matrix as a 2-D view (integer), or a sub-batch sharing the buffer (slice, indices or mask)."""
+        if isinstance(index, (int, np.integer)):
+            m, n, start = int(self.rows[index]), int(self.columns[index]), int(self.offsets[index])
+            return self.buffer[start : start + m * n].reshape(m, n)
+        if array_module(index) is not np:
+            return ResidentBatch.of_numbers(self.buffer, self.resident.numbers[:, index], self.bounds)
+        part = MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index])
+        if "numbers" in vars(self) and isinstance(index, slice):
+            vars(part)["numbers"] = self.numbers[:, index]
+        return part
+
+    def matrices(self):
+        """All matrices as 2-D views, in a list: three times faster than indexing one by one."""
+        ends, shapes = (self.offsets + self.sizes).tolist(), zip(self.rows.tolist(), self.columns.tolist())
+        return [self.buffer[i:j].reshape(shape) for i, j, shape in zip(self.offsets.tolist(), ends, shapes)]
+
+    def __repr__(self):
+        shapes = (
+            "empty"
+            if not len(self)
+            else (f"rows {self.rows.min()}…{self.rows.max()}, columns {self.columns.min()}…{self.columns.max()}")
+        )
+        return f"MatrixBatch({len(self)} matrices, {shapes}, {self.dtype}, {self.nbytes / 1e6:.3g} MB)"
+
+    @property
+    def dtype(self):
+        return self.buffer.dtype
+
+    @property
+    def xp(self):
+        """The array module of the buffer: numpy or cupy."""
+        return array_module(self.buffer)
+
+    @cached_property
+    def sizes(self):
+        """Entries of each matrix, (batch,)."""
+        return self.rows * self.columns
+
+    @cached_property
+    def bounds(self):
+        """Rows and columns that no matrix exceeds."""
+        return int(self.rows.max(initial=0)), int(self.columns.max(initial=0))
+
+    @cached_property
+    def resident(self):
+        """The same matrices with their sizes where the buffer is; itself where that is the host."""
+        return self if self.xp is np else ResidentBatch.of_numbers(self.buffer, self.numbers, self.bounds)
+
+    @cached_property
+    def numbers(self):
+        """Offsets, rows and columns where the buffer is, (3, batch)."""
+        return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
+
+    def number(self, i):
+        """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
+        found = (self.offsets, self.rows, self.columns)[i] if self.xp is np else self.numbers[i]
+        return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
+
+    @property
+    def is_placed(self):
+        """Whether the numbers are where the buffer is, if perhaps on the host as well."""
+        return "numbers" in vars(self) or self.xp is np
+
+    @staticmethod
+    def place(*batches):
+        """The batches themselves, their numbers now where the buffers are as well: by one copy, for all slices."""
+        away = [batch for batch in batches if not batch.is_placed]
+        if away:
+            sides = [side for batch in away for side in (batch.offsets, batch.rows, batch.columns)]
+            packed, start = away[0].xp.asarray(np.concatenate(sides)), 0
+            for batch in away:
+                stop = start + 3 * len(batch)
+                vars(batch)["numbers"], start = packed[start:stop].reshape(3, len(batch)), stop
+        return batches
+
+    def on_host(self):
+        """The same matrices with their sizes on the host: itself."""
+        return self
+
+    def bounded(self, bounds):
+        """The same matrices, of which the caller knows bounds: itself, since these are known."""
+        return self
+
+    @property
+    def nbytes(self):
+        """Bytes of the entries that the matrices of this batch cover."""
+        return int(self.sizes.sum()) * self.dtype.itemsize
+
+    @property
+    def is_packed(self):
+        """Whether the matrices follow one another in the buffer without gaps."""
+        return bool((self.offsets[1:] == (self.offsets + self.sizes)[:-1]).all())
+
+    @property
+    def entries(self):
+        """The entries of all matrices in order, (Σ rows·columns,): a view when packed, else a copy."""
+        if not len(self):
+            return self.buffer[:0]
+        if self.is_packed:
+            start = int(self.offsets[0])
+            return self.buffer[start : start + int(self.sizes.sum())]
+        return self.buffer[self.xp.asarray(ranges(self.offsets, self.sizes))]
+
+    def packed(self):
+        """The same matrices in a buffer of exactly their size; itself when that is so already."""
+        if self.is_packed and self.buffer.size == self.sizes.sum():
+            return self
+        return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
+
+    def to(self, xp):
+        """The same matrices in the memory of the array module xp."""
+        return MatrixBatch(moved(self.buffer, xp), self.offsets, self.rows, self.columns)
+
+    def astype(self, dtype):
+        """The same matrices in another precision; itself when that is so already."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        batch = self.packed()
+        return MatrixBatch(batch.buffer.astype(dtype), batch.offsets, batch.rows, batch.columns)
+
+    def stacked(self, counts):
+        """Vertical stacks of consecutive groups of counts[g] matrices, sharing memory.
+
+        Within a group the matrices must be adjacent in the buffer and have equally many columns. A group of none
+        becomes a matrix of no rows and no columns.
+        """
+        first = offsets_of(counts)
+        rows = np.diff(offsets_of(self.rows)[first])
+        some = np.asarray(counts) > 0
+        offsets, columns = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+        offsets[some], columns[some] = self.offsets[first[:-1][some]], self.columns[first[:-1][some]]
+        return MatrixBatch(self.buffer, offsets, rows, columns)
+
+    def pairs(self):
+        """Vertical stacks of each two consecutive matrices, on the same terms."""
+        sides = self.offsets[::2], self.rows[::2] + self.rows[1::2], self.columns[::2]
+        return MatrixBatch.of(self.buffer, *sides, (2 * self.bounds[0], self.bounds[1]))
+
+    def as_stack(self):
+        """The (batch, m, n) view when all matrices have one shape and follow one another; else None."""
+        if not len(self):
+            return None
+        m, n = int(self.rows[0]), int(self.columns[0])
+        if (self.rows != m).any() or (self.columns != n).any() or not self.is_packed:
+            return None
+        return self.entries.reshape(len(self), m, n)
+
+    def halves(self, rows):
+        """Each matrix cut in two, of rows[2 b] and rows[2 b + 1] rows: 2·batch matrices, sharing memory."""
+        xp = array_module(rows)
+        offsets = xp.stack([self.offsets, self.offsets + rows[::2] * self.columns], axis=1).ravel()
+        return MatrixBatch.of(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.bounds)
+
+    @staticmethod
+    def concatenated(batches):
+        """One packed batch of all matrices of several batches of one precision."""
+        batches = [batch for batch in batches if len(batch)] or batches[:1]
+        if len(batches) == 1:
+            return batches[0].packed()
+        buffer = batches[0].xp.concatenate([batch.entries for batch in batches])
+        rows, columns = (np.concatenate([getattr(batch, side) for batch in batches]) for side in ("rows", "columns"))
+        return MatrixBatch(buffer, offsets_of(rows * columns)[:-1], rows, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidentBatch(MatrixBatch):
+    """A ragged batch on the GPU whose sizes only the device knows, as ranks that a kernel has just found.
+
+    offsets, rows, columns   (batch,) int64 with the buffer
+    bounds                   rows and columns that no matrix exceeds
+    """
+
+    bounds: tuple = (0, 0)
+
+    @classmethod
+    def of_numbers(cls, buffer, numbers, bounds):
+        """A batch of the offsets, rows and columns in (3, batch) numbers."""
+        batch = cls(buffer, *numbers, bounds)
+        vars(batch)["numbers"] = numbers
+        return batch
+
+    @classmethod
+    def spread(cls, rows, columns, dtype, xp, bounds):
+        """Uninitialized matrices as far apart as the bounds allow them to be large.
+
+        The buffer is rounded up, so that CuPy's memory pool can give what one batch leaves to the next.
+        """
+        count, room = len(rows), bounds[0] * bounds[1]
+        offsets = xp.arange(0, count * room, room) if room else xp.zeros(count, np.int64)
+        return cls(xp.empty(rounded_up(count * room), dtype), offsets, rows, columns, bounds)
+
+    def __getitem__(self, index):
+        """A sub-batch sharing the buffer: a slice, or indices on the device."""
+        if isinstance(index, (int, np.integer)):
+            return super().__getitem__(index)
+        if "numbers" in vars(self) or not isinstance(index, slice):
+            return ResidentBatch.of_numbers(self.buffer, self.numbers[:, index], self.bounds)
+        return ResidentBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index], self.bounds)
+
+    @property
+    def resident(self):
+        """Itself."""
+        return self
+
+    @cached_property
+    def numbers(self):
+        """Offsets, rows and columns, (3, batch)."""
+        return self.xp.stack([self.offsets, self.rows, self.columns])
+
+    def number(self, i):
+        """Offsets (0), rows (1) or columns (2) of the matrices, one behind the other."""
+        found = (self.offsets, self.rows, self.columns)[i]
+        return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
+
+    @property
+    def is_placed(self):
+        """Whether the numbers are where the buffer is."""
+        return True
+
+    def on_host(self):
+        """The same matrices with their sizes on the host; waits for the device."""
+        return MatrixBatch(self.buffer, *map(to_host, (self.offsets, self.rows, self.columns)))
+
+    def bounded(self, bounds):
+        """The same matrices with narrower bounds, which the caller knows."""
+        return replace(self, bounds=bounds)

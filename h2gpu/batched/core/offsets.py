@@ -1,0 +1,26 @@
+"""Where pieces of differing sizes begin in one buffer."""
+
+import numpy as np
+
+from h2gpu.arrays import array_module
+
+
+def offsets_of(sizes):
+    """Where each of consecutive pieces begins, and the end of the last: (batch + 1,), where the sizes are."""
+    xp = array_module(sizes)
+    first = xp.zeros(len(sizes) + 1, np.int64)
+    xp.cumsum(xp.asarray(sizes), out=first[1:])
+    return first
+
+
+def rounded_up(count):
+    """The next number of four binary digits and zeros: at most an eighth more."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step
+
+
+def ranges(starts, counts):
+    """The concatenation of arange(starts[b], starts[b] + counts[b]) over b, without a loop."""
+    counts = np.asarray(counts, dtype=np.int64)
+    firsts = offsets_of(counts)[:-1]
+    return np.arange(counts.sum()) + np.repeat(np.asarray(starts) - firsts, counts)

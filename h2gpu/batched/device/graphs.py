@@ -1,0 +1,65 @@
+"""Work on a GPU that is asked for again and again: recorded, then started as a whole, one launch for the host."""
+
+from threading import Lock
+
+import numpy as np
+
+from h2gpu.arrays import array_module
+from h2gpu.batched.device.plans import planned
+
+FIRST = 1  # times that it is done as it is: kernels are compiled then, plans made
+
+
+def repeated(owner, key, work, x):
+    """work(x), from the second time on as a CUDA graph that lives as long as `owner`; plainly where x is NumPy's.
+
+    work   the same for an owner and key; launches the same kernels for all x of one shape, reads nothing else that ever
+           changes, and waits for nothing
+    """
+    if array_module(x) is np:
+        return work(x)
+    import cupy
+
+    return planned(owner, (cupy.cuda.Device().id, key, x.shape, x.dtype), Recording)(cupy, work, x)
+
+
+class Recording:
+    """A graph of launches in memory of its own, one use of which follows another, whichever streams they are of."""
+
+    def __init__(self):
+        self._lock, self._times, self._graph = Lock(), 0, None
+
+    def __call__(self, cupy, work, x):
+        with self._lock:
+            self._times += 1
+            if self._times == FIRST + 1:
+                self._record(cupy, work, x)
+            if self._graph is None:
+                return work(x)
+            stream = cupy.cuda.get_current_stream()
+            stream.wait_event(self._done)
+            cupy.copyto(self._x, x)
+            self._graph.launch(stream)
+            result = self._result.copy()
+            self._done = stream.record()
+            return result
+
+    def _record(self, cupy, work, x):
+        """The graph; none where there is no room for what it needs."""
+        self._pool, stream = cupy.cuda.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
+        stream.wait_event(cupy.cuda.get_current_stream().record())
+        try:
+            with cupy.cuda.using_allocator(self._pool.malloc), stream:
+                self._x = x.copy()
+                work(self._x)  # the pool then holds all that the graph will ask for
+                stream.synchronize()
+                stream.begin_capture()
+                try:
+                    self._result = work(self._x)
+                finally:
+                    graph = stream.end_capture()
+                self._done = stream.record()
+        except cupy.cuda.memory.OutOfMemoryError:
+            self._pool = self._x = None
+            return
+        self._graph = graph

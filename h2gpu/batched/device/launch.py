@@ -1,0 +1,182 @@
+"""What every launch of a kernel needs: sizes on the device, a list of tiles, a grid of at least one block."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.compiler import kernel
+
+OWNER_WARPS = 8
+TABLE_THREADS, TABLE_COLUMNS, TABLE_WORDS = 128, 24, 4  # of kernels/batched/table.cuh; columns of a launch at most
+TABLE = np.dtype([("words", np.int64, TABLE_COLUMNS * TABLE_WORDS)])
+ARRAY, WORD = -1, 8  # step of an array without gaps; bytes
+WARP = 32
+NULL = np.uint64(0)  # a kernel argument
+IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
+_record = None  # where launches are written down, if anywhere
+
+
+def upload(*arrays):
+    """Integer arrays of one length, all on the host or all on the device, as (arrays, length) int64 on the device."""
+    if isinstance(arrays[0], cupy.ndarray):
+        return tables(len(arrays[0]), list(arrays))[0]
+    return cupy.asarray(np.stack([np.asarray(array, np.int64) for array in arrays]))
+
+
+def addresses(*batches):
+    """Arrays and MatrixBatches as a kernel takes them; NULL for None."""
+    return tuple([NULL if M is None else M.buffer if isinstance(M, MatrixBatch) else M for M in batches])
+
+
+class Steps(NamedTuple):
+    """A column of a table: 0, size, 2 size, …"""
+
+    size: int
+
+
+def tables(count, *columns):
+    """Tables of whole numbers for `count` matrices, int64 on the device, by one launch.
+
+    columns   of each table: a tuple, for (count, columns); a list, for (columns, count). A column is `count` int64
+              numbers on the device, Steps, or one number for all
+    """
+    out = cupy.empty((sum(map(len, columns)), count), np.int64)
+    words, first, found = [], 0, []
+    for these in columns:
+        size, lines = len(these), isinstance(these, tuple)
+        along, across = (size, 1) if lines else (1, count)
+        part = out[first : first + size]
+        found.append(part.reshape(count, size) if lines else part)
+        for i, column in enumerate(these):
+            if isinstance(column, cupy.ndarray):
+                column = column if column.dtype == np.int64 else column.astype(np.int64)
+                source = column.data.ptr, -column.strides[0] // WORD if count > 1 else ARRAY
+            else:
+                source = (0, column.size) if isinstance(column, Steps) else (column, 0)
+            words += (*source, first * count + i * across, along)
+        first += size
+    words += [0] * (TABLE_WORDS * TABLE_COLUMNS - len(words))
+    packed = np.array(words, np.int64).view(TABLE)[0]
+    launch(kernel("batched/table.cuh", "table"), -(-count // TABLE_THREADS), TABLE_THREADS, (out, count, first, packed))
+    return found
+
+
+def launch(function, blocks, threads, arguments, shared_bytes=0):
+    """Run function on a grid of `blocks`; nothing where there are none. Plain int arguments travel as C int."""
+    if blocks:
+        arguments = tuple([np.int32(a) if type(a) is int else a for a in arguments])
+        start = None if _record is None else cupy.cuda.get_current_stream().record()
+        function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
+        if start is not None:
+            stop = cupy.cuda.get_current_stream().record()
+            _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop))
+
+
+class Ready(NamedTuple):
+    """A launch that waits for its arrays alone: the kernel, its grid and the numbers that it takes behind them."""
+
+    function: object
+    blocks: int
+    threads: int
+    shared_bytes: int
+    numbers: tuple
+
+    def __call__(self, *arrays):
+        launch(self.function, self.blocks, self.threads, (*arrays, *self.numbers), self.shared_bytes)
+
+
+class Launch(NamedTuple):
+    """One launch as it was: the kernel, its grid, and events before and after it."""
+
+    function: object
+    blocks: int
+    threads: int
+    shared_bytes: int
+    start: object
+    stop: object
+
+    @property
+    def milliseconds(self):
+        """From event to event, on one stream; waits for the second."""
+        self.stop.synchronize()
+        return cupy.cuda.get_elapsed_time(self.start, self.stop)
+
+
+@contextmanager
+def recorded_launches():
+    """Every launch inside the block, as a list of `Launch`, in order: for reports and profiles."""
+    global _record
+    before, _record = _record, []
+    try:
+        yield _record
+    finally:
+        _record = before
+
+
+def tile_count(sizes, edge):
+    """⌈sizes / edge⌉, without the division where no size exceeds the edge."""
+    return np.minimum(sizes, 1) if sizes.max(initial=0) <= edge else -(-sizes // edge)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Which tile of which matrix a thread block works on: see kernels/thread/tiling.cuh.
+
+    blocks   of the grid
+    each     blocks a matrix, some idle; unless `owner` is given
+    first    (batch + 1,) tiles before each matrix, on the device, or null
+    owner    (blocks,) matrix of each block, on the device, or null
+    """
+
+    blocks: int
+    each: int
+    first: object = NULL
+    owner: object = NULL
+
+    @property
+    def arguments(self):
+        """As kernels take them."""
+        return self.first, self.owner, self.each
+
+    @classmethod
+    def of(cls, counts):
+        """For counts[b] tiles of matrix b: without a list where few blocks are idle so."""
+        most, total = int(counts.max(initial=0)), int(counts.sum())
+        if len(counts) * most <= IDLE * total:
+            return cls(len(counts) * most, most)
+        (first,) = upload(offsets_of(counts))
+        return cls(total, 0, first, tile_owners(counts, first))
+
+    @classmethod
+    def covering(cls, batch, edges):
+        """For tiles of the given edges over matrices whose sizes are on the device, known by their bounds alone."""
+        each = -(-batch.bounds[0] // edges[0]) * -(-batch.bounds[1] // edges[1])
+        return cls(len(batch) * each, each)
+
+
+def tiling(batch, edges):
+    """Tiles of edges[0] × edges[1] entries over the matrices of a batch."""
+    if isinstance(batch, ResidentBatch):
+        return Tiling.covering(batch, edges)
+    if batch.bounds[0] <= edges[0] and batch.bounds[1] <= edges[1]:
+        return Tiling(len(batch), 1)
+    return Tiling.of(tile_count(batch.rows, edges[0]) * tile_count(batch.columns, edges[1]))
+
+
+def tile_owners(counts, first):
+    """Which matrix each of Σ counts tiles belongs to, as int32 on the device.
+
+    counts   (batch,) tiles of each matrix, on the host
+    first    (batch + 1,) tiles before each matrix, on the device
+    """
+    total = int(counts.sum())
+    owner = cupy.empty(total, np.int32)
+    blocks = -(-len(counts) // OWNER_WARPS)
+    function = kernel("batched/owners.cuh", "owners", OWNER_WARPS)
+    launch(function, blocks, OWNER_WARPS * WARP, (first, owner, len(counts)))
+    return owner

@@ -1,0 +1,227 @@
+"""How long a batched routine will take, before it runs: counts of its kernel, constants of the device.
+
+    t = launch + waves · α + max(moved, computed) + min(moved, computed) / waves
+    moved    = bytes / β + spilled bytes / β of the cache
+    computed = max( instructions / issue rate,  flops / rate,  tensor flops / rate,  shared bytes / rate,
+                    shuffles / rate,  waves · instructions of a warp · cycle )
+    α = Σ over one problem's chain: multiply-adds that wait · latency + barriers + roots + divisions
+        + exchanges by shared memory and shuffles + reads of device memory
+
+A wave is what a device holds at a time, by registers; the problems of the first one go through their phases together,
+so that nothing of one phase hides behind another. The busiest multiprocessor decides. Constants are measured by
+`python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
+Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D, and what benchmarks/NOTES.md says of measurements.
+"""
+
+import csv
+from functools import cache
+from math import ceil
+
+import numpy as np
+
+from h2gpu.batched.device import tuning
+from h2gpu.batched.device.compiler import source_folder
+from h2gpu.batched.model import counts
+from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.registers.layouts import layout
+
+SMALL = ("lu", "cholesky", "solve", "gauss-jordan", "lstsq")
+ROUTINES = ("qr", "svd", "pivoted_qr", "gemm", *SMALL)
+DTYPES = ("float32", "float64", "complex64")
+REGISTERS, THREAD_REGISTERS, THREADS, BLOCKS = 1 << 16, 255, 2048, 32  # of a multiprocessor; of a thread: 255
+SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
+GROUP = 128  # threads of a block whose threads have problems of their own
+REGISTER_SVD = 32  # the largest rank whose kernel is counted
+PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
+ENDLESS = 1 << 30  # problems of a batch that fills the device
+MEASURE = "python -m h2gpu.apps.microbench"
+
+
+class Constants:
+    """The measured constants of a device, by name: seconds, bytes/s, flop/s, shuffles/s."""
+
+    def __init__(self, device, values):
+        self.device, self._values = device, values
+
+    def __call__(self, name, dtype=""):
+        """One constant; LookupError where it has not been measured."""
+        try:
+            return self._values[name, dtype]
+        except KeyError:
+            of = f" of {dtype}" if dtype else ""
+            raise LookupError(
+                f"model: {name}{of} has not been measured on {self.device}; run {MEASURE} there"
+            ) from None
+
+    def barrier(self, threads):
+        """Seconds of a __syncthreads of so many threads, between those that were measured."""
+        barriers = [(name, s) for (name, _), s in self._values.items() if name.startswith("barrier_")]
+        found = sorted((int(name.removeprefix("barrier_")), s) for name, s in barriers)
+        if not found:
+            self("barrier_32")
+        return float(np.interp(threads, *zip(*found)))
+
+    @classmethod
+    def of(cls, device):
+        """From kernels/tuning/<device>/model.csv; ValueError where there is none."""
+        return cls(device, _table(tuning.folder_name(device)))
+
+
+def predict_time(routine, batch, m, n, dtype, device=tuning.FALLBACK, *, columns=1, inner=None, layout="auto"):
+    """Seconds that `batch` problems m × n of a routine take on a device, from the model.
+
+    routine   "qr" (Q and R), "svd" (left vectors, min(m, n) ≤ 32), "pivoted_qr" (m, n ≤ 128, full rank), "gemm";
+              of h2gpu.batched.registers, that fit into registers: "lu", "cholesky", "solve", "gauss-jordan", "lstsq"
+    columns   right-hand sides of solve, gauss-jordan and lstsq
+    inner     inner dimension of gemm; default n
+    layout    of h2gpu.batched.registers
+    device    a name whose constants have been measured, such as "nvidia-h200" or "NVIDIA H200"
+
+    Raises ValueError for bad arguments, sizes that no counted kernel takes, or a device without table; LookupError
+    naming what has not been measured yet.
+    """
+    precision = _name_of(dtype)
+    if routine not in ROUTINES or precision not in DTYPES:
+        raise ValueError(
+            f"predict_time: expected a routine of {', '.join(ROUTINES)} and a precision of {', '.join(DTYPES)}, got "
+            f"{routine!r} and {precision}"
+        )
+    inner = n if inner is None else inner
+    for name, value in (("batch", batch), ("m", m), ("n", n), ("columns", columns), ("inner", inner)):
+        if not isinstance(value, (int, np.integer)) or value < 0:
+            raise ValueError(f"predict_time: expected an integer {name} ≥ 0, got {value!r}")
+    constants = Constants.of(device)
+    if not batch * m * n:
+        return 0.0
+    if routine == "gemm":
+        return seconds(counts.gemm(dtype, m, n, inner), batch, dtype, constants)
+    if np.dtype(dtype).kind == "c" and routine not in SMALL:
+        raise ValueError(f"predict_time: expected float32 or float64 for {routine}, got {np.dtype(dtype).name}")
+    k = columns if routine in ("solve", "gauss-jordan", "lstsq") else 0
+    return seconds(_counted(routine, batch, m, n, dtype, device, k, layout), batch, dtype, constants)
+
+
+def _name_of(dtype):
+    """The name of a precision, or what was given in its place."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return repr(dtype)
+
+
+def seconds(work, batch, dtype, constants):
+    """The time of a batch of problems of given counts."""
+    real = "float64" if np.dtype(dtype) == np.float64 else "float32"
+    moved = batch * work.nbytes / constants("copy_rate")
+    wait = chain(work, real, constants)
+    if not work.words:  # what waves it comes in was not counted: a roofline behind the first read
+        return constants("launch") + wait + max(moved, batch * work.product_flops / constants("product_rate", real))
+    if work.spilled:
+        moved += batch * work.spilled / constants("cache_rate")
+    each, multiprocessors = GROUP // work.threads if work.threads < WARP else 1, constants("multiprocessors")
+    busiest = ceil(ceil(batch / each) / multiprocessors)  # thread blocks of one multiprocessor
+    waves = ceil(busiest / resident(work))
+    alone = work.issued * WARP / work.threads  # instructions of a warp
+    computed = max(
+        busiest * each * multiprocessors * throughput(work, real, constants),
+        alone * waves / constants("clock"),
+    )
+    first, second = max(moved, computed), min(moved, computed)
+    return constants("launch") + waves * wait + first + second / waves
+
+
+def wave(parts, dtype, constants, batch=ENDLESS):
+    """Seconds of each part of a kernel, Counts that follow one another, while a multiprocessor holds all it can.
+
+    What each waits for, its bytes, and the busiest of what computes: blocks of a wave go through their parts together.
+    """
+    real, clock = "float64" if np.dtype(dtype) == np.float64 else "float32", constants("clock")
+    held, multiprocessors = resident(counts.added(*parts)), constants("multiprocessors")
+    busiest = min(held, ceil(batch / multiprocessors)) * multiprocessors
+    at_once = batch / ceil(batch / (held * multiprocessors))  # on average
+    return [
+        chain(part, real, constants)
+        + at_once * part.nbytes / constants("copy_rate")
+        + max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
+        for part in parts
+    ]
+
+
+def throughput(work, real, constants):
+    """Seconds a problem where all that can overlap does."""
+    issue_rate = SCHEDULERS * constants("multiprocessors") * constants("clock")
+    times = [work.issued / issue_rate]
+    for amount, name, of in (
+        (work.flops, "fma_rate", real),
+        (work.tensor_flops, "mma_rate", real),
+        (work.shared_bytes, "shared_rate", ""),
+        (work.shuffles, "shuffle_rate", ""),
+    ):
+        if amount:
+            times.append(amount / constants(name, of))
+    return max(times)
+
+
+def chain(work, real, constants):
+    """α: seconds that a problem waits from its begin to its end."""
+    return (
+        work.dependent * constants("fma_latency", real)
+        + (work.barriers * constants.barrier(work.threads) if work.barriers else 0)
+        + work.roots * constants("root_latency", real)
+        + work.divisions * constants("division_latency", real)
+        + work.shared_trips * constants("shared_latency")
+        + work.shuffle_trips * constants("shuffle_latency")
+        + work.global_trips * constants("global_latency")
+    )
+
+
+def resident(work):
+    """Thread blocks that a multiprocessor holds at a time, by registers and threads."""
+    registers, threads = (
+        min(THREAD_REGISTERS + 1, ceil(work.words / GRAIN) * GRAIN),
+        max(work.threads, GROUP * (work.threads < WARP)),
+    )
+    return max(1, min(REGISTERS // (registers * threads), THREADS // threads, BLOCKS))
+
+
+def _counted(routine, batch, m, n, dtype, device, k, name):
+    """Counts of the kernel that a problem goes to; ValueError where there is none that is counted."""
+    if routine in SMALL:
+        grid = layout(dtype, m, n + k, "thread" if routine == "cholesky" else name)
+        if grid is not None and m >= n and (m == n or routine == "lstsq"):
+            return register_counts.small(routine, dtype, m, n, k, grid)
+    elif routine == "qr":
+        return _qr(batch, m, n, dtype, device)
+    elif routine == "svd" and min(m, n) <= REGISTER_SVD:
+        return counts.register_svd(dtype, m, n)
+    elif routine == "pivoted_qr" and max(m, n) <= PIVOTED_LARGEST:
+        return counts.pivoted_qr(dtype, m, n, min(PIVOTED_WARPS, -(-n // PIVOTED_SLOTS)))
+    raise ValueError(f"predict_time: no kernel of {routine} for {m} × {n} of {np.dtype(dtype).name} is counted")
+
+
+def _qr(batch, m, n, dtype, device):
+    """QR with Q goes where the tables send it; a device without them uses those of the fallback."""
+    folder = tuning.folder_name(device)
+    rows = {}
+    for table in ("qr_blocked", "qr"):
+        own = folder if (source_folder() / "tuning" / folder / f"{table}.csv").is_file() else tuning.FALLBACK
+        try:
+            rows[table] = tuning.first_row(own, table, dtype, columns=n, rows=m, matrices=batch)
+        except LookupError:
+            continue
+        if table == "qr_blocked" and rows[table]["warps"]:
+            return counts.blocked_qr(dtype, m, n, rows[table])
+    if "qr" in rows:
+        return counts.column_qr(dtype, m, n, rows["qr"])
+    raise ValueError(f"predict_time: no kernel of qr for {m} × {n} of {np.dtype(dtype).name}")
+
+
+@cache
+def _table(folder):
+    """{(constant, dtype): value} of a device's folder."""
+    path = source_folder() / "tuning" / folder / "model.csv"
+    if not path.is_file():
+        known = sorted(p.parent.name for p in path.parents[1].glob("*/model.csv"))
+        raise ValueError(f"predict_time: expected a device of {', '.join(known)}, got {folder!r}; run {MEASURE} on it")
+    with path.open(newline="", encoding="utf-8") as file:
+        return {(row["constant"], row["dtype"]): float(row["value"]) for row in csv.DictReader(file)}

@@ -1,0 +1,31 @@
+"""Which kernel multiplies matrices of one shape: rows of kernels/tuning/…/gemm.csv, so far as a compilation pays."""
+
+from math import gcd
+
+from h2gpu.batched.device import tuning
+
+EXCESS = 32  # the vendor's routines lose speed just above multiples of it
+PIECE = 4  # entries: rows that divide by it come in whole ones
+WORTH = 1 << 29  # batch · m n k from which kernels are compiled for a size, about 0.1 ms
+CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
+
+
+def chosen(dtype, batch, sizes, transposed):
+    """The method for products of m × k by k × n.
+
+    sizes   (m, n, k)
+
+    Of transposed matrices CuPy makes copies first: not the vendor's. No size is compiled for them unasked, for small
+    batches or for flat shapes: `cheap` in the table's limits.
+    """
+    if dtype.kind == "c":
+        return "fixed"
+    (m, n, k), largest = sizes, max(sizes)
+    cheap = transposed or batch * m * n * k < WORTH or CUBIC * min(sizes) < largest
+    method = tuning.row("gemm", dtype, **limits(largest, gcd(n, k), cheap))["method"]
+    return "tiles" if method == "vendor" and transposed else method
+
+
+def limits(size, row, cheap):
+    """What the table's limits are held against.   row: a number that rows' lengths divide by"""
+    return {"size": size, "excess": (size - 1) % EXCESS + 1, "pieces": PIECE // gcd(row, PIECE), "cheap": int(cheap)}

@@ -1,0 +1,88 @@
+"""The reference for products: NumPy's, on stacks of matrices of one shape."""
+
+import numpy as np
+
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.device.stacks import each, like, shapes, transposed
+
+
+def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):
+    """Whatever the method asked for: methods are kernels of the GPU. LAPACK's products read all of a triangle."""
+
+    def product(A, B, *C):
+        with np.errstate(invalid="ignore"):  # NaN tell of themselves
+            P = transposed(A, transa) @ transposed(B, transb)
+        if alpha != 1:
+            P *= P.dtype.type(alpha)
+        if C:
+            P += P.dtype.type(beta) * C[0]
+        return (P,)
+
+    if out is None:
+        rows, columns = shapes(A)[1 if transa else 0], shapes(B)[0 if transb else 1]
+        out = like(A, rows, columns)
+    return each(product, [out], A, B, *([] if C is None or beta == 0 else [C]))[0]
+
+
+def sampled(A, Omega):
+    """A_b Ω for an array, Ω of `gaussian`: in float32 its entries have 11 bits, which the GPU makes use of."""
+    with np.errstate(invalid="ignore"):
+        return A @ Omega
+
+
+def triple_product(A, B, C, out):
+    out = like(A, A.rows, C.rows) if out is None else out
+    return each(lambda A, B, C: (A @ B @ C.swapaxes(-1, -2),), [out], A, B, C)[0]
+
+
+def gemv(A, x, y, alpha, beta, trans):
+    """Columns x and y."""
+    rows = shapes(A)[1 if trans else 0]
+    return _scaled(lambda A, x: transposed(A, trans) @ x, like(A, rows, 1), (A, x), y, alpha, beta)
+
+
+def symv(A, x, y, alpha, beta, lower):
+    """Columns x and y."""
+    return _scaled(lambda A, x: _whole(A, lower) @ x, like(A, shapes(A)[0], 1), (A, x), y, alpha, beta)
+
+
+def syrk(A, C, alpha, beta, trans, lower):
+    n, triangle = shapes(A)[1 if trans else 0], np.tril if lower else np.triu
+
+    def product(A, *C):
+        P = A.dtype.type(alpha) * (transposed(A, trans) @ transposed(A, not trans))
+        if not C:
+            return (triangle(P),)
+        with np.errstate(invalid="ignore"):
+            P = P if beta == 0 else P + A.dtype.type(beta) * C[0]
+        return (np.where(triangle(np.ones(P.shape[-2:], bool)), P, C[0]),)
+
+    return each(product, [like(A, n, n)], A, *([] if C is None else [C]))[0]
+
+
+def axpy(X, Y, alpha):
+    if not isinstance(X, MatrixBatch):
+        return (alpha if np.ndim(alpha) == 0 else alpha[:, None, None]) * X + Y
+    out = like(X, X.rows, X.columns)
+    factors = np.broadcast_to(alpha, len(X))
+    for b in range(len(X)):
+        out[b][...] = factors[b] * X[b] + Y[b]
+    return out
+
+
+def _scaled(product, out, factors, y, alpha, beta):
+    """alpha · product(factors) + beta · y into out; y is not read where beta is 0."""
+
+    def work(A, x, *y):
+        P = product(A, x)
+        P = P if alpha == 1 else P.dtype.type(alpha) * P
+        return (P + P.dtype.type(beta) * y[0],) if y else (P,)
+
+    return each(work, [out], *factors, *([] if y is None or beta == 0 else [y]))[0]
+
+
+def _whole(A, lower):
+    """The symmetric matrices whose one triangle counts."""
+    half = np.tril(A, -1) if lower else np.triu(A, 1)
+    diagonal = np.einsum("...ii->...i", A)[..., None] * np.eye(A.shape[-1], dtype=bool)
+    return half + half.swapaxes(-1, -2) + np.where(np.eye(A.shape[-1], dtype=bool), diagonal, 0).astype(A.dtype)

@@ -1,0 +1,98 @@
+"""QR: by Householder reflections, by Cholesky factors, with column pivoting, and of products that are never stored.
+
+    A_b = Q_b R_b        A_b P_b = Q_b R_b + E_b        W_bᵀ W_b = Σ_l P_lᵀ P_l
+
+Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs", section 4.
+"""
+
+from h2gpu.arrays import array_module
+from h2gpu.batched.core.checks import check_triangles, checked, stack, tolerances
+from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.shapes import over_leading
+from h2gpu.batched.qr.products import Products
+
+__all__ = ["Products", "cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
+
+twin = twins_of(__name__)
+
+
+def qr(A, mode="reduced", *, out=None):
+    """Q_b R_b = A_b by Householder reflections, k = min(m, n).
+
+    A      (batch, m, n) array or MatrixBatch
+    mode   "reduced": (Q, R) with Q (batch, m, k) orthonormal and R (batch, k, n) upper triangular; "r": R alone
+    out    optional MatrixBatch that receives R alone of a MatrixBatch
+
+    Raises ValueError for another mode or a wrong shape. Source: Boukaram et al., section 4.
+    """
+    if mode not in ("reduced", "r"):
+        raise ValueError(f'qr: expected mode "reduced" or "r", got {mode!r}')
+    if out is not None:
+        check_triangles(A, mode, out)
+        return twin(A).qr(A, mode, out)
+    return over_leading(lambda A: twin(A).qr(A, mode), A)
+
+
+def cholesky_qr(A, before=None):
+    """P_b (I + F_b)⁻¹ R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
+
+    A        (batch, m, n) array, m ≥ n
+    before   (batch, n, n) upper triangular X, or None: R_b X_b is given in place of R_b
+
+    P, R and F (None for zeros), float64, upper triangular and no larger than 1e-5: P_b (I + F_b)⁻¹ has orthonormal
+    columns, and its product with V is that of P_b with what `svd_of_transposed` makes of V, given F.
+    Where this fails P_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
+    squares that leave the range of float64. Ill conditioned columns take longer; of eight that are nearly dependent by
+    themselves, A − P (I + F)⁻¹ R keeps their condition times rounding in float64. The CPU takes `qr`.
+    Source: Fukaya et al. 2020, Shifted Cholesky QR.
+    """
+    before = None if before is None else array_module(before).ascontiguousarray(before, A.dtype)
+    return twin(A).cholesky_qr(A, before)
+
+
+def cholesky_basis(A):
+    """Q_b and upper triangular X_b of condition ≤ √3: Q_b X_b, orthonormal, has the range of A_b. X is None for I.
+
+    A   (batch, m, n) array, m ≥ n
+
+    On the GPU by Cholesky factors, as `cholesky_qr`, and as fallible: where it fails, Q and X hold NaN.
+    """
+    return twin(A).cholesky_basis(A)
+
+
+def pivoted_qr(A, atol=0.0):
+    """A_b[:, pivots_b] = Q_b R_b + E_b, ‖E_b‖_F ≤ atol_b: QR with column pivoting, stopped as early as atol allows.
+
+    A      (batch, m, n) array or MatrixBatch
+    atol   a number or (batch,) of them, ≥ 0; 0: all of A but what is zero
+
+    Q, R, pivots, ranks. Of arrays: Q (batch, m, k) and R (batch, k, n), k = min(m, n), with zeros beyond the rank,
+    pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
+    Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+    """
+    A = checked(A, "A")
+    if isinstance(A, MatrixBatch):
+        return twin(A).pivoted_qr(A, tolerances(atol, (len(A),)))
+    (*lead, m, n), k = A.shape, min(A.shape[-2:])
+    Q, R, pivots, ranks = twin(A).pivoted_qr(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
+    shapes = (m, k), (k, n), (n,)
+    return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
+
+
+def triangles_of_products(products, out):
+    """W_b with W_bᵀ W_b = Σ_l P_lᵀ P_l over the links l of segment b in all lists, P_l = F_l S_l or F_l S_lᵀ.
+
+    products   list of `Products` of equally many segments
+    out        MatrixBatch that receives W_b, n × n with n the columns of its P_l, or without rows for no result
+
+    W_b is Q R for the R-factor of the stack of its P_l: singular values agree to a small multiple of ε ‖P‖. It is
+    triangular on the CPU. NaN and Inf give NaN. Raises ValueError where batches or precisions do not match.
+    """
+    for kind in products:
+        if len(kind.first) != len(out) + 1 or kind.F.dtype != out.dtype or kind.S.dtype != out.dtype:
+            raise ValueError(
+                f"triangles_of_products: expected lists of {len(out)} segments and of {out.dtype}, got "
+                f"{len(kind.first) - 1} segments of {kind.F.dtype} and {kind.S.dtype}"
+            )
+    twin(out).triangles_of_products(products, out)

@@ -1,0 +1,76 @@
+"""Sums of squares of products: W_bᵀ W_b = Σ_l P_lᵀ P_l over the links l of segment b, P_l = F_l S_l or F_l S_lᵀ.
+
+W_b is the R-factor of the stack of all P_l, or Q W_b with another orthogonal Q. Here the stacks are made and factored;
+the GPU's kernel for small matrices never forms them (product_triangles.py).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.arrays import to_host
+from h2gpu.batched.copies import gather
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.threads import pieces
+from h2gpu.batched.products import gemm
+
+STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # at a time: bounds the memory, fills the device
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The products P_l = F_l S_l of one list of links.
+
+    F, S        MatrixBatch of one matrix a link
+    first       (segments + 1,) the links of segment b are first[b] … first[b + 1] − 1; where the sizes of F are
+    turned      P_l = F_l S_lᵀ
+    triangular  every F_l is upper triangular (or trapezoidal)
+    """
+
+    F: MatrixBatch
+    S: MatrixBatch
+    first: object
+    turned: bool = False
+    triangular: bool = False
+
+
+def factor_stacks(products, out, triangles):
+    """See h2gpu.batched.triangles_of_products: by a stack for every segment, some of them at a time.
+
+    triangles   function of a MatrixBatch that gives R of each
+    """
+    out = out.on_host()
+    firsts = [to_host(kind.first) for kind in products]
+    rows_before = [to_host(offsets_of(kind.F.rows))[first] for kind, first in zip(products, firsts)]
+    entries = sum(np.diff(rows) for rows in rows_before) * out.columns
+    for part in pieces(entries, STACK_ENTRIES[out.xp.__name__]):
+        ends = slice(part.start, part.stop + 1)
+        _factor([first[ends] for first in firsts], [rows[ends] for rows in rows_before], products, out[part], triangles)
+
+
+def _factor(firsts, rows_before, products, out, triangles):
+    """W_b of a few segments."""
+    heights = [np.diff(rows) for rows in rows_before]
+    stacks = MatrixBatch.empty(sum(heights), out.columns, out.dtype, out.xp)
+    above = np.zeros(len(out), np.int64)
+    for kind, first, rows, height in zip(products, firsts, rows_before, heights):
+        _multiply_into(stacks, above - (rows[:-1] - rows[0]), kind, first)
+        above += height
+    R = triangles(stacks)
+    targets = MatrixBatch(out.buffer, out.offsets, np.minimum(out.rows, R.rows), out.columns)
+    gather(R, np.arange(len(out)), out=targets)
+    for b in map(int, np.flatnonzero(out.rows > targets.rows)):
+        out[b][int(targets.rows[b]) :] = 0
+
+
+def _multiply_into(stacks, above, kind, first):
+    """P_l into the stacks of their segments; above: what to add to the rows of these P before, for each segment."""
+    xp, span = kind.F.xp, slice(int(first[0]), int(first[-1]))
+    F, owner = kind.F[span], np.repeat(np.arange(len(stacks)), np.diff(first))
+    if xp is not np:
+        F, owner = F.resident, xp.asarray(owner)
+    origin, columns = (xp.asarray(part)[owner] for part in (stacks.offsets + above * stacks.columns, stacks.columns))
+    offsets, bounds = origin + offsets_of(F.rows)[:-1] * columns, (F.bounds[0], stacks.bounds[1])
+    targets = MatrixBatch.of(stacks.buffer, offsets, F.rows, columns, bounds)
+    gemm(F, kind.S[span], transb=kind.turned, out=targets, triangular=kind.triangular)

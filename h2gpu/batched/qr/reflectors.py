@@ -1,0 +1,100 @@
+"""Products of Householder reflectors, held in registers or in global memory, applied on the GPU.
+
+    Y = H_0 … H_{r−1} [X; 0],   H = I − τ v vᵀ
+
+Kernel: kernels/batched/reflectors.cuh. Golub & Van Loan, section 5.1.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cupy as cp
+import numpy as np
+
+from h2gpu.batched.core.checks import RESIDENT
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.size_classes import classes
+from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.launch import WARP, addresses, launch
+
+LARGEST = RESIDENT  # rows and columns that are held in registers
+SLOT_BYTES = 256  # of a lane's registers, for the columns it holds a part of
+LARGEST_SLOTS = 16  # such columns
+WARPS = (1, 2, 4, 6, 8, 12, 16)  # of a block: instances are compiled for these
+LANE_WORDS, OTHER_WORDS = 128, 48  # registers a lane has at most, and those besides its columns
+BLOCK_WORDS = 1 << 16  # registers of a multiprocessor
+LARGE_THREADS = 512  # a block for larger matrices
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A_b P = H_0 … H_{r−1} [R; 0] + E_b.
+
+    V, tau    buffers: the reflectors of matrix b from v_offsets[b], tau_offsets[b] on
+    R         MatrixBatch of slots of k × n (or n × k): see kernels/batched/pivoted_qr.cuh
+    pivots    MatrixBatch of n × 1, or None
+    ranks     (batch,) int64 on the host
+    missed    (batch,) float64 on the device: ‖E_b‖_F
+    """
+
+    V: object
+    tau: object
+    v_offsets: np.ndarray
+    tau_offsets: np.ndarray
+    R: MatrixBatch
+    pivots: object
+    ranks: np.ndarray
+    missed: object
+
+
+def reflect(F, X, Y):
+    """Y_b = H_0 … H_{r−1} [X_b; 0], zeros in columns from r on; X the identity where None. Returns Y."""
+    buffers = addresses(X, F.V, F.tau, Y)
+    offsets = 0 if X is None else X.offsets, F.v_offsets, F.tau_offsets, Y.offsets
+    if (Y.columns > F.ranks).any():
+        Y.buffer[...] = 0  # also of matrices of rank 0, which are in no class
+    for these in classes(Y.rows, F.ranks, lambda m, r: shape_keys(Y.dtype, m, r)):
+        rows = these.table(*offsets, Y.rows, F.ranks, Y.columns)
+        reflect_class(Y.dtype, these.keys, these.shape, (*buffers, rows))
+    return Y
+
+
+def reflect_class(dtype, keys, bounds, arguments):
+    """Launch for the matrices in the table, the last of the arguments, wherever these keys say that they are held."""
+    if keys[0] <= LARGEST // WARP:
+        return reflect_in_registers(dtype, keys, bounds, arguments)
+    stride, rows = bounds[0] * bounds[1], len(arguments[-1])
+    function = kernel("batched/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
+    launch(function, rows, LARGE_THREADS, (*arguments, cp.empty(rows * stride, dtype), np.int64(stride)))
+
+
+def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):
+    """Launch for the matrices in the table, the last of the arguments, of above[0] < m ≤ bounds[0], likewise r."""
+    instance, resident = instance_of(dtype, *map(int, keys))
+    shared = (bounds[0] | 1) * bounds[1] * dtype.itemsize
+    function = kernel("batched/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
+    (rows_above, rank_above), (rows, rank) = above, bounds
+    sizes = rows_above, rows, rank_above, rank
+    launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, *sizes), shared)
+
+
+def shape_keys(dtype, rows, columns):
+    """(2, sizes): rows of a lane and warps of a block that hold a matrix in registers; too many rows: none do."""
+    rows = np.maximum(1, -(-rows // WARP))
+    warps = np.searchsorted(WARPS, -(-columns // _slots(dtype, rows)))
+    large = (rows > LARGEST // WARP) | (columns > LARGEST)
+    return np.stack([np.where(large, LARGEST // WARP + 1, rows), np.append(WARPS, 0)[np.where(large, -1, warps)]])
+
+
+def _slots(dtype, rows):
+    """Columns of which a lane holds `rows` entries: the largest power of two within SLOT_BYTES, at least one."""
+    entries = np.maximum(1, SLOT_BYTES // (rows * dtype.itemsize))
+    return np.minimum(LARGEST_SLOTS, 1 << np.log2(entries).astype(np.int64))
+
+
+@lru_cache
+def instance_of(dtype, rows, warps):
+    """Template arguments that hold columns in registers, and blocks that a multiprocessor has registers for."""
+    slots = int(_slots(dtype, np.int64(rows)))
+    words = min(LANE_WORDS, slots * rows * (dtype.itemsize // 4) + OTHER_WORDS)
+    return (dtype, rows, slots, warps), max(1, BLOCK_WORDS // (warps * WARP * words))

@@ -1,0 +1,214 @@
+"""Systems of linear equations with many small matrices: LU with partial pivoting, and Cholesky.
+
+    P A = L U,   A x = b ⇔ x = U⁻¹ L⁻¹ P b,   det A = ± Π u_kk         A = L Lᵀ for symmetric positive definite A
+    X with op(A) X = α B or X op(A) = α B, A triangular
+
+LU and what follows from it take complex64 and complex128 arrays too. Source: Abdelfattah, Tomov & Dongarra (2019),
+"Progressive optimization of batched LU factorization on GPUs".
+"""
+
+from math import prod
+
+import numpy as np
+
+from h2gpu.arrays import array_module, as_array
+from h2gpu.batched.copies import leading
+from h2gpu.batched.copies.identities import with_identities
+from h2gpu.batched.core.checks import (
+    COMPLEX,
+    REAL,
+    check_batch,
+    columns_of,
+    number,
+    operand_like,
+    square,
+    square_batch,
+    stack,
+)
+from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import ranges
+from h2gpu.batched.core.shapes import over_leading
+from h2gpu.batched.core.status import check, refuse
+
+twin = twins_of(__name__)
+LU_METHODS = ("auto", "matrix", "shared", "panel", "column", "unblocked")
+
+
+def lu_factor(A, method="auto", return_info=False):
+    """P_b A_b = L_b U_b with partial pivoting: LU, piv, in SciPy's form.
+
+    A             (batch, m, n) array, also complex, or MatrixBatch
+    method        a kernel of the GPU by name or "auto": "matrix" in registers (m, n ≤ 32), "shared" in shared memory,
+                  "panel", "column", "unblocked" by panels kept in registers, by columns, not at all; the CPU always
+                  calls LAPACK
+    return_info   add a (batch,) array of integers, where A lives: 0, or k where pivot k − 1 is the first that is zero,
+                  or −1 where the matrix holds NaN or Inf; LU is NaN then, and nothing is raised
+
+    LU (batch, m, n) holds U and below its diagonal L, without its ones; row k was interchanged with row piv[k] ≥ k,
+    piv (batch, min(m, n)) int32. For a MatrixBatch piv is a MatrixBatch of columns.
+    Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+    """
+    if method not in LU_METHODS:
+        raise ValueError(f"lu_factor: expected method one of {', '.join(LU_METHODS)}, got {method!r}")
+    LU, piv, info = over_leading(lambda A: twin(A).lu_factor(A, method), A, REAL + COMPLEX)
+    if return_info:
+        return LU, piv, info
+    check(info.ravel(), "lu_factor")
+    return LU, piv
+
+
+def lu_solve(lu_and_piv, b):
+    """x_b with A_b x_b = b_b, from lu_factor of square matrices: like b. NaN where a matrix is singular.
+
+    b   (batch, n) vectors, or (batch, n, k), of the precision of A; for a MatrixBatch a MatrixBatch n × k
+
+    Raises ValueError where shapes or precisions do not match, and for pivots that are no rows; those on the GPU nobody
+    reads before they are used.
+    """
+    LU, piv = lu_and_piv
+    if isinstance(LU, MatrixBatch):
+        right = _columns_of(LU, b, "lu_solve")
+        _check_pivots(LU, piv)
+        return twin(LU).lu_solve(LU, piv, right)
+    LU = square(LU, "lu_solve", REAL + COMPLEX)
+    piv = as_array(piv)
+    if piv.shape != LU.shape[:-1] or piv.dtype.kind != "i" or array_module(piv) is not array_module(LU):
+        raise ValueError(f"lu_solve: expected piv integers {LU.shape[:-1]} where LU is, got {piv.dtype} {piv.shape}")
+    if array_module(piv) is np:
+        _check_rows(piv, np.arange(LU.shape[-1]), LU.shape[-1])
+    piv = array_module(LU).ascontiguousarray(piv, np.int32).reshape(prod(LU.shape[:-2]), LU.shape[-1])
+    return _with_columns(lambda F, b: twin(F).lu_solve(F, piv, b), LU, b, "lu_solve")
+
+
+def solve(A, b):
+    """x_b with A_b x_b = b_b for square matrices: like b.
+
+    A   (batch, n, n) array, also complex, or MatrixBatch     b   as in `lu_solve`
+
+    Raises ValueError as `lu_solve`, LinAlgError naming the matrices that are singular or hold NaN or Inf.
+    """
+    return _solved(A, b, "solve")
+
+
+def _solved(A, b, name):
+    door = square_batch if isinstance(A, MatrixBatch) else square
+    LU, piv, info = lu_factor(door(A, name, REAL + COMPLEX), return_info=True)
+    refuse(info, name, "a zero pivot")
+    return lu_solve((LU, piv), b)
+
+
+def inv(A):
+    """A_b⁻¹ of every square matrix. Raises as `solve`."""
+    if isinstance(A, MatrixBatch):
+        A = square_batch(A, "inv", REAL + COMPLEX)
+        identity = with_identities(A.rows, A.columns, np.ones(len(A), bool), A.dtype, A.xp)
+        return _solved(A, leading(identity, out=_empty_like(A)), "inv")
+    A = square(A, "inv", REAL + COMPLEX)
+    xp = array_module(A)
+    return _solved(A, xp.ascontiguousarray(xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)), "inv")
+
+
+def slogdet(A):
+    """det A_b = sign_b exp(logarithm_b) of every square matrix: sign, logarithm; 0 and −∞ for singular ones.
+
+    (batch,) arrays where A lives, NaN where a matrix holds NaN or Inf. Raises ValueError unless A is square.
+    """
+    if isinstance(A, MatrixBatch):
+        return twin(A).slogdet(square_batch(A, "slogdet", REAL + COMPLEX))
+    A = square(A, "slogdet", REAL + COMPLEX)
+    return tuple(M.reshape(A.shape[:-2]) for M in twin(A).slogdet(stack(A)))
+
+
+def det(A):
+    """det A_b of every square matrix: (batch,) where A lives. See `slogdet`."""
+    sign, logarithm = slogdet(A)
+    with np.errstate(over="ignore"):
+        return sign * array_module(sign).exp(logarithm)
+
+
+def cholesky(A, return_info=False):
+    """L_b L_bᵀ = A_b, L lower triangular, for symmetric positive definite matrices, whose lower triangles are read.
+
+    A             (batch, n, n) array, float32 or float64, or MatrixBatch
+    return_info   add a (batch,) array of integers, where A lives: 0, or k where pivot k − 1 is the first that is not
+                  positive, or −1 where the lower triangle holds NaN or Inf; that of L is NaN then; nothing is raised
+
+    Raises ValueError unless A is square, LinAlgError naming the matrices that have no factor.
+    """
+    A = square_batch(A, "cholesky") if isinstance(A, MatrixBatch) else square(A, "cholesky")
+    L, info = over_leading(lambda A: twin(A).cholesky(A), A)
+    if return_info:
+        return L, info
+    refuse(info, "cholesky", "a pivot that is not positive")
+    return L
+
+
+def cholesky_solve(L, b):
+    """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that."""
+    if isinstance(L, MatrixBatch):
+        return twin(L).cholesky_solve(L, _columns_of(L, b, "cholesky_solve"))
+    L = square(L, "cholesky_solve")
+    return _with_columns(lambda F, b: twin(F).cholesky_solve(F, b), L, b, "cholesky_solve")
+
+
+def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
+    """X_b with op(A_b) X_b = alpha · B_b (side "left") or X_b op(A_b) = alpha · B_b ("right"): like B.
+
+    A       (batch, n, n) array or MatrixBatch, one triangle of which is read
+    B       (batch, n, k), (batch, k, n) for side "right", or MatrixBatch
+    unit    whether the diagonal of A counts as ones and is not read
+
+    Zeros on the diagonal give Inf and NaN. The GPU inverts diagonal tiles and multiplies with them (Nath, Tomov &
+    Dongarra 2010). Raises ValueError for another side, and where shapes, batch lengths or precisions do not match.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')
+    A = square_batch(A, "trsm") if isinstance(A, MatrixBatch) else square(A, "trsm")
+    alpha = number(alpha, "trsm: alpha", A.dtype)
+    if isinstance(A, MatrixBatch):
+        if not isinstance(B, MatrixBatch):
+            raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {B!r}")
+        rows, columns = (A.rows, B.columns) if side == "left" else (B.rows, A.rows)
+        check_batch("trsm", "B", B, A, rows, columns)
+        return twin(A).trsm(A, B, alpha, side, lower, trans, unit)
+    B = as_array(B)
+    n = B.shape[-2 if side == "left" else -1] if B.ndim >= 2 else None
+    if n != A.shape[-1]:
+        raise ValueError(
+            f"trsm: expected B with {A.shape[-1]} {'rows' if side == 'left' else 'columns'}, got {B.shape}"
+        )
+    B = operand_like("trsm", "B", B, A, (*A.shape[:-2], *B.shape[-2:]))
+    return twin(A).trsm(stack(A), stack(B), alpha, side, lower, trans, unit).reshape(B.shape)
+
+
+def _empty_like(A):
+    return MatrixBatch.empty(A.rows, A.columns, A.dtype, A.xp)
+
+
+def _columns_of(F, b, name):
+    """Right-hand sides of a ragged batch, packed, once they are what F needs."""
+    square_batch(F, name, REAL + COMPLEX)
+    if not isinstance(b, MatrixBatch) or b.dtype != F.dtype or len(b) != len(F) or (b.rows != F.rows).any():
+        raise ValueError(f"{name}: expected b a MatrixBatch with the rows and the precision of {F!r}, got {b!r}")
+    return b.packed()
+
+
+def _check_pivots(LU, piv):
+    """ValueError unless piv is a MatrixBatch of columns of row numbers."""
+    columns = isinstance(piv, MatrixBatch) and len(piv) == len(LU) and (piv.rows == LU.rows).all()
+    if not columns or piv.dtype != np.int32 or (piv.columns != 1).any() or piv.xp is not LU.xp:
+        raise ValueError(f"lu_solve: expected piv a MatrixBatch of int32 columns as LU has rows, got {piv!r}")
+    if piv.xp is np:
+        _check_rows(piv.entries, ranges(np.zeros_like(piv.rows), piv.rows), np.repeat(piv.rows, piv.rows))
+
+
+def _check_rows(piv, first, rows):
+    """ValueError unless first ≤ piv < rows."""
+    if ((piv < first) | (piv >= rows)).any():
+        raise ValueError("lu_solve: expected piv[k] from k to the last row, as lu_factor counts them, from 0")
+
+
+def _with_columns(work, F, b, name):
+    """work(F, b) on (batch, n, n) and (batch, n, k); b given as vectors or as matrices, and returned so."""
+    return work(stack(F), columns_of(F, b, name)).reshape(np.shape(b))

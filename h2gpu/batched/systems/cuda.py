@@ -1,0 +1,9 @@
+"""Systems of linear equations on the GPU, a file a way: lu*.py, cholesky.py, triangles.py, determinant.py, trsm.py."""
+
+from h2gpu.batched.systems.cholesky import cholesky
+from h2gpu.batched.systems.determinant import slogdet
+from h2gpu.batched.systems.lu import lu_factor
+from h2gpu.batched.systems.triangles import cholesky_solve, lu_solve
+from h2gpu.batched.systems.trsm import trsm
+
+__all__ = ["cholesky", "cholesky_solve", "lu_factor", "lu_solve", "slogdet", "trsm"]

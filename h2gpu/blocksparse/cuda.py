@@ -1,0 +1,126 @@
+"""y = A x for sparse matrices of dense blocks on the GPU, every stored entry read once.
+
+The panels are cut into runs of rows. One kernel makes the products of all runs, P x_j and Pᵀ x_i, the parts; a second
+adds up the parts of every block row of y in a fixed order. The plan of both is made once for a matrix.
+"""
+
+from dataclasses import dataclass
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.launch import WARP, launch, upload
+from h2gpu.blocksparse.panels import (
+    HEADER,
+    STRIP,
+    PanelList,
+    Product,
+    cut_rows,
+    numbered,
+    panel_table,
+    planned_here,
+    sides_of,
+)
+
+SUM_WARPS, SUM_ENTRIES, SUM_TERMS = 4, 2, 8  # of a block; a lane's entries of y; terms of a sum on their way
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the two kernels read: see batched/block_multiply.cuh.
+
+    product            which products are made: blocks as they are, transposed, or both
+    panels, x_rows     lists of panels, and for every row of every panel the row of x that it meets transposed
+    parts              how many, of one right-hand side
+    block_rows         rows of blocks in y that receive something
+    tallest            rows of the tallest of them
+    row_table, lists   where they are in y, and the first part of each of their terms
+    """
+
+    product: Product
+    panels: PanelList
+    x_rows: object
+    parts: int
+    block_rows: int
+    tallest: int
+    row_table: object
+    lists: object
+
+
+def block_multiply(A, x, size, transpose):
+    """See h2gpu.blocksparse.block_multiply."""
+    y = cupy.zeros((size, x.shape[1]), x.dtype)
+    if not len(A):
+        return y
+    transpose = bool(transpose and not A.symmetric)
+    plan = planned_here(A, transpose, lambda: make_plan(A, transpose))
+    for x_part, y_part in sides_of(x, y):
+        sides = x_part.shape[1]
+        parts = cupy.empty((plan.parts, sides), x.dtype)
+        plan.product(plan.panels, A.blocks.buffer, x_part, parts, plan.x_rows)
+        pieces = max(1, -(-plan.tallest * sides // (WARP * SUM_ENTRIES)))
+        arguments = y_part, parts, plan.row_table, plan.lists, plan.block_rows, pieces, sides, x.shape[1]
+        function = kernel(HEADER, "block_sums", x.dtype, SUM_WARPS, SUM_ENTRIES, SUM_TERMS)
+        launch(function, -(-plan.block_rows * pieces // SUM_WARPS), SUM_WARPS * WARP, arguments)
+    return y
+
+
+def make_plan(A, transpose):
+    """Strips and runs of rows of the panels, and for every block row of y the list of its parts."""
+    forward, backward = A.symmetric or not transpose, A.symmetric or transpose
+    m, n, first_row = A.blocks.rows, A.blocks.columns, offsets_of(A.blocks.rows)
+    lead = np.flatnonzero(np.diff(A.columns, prepend=-1))  # first block of each panel
+    height, width, strips = np.add.reduceat(m, lead), n[lead], -(-n[lead] // STRIP)
+    forward_first = offsets_of(height * strips * forward)  # parts: one a row of every strip of a panel,
+    panel, first, rows = cut_rows(height, np.minimum(width, STRIP))
+    backward_first = forward_first[-1] + offsets_of(width[panel] * backward)  # then one a column of every run of rows
+    run, strip = numbered(strips[panel])
+    panel, first, rows = panel[run], first[run], rows[run]
+    column, own = strip * STRIP, A.symmetric & (A.rows[lead] == A.columns[lead])
+    table = panel_table(
+        rows,
+        np.minimum(STRIP, width[panel] - column),
+        pitch=width[panel],
+        entry=A.blocks.offsets[lead[panel]] + first * width[panel] + column,
+        x=A.col_starts[A.columns[lead[panel]]] + column,
+        z=first_row[lead[panel]] + first,
+        forward=forward_first[panel] + strip * height[panel] + first,
+        backward=backward_first[run] + column,
+        skip=np.clip(np.where(own, m[lead], 0)[panel] - first, 0, rows),
+    )
+    terms = []  # (block row of y, its first row and rows, first part)
+    if forward:
+        owner = np.repeat(np.arange(len(lead)), np.diff(np.append(lead, len(A))))
+        block, strip = numbered(strips[owner])
+        part = forward_first[owner] + first_row[:-1] - first_row[lead[owner]]
+        part = part[block] + strip * height[owner[block]]
+        terms.append((A.rows[block], A.row_starts[A.rows[block]], m[block], part))
+    if backward:
+        first_of = np.flatnonzero(column == 0)
+        columns, run = A.columns[lead[panel[first_of]]], run[first_of]
+        terms.append((columns, A.col_starts[columns], width[panel[first_of]], backward_first[run]))
+    sums = _sums(*(np.concatenate(parts) for parts in zip(*terms)))
+    x_rows = _rows_met(A.row_starts[A.rows], m)
+    return Plan(Product(forward, backward), PanelList.of(table), x_rows, int(backward_first[-1]), *sums)
+
+
+def _sums(row, start, height, part):
+    """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
+    order = np.argsort(row, kind="stable")
+    leader = np.flatnonzero(np.diff(row[order], prepend=-1))
+    first = order[leader]
+    table = upload(start[first], height[first], leader, np.append(leader[1:], len(row)))
+    lists = cupy.asarray(part[order].astype(np.int32))
+    return len(leader), int(height.max(initial=0)), table[0], lists
+
+
+def _rows_met(starts, counts):
+    """`ranges` on the device, as int32: differences from row to row, summed up."""
+    starts, counts = starts[counts > 0], counts[counts > 0]
+    jumps = starts.copy()
+    jumps[1:] -= starts[:-1] + counts[:-1] - 1
+    steps = cupy.ones(int(counts.sum()), np.int32)
+    steps[cupy.asarray(offsets_of(counts)[:-1])] = cupy.asarray(jumps.astype(np.int32))
+    return cupy.cumsum(steps, dtype=np.int32)

@@ -1,0 +1,158 @@
+"""Sparse matrices of dense blocks, some of them stored in float32.
+
+A = W + N        W of the blocks in float64, N of those in float32; y = W x + N x is computed in float64
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu.arrays import to_host
+from h2gpu.batched.copies import gather
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.device.threads import parallel, pieces, thread_count
+from h2gpu.batched.products import triple_product
+from h2gpu.blocksparse.block_sparse import BlockSparse, Pairs
+
+PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
+
+
+@dataclass(frozen=True, eq=False)
+class MixedBlocks(Pairs):
+    """Answers what a `BlockSparse` answers; selected blocks are copies in float64.
+
+    wide, narrow   BlockSparse of the blocks in float64 and of those in float32, of one structure
+    narrowed       (blocks,) bool: which of all blocks, sorted by (column, row), are in float32
+    rows, columns  (blocks,) int64 of all blocks
+    """
+
+    wide: BlockSparse
+    narrow: BlockSparse
+    narrowed: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    evaluated = True  # selected blocks are not yet in memory
+
+    @classmethod
+    def of(cls, A, narrowed):
+        """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64."""
+        parts = [_stored(A, np.flatnonzero(chosen), kind) for chosen, kind in _kinds(narrowed)]
+        return cls(*parts, narrowed, A.rows, A.columns)
+
+    def __len__(self):
+        return len(self.rows)
+
+    @property
+    def dtype(self):
+        """float64: of the products and of selected blocks."""
+        return self.wide.dtype
+
+    @property
+    def xp(self):
+        """The array module of the entries."""
+        return self.wide.xp
+
+    @property
+    def symmetric(self):
+        """Whether each block stands for its transpose too."""
+        return self.wide.symmetric
+
+    @property
+    def row_starts(self):
+        """Where y_i begins in y."""
+        return self.wide.row_starts
+
+    @property
+    def col_starts(self):
+        """Where x_j begins in x."""
+        return self.wide.col_starts
+
+    @property
+    def nbytes(self):
+        """Bytes of the stored entries."""
+        return self.wide.nbytes + self.narrow.nbytes
+
+    @cached_property
+    def shapes(self):
+        """Rows and columns of each block: two arrays (blocks,)."""
+        shapes = np.zeros((2, len(self)), np.int64)
+        for part, (chosen, _) in zip((self.wide, self.narrow), _kinds(self.narrowed)):
+            shapes[:, chosen] = part.shapes
+        return shapes
+
+    @cached_property
+    def places(self):
+        """Each block's number in its part, (blocks,)."""
+        return np.where(self.narrowed, np.cumsum(self.narrowed), np.cumsum(~self.narrowed)) - 1
+
+    def select(self, index):
+        """The blocks of the given indices (a slice, or an array on the host or the device), in float64."""
+        index = np.arange(len(self))[index] if isinstance(index, slice) else to_host(index)
+        out = MatrixBatch.empty(*self.shapes[:, index], self.dtype, self.xp)
+        for part, (chosen, _) in zip((self.wide, self.narrow), _kinds(self.narrowed[index])):
+            if chosen.any():
+                _copy(part.select(self.places[index[chosen]]), out[chosen])
+        return out
+
+    def factors(self, index, transpose):
+        """A_index[b] of each b in float64, and whether they are still to be transposed: as asked."""
+        return self.select(index).resident, transpose
+
+    def triple_products(self, F, index, G, out):
+        """out_b = F_b A_index[b] G_bᵀ."""
+        return triple_product(F, self.select(index).resident, G, out)
+
+    def multiply(self, x, size, transpose=False):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
+        parts = [part for part in (self.wide, self.narrow) if len(part)]
+        y = (parts[0] if parts else self.wide).multiply(x, size, transpose)
+        for part in parts[1:]:
+            y += part.multiply(x, size, transpose)
+        return y
+
+    def to(self, xp):
+        """The same matrix in the memory of the array module xp."""
+        return replace(self, wide=self.wide.to(xp), narrow=self.narrow.to(xp))
+
+    @property
+    def T(self):
+        """Aᵀ; copies the blocks unless the matrix is symmetric."""
+        if self.symmetric:
+            return self
+        order = np.lexsort((self.columns, self.rows))
+        return MixedBlocks(self.wide.T, self.narrow.T, self.narrowed[order], self.columns[order], self.rows[order])
+
+
+def _kinds(narrowed):
+    """Which blocks are of the first part and of the second, with their precision."""
+    return (~narrowed, np.float64), (narrowed, np.float32)
+
+
+def _stored(A, index, dtype):
+    """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece."""
+    m, n = A.shapes[:, index]
+    blocks = MatrixBatch.empty(m, n, dtype, A.xp)
+    for part in pieces(m * n, PIECE_ENTRIES[A.xp.__name__]):
+        _copy(A.select(index[part]), blocks[part])
+    return BlockSparse(blocks, A.rows[index], A.columns[index], A.row_starts, A.col_starts, A.symmetric)
+
+
+def _convert(source, target):
+    """target ← source; on the CPU by all threads."""
+
+    def run(part):
+        target[part] = source[part]
+
+    step = max(1, -(-len(source) // thread_count())) if isinstance(source, np.ndarray) else max(1, len(source))
+    parallel(run, [slice(first, first + step) for first in range(0, len(source), step)])
+
+
+def _copy(blocks, out):
+    """Blocks into places of the same shapes and of any precision."""
+    every = np.arange(len(blocks))
+    blocks = blocks if blocks.is_packed else gather(blocks, every)
+    if out.is_packed:
+        _convert(blocks.entries, out.entries)
+    else:
+        gather(blocks.astype(out.dtype), every, out=out)

@@ -1,0 +1,17 @@
+"""Function values at all pairs of points, for many pairs of point sets at once: the blocks of a covariance matrix."""
+
+from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+
+twin = twins_of(__name__)
+
+
+def pairwise(function, X, Y, out=None):
+    """Function values at all pairs of points of two sets, for many pairs of sets: A_b[i, j] = function(X_b[i], Y_b[j]).
+
+    function   function(x, y) by broadcasting over all but the last dimension
+    X, Y       MatrixBatch of points × dim, the points of one buffer, such as `MatrixBatch.from_rows` makes
+    """
+    if out is None:
+        out = MatrixBatch.empty(X.rows, Y.rows, X.dtype, X.xp, (X.bounds[0], Y.bounds[0]))
+    return twin(out).pairwise(function, X, Y, out)
