@@ -7,8 +7,9 @@
 // batched/reflectors.cuh applies the reflectors afterwards.
 #pragma once
 
+#include "block/pivoted_qr.cuh"
 #include "block/register_qr.cuh"
-#include "block/svd_stages.cuh"
+#include "thread/verdicts.cuh"
 
 // One matrix of the batch and where its results go, k = min(m, n).
 //     V  k × m: row j is u_j    tau  k    R  rows of r × n, see `put`    pivots  n: columns in the order chosen, then the others
@@ -115,7 +116,7 @@ void pivoted_qr(const Real* A, Real* V, Real* tau, Real* R, int* pivots, long lo
         }
 }
 
-// The same for any size.   workspaces   matrices × stride bytes, see workspace of block/svd_stages.cuh
+// The same for any size.   workspaces   matrices × stride bytes, see block/workspace.cuh
 template <typename Real, bool Sorted, int Threads>
 __global__ __launch_bounds__(Threads)
 void pivoted_qr_large(const Real* A, Real* V, Real* tau, Real* R, int* pivots, long long* ranks, double* missed, int* info, int* worst,
@@ -126,7 +127,7 @@ void pivoted_qr_large(const Real* A, Real* V, Real* tau, Real* R, int* pivots, l
     bool finite = load_scaled(p.A, m, n, false, w.W, w.ld, w.pivot, exponent);
     if (!finite) return refuse(p);
     Real allowed_square = scaled_square<Real>(p.allowed, exponent), rest = 0;
-    int r = householder_qr<true>(reflectors(w, m, n, p.tau), w.flag, allowed_square, &rest);
+    int r = qr_in_place<true>(reflectors(w, m, n, p.tau), w.flag, allowed_square, &rest);
     report(p, r, rest, exponent);
     PowerOfTwo unscale(-exponent);
     for (int l = warp; l < n; l += Threads / WARP) {

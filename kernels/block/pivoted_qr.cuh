@@ -8,6 +8,7 @@
 // One warp makes the reflector, all warps apply it, four columns at a time. Called by block/svd_stages.cuh.
 #pragma once
 
+#include "block/workspace.cuh"
 #include "thread/jacobi_rotation.cuh"
 #include "warp/reduce_many.cuh"
 
@@ -24,6 +25,11 @@ struct Reflectors {
     Real *tau, *diagonal, *norms, *exact;
     int* pivot;
 };
+
+template <typename Real>
+__device__ Reflectors<Real> reflectors(const Workspace<Real>& w, int rows, int columns, Real* tau) {
+    return {w.W, w.ld, rows, columns, tau, w.diagonal, w.norms, w.exact, w.pivot};
+}
 
 // one warp: the largest remaining column; returns its index, the same in every lane, and its squared norm
 template <typename Real>
@@ -148,7 +154,7 @@ __device__ bool is_small(const Reflectors<Real>& F, int j, Real allowed, Real& s
 // the whole block: returns r, the same in every thread.   shared: one int
 // rest   or null: stop where the square of what remains is `allowed` at most, which it then receives
 template <bool Pivoted, typename Real>
-__device__ int householder_qr(const Reflectors<Real>& F, int* shared, Real allowed = 0, Real* rest = nullptr) {
+__device__ int qr_in_place(const Reflectors<Real>& F, int* shared, Real allowed = 0, Real* rest = nullptr) {
     int warp = threadIdx.x / WARP, warps = blockDim.x / WARP, steps = min(F.rows, F.columns);
     Real floor = -1;
     if (Pivoted)
