@@ -1,14 +1,6 @@
-// thread/copy.cuh — asynchronous copies from global to shared memory, past the registers; as HIP, copies that have arrived.
+// thread/copy.cuh — asynchronous copies from global to shared memory, past the registers.
 #pragma once
 #include "thread/constants.cuh"
-
-#ifdef __HIP__
-template <typename Real>
-__device__ void copy_async(Real* target, const Real* source, bool valid) { *target = valid ? *source : Real(); }
-__device__ inline void copies_issued() {}
-template <int Pending>
-__device__ void copies_arrived() {}
-#else
 
 // *target = valid ? *source : 0, once copies_arrived says so; source must be a readable address only where valid.
 template <typename Real>
@@ -31,4 +23,3 @@ __device__ inline void copy_piece(unsigned target, const void* source, bool vali
     const int bytes = valid ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
 }
-#endif

@@ -8,21 +8,13 @@
 // took a third of its time. Errors of one sign would add up: a reflection is as orthogonal as its root is exact.
 __device__ inline double inverse_sqrt(double x) {
     double y;
-#ifdef __HIP__
-    y = approximate_rsqrt(x);
-#else
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
     const double e = fma(-x * y, y, 1.0);
     return fma(y * e, fma(0.375, e, 0.5), y);
 }
 __device__ inline double inverse(double x) {
     double y;
-#ifdef __HIP__
-    y = approximate_reciprocal(x);
-#else
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
     const double e = fma(-x, y, 1.0);
     return fma(y, fma(e, e, e), y);
 }

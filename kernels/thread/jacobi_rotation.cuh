@@ -34,7 +34,6 @@ template <> struct Floating<float> {
 __device__ inline float approximate_reciprocal(float x) { return __fdividef(1.0f, x); }
 __device__ inline float approximate_rsqrt(float x) { return rsqrtf(x); }
 
-#ifndef __HIP__
 __device__ inline double approximate_reciprocal(double x) {
     double y;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -46,7 +45,6 @@ __device__ inline double approximate_rsqrt(double x) {
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     return y;
 }
-#endif
 
 __device__ inline float refined_reciprocal(float x) { return approximate_reciprocal(x); }
 __device__ inline double refined_reciprocal(double x) {
@@ -120,7 +118,6 @@ __device__ Angle<Real> jacobi_angle(Real alpha, Real beta, Real gamma) {
 
 // 1/√x and 1/x as the hardware has them, without a look at denormals
 __device__ inline double plain_rsqrt(double x) { return approximate_rsqrt(x); }
-#ifndef __HIP__
 __device__ inline float plain_rsqrt(float x) {
     float y;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -131,7 +128,6 @@ __device__ inline float plain_reciprocal(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-#endif
 
 // cosine() and jacobi_rotation() for chains of many, as short as they can be: no branches, the angle to float32's precision, which
 // costs no convergence; c² + s² = 1 to rounding.

@@ -6,13 +6,11 @@
 #pragma once
 #include "thread/constants.cuh"
 
-#ifndef __HIP__  // of AMD's: thread/hip.cuh
 __device__ inline unsigned clock_cycles() {
     unsigned now;  // 64 bits cost registers, and with them a thread block of a multiprocessor
     asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
     return now;
 }
-#endif
 
 struct NoWatch {
     __device__ void part(int) const {}
