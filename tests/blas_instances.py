@@ -21,18 +21,18 @@ def fixed(rows):
         for n in TURNED_SIZES if transa or transb else SIZES:
             plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
             name = modules.expression(plan.kernel, dtype, n, n, n, transa, transb, *plan.arguments)
-            yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+            yield f"products/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
     for dtype, n in product(REAL, FRINGED_SIZES):
         for family in fixed_plans.families(dtype, n, n, n, False, False):
             plan = family[0][1]
             if plan.fringe:
                 name = modules.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
-                yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
+                yield f"products/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
     for row in list(rows("fixed_gemm"))[::EVERY_MEASURED]:
         dtype, n = np.dtype(row["dtype"]).type, int(row["size"])
         plan = fixed_plans.Plan.of({knob: int(row[knob]) for knob in fixed_plans.KNOBS}, dtype, n)
         name = modules.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
-        yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
+        yield f"products/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
 
 
 def of(dtype, rows):
@@ -52,18 +52,18 @@ def blas(constants, rows):
         tuned = "float32" if size == 4 else "float64"
         for row, aligned in product(of(tuned, rows("gemv")), (False, True)):
             shape = int(row["threads"]), int(row["lanes"]), int(row["rows"])
-            yield "batched/gemv.cuh", modules.expression("gemv_rows", dtype, *shape, aligned), 0
+            yield "products/gemv.cuh", modules.expression("gemv_rows", dtype, *shape, aligned), 0
         for row, count in product(of(tuned, rows("gemv_t")), {1, knobs["PIECE"] // size}):
             shape = int(row["threads"]), int(row["lanes"])
-            yield "batched/gemv.cuh", modules.expression("gemv_columns", dtype, *shape, count), 0
+            yield "products/gemv.cuh", modules.expression("gemv_columns", dtype, *shape, count), 0
     for dtype, lower in product(REAL, (False, True)):
         for row in of(dtype, rows("symv")):
-            yield "batched/symv.cuh", modules.expression("symv", dtype, int(row["warps"]), lower), knobs["SPILL_BYTES"]
+            yield "products/symv.cuh", modules.expression("symv", dtype, int(row["warps"]), lower), knobs["SPILL_BYTES"]
         for edge, trans in product(constants("cuda_gemm")["EDGES"], (False, True)):
-            yield "batched/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
+            yield "products/syrk.cuh", modules.expression("syrk", dtype, edge, trans, lower), 0
         for row, *flags in product(of(dtype, rows("trsm")), *[(False, True)] * 3):
             shape = int(row["columns"]), int(row["warps"])
             name = modules.expression("trsm", dtype, *shape, flags[0], lower, *flags[1:])
-            yield "batched/trsm.cuh", name, knobs["SPILL_BYTES"]
+            yield "systems/trsm.cuh", name, knobs["SPILL_BYTES"]
     for dtype in REAL:
-        yield "batched/axpy.cuh", modules.expression("axpy", dtype), 0
+        yield "products/axpy.cuh", modules.expression("axpy", dtype), 0

@@ -63,41 +63,41 @@ def instances():
     """(header, name expression, spilled bytes it claims) of everything that is launched."""
     basics = constants("cuda") | constants("cuda_pairwise")
     products, panels = constants("cuda_gemm"), constants("cuda_panels") | constants("cuda_blocksparse")
-    yield "batched/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
-    yield "batched/table.cuh", modules.expression("table"), 0
-    yield "batched/shared_ranks.cuh", modules.expression("discard_threshold"), 0
+    yield "copies/owners.cuh", modules.expression("owners", constants("launch")["OWNER_WARPS"]), 0
+    yield "copies/table.cuh", modules.expression("table"), 0
+    yield "svd/shared_ranks.cuh", modules.expression("discard_threshold"), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
-            yield "batched/shared_ranks.cuh", modules.expression(name, dtype), 0
+            yield "svd/shared_ranks.cuh", modules.expression(name, dtype), 0
         for of_rounding in (False, True):
             norms = modules.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
-            yield "batched/frobenius_norms.cuh", norms, 0
+            yield "copies/frobenius_norms.cuh", norms, 0
         for name in ("gather", "gather_batches"):
-            yield "batched/gather.cuh", modules.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
-        yield "batched/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
+            yield "copies/gather.cuh", modules.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
+        yield "copies/pairs.cuh", modules.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
-            yield "batched/pairwise.cuh", name, 0
+            yield "covariance/pairwise.cuh", name, 0
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
-                yield "batched/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
-                yield "batched/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+                yield "products/gemm.cuh", modules.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "products/redirected_gemm.cuh", modules.expression("redirected_gemm", dtype, edge, a, b, 0), 0
             for beyond in BEYOND:
                 name = modules.expression("redirected_gemm", dtype, edge, False, False, beyond)
-                yield "batched/redirected_gemm.cuh", name, 0
+                yield "products/redirected_gemm.cuh", name, 0
         for size, *trans in product(products["PACKED"], (False, True), (False, True)):
-            yield "batched/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
+            yield "products/packed_gemm.cuh", modules.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
         for strips, warps in constants("cuda_qr_cholesky")["WARPS"].items():
             for name in ("cholesky_qr", "cholesky_basis")[: 2 if dtype == np.float32 else 1]:
-                yield "batched/cholesky_qr.cuh", modules.expression(name, dtype, strips, warps), 450
+                yield "qr/cholesky_qr.cuh", modules.expression(name, dtype, strips, warps), 450
         yield from thin_instances(dtype, constants("cuda_thin"))
         sums = constants("cuda_products")
         name = modules.expression("product_triangles", dtype, sums["EDGE"])
-        yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
+        yield "qr/product_triangles.cuh", name, sums["SPILL_BYTES"]
         yield from linear_instances(dtype)
         triple = constants("cuda_triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
+            yield "products/triple_product.cuh", modules.expression("triple_product", dtype, edge, inner), 0
     yield from blas_instances.fixed(rows)
     yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
@@ -111,12 +111,12 @@ def instances():
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
             arguments = modules.expression("", row["dtype"], *knobs)
             for name in ("blocked_qr", "blocked_q"):
-                yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
+                yield "qr/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tree"):
         if int(row["warps"]):
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
             name = modules.expression("tree_qr", row["dtype"], *knobs)
-            yield "batched/tree_qr.cuh", name, int(row["spill_bytes"])
+            yield "qr/tree_qr.cuh", name, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
     yield from small_instances()
@@ -134,15 +134,16 @@ def small_instances():
             systems = ("least_squares", (n, n, 1)), ("solve", (n, 1, False)), ("solve", (n, 1, True))
             for routine, sizes in (("lu", (n,)), ("cholesky", (n,)), ("qr", (n, n)), *systems[: 3 * k]):
                 name = modules.expression(f"thread_{routine}", dtype, *sizes, warps)
-                yield "batched/small_thread.cuh", name, claim
+                yield "registers/small_thread.cuh", name, claim
         for routine, sizes in (("least_squares", (tall, 4, 1)), ("qr", (4, tall))):
-            yield "batched/small_thread.cuh", modules.expression(f"thread_{routine}", dtype, *sizes, warps), edge_spills
+            name = modules.expression(f"thread_{routine}", dtype, *sizes, warps)
+            yield "registers/small_thread.cuh", name, edge_spills
     for dtype, m, n, kind in SMALL_BLOCKS:
         for routine, sizes, width in block_routines(m, n):
             grid = layout(dtype, m, width, kind)
             if grid is not None:
                 name = modules.expression(f"block_{routine}", dtype, *sizes, *grid)
-                yield "batched/small_block.cuh", name, BLOCK_SPILLS
+                yield "registers/small_block.cuh", name, BLOCK_SPILLS
 
 
 def block_routines(m, n):
@@ -170,7 +171,7 @@ def watched_instances():
 
 def microbench_instances():
     """The kernels of h2gpu.apps.microbench."""
-    header = "batched/microbench.cuh"
+    header = "studies/microbench.cuh"
     for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
         yield header, name, 0
     unrolled = microbench.UNROLLED
@@ -191,16 +192,16 @@ def thin_instances(dtype, thin):
     for strips in thin["STRIPS"]:
         if dtype == np.float64:
             for flags in turns:
-                yield "batched/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
+                yield "products/thin_product.cuh", modules.expression("thin_product", dtype, strips, *flags), 0
             continue
         for flags, parts in (*product(turns, (thin["FINE"], thin["COARSE"])), ((False, False), thin["SHORT"])):
             name = modules.expression("thin_parts", strips, *flags, parts)
-            yield "batched/thin_parts.cuh", name, thin["SPILL_BYTES"]
+            yield "products/thin_parts.cuh", name, thin["SPILL_BYTES"]
 
 
 def panel_instances(dtype, knobs):
     """Products of sparse matrices of blocks, which are made forward, backward or both ways, and of nested ones."""
-    header = "batched/block_multiply.cuh"
+    header = "blocksparse/block_multiply.cuh"
     sums = knobs["SUM_WARPS"], knobs["SUM_ENTRIES"], knobs["SUM_TERMS"]
     yield header, modules.expression("block_sums", dtype, *sums), 0
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
@@ -216,46 +217,46 @@ def linear_instances(dtype):
     spills = lu["SPILL_BYTES"]
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
-        yield "batched/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
+        yield "systems/lu_register.cuh", modules.expression("lu_register", dtype, columns, lanes, warps), spills
     tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
     for row in blas_instances.of(tuned, rows("lu_shared")):
         slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
         for columns in range(lu["ALIGNED"], slots * WARP + 1, lu["ALIGNED"]) if panel == WARP else ():
             if slots * columns * size <= lu["ROW_BYTES"]:
                 name = modules.expression("lu_warp", dtype, columns, slots, shape[0])
-                yield "batched/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
+                yield "systems/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
         panel = min(panel, lu["MOST_PANEL"][size])
         for columns in sorted({0, window}):
             knobs = panel, held, -(-slots // held), *shape, columns
             claim = lu["WINDOW_SPILL_BYTES" if columns else "SHARED_SPILL_BYTES"]
-            yield "batched/lu_shared.cuh", modules.expression("lu_shared", dtype, *knobs), claim
+            yield "systems/lu_shared.cuh", modules.expression("lu_shared", dtype, *knobs), claim
     for row in blas_instances.of(tuned, rows("lu_panel")):
         width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))
         for slots in (1, most):
             name = modules.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
-            yield "batched/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
-        yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
-        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
-    yield "batched/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
-    yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
+            yield "systems/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
+        yield "systems/lu_rows.cuh", modules.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
+        yield "systems/lu_update.cuh", modules.expression("lu_update", dtype, width, False), 0
+    yield "systems/lu_rows.cuh", modules.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
+    yield "systems/lu_update.cuh", modules.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"][size]
     for name in ("lu_column", "lu_unblocked"):
-        yield "batched/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
-    yield "batched/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+        yield "systems/lu_panel.cuh", modules.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "systems/finite_copy.cuh", modules.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
     name = modules.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
-    yield "batched/lu_determinant.cuh", name, 0
+    yield "systems/lu_determinant.cuh", name, 0
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = modules.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
-        yield "batched/solve_triangles.cuh", name, 64
+        yield "systems/solve_triangles.cuh", name, 64
     for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
         name = modules.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
-        yield "batched/solve_small.cuh", name, 0
+        yield "systems/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
         for row in blas_instances.of(dtype, rows("cholesky_shared")):
             slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
             name = modules.expression("cholesky_shared", dtype, chol["SHARED_PANEL"][size], slots, *shape)
-            yield "batched/cholesky_shared.cuh", name, spills
+            yield "systems/cholesky_shared.cuh", name, spills
 
 
 def cholesky_instances(dtype, knobs, spills):
@@ -263,10 +264,10 @@ def cholesky_instances(dtype, knobs, spills):
     few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
     for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
         name = modules.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
-        yield "batched/cholesky_register.cuh", name, 0
-    yield "batched/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
+        yield "systems/cholesky_register.cuh", name, 0
+    yield "systems/cholesky_panel.cuh", modules.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]), spills
     for inner in (width, constants("cuda_lu")["TOGETHER"][np.dtype(dtype).itemsize]):
-        yield "batched/lu_update.cuh", modules.expression("lu_update", dtype, inner, True), 0
+        yield "systems/lu_update.cuh", modules.expression("lu_update", dtype, inner, True), 0
 
 
 def bidiagonal_instances(dtype):
@@ -275,14 +276,14 @@ def bidiagonal_instances(dtype):
     for n, times in product(limits, (1, 2, 6)):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
         name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
-        yield f"batched/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
+        yield f"bidiagonal/{name}.cuh", modules.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
         for each in bidiagonal_plans.CLUSTERS if getattr(plan, "held", 0) and times == 1 else ():
             name = modules.expression("bidiagonalize_cluster", dtype, *plan, each)
-            yield "batched/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
+            yield "bidiagonal/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
     launched = constants("cuda_bidiagonal") | constants("cuda_bidiagonal_stacks")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
-            yield f"batched/{name}.cuh", modules.expression(name, dtype, number), 0
+            yield f"bidiagonal/{name}.cuh", modules.expression(name, dtype, number), 0
 
 
 def pairwise_instances(dtype, *knobs):
@@ -313,9 +314,9 @@ def tall_instance(row):
     if int(row["ways"]):
         tiles = int(row["max_columns"]) // constants("cuda_qr_tall")["TILE"]
         knobs = int(row["strips"]), tiles, *(int(row[key]) for key in ("ways", "warps", "resident"))
-        return "batched/blocked_chain.cuh", modules.expression("blocked_chain", *knobs), spills
+        return "qr/blocked_chain.cuh", modules.expression("blocked_chain", *knobs), spills
     knobs = (int(row[key]) for key in ("register_rows", "register_columns", "lanes", "warps", "resident"))
-    return "batched/triangle_chain.cuh", modules.expression("triangle_chain", row["dtype"], *knobs), spills
+    return "qr/triangle_chain.cuh", modules.expression("triangle_chain", row["dtype"], *knobs), spills
 
 
 def rows(routine):
@@ -332,7 +333,7 @@ def qr_instances(row):
     for want_q, shared in ((False, row["shared_r"]), (True, row["shared_q"])):
         knobs = int(row["register_rows"]), columns, threads, int(row["resident"]), shared == "1", want_q
         name = modules.expression("householder_qr", row["dtype"], *knobs)
-        yield "batched/householder_qr.cuh", name, int(row["spill_bytes"])
+        yield "qr/householder_qr.cuh", name, int(row["spill_bytes"])
 
 
 def test_a_sample_of_the_instances_compiles(request):

@@ -164,7 +164,7 @@ def turned(F, s, info):
         shared, stride = widest * (TURN_ENTRIES * size + 4), 2 * widest * (widest | 1)
         in_shared = shared + stride * size <= shared_limit()
         shared += stride * size if in_shared else 0
-        function = kernel("batched/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
+        function = kernel("bidiagonal/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
         most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * size))
         for first in range(0, these.count, most):
             rows = table[first : first + most]

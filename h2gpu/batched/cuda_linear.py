@@ -1,6 +1,6 @@
 """What follows from LU on the GPU, and Cholesky: the twin of h2gpu.batched.cpu_linear.
 
-Cholesky factors up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
+Cholesky factors up to 32 × 32 by kernels/systems/cholesky_register.cuh, others that fit by cholesky_shared.cuh, larger
 ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh); solutions by solve_triangles.cuh, of one right-hand
 side and at most 32 unknowns by solve_small.cuh, determinants by lu_determinant.cuh.
 """
@@ -92,7 +92,7 @@ def _run_whole(dtype, buffers, batch, n):
     row = tuning.row("cholesky_shared", dtype, rows=n)
     warps, resident = row["warps"], row["resident"]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
-    function = kernel("batched/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)
 
 
@@ -104,13 +104,13 @@ def _run_register(dtype, buffers, batch, n):
     columns = n + n % 2
     shared = CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
-    function = kernel("batched/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
     launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
 
 
 def _stage_entries(columns, lanes, slots):
-    """Of kernels/warp/small_stage.cuh for the lower triangle of a matrix."""
+    """Of kernels/systems/warp/small_stage.cuh for the lower triangle of a matrix."""
     raw = lanes * sum(min((s + 1) * lanes, columns) | 1 for s in range(slots))
     return raw if lanes == WARP else (raw + WARP // 4 - 1) // (WARP // 2) * (WARP // 2) + WARP // 4
 
@@ -118,7 +118,7 @@ def _stage_entries(columns, lanes, slots):
 def _run_panels(dtype, L, info, table, batch, n):
     shared = PANEL_WARPS * ROW_BUFFER * dtype.itemsize
     instance, together = (dtype, CHOLESKY_PANEL, PANEL_WARPS), TOGETHER[dtype.itemsize]
-    function = kernel("batched/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
     for first in range(0, n, CHOLESKY_PANEL):
         launch(function, batch, PANEL_WARPS * WARP, (L, info, table, n, first), shared)
         start, end = first // together * together, first + CHOLESKY_PANEL
@@ -163,7 +163,7 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
         size = n + n % 2
         shared = SMALL_WARPS * size * (size | 1) * dtype.itemsize
         instance = dtype, size, SMALL_WARPS, symmetric
-        function = kernel("batched/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
+        function = kernel("systems/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
         return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
     each, limit = (1 if columns == 1 else SOLVE_COLUMNS), shared_limit(cupy.cuda.Device().id)
     if _solve_bytes(dtype, n, each) > limit:
@@ -172,7 +172,7 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
     if shared > limit:
         raise ValueError(f"expected matrices whose solutions fit in {limit} bytes of shared memory, got n = {n}")
     instance = dtype, each, SOLVE_WARPS, symmetric
-    function = kernel("batched/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
+    function = kernel("systems/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
     warps = min(SOLVE_WARPS, max(-(-n // WARP), each))
     launch(function, batch * pieces, warps * WARP, (*buffers, n, columns, pieces), shared)
 
@@ -191,7 +191,7 @@ def slogdet(A):
         buffers, n = (LU.buffer, piv.buffer, sign, logarithm, cupy.asarray(row)), 0
     else:
         buffers, n = (LU, piv, sign, logarithm, NULL), A.shape[-1]
-    function = kernel("batched/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
+    function = kernel("systems/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
     blocks = -(-len(A) // DETERMINANT_WARPS)
     launch(function, blocks, DETERMINANT_WARPS * WARP, (*buffers, n, np.int64(len(A))))
     return sign, logarithm

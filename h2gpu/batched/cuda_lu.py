@@ -1,6 +1,6 @@
 """P_b A_b = L_b U_b on the GPU: by size, a launch for all matrices or a few launches a panel of columns.
 
-"matrix": kernels/batched/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix,
+"matrix": kernels/systems/lu_register.cuh, a warp or a part of one a matrix. "shared": lu_shared.cuh, a block a matrix,
 all columns in shared memory or a window of the first half and then the others; lu_warp.cuh, a warp, where the table has
 panels of a warp's columns.
 Beyond, panel after panel in place: lu_panel.cuh (in registers, "panel"; by columns; unblocked), lu_rows.cuh
@@ -20,7 +20,7 @@ from h2gpu.batched.ragged import MatrixBatch
 
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
-TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
+TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/systems/block/lu_window.cuh and lu_panel.cuh
 MOST_PANEL = {4: 16, 8: 8, 16: 8}  # bytes of a number: columns of a panel where rows are too long for a warp's
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ROW_BYTES = 512  # of a lane's rows in registers, where a warp has a matrix
@@ -28,17 +28,17 @@ ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the fi
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
 TUNED = {4: np.float32, 8: np.float64, 16: np.complex128}  # bytes of a number: whose rows of the tables are read
 TOGETHER = {4: 64, 8: 64, 16: 32}  # bytes of a number: columns of the panels behind which the rest is updated at once
-ROW_BUFFER = 9 * WARP  # entries, of kernels/warp/panel_rows.cuh
+ROW_BUFFER = 9 * WARP  # entries, of kernels/systems/warp/panel_rows.cuh
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
-UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/batched/lu_update.cuh
+UPDATE_EDGE, UPDATE_THREADS = 64, 128  # of kernels/systems/lu_update.cuh
 SUM_PAD, LEFT_PAD, RIGHT_PAD_BYTES = 8, 4, 32  # the same: behind a row of C, of L, of U
 STATIC_BYTES = 2 << 10
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
 SPILL_BYTES = 56  # that the compiler may spill, around a division at most
 SHARED_SPILL_BYTES = 128  # the same, of rows of panels in registers, four blocks a multiprocessor
 WARP_SPILL_BYTES = 0  # the same, where a warp has a matrix
-WINDOW_SPILL_BYTES = 1536  # the same, in kernels/block/lu_advance.cuh: once a matrix
-PANEL_SPILL_BYTES = 512  # of kernels/batched/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
+WINDOW_SPILL_BYTES = 1536  # the same, in kernels/systems/block/lu_advance.cuh: once a matrix
+PANEL_SPILL_BYTES = 512  # of kernels/systems/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
 MATRIX, SHARED, PANEL = range(3)
 
 
@@ -111,7 +111,7 @@ def _run_matrix(dtype, buffers, batch, m, n):
     lanes, columns = int(_lanes(np.array([m]))[0]), n + n % 2
     shared = REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
     instance = dtype, columns, lanes, REGISTER_WARPS
-    function = kernel("batched/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
+    function = kernel("systems/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
@@ -179,7 +179,7 @@ def _run_shared(dtype, buffers, batch, m, n):
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
     instance = dtype, min(shape["panel"], MOST_PANEL[dtype.itemsize]), held, team, warps, shape["resident"], window
-    function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
+    function = kernel("systems/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
 
 
@@ -201,7 +201,7 @@ def _warp_shape(dtype, m, n):
 def _run_warps(dtype, buffers, batch, m, n, warps):
     slots, columns, bytes_ = _warp_shape(dtype, m, n)
     shared = warps * int(bytes_)
-    function = kernel("batched/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
+    function = kernel("systems/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
     launch(function, -(-batch // warps), warps * WARP, (*buffers, m, n, np.int64(batch)), shared)
 
 
@@ -209,7 +209,7 @@ def _run_panels(dtype, buffers, batch, m, n, method):
     A, LU, piv, info, table = buffers
     place = table, m, n
     pieces = max(1, min(-(-m * n // COPY_ENTRIES), np.iinfo(np.int32).max // batch))
-    copy = kernel("batched/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
+    copy = kernel("systems/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
     launch(copy, batch * pieces, COPY_THREADS, (A, LU, info, *place, pieces))
     method, width = _panel(dtype, method, m)
     together, steps = TOGETHER[dtype.itemsize], min(m, n)
@@ -239,7 +239,7 @@ def _move_rows(dtype, arrays, width, panels, inside):
         return
     warps = min(ROW_WARPS, strips)
     blocks = -(-strips // warps)
-    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
+    function = kernel("systems/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
     launch(function, batch * blocks, warps * WARP, (LU, piv, info, *place, *panels, int(inside), blocks))
 
 
@@ -256,7 +256,7 @@ def _panel(dtype, method, m):
 
 
 def _factor_panel(method, dtype, width, rows, batch, arguments):
-    header = "batched/lu_panel.cuh"
+    header = "systems/lu_panel.cuh"
     if method == "panel":
         slots = 2 ** max(0, (-(-rows // (PANEL_WARPS * WARP)) - 1).bit_length())
         warps = min(PANEL_WARPS, -(-rows // WARP))
@@ -276,12 +276,12 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
     if down <= 0 or across <= 0:
         return
     shared = _update_bytes(dtype.itemsize, width, symmetric)
-    function = kernel("batched/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
+    function = kernel("systems/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
     launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
 
 
 def _update_bytes(size, width, symmetric):
-    """Shared memory of kernels/batched/lu_update.cuh: tiles of C, L and U (or L)."""
+    """Shared memory of kernels/systems/lu_update.cuh: tiles of C, L and U (or L)."""
     left = UPDATE_EDGE * (width + LEFT_PAD)
     right = left if symmetric else width * (UPDATE_EDGE + RIGHT_PAD_BYTES // size)
     return (UPDATE_EDGE * (UPDATE_EDGE + SUM_PAD) + left + right) * size

@@ -1,4 +1,4 @@
-"""The functions of h2gpu.batched.cpu_small on CuPy arrays: kernels/batched/small_thread.cuh and small_block.cuh."""
+"""The functions of h2gpu.batched.cpu_small on CuPy arrays: kernels/registers/small_thread.cuh and small_block.cuh."""
 
 import cupy
 import numpy as np
@@ -7,7 +7,7 @@ from h2gpu.batched.launch import WARP, launch
 from h2gpu.batched.layouts import THREAD, layout
 from h2gpu.batched.modules import kernel
 
-THREAD_HEADER, BLOCK_HEADER = "batched/small_thread.cuh", "batched/small_block.cuh"
+THREAD_HEADER, BLOCK_HEADER = "registers/small_thread.cuh", "registers/small_block.cuh"
 WARPS = 4  # of a thread block where each thread has a problem
 
 

@@ -1,7 +1,7 @@
 """Which kernel of h2gpu.batched.cuda_svd decomposes matrices of a size, and the shared memory that it takes.
 
 The device's tuning table chooses among the methods that can do a size. workspace_bytes and triangle_bytes repeat what
-kernels/block/svd_stages.cuh and pair_sweep.cuh lay out.
+kernels/common/block/workspace.cuh and kernels/svd/block/pair_sweep.cuh lay out.
 """
 
 from functools import cache, lru_cache
@@ -68,10 +68,10 @@ def fits(device, dtype, rank, both):
 
 
 def triangle_bytes(dtype, rank, both):
-    """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
+    """Shared memory of a block of kernels/svd/svd_triangle.cuh."""
     rows = 2 * rank if both else rank
     odd = PITCH_BYTES // dtype.itemsize
-    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/block/pair_sweep.cuh
+    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/svd/block/pair_sweep.cuh
     return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize
 
 
@@ -81,6 +81,6 @@ def shared_limit():
 
 
 def workspace_bytes(dtype, longer, rank, both):
-    """workspace_bytes of kernels/block/svd_stages.cuh."""
+    """workspace_bytes of kernels/common/block/workspace.cuh."""
     leading = (np.maximum(longer, 2 * rank) if both else longer) | 1
     return ((leading * rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16

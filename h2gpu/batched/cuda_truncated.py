@@ -3,7 +3,7 @@
     A P = Q [R; 0] + E,  ‖E‖_F ≤ atol,     P Rᵀ = Q₂ Lᵀ,   L V_L = U_L Σ by Jacobi,   U = Q [U_L; 0]
 
 Q is a product of reflectors, applied to U_L and never formed. Ranks come to the host between the first step and the
-second; everything behind is of their size. Kernels: kernels/batched/pivoted_qr.cuh, reflectors.cuh and those of
+second; everything behind is of their size. Kernels: kernels/qr/pivoted_qr.cuh, reflectors.cuh and those of
 cuda_svd. Drmač & Veselić 2008; the stopping rule is the sum of the norms that pivoting follows anyway.
 """
 
@@ -39,7 +39,7 @@ class Factors:
     """A_b P = H_0 … H_{r−1} [R; 0] + E_b.
 
     V, tau    buffers: the reflectors of matrix b from v_offsets[b], tau_offsets[b] on
-    R         MatrixBatch of slots of k × n (or n × k): see kernels/batched/pivoted_qr.cuh
+    R         MatrixBatch of slots of k × n (or n × k): see kernels/qr/pivoted_qr.cuh
     pivots    MatrixBatch of n × 1, or None
     ranks     (batch,) int64 on the host
     missed    (batch,) float64 on the device: ‖E_b‖_F
@@ -153,7 +153,7 @@ def factor_in_registers(dtype, keys, bounds, sorted, arguments, above=0):
     tall, wide = bounds
     instance, resident = _instance(dtype, *map(int, keys))
     shared = (tall | 1) * wide * dtype.itemsize
-    function = kernel("batched/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
+    function = kernel("qr/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, above, tall), shared)
 
 
@@ -183,7 +183,7 @@ def _factor_large(dtype, these, arguments, sorted):
     """The same in global memory, where a matrix waits in a workspace."""
     tall, wide = these.shape
     stride = int(cuda_svd_choice.workspace_bytes(dtype, max(tall, wide), wide, False))
-    function = kernel("batched/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
+    function = kernel("qr/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
     most = max(1, SCRATCH_BYTES // stride)
     for first in range(0, these.count, most):
         rows = arguments[-1][first : first + most]
@@ -208,7 +208,7 @@ def reflect_class(dtype, keys, bounds, arguments):
     if keys[0] <= LARGEST // WARP:
         return reflect_in_registers(dtype, keys, bounds, arguments)
     stride, rows = bounds[0] * bounds[1], len(arguments[-1])
-    function = kernel("batched/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
+    function = kernel("qr/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
     launch(function, rows, LARGE_THREADS, (*arguments, cp.empty(rows * stride, dtype), np.int64(stride)))
 
 
@@ -216,7 +216,7 @@ def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):
     """Launch for the matrices in the table, the last of the arguments, of above[0] < m ≤ bounds[0], likewise r."""
     instance, resident = _instance(dtype, *map(int, keys))
     shared = (bounds[0] | 1) * bounds[1] * dtype.itemsize
-    function = kernel("batched/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
+    function = kernel("qr/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
     (rows_above, rank_above), (rows, rank) = above, bounds
     sizes = rows_above, rows, rank_above, rank
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, *sizes), shared)

@@ -1,6 +1,6 @@
 """Find, hash, compile and remember the CUDA sources.
 
-    kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
+    kernel("products/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
 One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
 keeps the result on disk under a key that ignores included files, so the hash of those travels in the options.
@@ -30,7 +30,7 @@ def source_folder():
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders.append(Path(__file__).resolve().parents[2] / "kernels")
     for folder in map(Path, folders):
-        if (folder / "batched").is_dir():
+        if (folder / "common").is_dir():
             return folder
     raise FileNotFoundError(f"h2gpu: no CUDA sources in {', '.join(map(str, folders))}; reinstall the package")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/thread/verdicts.cuh
+NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/common/thread/verdicts.cuh
 REASONS = {NOT_FINITE: "NaN or Inf", NOT_CONVERGED: "no convergence"}
 NAMED = 20  # matrices that a message names at most
 
