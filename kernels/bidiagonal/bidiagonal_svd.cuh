@@ -9,6 +9,9 @@
 #include "bidiagonal/block/bidiagonal_sweep.cuh"
 #include "common/thread/verdicts.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 // rows first … last of M (n columns, `pitch` apart) meet the rotations number `which` of a sweep; column c
 template <typename Real>
 __device__ void apply_turns(const Sweep& sweep, const Real* turns, int which, Real* M, int pitch, int c) {
@@ -95,3 +98,5 @@ void bidiagonal_svd(const Real* d, const Real* e, Real* s, Real* X, Real* Y, int
         if (failure) atomicMin(worst, failure);
     }
 }
+
+}  // namespace bidiagonal

@@ -10,6 +10,9 @@
 #include "bidiagonal/block/bidiagonal_scale.cuh"
 #include "common/thread/jacobi_rotation.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 constexpr int RESCALE = 8;                       // steps between: p stays within 2^±500
 constexpr double LEAST_SQUARE = 0x1p-120;        // of an off-diagonal, where 1 bounds the values: a perturbation of 2^-60
 
@@ -61,3 +64,5 @@ void bidiagonal_values(const Real* d, const Real* e, Real* s, int* info, int* wo
         if (!found.finite) atomicMin(worst, -1);
     }
 }
+
+}  // namespace bidiagonal

@@ -14,6 +14,8 @@
 #pragma once
 #include "bidiagonal/block/bidiagonal.cuh"
 
+namespace bidiagonal {
+
 template <typename Real, int Columns, int Warps>
 struct StepExchange {
     static constexpr int BUFFERS = Warps == 1 ? 2 : 1;  // several warps have a barrier more
@@ -240,3 +242,5 @@ void bidiagonalize(const Real* A, Real* V, Real* U, Real* d, Real* e, Real* tau_
     bidiagonalize_tile<Rows, Columns, Across, Warps>(
         Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x), NoWatch());
 }
+
+}  // namespace bidiagonal

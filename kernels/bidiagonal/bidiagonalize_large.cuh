@@ -9,6 +9,8 @@
 #pragma once
 #include "bidiagonal/block/bidiagonal_rows.cuh"
 
+namespace bidiagonal {
+
 // Template arguments: bidiagonal/block/bidiagonal_rows.cuh
 template <typename Real, int Across, int Vectors, int Warps, int Held, int Blocks, typename Watch>
 struct BidiagonalSteps : BidiagonalRows<Real, Across, Vectors, Warps, Held, Blocks, Watch> {
@@ -188,3 +190,5 @@ void bidiagonalize_cluster(const Real* A, Real* V, Real* U, Real* d, Real* e, Re
     bidiagonalize_rows<Across, Vectors, Warps, Held, Blocks>(
         Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * (blockIdx.x / Blocks)), workspace, stride, NoWatch());
 }
+
+}  // namespace bidiagonal

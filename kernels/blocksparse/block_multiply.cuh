@@ -6,6 +6,8 @@
 #pragma once
 #include "blocksparse/warp/panel_product.cuh"
 
+namespace blocksparse {
+
 // Warps of a multiprocessor at least: with a single right-hand side as many as find room in shared memory, 96 registers
 // each for float32.
 template <typename Stored, int Groups>
@@ -69,3 +71,5 @@ void block_sums(Real* y, const Real* parts, const long long* table, const int* l
         if (e < entries) y[static_cast<long long>(e / sides) * y_pitch + e % sides] = sum[q];
     }
 }
+
+}  // namespace blocksparse

@@ -4,6 +4,9 @@
 #include "common/block/reduce.cuh"
 #include "common/thread/wide.cuh"
 
+namespace copies {
+using namespace common;
+
 constexpr double LEAST_SQUARES = 0x1p-900, MOST_SQUARES = 0x1p+1000, SCALE = 0x1p+600;  // sums to be trusted; others are scaled
 
 template <bool OfRounding, typename Real>
@@ -44,3 +47,5 @@ void frobenius_norms(const Real* A, const long long* offsets, const long long* s
     }
     if (threadIdx.x == 0) norms[blockIdx.x] = sqrt(sum) / scale;
 }
+
+}  // namespace copies

@@ -3,6 +3,9 @@
 #pragma once
 #include "common/thread/tiling.cuh"
 
+namespace copies {
+using namespace common;
+
 // A, out: buffers of all matrices   first, owner, each: common/thread/tiling.cuh
 // sources, pitches, flips: batch (first entry of A_b, its row length, whether to transpose)
 // targets, rows, columns: batch (first entry of out_b, its shape)
@@ -64,3 +67,5 @@ void gather_batches(const Sources<Real> sources, int count, Real* out, const lon
     out += targets[b];
     for (long long i = i0 + threadIdx.x / Edge; i < min(m, i0 + Edge); i += Lines) out[i * n + j] = A[i * pitch + j];
 }
+
+}  // namespace copies

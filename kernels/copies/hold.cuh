@@ -1,6 +1,8 @@
 // copies/hold.cuh — keeps a stream busy for some time, so that a benchmark can queue its work behind it; one thread.
 #pragma once
 
+namespace copies {
+
 __device__ inline unsigned long long nanoseconds() {
     unsigned long long now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -10,3 +12,5 @@ __device__ inline unsigned long long nanoseconds() {
 __global__ void hold(unsigned long long duration) {
     for (const unsigned long long start = nanoseconds(); nanoseconds() - start < duration;) {}
 }
+
+}  // namespace copies

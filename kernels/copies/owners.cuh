@@ -2,6 +2,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace copies {
+using namespace common;
+
 // first: batch + 1, ascending   owner: first[batch]
 template <int Warps>
 __global__ __launch_bounds__(Warps * WARP)
@@ -10,3 +13,5 @@ void owners(const long long* first, int* owner, int batch) {
     if (b >= batch) return;
     for (long long t = first[b] + threadIdx.x % WARP; t < first[b + 1]; t += WARP) owner[t] = static_cast<int>(b);
 }
+
+}  // namespace copies

@@ -4,6 +4,9 @@
 #pragma once
 #include "common/thread/tiling.cuh"
 
+namespace copies {
+using namespace common;
+
 constexpr int RESIDENT = 4;  // thread blocks a multiprocessor: registers enough for all addresses
 
 // X, Y: points × dim   x, y: entries × dim   first, owner, each: common/thread/tiling.cuh, a tile being a run
@@ -29,3 +32,5 @@ void pairs(const Real* X, const Real* Y, Real* x, Real* y, int dim, const long l
         }
     }
 }
+
+}  // namespace copies

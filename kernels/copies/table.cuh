@@ -1,6 +1,8 @@
 // copies/table.cuh — tables of whole numbers for the matrices of a batch, from columns that are arrays or progressions.
 #pragma once
 
+namespace copies {
+
 // step < 0: `first` is an array on the device, of whose numbers every −step-th counts; else number b is first + b · step.
 // It goes to out[place + b · along].
 struct Column {
@@ -23,3 +25,5 @@ __global__ void table(long long* out, int batch, int count, const Columns column
     for (int c = 0; c < COLUMNS; c++)
         if (c < count) out[columns.each[c].place + b * columns.each[c].along] = columns.each[c][b];
 }
+
+}  // namespace copies

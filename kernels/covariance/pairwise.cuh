@@ -8,6 +8,9 @@
 #include "common/thread/tiling.cuh"
 #include "covariance/thread/covariance.cuh"
 
+namespace covariance {
+using namespace common;
+
 // The numbers of f, passed by value: they arrive in constant memory and are operands there.
 template <typename Real, int Count>
 struct Parameters { Real values[Count]; };
@@ -59,3 +62,5 @@ void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const
         *out = Function::value(x, y, parameters.values, tables);
     }
 }
+
+}  // namespace covariance

@@ -3,6 +3,9 @@
 #include "common/thread/tiling.cuh"
 #include "products/thread/operands.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int AXPY_THREADS = 256, AXPY_RUN = 2048;
 
 // X, Y, out: batch × m × n, `count` entries in all   table: products/thread/operands.cuh, X in the place of A, Y in that of y
@@ -20,3 +23,5 @@ void axpy(const Real* X, const Real* Y, Real* out, const long long* table, long 
     for (int e = threadIdx.x; e < AXPY_RUN; e += AXPY_THREADS)
         if (begin + e < size) out[at.out + begin + e] = alpha * X[at.a + begin + e] + Y[at.y + begin + e];
 }
+
+}  // namespace products

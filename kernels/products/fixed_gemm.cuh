@@ -10,6 +10,9 @@
 #include "products/block/fixed_product.cuh"
 #include "products/block/store_run.cuh"
 
+namespace products {
+using namespace common;
+
 // A, B, C, out: (batch, rows, columns) each; C may be null if β is 0
 // Fringe: last rows and columns by themselves   Shared: bytes of shared memory that the launch asks for
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int WarpRows, int WarpColumns,
@@ -48,3 +51,5 @@ void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long
     __syncthreads();
     store_run<Product::THREADS>(sums, C, out, matrices * M * N, skew, alpha, beta);
 }
+
+}  // namespace products

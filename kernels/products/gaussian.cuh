@@ -8,6 +8,9 @@
 #include "common/warp/tile_chain.cuh"
 #include "products/thread/philox.cuh"
 
+namespace products {
+using namespace common;
+
 template <typename Real, int Threads>
 __global__ __launch_bounds__(Threads)
 void gaussian(Real* out, long long entries, int columns, unsigned key0, unsigned key1) {
@@ -19,3 +22,5 @@ void gaussian(Real* out, long long entries, int columns, unsigned key0, unsigned
     if constexpr (sizeof(Real) == sizeof(float)) out[e] = __uint_as_float(Tf32Parts(z).high);
     else out[e] = z;
 }
+
+}  // namespace products

@@ -3,6 +3,9 @@
 #include "common/thread/tiling.cuh"
 #include "products/block/slab_product.cuh"
 
+namespace products {
+using namespace common;
+
 // A, B, C, out: buffers of all matrices (C may be null)   first, owner, each: common/thread/tiling.cuh
 // Ragged batches: first entries of A_b, B_b, C_b, out_b, then rows and columns of out_b and the inner size, each (batch,)
 // m, n, k: the shape of every product of a uniform batch, whose lists are null   upper: op(A_b) has zeros below its diagonal
@@ -32,3 +35,5 @@ void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long lon
         out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
     }, upper ? row0 : 0);
 }
+
+}  // namespace products

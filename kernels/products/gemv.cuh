@@ -9,6 +9,9 @@
 #include "products/thread/multiply_add.cuh"
 #include "products/thread/operands.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int PIECE_BYTES = 16;
 constexpr int ROWS_AHEAD = 4;  // rows of the transposed product a thread reads together
 
@@ -118,3 +121,5 @@ void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, co
     for (int e = 0; e < Count; e++)
         if (column + e < n) out[at.out + column + e] = scaled_sum(alpha, sum.entry[e], beta, y + at.y + column + e);
 }
+
+}  // namespace products

@@ -11,6 +11,9 @@
 #include "products/warp/lane_product.cuh"
 #include "products/warp/staged_product.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int PACKED_WARPS = 4, PACKED_TILE = 16, PACKED_STRIP = 8;  // of a block; rows of out at a time, columns of a tile
 
 constexpr int PACKED_BLOCKS = 112;  // of a multiprocessor times Edge, for which the compiler leaves registers
@@ -86,3 +89,5 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
         }
     }
 }
+
+}  // namespace products

@@ -10,6 +10,9 @@
 #include "products/warp/lane_product.cuh"
 #include "products/warp/staged_product.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int REDIRECTED_ROWS = 2, REDIRECTED_MANY = 64;  // warps along rows; edge from which twice as many are along columns
 
 __host__ __device__ constexpr int redirected_columns(int edge) { return edge < REDIRECTED_MANY ? 2 : 4; }
@@ -56,3 +59,5 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     __syncthreads();
     store_run<WARPS * WARP>(sums, C, out, m * n, skew, alpha, beta);
 }
+
+}  // namespace products

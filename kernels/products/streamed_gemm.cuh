@@ -7,6 +7,9 @@
 #include "common/thread/copy.cuh"
 #include "products/block/fixed_product.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int QUARTERS = 4;  // of a multiprocessor, which takes warps by turns
 constexpr int SECTOR = 32;   // bytes that memory writes at once
 
@@ -103,3 +106,5 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
         store_sums<N, BY_ROWS_OUT, Fringe>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
     }
 }
+
+}  // namespace products

@@ -8,6 +8,9 @@
 #include "products/thread/multiply_add.cuh"
 #include "products/thread/operands.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int SYMV_ROWS = 8, SYMV_STEPS = 2;  // rows of a warp at a time; columns of a lane
 
 // A: batch × n × n   x, y, out: n each   table: products/thread/operands.cuh   shared memory: (2 + Warps) · n entries
@@ -62,3 +65,5 @@ void symv(const Real* A, const Real* x, const Real* y, Real* out, const long lon
         out[at.out + i] = scaled_sum(alpha, total, beta, y + at.y + i);
     }
 }
+
+}  // namespace products

@@ -6,6 +6,9 @@
 #include "common/thread/tiling.cuh"
 #include "products/block/slab_product.cuh"
 
+namespace products {
+using namespace common;
+
 // A: batch × n × k, or k × n if Trans   C (may be null), out: n × n each   lists: (batch,) each, first entries of A_b, C_b and
 // out_b, then n and k; null for a batch of one shape   first, owner, each: common/thread/tiling.cuh
 template <typename Real, int Edge, bool Trans, bool Lower>
@@ -43,3 +46,5 @@ void syrk(const Real* A, const Real* C, Real* out, const long long* a_first, con
         out[at] = given ? C[at] : Real(0);
     }
 }
+
+}  // namespace products

@@ -10,6 +10,9 @@
 #include "products/block/thin_tile.cuh"
 #include "products/warp/tile_parts.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int SLAB = LINE / sizeof(float), STEPS = SLAB / STEP;
 constexpr int QUAD = PIECE / sizeof(float), QUADS = SLAB / QUAD;  // entries of a piece, pieces of a line
 
@@ -261,3 +264,5 @@ void thin_parts(const float* A, const float* B, float* out, int each, int whole,
     }
     store_tile<Turned, TransA>(total, out, tile, m, n);
 }
+
+}  // namespace products

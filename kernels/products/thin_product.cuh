@@ -10,6 +10,9 @@
 #include "common/warp/tile_chain.cuh"
 #include "products/block/thin_tile.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int STAGES = 3;                                    // two blocks' fit a multiprocessor
 
 // Entries between rows of B, `apart` of which lie between neighbouring lanes' entries: a quarter line, whole lines left out.
@@ -126,3 +129,5 @@ void thin_product(const Real* A, const Real* B, Real* out, int each, int whole, 
     }
     store_tile<Turned, TransA>(total, out, tile, m, n);
 }
+
+}  // namespace products

@@ -11,6 +11,9 @@
 #include "common/thread/tiling.cuh"
 #include "products/warp/strip_pairs.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int WARP_ROWS = 16, PIECE_BYTES = 16;  // rows of a warp; bytes copied at once
 constexpr int B_PADDING = PIECE_BYTES, C_PADDING = 64;  // bytes added to a row
 constexpr int DEPTH = 64;                    // inner indices of A that a warp holds
@@ -173,3 +176,5 @@ void triple_product(const Real* A, const Real* B, const Real* C, Real* out, cons
                 }
     }
 }
+
+}  // namespace products

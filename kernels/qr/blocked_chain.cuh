@@ -14,6 +14,9 @@
 #include "common/thread/range.cuh"
 #include "qr/warp/tile_panel.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int TILE_ENTRIES = TILE * TILE;
 
 template <int Strips, int Tiles, int Ways>
@@ -236,3 +239,5 @@ void blocked_chain(const double* A, double* R, const long long* table, long long
                 t < j ? 0.0 : scalbn(tile[t % TILE * (across > 0 ? TILE : Panels::LINE) + j % TILE], shift);
         }
 }
+
+}  // namespace qr

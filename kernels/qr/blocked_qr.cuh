@@ -9,6 +9,8 @@
 #pragma once
 #include "qr/block/strip_factors.cuh"
 
+namespace qr {
+
 // One matrix, where its factors go and its reflectors.
 template <typename Real, int Warps>
 struct BlockedProblem {
@@ -80,3 +82,5 @@ void blocked_q(const Real* A, Real* Q, Real* R, const long long* table, long lon
     const int k = strips - 1 - place / count;
     if (k < p.reflectors.panels) form_strip<Real, Warps, Tiles>(p, k, memory);
 }
+
+}  // namespace qr

@@ -15,6 +15,9 @@
 #include "common/block/reduce.cuh"
 #include "qr/block/tall_triangle.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int MOST_PASSES = 6;
 constexpr double ONE_MORE_PASS = 0.25;                      // ‖G − I‖_F² up to here is gone after it: eigenvalues from ½ to 3⁄2
 constexpr double FIRST_ORDER = 2e-8;                        // their squares are rounding
@@ -160,3 +163,5 @@ void cholesky_basis(const Real* A, Real* Q, Real* X, int m, int n) {
         fill<Warps * WARP>(X, n * n, nan), fill<Warps * WARP>(Q, m * n, nan);
     } else write_inverse(X, n, memory, then == Passes::WHOLE);
 }
+
+}  // namespace qr

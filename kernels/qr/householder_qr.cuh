@@ -13,6 +13,8 @@
 #include "qr/block/column_steps.cuh"
 #include "qr/block/team.cuh"
 
+namespace qr {
+
 // Row j of an upper triangular matrix of n columns, so that row(j)[t] is its entry (j, t), t >= j.
 template <bool Packed, typename Real>
 struct Triangle {
@@ -220,3 +222,5 @@ void householder_qr(const Real* A, Real* Q, Real* R, const long long* table, lon
         team.sync();
     }
 }
+
+}  // namespace qr

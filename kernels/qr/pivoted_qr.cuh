@@ -11,6 +11,9 @@
 #include "qr/block/pivoted_qr.cuh"
 #include "qr/block/register_qr.cuh"
 
+namespace qr {
+using namespace common;
+
 // One matrix of the batch and where its results go, k = min(m, n).
 //     V  k × m: row j is u_j    tau  k    R  rows of r × n, see `put`    pivots  n: columns in the order chosen, then the others
 //     rank   r     missed   ‖E‖_F     info, worst   a Failure, where there is one, and the least of all
@@ -140,3 +143,5 @@ void pivoted_qr_large(const Real* A, Real* V, Real* tau, Real* R, int* pivots, l
         }
     }
 }
+
+}  // namespace qr

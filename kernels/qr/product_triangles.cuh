@@ -12,6 +12,9 @@
 #include "common/thread/range.cuh"
 #include "qr/block/product_factors.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int SAMPLED = 8;                      // links from which on a sample is taken
 constexpr double TINY = 0x1p-600;               // of G₁'s diagonal: smaller squares may have underflown
 constexpr int RESCALING = 540;                  // binary digits by which F is scaled where squares over- or underflow
@@ -71,3 +74,5 @@ void product_triangles(const LinkList* lists, int count, Real* buffer, const lon
         }
     }
 }
+
+}  // namespace qr

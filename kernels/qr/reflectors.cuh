@@ -8,6 +8,8 @@
 #include "qr/block/pivoted_qr.cuh"
 #include "qr/block/register_qr.cuh"
 
+namespace qr {
+
 template <typename Real>
 struct Reflection {
     const Real *X, *V, *tau;
@@ -68,3 +70,5 @@ void reflect_columns_large(const Real* X, const Real* V, const Real* tau, Real* 
         for (int l = lane; l < p.wide; l += WARP)
             p.Y[static_cast<long long>(i) * p.wide + l] = l < p.r ? S[static_cast<long long>(l) * p.m + i] : Real(0);
 }
+
+}  // namespace qr

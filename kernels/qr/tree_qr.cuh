@@ -12,6 +12,8 @@
 #include "qr/block/strip_factors.cuh"
 #include "qr/thread/flag.cuh"
 
+namespace qr {
+
 // Reflectors of a piece, a team's: they end where columns have zeros alone, before column c from row growth · c / PANEL on.
 template <typename Real, int Warps>
 struct TeamReflectors : Reflectors<Real, Warps> {
@@ -98,3 +100,5 @@ void tree_qr(const Real* A, Real* R, Real* next, const long long* table, long lo
         if (i + teams < count) announce<Warps * WARP>(pieces[1 - now], member * PANEL);
     }
 }
+
+}  // namespace qr

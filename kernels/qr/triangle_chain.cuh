@@ -11,6 +11,8 @@
 #pragma once
 #include "qr/block/column_steps.cuh"
 
+namespace qr {
+
 template <typename Real, int Rows, int Columns, int Lanes, int Warps>
 struct TriangleChain {
     static constexpr int GROUPS = WARP / Lanes, HEIGHT = GROUPS * Warps * Rows;  // rows of a block
@@ -171,3 +173,5 @@ void triangle_chain(const Real* A, Real* R, const long long* table, long long ba
             R[static_cast<long long>(j) * n + t] =
                 t < j ? Real(0) : scalbn(triangle[j * (2 * n - j - 1) / 2 + t], scale.shift);
 }
+
+}  // namespace qr

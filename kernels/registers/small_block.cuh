@@ -6,6 +6,9 @@
 #include "common/thread/verdicts.cuh"
 #include "registers/block/cyclic_factor.cuh"
 
+namespace registers {
+using namespace common;
+
 // The least broken step of all threads, none being 0.
 __device__ inline int least_broken(int mine, bool finite, int& shared) {
     if (threadIdx.x == 0) shared = 0x7fffffff;
@@ -97,3 +100,5 @@ void block_least_squares(const Scalar* A, const Scalar* b, Scalar* X, typename F
     a.template store<N, K, N>(X + static_cast<long long>(blockIdx.x) * N * K);
     if (threadIdx.x == 0) condition[blockIdx.x] = bound;
 }
+
+}  // namespace registers

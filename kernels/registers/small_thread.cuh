@@ -7,6 +7,9 @@
 #include "registers/thread/small_matrix.cuh"
 #include "registers/warp/small_exchange.cuh"
 
+namespace registers {
+using namespace common;
+
 // The 32 problems of this warp.
 template <typename Scalar, int Warps>
 struct Share {
@@ -125,3 +128,5 @@ void thread_least_squares(const Scalar* A, const Scalar* b, Scalar* X, typename 
     share.exchange.template store<N, K, N>(X + share.first * N * K, share.count, x);
     share.tell(condition, bound);
 }
+
+}  // namespace registers

@@ -6,6 +6,10 @@
 #include "bidiagonal/bidiagonalize_large.cuh"
 #include "common/thread/stopwatch.cuh"
 
+namespace studies {
+using namespace common;
+using namespace bidiagonal;
+
 using BidiagonalWatch = Stopwatch<BIDIAGONAL_PARTS>;
 
 template <typename Real, int Rows, int Columns, int Across, int Warps, int Resident>
@@ -25,3 +29,5 @@ void bidiagonalize_large_cycles(const Real* A, Real* V, Real* U, Real* d, Real* 
     bidiagonalize_rows<Across, Vectors, Warps, Held, 1>(
         Bidiagonal<Real>(A, V, U, d, e, tau_v, tau_u, table + 7LL * blockIdx.x), workspace, stride, watch);
 }
+
+}  // namespace studies

@@ -7,6 +7,9 @@
 #include "common/thread/householder.cuh"
 #include "common/warp/tile_chain.cuh"
 
+namespace studies {
+using namespace common;
+
 // cycles   one number: cycles of the steps in all
 template <typename Body>
 __device__ void timed(long long* cycles, Body body) {
@@ -144,3 +147,5 @@ __global__ void tensor_products(int steps, Real factor, Real* sink) {
     for (int u = 0; u < Unrolled; u++) sum += c[u][0] + c[u][1] + c[u][2] + c[u][3];
     sink[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
+
+}  // namespace studies

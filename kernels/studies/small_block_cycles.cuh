@@ -5,6 +5,10 @@
 #include "common/thread/stopwatch.cuh"
 #include "registers/small_block.cuh"
 
+namespace studies {
+using namespace common;
+using namespace registers;
+
 template <int Panels>
 __device__ Stopwatch<STEP_PARTS> watch_of_block(long long* cycles) {
     return Stopwatch<STEP_PARTS>(cycles + ((Panels + 2) * STEP_PARTS + 1LL) * blockIdx.x);
@@ -25,3 +29,5 @@ void block_qr_cycles(const Scalar* A, Scalar* QR, Scalar* tau, int* info, long l
     auto watch = watch_of_block<((M < N ? M : N) + Q - 1) / Q>(cycles);
     qr_of_block<M, N, P, Q>(A, QR, tau, info, watch);
 }
+
+}  // namespace studies

@@ -6,6 +6,9 @@
 #include "common/thread/constants.cuh"
 #include "common/warp/reduce.cuh"
 
+namespace svd {
+using namespace common;
+
 // The sum of count squares, by one warp.
 __device__ inline double sum_of(const double* squares, long long count) {
     double sum = 0;
@@ -77,3 +80,5 @@ __global__ void kept_ranks(const Real* sigma, long long matrices, int values, co
     }
     ranks[b] = rank;
 }
+
+}  // namespace svd

@@ -21,6 +21,8 @@
 #include "svd/block/jacobi_panels.cuh"
 #include "svd/block/svd_finish.cuh"
 
+namespace svd {
+
 // W(i, j) of the tall matrix
 template <typename Real>
 __device__ Real entry(const Problem<Real>& p, int i, int j) {
@@ -194,3 +196,5 @@ void svd_unsort(const Real* products, const long long* places, Real* U, Real* Vt
             else p.U[static_cast<long long>(w.pivot[a]) * k + b] = M[static_cast<long long>(b) * k + a];
         }
 }
+
+}  // namespace svd

@@ -15,6 +15,9 @@
 #include "svd/block/jacobi_sweep.cuh"
 #include "svd/block/rotation_series.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int GRAM_SLACK = 2;                            // cosines of R differ from those of X by rounding: ask less of X
 
 // Blocks that a multiprocessor shall hold: as many as shared memory has room for, the phases of one hide another's latency.
@@ -90,3 +93,5 @@ void svd_gram(const long long* table, int m, int n, char* workspaces, long long 
     changed[pair.left] = step + 1;
     if (paired) changed[pair.right] = step + 1;
 }
+
+}  // namespace svd

@@ -10,6 +10,8 @@
 #include "svd/block/svd_stages.cuh"
 #include "svd/warp/lane_jacobi.cuh"
 
+namespace svd {
+
 // Shared memory of one matrix: reflectors of Q and Q₂, a triangle, and small arrays.
 template <int P, int N, bool Both>
 struct LaneMemory {
@@ -200,3 +202,5 @@ void svd_register(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     for (int i = 0; i < P; i++)
         if (present && lane < k && i < rows) (to_left ? p.U[i * k + place] : p.Vt[place * p.n + i]) = Y[i];
 }
+
+}  // namespace svd

@@ -8,6 +8,8 @@
 
 #include "svd/block/jacobi_panels.cuh"
 
+namespace svd {
+
 // a panel's columns between the workspace and shared memory, `stack` rows of each half packed one behind the other
 template <bool In, typename Real>
 __device__ void move_panel(const Workspace<Real>& w, Real* X, int ld, int first, int columns, int rows, int stack, bool both) {
@@ -50,3 +52,5 @@ void svd_round(const long long* table, int m, int n, char* workspaces, long long
     if (second > 0) move_panel<false>(w, half, ld, right, second, r, stack, Both);
     if (threadIdx.x == 0) turned[static_cast<long long>(sweep) * matrices + b] = 1;
 }
+
+}  // namespace svd

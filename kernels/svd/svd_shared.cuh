@@ -10,6 +10,8 @@
 
 #include "svd/block/register_stages.cuh"
 
+namespace svd {
+
 constexpr int MOST_COLUMN_BYTES = 512;                    // of a lane's registers, for the columns of a QR
 
 // Resident: blocks that a multiprocessor shall hold, which decides on the registers of a thread
@@ -48,3 +50,5 @@ void svd_shared(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst
     }
     if (threadIdx.x == 0) info[p.index] = sweep;
 }
+
+}  // namespace svd

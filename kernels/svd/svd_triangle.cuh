@@ -15,6 +15,8 @@
 #include "svd/block/svd_finish.cuh"
 #include "svd/block/turn_vectors.cuh"
 
+namespace svd {
+
 // Tiles of a visit under way together: most columns are the widest for their warps or half a warp's fewer, their tiles a multiple of
 // SOME. Where warps of a multiprocessor are FEW_WARPS, float32 has the registers for more.
 template <typename Real, int Warps, int Resident>
@@ -61,3 +63,5 @@ void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* wor
     if (Both) write_vectors<ManyLines>(w, w.W + k, k, kept, p.Vt, 1, k, nullptr);
     if (threadIdx.x == 0) info[p.index] = sweep;
 }
+
+}  // namespace svd

@@ -9,6 +9,8 @@
 #include "systems/warp/cholesky_rows.cuh"
 #include "systems/warp/panel_rows.cuh"
 
+namespace systems {
+
 // Everything of a matrix that cannot be factorized becomes NaN; by all threads.
 template <typename Real>
 __device__ void give_up(Real* L, int n, int* info, int verdict) {
@@ -68,3 +70,5 @@ void cholesky_panel(Real* L, int* info, const long long* table, int n, int first
         write_rows(L + first, ld, row0 + lane < rows ? row0 + lane : -1, N, x[0], buffer);
     }
 }
+
+}  // namespace systems

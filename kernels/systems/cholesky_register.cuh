@@ -8,6 +8,8 @@
 #include "systems/warp/cholesky_rows.cuh"
 #include "systems/warp/small_stage.cuh"
 
+namespace systems {
+
 // A, L    matrices × n × n, or as the table says, n ≤ N ≤ Lanes · Slots; of A the lower triangles are read
 // info    matrices: see systems/thread/place.cuh; L of a matrix with info ≠ 0 is NaN
 // Shared memory: the stages of Warps · WARP / Lanes matrices.
@@ -33,3 +35,5 @@ void cholesky_register(const Real* A, Real* L, int* info, const long long* table
     stage.store(L + p.target, p.n, p.n, x, position);
     if (b < count && lane == 0) info[p.index] = finite ? verdict : NOT_FINITE;
 }
+
+}  // namespace systems

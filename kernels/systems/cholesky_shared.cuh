@@ -9,6 +9,9 @@
 #include "systems/warp/cholesky_rows.cuh"
 #include "systems/warp/rank_update.cuh"
 
+namespace systems {
+using namespace common;
+
 // The columns first … of L and the rows first … of Lᵀ, by a whole warp. Returns as cholesky_rows does.
 template <int Panel, int Slots, typename Real>
 __device__ int factor_columns(Real* X, int pitch, int n, int first, int width) {
@@ -75,3 +78,5 @@ void cholesky_shared(const Real* A, Real* L, int* info, const long long* table, 
             L[static_cast<long long>(i) * n + j] = j > i ? Real(0) : verdict == 0 ? X[i * pitch + j] : not_a_number<Real>();
     if (threadIdx.x == 0) info[p.index] = verdict;
 }
+
+}  // namespace systems

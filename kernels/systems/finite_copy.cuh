@@ -4,6 +4,9 @@
 #include "common/thread/field.cuh"
 #include "systems/thread/place.cuh"
 
+namespace systems {
+using namespace common;
+
 // A, target, table, m, n: as in systems/lu_register.cuh     info: matrices; NOT_FINITE where not finite, else as it was
 template <typename Scalar, int Threads>
 __global__ __launch_bounds__(Threads)
@@ -18,3 +21,5 @@ void finite_copy(const Scalar* __restrict__ A, Scalar* __restrict__ target, int*
     }
     if (!finite) info[p.index] = NOT_FINITE;
 }
+
+}  // namespace systems

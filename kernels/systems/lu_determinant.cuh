@@ -6,6 +6,9 @@
 #include "common/warp/part_sums.cuh"
 #include "systems/thread/place.cuh"
 
+namespace systems {
+using namespace common;
+
 // LU, pivots, table, n: as in systems/lu_register.cuh, of square matrices     sign, logarithm: matrices
 template <typename Scalar, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
@@ -39,3 +42,5 @@ void lu_determinant(const Scalar* LU, const int* pivots, Scalar* sign, typename 
     for (int distance = WARP / 2; distance > 0; distance /= 2) phase = times(phase, of_lane<WARP>(phase, lane ^ distance));
     if (lane == 0) sign[p.index] = phase, logarithm[p.index] = sum;
 }
+
+}  // namespace systems

@@ -10,6 +10,8 @@
 #include "systems/thread/place.cuh"
 #include "systems/warp/panel_rows.cuh"
 
+namespace systems {
+
 // What the block works on: nothing where the matrix is finished or refused; a refused one is made NaN with the first panel.
 template <typename Scalar>
 struct PanelOf {
@@ -157,3 +159,5 @@ void lu_column(Scalar* LU, int* pivots, int* info, const long long* table, int m
     }
     panel.conclude(info, verdict);
 }
+
+}  // namespace systems

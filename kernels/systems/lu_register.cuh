@@ -8,6 +8,8 @@
 #include "systems/warp/eliminate.cuh"
 #include "systems/warp/small_stage.cuh"
 
+namespace systems {
+
 // A, LU    matrices × m × n, or as the table says, m ≤ Lanes, n ≤ N     table   see systems/thread/place.cuh
 // pivots   matrices × min(m, n): row k was interchanged with row pivots[k]       info    matrices: see systems/thread/place.cuh
 // Shared memory: the stages of Warps · WARP / Lanes matrices.
@@ -41,3 +43,5 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
         if (h * Lanes + lane < p.steps()) pivots[p.pivots + h * Lanes + lane] = held[h];
     if (b < count && lane == 0) info[p.index] = verdict;
 }
+
+}  // namespace systems

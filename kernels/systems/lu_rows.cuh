@@ -11,6 +11,9 @@
 #include "systems/thread/place.cuh"
 #include "systems/warp/solve_turned.cuh"
 
+namespace systems {
+using namespace common;
+
 // LU, pivots, info, table, m, n: as in systems/lu_panel.cuh     blocks: of a matrix, a warp for TURNED_COLUMNS columns
 // first, end   the panels that begin there and before end ≤ first + N
 // start, stop  inside: these columns, but for those of the panels; else all but these, in which the panels' rows are in place
@@ -76,3 +79,5 @@ void lu_rows(Scalar* LU, const int* pivots, const int* info, const long long* ta
         if (valid && k < width) column[(first + k) * ld] = u[b][e];
     });
 }
+
+}  // namespace systems

@@ -15,6 +15,9 @@
 #include "systems/thread/anew.cuh"
 #include "systems/thread/place.cuh"
 
+namespace systems {
+using namespace common;
+
 // A, LU, pivots, info, table, m, n: as in systems/lu_register.cuh, m ≤ Team · Held · WARP
 // Held, Team    rows a lane of a panel, and warps that share one, at most; Team < Warps, so that there are others meanwhile
 // Resident      blocks that a multiprocessor shall hold, which decides on the registers of a thread
@@ -139,3 +142,5 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     }
     if (role == 0 && lane == 0) info[p.index] = verdict;
 }
+
+}  // namespace systems

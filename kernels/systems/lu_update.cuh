@@ -13,6 +13,10 @@
 #include "products/thread/copy_pieces.cuh"
 #include "systems/thread/place.cuh"
 
+namespace systems {
+using namespace common;
+using namespace products;
+
 constexpr int UPDATE_EDGE = 64, UPDATE_SIDE = 2, UPDATE_THREADS = UPDATE_SIDE * UPDATE_SIDE * WARP;
 constexpr int UPDATE_INNER = 8, PIECE_BYTES = 16;
 
@@ -149,3 +153,5 @@ void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n
     if (wide) store_pieces<PIECE_BYTES / sizeof(Scalar)>(A, ld, C, rows, columns);
     else store_pieces<1>(A, ld, C, rows, columns);
 }
+
+}  // namespace systems

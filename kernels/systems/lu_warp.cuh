@@ -10,6 +10,9 @@
 #include "systems/thread/place.cuh"
 #include "systems/warp/eliminate_columns.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int TOGETHER = 8;  // rows that leave at once
 
 // Shared memory of a warp.
@@ -129,3 +132,5 @@ void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, const long lon
     }
     if (lane == 0) info[p.index] = verdict;
 }
+
+}  // namespace systems

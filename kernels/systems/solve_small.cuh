@@ -7,6 +7,9 @@
 #include "systems/thread/place.cuh"
 #include "systems/warp/substitute.cuh"
 
+namespace systems {
+using namespace common;
+
 // F, pivots, B, X, table, n: as in systems/solve_triangles.cuh, n ≤ N, one column     count  matrices
 // Shared memory: Warps · N · (N | 1) entries.
 template <typename Scalar, int N, int Warps, bool Symmetric>
@@ -41,3 +44,5 @@ void solve_small(const Scalar* F, const int* pivots, const Scalar* B, Scalar* X,
     x = substitute<N, PITCH, false, false, Symmetric>(x, triangle, n);
     if (lane < n) X[p.target + lane] = x;
 }
+
+}  // namespace systems

@@ -9,6 +9,9 @@
 #include "systems/thread/place.cuh"
 #include "systems/warp/substitute.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int TRIANGLE_PITCH = WARP + 1;
 
 // What a block works with.
@@ -124,3 +127,5 @@ void solve_triangles(const Scalar* F, const int* pivots, const Scalar* B, Scalar
         for (int c = 0; c < Columns; c++)
             if (column0 + c < columns) X[static_cast<long long>(i) * columns + column0 + c] = x[i * Columns + c];
 }
+
+}  // namespace systems

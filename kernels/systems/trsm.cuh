@@ -8,6 +8,10 @@
 #include "common/thread/constants.cuh"
 #include "products/thread/operands.cuh"
 
+namespace systems {
+using namespace common;
+using namespace products;
+
 constexpr int TILE_EDGE = WARP, TILE_PITCH = TILE_EDGE + 1;
 
 // v ← column `lane` of the inverse of the tile, lower triangular in the order in which rows are solved
@@ -108,3 +112,5 @@ void trsm(const Real* A, const Real* B, Real* X, const long long* table, long lo
         if (c < wide) X[place(i, c)] = x[i * Columns + c];
     }
 }
+
+}  // namespace systems

@@ -10,6 +10,9 @@
 #include "common/thread/power_of_two.cuh"
 #include "common/thread/stopwatch.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 // Parts of the time: A comes, the reflections, W r, what becomes of W, aᵀ W, products with what is put off; between borders.
 enum BidiagonalPart { READ, REFLECT, ROW_PRODUCT, UPDATE_ALL, COLUMN_PRODUCT, PUT_OFF, BETWEEN, BIDIAGONAL_PARTS };
 
@@ -58,3 +61,5 @@ __device__ int block_shift(int field, int* scratch) {
         for (int w = 0; w < Warps; w++) field = max(field, Cluster<Blocks>::of(scratch[w], b));
     return safe_shift<Real>(field - Range<Real>::BIAS);
 }
+
+}  // namespace bidiagonal

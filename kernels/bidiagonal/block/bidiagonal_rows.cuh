@@ -9,6 +9,9 @@
 #include "bidiagonal/thread/wide_vector.cuh"
 #include "common/thread/prefetch.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 // Across lanes a row, each with Vectors of 16 bytes; rows lie `line` apart; Held: columns of V and X, 0: each step updates W
 // Blocks of a cluster share the rows of W in device memory, all its warps in turn; each has y, r and the factors by itself
 // shared: line (Warps + 2) + GUARD + Held · pitch entries and, where W is null, the matrix   corner: 2
@@ -251,3 +254,5 @@ struct BidiagonalRows {
         watch.part(COLUMN_PRODUCT);
     }
 };
+
+}  // namespace bidiagonal

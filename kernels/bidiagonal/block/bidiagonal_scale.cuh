@@ -4,6 +4,9 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/power_of_two.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 // 2^-exponent: entries then lie below ONE in size, also sums of two of them   finite: whether all were
 struct BidiagonalScale { int exponent; bool finite; };
 
@@ -30,3 +33,5 @@ __device__ BidiagonalScale scale_bidiagonal(const Real* d, const Real* e, int n,
     __syncthreads();
     return found;
 }
+
+}  // namespace bidiagonal

@@ -8,6 +8,9 @@
 #include "common/thread/householder.cuh"
 #include "common/thread/jacobi_rotation.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 // Rows first … last of B, and whether they are taken backwards; none: all is diagonal
 struct Sweep {
     int first, last;
@@ -116,3 +119,5 @@ struct BidiagonalSweeps {
         d[sweep.row(sweep.last)] = h * left.c, e[sweep.gap(sweep.last - 1)] = h * left.s;
     }
 };
+
+}  // namespace bidiagonal

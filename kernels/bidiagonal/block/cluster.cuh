@@ -12,6 +12,9 @@
 #define CLUSTER_ASSEMBLY(...) asm __VA_ARGS__
 #endif
 
+namespace bidiagonal {
+using namespace common;
+
 // Blocks: of the cluster; 1: a block by itself, launched without one
 template <int Blocks>
 struct Cluster {
@@ -51,3 +54,5 @@ struct Cluster<1> {
     template <typename T>
     __device__ static const T& of(const T& here, int) { return here; }
 };
+
+}  // namespace bidiagonal

@@ -2,6 +2,8 @@
 // Called by bidiagonal/block/bidiagonal_rows.cuh.
 #pragma once
 
+namespace bidiagonal {
+
 template <typename Real>
 struct alignas(16) WideVector {
     static constexpr int WIDE = 16 / sizeof(Real);
@@ -28,3 +30,5 @@ struct alignas(16) WideVector {
         return sum;
     }
 };
+
+}  // namespace bidiagonal

@@ -8,6 +8,9 @@
 #pragma once
 #include "common/warp/reduce.cuh"
 
+namespace bidiagonal {
+using namespace common;
+
 template <int Distance, int Count, typename Real>
 __device__ __forceinline__ void sum_all(Real (&values)[Count]) {
     if constexpr (Distance > 0 && Count == 1) {
@@ -33,3 +36,5 @@ __device__ __forceinline__ void sum_all(Real (&values)[Count]) {
         }
     }
 }
+
+}  // namespace bidiagonal

@@ -9,6 +9,8 @@
 #pragma once
 #include "blocksparse/warp/panel_vector.cuh"
 
+namespace blocksparse {
+
 // The products of one strip, for Groups · SIDES right-hand sides at most.
 template <typename Stored, typename Real, bool Forward, bool Backward, int Groups>
 struct StripProduct {
@@ -163,3 +165,5 @@ __device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Pan
         if constexpr (Backward) product.write_w(all.out, panel.backward + column, strip.width);
     }
 }
+
+}  // namespace blocksparse

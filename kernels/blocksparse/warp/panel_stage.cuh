@@ -11,6 +11,10 @@
 #include "common/warp/tile_product.cuh"
 #include "products/thread/rounded.cuh"
 
+namespace blocksparse {
+using namespace common;
+using namespace products;
+
 constexpr int PANEL_STAGES = 2;                          // of one warp
 constexpr int STAGE_ROWS = 64, STRIP_COLUMNS = 64;       // at most, of a stage
 constexpr int SIDES = 8, TILE_ROWS = 2 * STRIP;          // of a tile: right-hand sides, rows
@@ -189,3 +193,5 @@ struct StagedStrip {
         }
     }
 };
+
+}  // namespace blocksparse

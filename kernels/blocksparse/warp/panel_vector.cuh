@@ -11,6 +11,9 @@
 #include "common/warp/part_sums.cuh"
 #include "common/warp/reduce_many.cuh"
 
+namespace blocksparse {
+using namespace common;
+
 template <typename Stored, typename Real, bool Forward, bool Backward, int Groups>
 struct StripProduct;
 
@@ -125,3 +128,5 @@ struct StripProduct<Stored, Real, Forward, Backward, 0> {
         }
     }
 };
+
+}  // namespace blocksparse

@@ -14,6 +14,8 @@
 #include "common/thread/wide.cuh"
 #include "common/warp/tile_product.cuh"
 
+namespace common {
+
 constexpr int PANEL_ROWS = WARP / 2;
 
 // x: entries of a panel's rows, one column a lane, the panel's own in lanes 0 … 15; R's entries afterwards, zeros below its diagonal
@@ -114,3 +116,5 @@ __device__ void cholesky(Real* G, const Real* diagonal, int columns = N) {
         __syncthreads();
     }
 }
+
+}  // namespace common

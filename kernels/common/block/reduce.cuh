@@ -3,6 +3,8 @@
 #pragma once
 #include "common/warp/reduce.cuh"
 
+namespace common {
+
 template <int Warps, typename Real>
 __device__ Real block_sum(Real x, Real* scratch) {
     x = warp_sum(x);
@@ -12,3 +14,5 @@ __device__ Real block_sum(Real x, Real* scratch) {
     for (int w = 0; w < Warps; w++) sum += scratch[w];
     return sum;
 }
+
+}  // namespace common

@@ -8,6 +8,8 @@
 #include "common/thread/jacobi_rotation.cuh"
 #include "common/thread/power_of_two.cuh"
 
+namespace common {
+
 // What the stages share: W and small arrays, in one piece of memory.
 template <typename Real>
 struct Workspace {
@@ -84,3 +86,5 @@ __device__ bool load_scaled(const Real* A, int m, int n, bool transposed, Real* 
     __syncthreads();
     return true;
 }
+
+}  // namespace common

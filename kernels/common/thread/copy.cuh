@@ -2,6 +2,8 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace common {
+
 // *target = valid ? *source : 0, once copies_arrived says so; source must be a readable address only where valid.
 template <typename Real>
 __device__ void copy_async(Real* target, const Real* source, bool valid) {
@@ -23,3 +25,5 @@ __device__ inline void copy_piece(unsigned target, const void* source, bool vali
     const int bytes = valid ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
 }
+
+}  // namespace common

@@ -1,6 +1,8 @@
 // common/thread/each_number.cuh — loops whose index is a compile-time number: f(Number<First>{}), …, f(Number<End − 1>{}).
 #pragma once
 
+namespace common {
+
 template <int Value>
 struct Number {
     static constexpr int value = Value;
@@ -13,3 +15,5 @@ __device__ void each_number(F f) {
         each_number<First + 1, End>(f);
     }
 }
+
+}  // namespace common

@@ -5,6 +5,8 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/jacobi_rotation.cuh"
 
+namespace common {
+
 template <typename Real>
 struct alignas(2 * sizeof(Real)) Complex { Real re, im; };
 
@@ -136,3 +138,5 @@ __device__ Divisor<Scalar> of_lane(const Divisor<Scalar>& divided, int from) {
     there.inverse = of_lane<Width>(divided.inverse, from), there.scale = of_lane<Width>(divided.scale, from);
     return there;
 }
+
+}  // namespace common

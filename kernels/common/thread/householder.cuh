@@ -3,6 +3,8 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/range.cuh"
 
+namespace common {
+
 // 1 / √x and 1 / x for normal x, to a few units in the last place and without branches: the hardware's 20 bits and one
 // step of third order, or its 23 bits and one of Newton's. Every step of a factorization waits for them; the library's
 // took a third of its time. Errors of one sign would add up: a reflection is as orthogonal as its root is exact.
@@ -39,3 +41,5 @@ __device__ Householder<Real> householder(Real alpha, Real sigma2) {
     if (none) return {-alpha, Real(0), Real(2), Real(0), Real(0.5)};
     return {-square * product, product * inverted, tau, product, inverted};
 }
+
+}  // namespace common

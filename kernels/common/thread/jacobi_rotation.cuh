@@ -10,6 +10,8 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/power_of_two.cuh"
 
+namespace common {
+
 template <typename Real> struct Floating;
 
 template <> struct Floating<double> {
@@ -182,3 +184,5 @@ __device__ inline Rotation<float> quick_rotation(float alpha, float beta, float 
     const Angle<float> angle = quick_angle(alpha, beta, gamma);
     return {angle.c, angle.s, angle.s * approximate_reciprocal(angle.c)};
 }
+
+}  // namespace common

@@ -1,6 +1,8 @@
 // common/thread/pair.cuh — two entries beside each other, read or written at once where they lie at a multiple of their size.
 #pragma once
 
+namespace common {
+
 template <typename Entry>
 struct alignas(2 * sizeof(Entry) < 16 ? 2 * sizeof(Entry) : 16) Pair { Entry x, y; };
 
@@ -14,3 +16,5 @@ __device__ __forceinline__ void store_pair(Entry* to, Entry x, Entry y, bool sec
         if (second) to[1] = y;
     }
 }
+
+}  // namespace common

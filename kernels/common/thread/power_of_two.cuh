@@ -2,6 +2,8 @@
 // Called by one thread.
 #pragma once
 
+namespace common {
+
 __device__ inline double widened(double x) { return x; }
 __device__ inline double widened(float x) {
     double y;
@@ -39,3 +41,5 @@ __device__ inline int exponent_of(double x) {
     if (x != 0) frexp(x, &exponent);
     return exponent;
 }
+
+}  // namespace common

@@ -1,6 +1,8 @@
 // common/thread/range.cuh — where squares and their sums are safe from under- and overflow, per precision.
 #pragma once
 
+namespace common {
+
 template <typename Real>
 struct Range;
 
@@ -34,3 +36,5 @@ __device__ int safe_shift(int largest) {
     if ((largest >= Range<Real>::LOW && largest <= Range<Real>::HIGH) || largest > Range<Real>::BIAS) return 0;
     return max(-limit, min(largest, limit));
 }
+
+}  // namespace common

@@ -6,6 +6,8 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace common {
+
 __device__ inline unsigned clock_cycles() {
     unsigned now;  // 64 bits cost registers, and with them a thread block of a multiprocessor
     asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
@@ -47,3 +49,5 @@ struct Stopwatch {
         if (threadIdx.x == 0) *out = now - begin;
     }
 };
+
+}  // namespace common

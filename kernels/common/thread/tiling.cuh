@@ -1,6 +1,8 @@
 // common/thread/tiling.cuh — which tile of which matrix a thread block works on.
 #pragma once
 
+namespace common {
+
 struct Tile {
     int matrix, index;  // index: of the matrix's tiles; beyond the last one for blocks that have no work
 };
@@ -12,3 +14,5 @@ __device__ inline Tile tile_of_block(const long long* first, const int* owner, i
     const int b = owner[block];
     return {b, static_cast<int>(block - first[b])};
 }
+
+}  // namespace common

@@ -2,6 +2,8 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace common {
+
 template <typename Real>
 struct Wide;  // 16 bytes of them
 template <> struct Wide<double> { using type = double2; };
@@ -22,3 +24,5 @@ __device__ void write_wide(Real* target, const Real (&v)[Count]) {
     for (int i = 0; i < Count; i += EACH) *reinterpret_cast<typename Wide<Real>::type*>(target + i) =
         *reinterpret_cast<const typename Wide<Real>::type*>(v + i);
 }
+
+}  // namespace common

@@ -3,6 +3,8 @@
 #pragma once
 #include "common/thread/field.cuh"
 
+namespace common {
+
 template <typename Real>
 __device__ Real of_lane_across(Real x, int distance) { return __shfl_xor_sync(EVERY_LANE, x, distance); }
 template <typename Real>
@@ -16,3 +18,5 @@ __device__ Scalar part_sum(Scalar x) {
     for (int distance = From; distance < To; distance *= 2) x = plus(x, of_lane_across(x, distance));
     return x;
 }
+
+}  // namespace common

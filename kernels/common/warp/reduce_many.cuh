@@ -8,6 +8,8 @@
 
 #include "common/warp/reduce.cuh"
 
+namespace common {
+
 // values[i] of this half of the lanes ← its sum over both halves, for i < Half; then the same within quarters …
 template <int Half, int Distance, int Count, typename Real>
 __device__ void exchange_halves(Real (&values)[Count]) {
@@ -31,3 +33,5 @@ __device__ Real sum_each(Real (&values)[Count]) {
     for (int distance = WARP / Count / 2; distance > 0; distance /= 2) total += __shfl_xor_sync(EVERY_LANE, total, distance);
     return total;
 }
+
+}  // namespace common

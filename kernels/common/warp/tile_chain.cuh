@@ -11,6 +11,8 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/field.cuh"
 
+namespace common {
+
 __device__ inline void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -89,3 +91,5 @@ __device__ void multiply_tile(Complex<Real> (&c)[4], const Complex<Real> (&a)[4]
 #pragma unroll
     for (int e = 0; e < 4; e++) c[e] = {re[e], im[e]};
 }
+
+}  // namespace common

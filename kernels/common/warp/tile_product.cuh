@@ -6,6 +6,8 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace common {
+
 constexpr int STRIP = 8;      // rows or columns of a strip
 constexpr int DEPTH_STEP = 4; // inner indices of one tensor-core instruction, and of one 16-byte float32 load
 
@@ -99,3 +101,5 @@ struct TileProduct {
             }
     }
 };
+
+}  // namespace common

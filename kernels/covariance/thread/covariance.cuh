@@ -10,6 +10,8 @@
 #include "covariance/thread/decay.cuh"
 #include "covariance/thread/matern.cuh"
 
+namespace covariance {
+
 // Σ (x_k − y_k)²
 template <int Dim>
 struct Isotropic {
@@ -123,3 +125,5 @@ struct Expression {
         return Text::value(r, x, y, p);
     }
 };
+
+}  // namespace covariance

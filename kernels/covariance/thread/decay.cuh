@@ -4,6 +4,8 @@
 // the FP64 pipe, so that writing the values, not computing them, is the bound.
 #pragma once
 
+namespace covariance {
+
 // s moved into [least normal number, most], s ≥ 0; most a positive normal number.
 __device__ inline float within(float s, float most) { return fminf(s, most); }
 __device__ inline double within(double s, double most) {  // by the upper words: positive numbers are ordered as their bits
@@ -49,3 +51,5 @@ __device__ inline double decay(double r, double rate) {
     q = fma(q, f, 1.0);
     return __hiloint2double(__double2hiint(q) - (__double2loint(shifted) << 20), __double2loint(q));
 }
+
+}  // namespace covariance

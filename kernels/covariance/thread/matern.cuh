@@ -9,6 +9,9 @@
 #include "common/thread/wide.cuh"
 #include "covariance/thread/decay.cuh"
 
+namespace covariance {
+using namespace common;
+
 // Bits of a number from the exponent's on: 2^Bits steps an octave, and the step of 1.
 template <int Bits> __device__ inline int steps(double z) { return __double2hiint(z) >> (20 - Bits); }
 template <int Bits> __device__ inline int steps(float z) { return __float_as_int(z) >> (23 - Bits); }
@@ -74,3 +77,5 @@ struct MaternDebye {
         return p[2] * exp(p[3] * (log1p(Real(0.5) * d) - d)) * sqrt(inverse) * (1 - d * inverse * T);
     }
 };
+
+}  // namespace covariance

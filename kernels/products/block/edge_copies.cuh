@@ -6,6 +6,9 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/copy.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int REDIRECTED = 0, MIRRORED = 1, PADDED = 2, CONDITIONAL = 3;
 constexpr int AT_ONCE = 4, ROUND = 16;  // rows of a warp's copies behind one another, of a block's at most
 
@@ -40,3 +43,5 @@ __device__ __forceinline__ void copy_to_edges(Real* target, const Real* source, 
             }
     }
 }
+
+}  // namespace products

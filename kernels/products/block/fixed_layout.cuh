@@ -8,6 +8,9 @@
 #include "products/block/staged_rows.cuh"
 #include "products/thread/rounded.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int BY_ROWS = 0, BY_LANES = 1, BY_TENSOR = 2;  // a thread a row; a warp on the vector pipe; on the tensor cores
 constexpr int TENSOR_TILE = 16, TILE_STRIP = 8;          // rows and columns of the tensor cores' tiles; 8 × 8 otherwise
 
@@ -100,3 +103,5 @@ struct FixedLayout {
         return static_cast<int>(reinterpret_cast<unsigned long long>(from) / sizeof(Entry) % CHUNK);
     }
 };
+
+}  // namespace products

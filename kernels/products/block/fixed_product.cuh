@@ -5,6 +5,8 @@
 #include "products/warp/lane_product.cuh"
 #include "products/warp/staged_product.cuh"
 
+namespace products {
+
 constexpr int REGISTERS = 1 << 16, SHARED_BYTES = 227 << 10, SYSTEM_BYTES = 1 << 10;  // of a multiprocessor; of a block besides its own
 constexpr int REGISTERS_BESIDES = 56;  // of a thread, besides sums and factors
 
@@ -59,3 +61,5 @@ struct FixedProduct {
     // The matrix of the group that this thread works on.
     static __device__ int matrix() { return Method == BY_ROWS ? threadIdx.x / M : warp() / EACH; }
 };
+
+}  // namespace products

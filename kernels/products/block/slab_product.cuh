@@ -7,6 +7,9 @@
 #include "common/thread/copy.cuh"
 #include "common/warp/tile_product.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
 constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 3;
 constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor are asked for, not four
@@ -61,3 +64,5 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
     }
     product.each(row0 + warp_row * STRIP, column0 + warp_column * STRIP, ROW_STEP, COLUMN_STEP, store);
 }
+
+}  // namespace products

@@ -4,6 +4,8 @@
 #pragma once
 #include "products/thread/copy_pieces.cuh"
 
+namespace products {
+
 constexpr int WIDEST_COPY = 16;  // bytes
 constexpr int UNROLLED = 8, UNROLLED_ROWS = 32;  // copies of a thread behind one another, those of whole rows apart
 constexpr int TURN_ROWS = 8, TURN_COLUMNS = 4;  // that a warp turns at a time: whole sectors read, no bank asked for twice
@@ -88,3 +90,5 @@ __device__ __forceinline__ void stage_run(Entry* target, const Entry* source, in
         if (begin < whole - at) place.template copy<EACH>(at, at, true);
     if (thread < count - whole) copy_leading<sizeof(Entry)>(target + whole + thread, source + whole + thread, sizeof(Entry));
 }
+
+}  // namespace products

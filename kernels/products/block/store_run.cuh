@@ -2,6 +2,8 @@
 #pragma once
 #include "products/thread/multiply_add.cuh"
 
+namespace products {
+
 // out[0 … count − 1] = α sums + β C, in pieces of 16 bytes but for the ends; skew: entries between a multiple of 16 bytes and
 // out, and between another and sums
 template <int Threads, typename Entry>
@@ -23,3 +25,5 @@ __device__ void store_run(const Entry* sums, const Entry* C, Entry* out, int cou
         }
     }
 }
+
+}  // namespace products

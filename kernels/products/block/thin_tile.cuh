@@ -5,6 +5,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int THIN_WARPS = 4, THIN_THREADS = THIN_WARPS * WARP;
 constexpr int LINES = 16, TILES = 2, WARP_ROWS = TILES * LINES, THIN_ROWS = THIN_WARPS * WARP_ROWS;
 constexpr int STEP = 8;                                      // inner indices of one product
@@ -50,3 +53,5 @@ __device__ __forceinline__ void store_tile(const Real (&total)[TILES][Strips][4]
             }
         }
 }
+
+}  // namespace products

@@ -1,6 +1,8 @@
 // products/thread/copy_pieces.cuh — asynchronous copies of pieces of 4, 8 or 16 bytes, of which the first few may count.
 #pragma once
 
+namespace products {
+
 // The leading `bytes` of Bytes from source to target, an address of shared memory, zeros behind them; both are multiples of Bytes.
 template <int Bytes>
 __device__ inline void copy_leading_to(unsigned target, const void* source, int bytes) {
@@ -31,3 +33,5 @@ struct CopyPlace {
         copy_leading_to<BYTES>(target + to * int(sizeof(Entry)), source + from, inside ? BYTES : 0);
     }
 };
+
+}  // namespace products

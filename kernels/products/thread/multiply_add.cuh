@@ -2,6 +2,9 @@
 #pragma once
 #include "common/thread/field.cuh"
 
+namespace products {
+using namespace common;
+
 template <typename Real>
 __device__ Real multiply_add(Real x, Real a, Real b) { return fma(a, b, x); }
 template <typename Real>
@@ -20,3 +23,5 @@ __device__ Scalar scaled_sum(Scalar alpha, Scalar sum, Scalar beta, const Scalar
     const Scalar scaled = times(alpha, sum);
     return is_zero(beta) ? scaled : multiply_add(scaled, beta, *c);
 }
+
+}  // namespace products

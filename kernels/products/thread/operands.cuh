@@ -1,6 +1,8 @@
 // products/thread/operands.cuh — where the operands of one product of a batch lie.
 #pragma once
 
+namespace products {
+
 // table   (6, batch) int64: entries before A_b, x_b, y_b and out_b, rows and columns of A_b; or null for a batch of one shape,
 //         whose matrices are m × n and whose other operands have `x`, `y` entries each
 struct Operands {
@@ -16,3 +18,5 @@ struct Operands {
         }
     }
 };
+
+}  // namespace products

@@ -5,6 +5,8 @@
 // Salmon, Moraes, Dror & Shaw (2011). Called by one thread. The twin is h2gpu/batched/gaussian.py.
 #pragma once
 
+namespace products {
+
 constexpr int PHILOX_ROUNDS = 10;
 constexpr unsigned PHILOX_FACTORS[2] = {0xD2511F53u, 0xCD9E8D57u}, PHILOX_WEYL[2] = {0x9E3779B9u, 0xBB67AE85u};
 
@@ -27,3 +29,5 @@ __device__ inline double open_uniform(unsigned high, unsigned low) {
     unsigned long long bits = (static_cast<unsigned long long>(high) << 32 | low) >> 11;
     return (static_cast<double>(bits) + 0.5) * 0x1p-53;
 }
+
+}  // namespace products

@@ -2,6 +2,8 @@
 #pragma once
 #include "products/thread/multiply_add.cuh"
 
+namespace products {
+
 // A_ik at i · PitchA + k, B_kj at k · PitchB + j; columns: of C
 template <typename Entry, int Columns, int PitchA, int PitchB>
 struct RowProduct {
@@ -26,3 +28,5 @@ struct RowProduct {
         for (int j = 0; j < Columns; j += 2) store(row, j, sum[j], sum[j + 1 < Columns ? j + 1 : j]);
     }
 };
+
+}  // namespace products

@@ -7,6 +7,9 @@
 #include "common/thread/constants.cuh"
 #include "products/thread/multiply_add.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int STRIP_LANES = 4;  // that hold other inner indices of the same row or column
 
 // Rows, Columns: of the fringe   OwnTiles, OwnStrips: most tiles of rows and strips of columns of a warp
@@ -49,3 +52,5 @@ struct FringeSums {
         return x;
     }
 };
+
+}  // namespace products

@@ -5,6 +5,9 @@
 #include "products/thread/multiply_add.cuh"
 #include "products/warp/share.cuh"
 
+namespace products {
+using namespace common;
+
 // Any kind of number on the vector pipe.   A: op(A)_ik at i · PitchA + k, op(B)_kj at k · PitchB + j
 template <typename Entry, int RowStrips, int Strips, int WarpRows, int WarpColumns, bool AllRows, int PitchA, int PitchB>
 struct LaneProduct {
@@ -82,3 +85,5 @@ struct LaneProduct {
             }
     }
 };
+
+}  // namespace products

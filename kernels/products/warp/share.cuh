@@ -3,6 +3,9 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/each_number.cuh"
 
+namespace products {
+using namespace common;
+
 // How many of count indices are this warp's, that takes every step-th.
 __device__ inline int per_warp(int count, int step) { return max(0, (count + step - 1) / step); }
 
@@ -28,3 +31,5 @@ struct Share {
         }
     }
 };
+
+}  // namespace products

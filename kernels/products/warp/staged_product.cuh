@@ -6,6 +6,9 @@
 #include "products/warp/fringe_sums.cuh"
 #include "products/warp/share.cuh"
 
+namespace products {
+using namespace common;
+
 __device__ __forceinline__ void add_tile(double (&sum)[4], const double (&a)[4], double b0, double b1) { multiply_tile(sum, a, b0, b1); }
 __device__ __forceinline__ void add_tile(float (&sum)[4], const float (&a)[4], float b0, float b1) {
     float part[4] = {};
@@ -240,3 +243,5 @@ struct TensorProduct {
         }
     }
 };
+
+}  // namespace products

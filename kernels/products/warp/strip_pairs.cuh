@@ -10,6 +10,9 @@
 #pragma once
 #include "common/warp/tile_product.cuh"
 
+namespace products {
+using namespace common;
+
 constexpr int TILE = 8;  // rows and columns of a tile
 
 // The position of a lane in a tile.
@@ -37,3 +40,5 @@ __device__ inline void multiply_pair(double (&c0)[2], double (&c1)[2], const dou
     multiply_tile(c1, a1, b);
 #endif
 }
+
+}  // namespace products

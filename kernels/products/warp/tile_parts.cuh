@@ -9,6 +9,9 @@
 #pragma once
 #include "common/warp/tile_chain.cuh"
 
+namespace products {
+using namespace common;
+
 __device__ __forceinline__ unsigned as_bf16(float x, float y) {
     unsigned both;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
@@ -78,3 +81,5 @@ struct LeftParts {
         multiply_tf32(sum, next.x[0], next.x[1], next.x[2], next.x[3], __float_as_uint(c.x), __float_as_uint(c.y));
     }
 };
+
+}  // namespace products

@@ -12,6 +12,9 @@
 #include "common/thread/householder.cuh"
 #include "common/thread/wide.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int SUMS = 4;  // independent sums of a dot product
 
 // Σ v_i x_{i + Shift}
@@ -74,3 +77,5 @@ __device__ void restore(Real (&x)[Columns][Rows], Real (&r)[Columns], const bool
         }
     }
 }
+
+}  // namespace qr

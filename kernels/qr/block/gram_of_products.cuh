@@ -10,6 +10,9 @@
 #include "qr/block/link_queue.cuh"
 #include "qr/warp/factor_tiles.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int BAND = 16, STEP = 8;              // rows of Q that a warp has in hand; inner indices of a product of tiles
 
 // A warp's tiles of the upper triangle of G, 16 × 8 each: of all of them, band by band, the next BANDS + 1.
@@ -184,3 +187,5 @@ struct RightTriangle {
         }
     }
 };
+
+}  // namespace qr

@@ -5,6 +5,9 @@
 #include "common/thread/copy.cuh"
 #include "qr/warp/turned_square.cuh"
 
+namespace qr {
+using namespace common;
+
 // One list as the host describes it, 64 bits a field: addresses of the buffers, (links,) numbers and (segments + 1,) `first`
 struct LinkList {
     const void *F, *S;
@@ -107,3 +110,5 @@ __device__ void copy_square(Real* square, const Link<Real>& link, int columns, c
         copy_entries<N, Threads, false>(square, link.S, height, width, order, turned);
     }
 }
+
+}  // namespace qr

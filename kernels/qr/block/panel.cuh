@@ -11,6 +11,9 @@
 #include "common/thread/householder.cuh"
 #include "qr/block/strip.cuh"
 
+namespace qr {
+using namespace common;
+
 template <typename Real, int Warps, int Tiles>
 struct Panel {
     using Columns = Strip<Real, Warps, Tiles>;
@@ -165,3 +168,5 @@ struct Panel {
         }
     }
 };
+
+}  // namespace qr

@@ -2,6 +2,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int PANEL = 16, TILE_ROWS = 8, TILE = TILE_ROWS * PANEL;
 
 // Where entry (r, c) of a tile of V lies: an order in which both products read it without bank conflicts.
@@ -30,3 +33,5 @@ struct Reflectors {
     __device__ Real* panel(int j) const { return V + static_cast<long long>(j) * layers * Warps * TILE; }
     __device__ Real* triangle(int j) const { return panel(panels) + j * PANEL * PANEL; }
 };
+
+}  // namespace qr

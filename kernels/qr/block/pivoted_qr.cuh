@@ -12,6 +12,9 @@
 #include "common/thread/jacobi_rotation.cuh"
 #include "common/warp/reduce_many.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int TOGETHER = 4;                                // columns a warp works on at once
 
 // W      column-major rows × columns, leading dimension ld, in shared or global memory
@@ -187,3 +190,5 @@ __device__ int qr_in_place(const Reflectors<Real>& F, int* shared, Real allowed 
     }
     return steps;
 }
+
+}  // namespace qr

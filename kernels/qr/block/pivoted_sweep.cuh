@@ -10,6 +10,9 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/householder.cuh"
 
+namespace qr {
+using namespace common;
+
 template <int N, int Threads>
 struct PivotedSweep {
     static constexpr int PARTS = Threads / N, ROWS = N / PARTS, INDEX_BITS = 6;
@@ -94,3 +97,5 @@ struct PivotedSweep {
         if (part == 0) memory.place[own] = place;
     }
 };
+
+}  // namespace qr

@@ -9,6 +9,9 @@
 #include "common/thread/power_of_two.cuh"
 #include "qr/block/product_passes.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr double EPSILON = 2.220446049250313e-16;
 constexpr double GRAM_LEAST = 4e-15;            // δ²
 constexpr double ROUNDING_LEAST = 64 * EPSILON; // its root is an ε of float32
@@ -192,3 +195,5 @@ struct SecondFactor {
             }
     }
 };
+
+}  // namespace qr

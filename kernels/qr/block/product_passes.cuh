@@ -6,6 +6,8 @@
 #include "qr/block/gram_of_products.cuh"
 #include "qr/block/pivoted_sweep.cuh"
 
+namespace qr {
+
 // What the preconditioned pass needs; nothing in float32.
 template <int N, bool Wide>
 struct Preconditioner {
@@ -98,3 +100,5 @@ __device__ void gram_of_links(GramShare<N>& G, Queue& queue, ProductMemory<N, Re
     G.store(memory.gram());
     __syncthreads();
 }
+
+}  // namespace qr

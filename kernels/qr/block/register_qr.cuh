@@ -12,6 +12,9 @@
 #include "common/thread/jacobi_rotation.cuh"
 #include "common/warp/reduce_many.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int INDEX_BITS = 8;                              // of a key: a column; above them the leading bits of its norm
 
 // An order-preserving integer of a norm, and the column. The pivot is the largest to 4 digits, which is all that pivoting needs.
@@ -242,3 +245,5 @@ struct RegisterColumns {
         }
     }
 };
+
+}  // namespace qr

@@ -14,6 +14,9 @@
 #include "common/warp/tile_chain.cuh"
 #include "qr/block/panel_reflectors.cuh"
 
+namespace qr {
+using namespace common;
+
 // Whether first ≤ i < end. `branch` keeps the compiler from computing both sides and choosing: a third of all instructions.
 __device__ inline bool within(int i, int first, int end) {
     return static_cast<unsigned>(i - first) < static_cast<unsigned>(end - first);
@@ -256,3 +259,5 @@ struct Strip {
                 if (APART) x[i + k][e] += sum[k][e];
     }
 };
+
+}  // namespace qr

@@ -10,6 +10,9 @@
 #include "common/thread/prefetch.cuh"
 #include "qr/block/panel.cuh"
 
+namespace qr {
+using namespace common;
+
 // Columns column0 … of A on their way to the second-level cache.
 template <int Threads, typename Problem>
 __device__ __forceinline__ void announce(const Problem& p, int column0) {
@@ -39,3 +42,5 @@ __device__ __forceinline__ void factor_strip(const Problem& p, int k, StripMemor
     const Real scale = power_of_two<Real>(shift);
     strip.each_inside(p.R, p.steps, p.n, p.pitch(), row0, [&](int i, int e, Real* entry) { *entry = panel.r(i, e, row0, pivots) * scale; });
 }
+
+}  // namespace qr

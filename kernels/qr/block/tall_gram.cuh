@@ -8,6 +8,9 @@
 #include "common/warp/tile_chain.cuh"
 #include "qr/warp/row_tile.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int STEP_ROWS = 2 * STRIP;                          // of a slab, between which no pair changes its place
 
 // Tile number `number` of the upper triangle of `Strips` strips of STRIP columns, row by row: rows 16 i …, columns 8 j …
@@ -95,3 +98,5 @@ struct TallGram {
         else if constexpr (Warp + 1 < Warps) of_warp<Warp + 1>(work);
     }
 };
+
+}  // namespace qr

@@ -7,6 +7,9 @@
 #include "common/thread/field.cuh"
 #include "qr/block/tall_gram.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int BLOCK_ENTRIES = STRIP * STRIP;
 constexpr double SURE = 1e-6;                               // entries of QᵀQ − I by a bound, a thousand times what is there
 
@@ -181,3 +184,5 @@ __device__ __noinline__ bool surely_orthonormal(int m, int n, QRMemory<Strips, W
     }
     return __reduce_max_sync(EVERY_LANE, __syncthreads_and(sure));  // told, for lanes to stay together
 }
+
+}  // namespace qr

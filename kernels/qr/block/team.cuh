@@ -5,6 +5,9 @@
 #pragma once
 #include "common/thread/wide.cuh"
 
+namespace qr {
+using namespace common;
+
 template <int Threads>
 struct Team {
     static constexpr int COUNT = Threads < WARP ? WARP / Threads : 1;      // teams of a block
@@ -57,3 +60,5 @@ struct Team {
         return value;
     }
 };
+
+}  // namespace qr

@@ -2,6 +2,8 @@
 // Called by qr/tree_qr.cuh.
 #pragma once
 
+namespace qr {
+
 // What other blocks wrote before they raised it to this number can be read.
 __device__ inline int load_acquire(const int* flag) {
     int value;
@@ -11,3 +13,5 @@ __device__ inline int load_acquire(const int* flag) {
 __device__ inline void store_release(int* flag, int value) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
+
+}  // namespace qr

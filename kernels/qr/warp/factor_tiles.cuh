@@ -7,6 +7,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int FACTOR_TILE = 2 * WARP;                      // double2 of a tile
 
 template <int N>
@@ -29,3 +32,5 @@ struct FactorTiles {
         tile[slot(1, lane)] = {y[2], y[3]};
     }
 };
+
+}  // namespace qr

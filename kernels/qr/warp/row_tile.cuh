@@ -7,6 +7,9 @@
 #include "common/thread/power_of_two.cuh"
 #include "common/warp/tile_product.cuh"
 
+namespace qr {
+using namespace common;
+
 constexpr int TILE_ROWS = 2 * STRIP;
 
 // TILE_ROWS rows of an m × n matrix, n even, the last column in the last of Strips strips; zeros outside.
@@ -55,3 +58,5 @@ struct RowTile {
             for (int h = 0; h < 2; h++) x[i][2 * h] = part[h][i].x, x[i][2 * h + 1] = part[h][i].y;
     }
 };
+
+}  // namespace qr

@@ -11,6 +11,10 @@
 #include "common/thread/householder.cuh"
 #include "products/warp/strip_pairs.cuh"
 
+namespace qr {
+using namespace common;
+using namespace products;
+
 // What a step needs of H: p = ±1/√(α² + σ²), τ = 1 + |α p| and a first 1/τ, 1 / (1 + correction) times the exact one,
 // which starts from an approximate root, so that its start is not waited for; see common/thread/householder.cuh.
 struct Reflection {
@@ -134,3 +138,5 @@ struct TilePanels {
         __syncwarp();
     }
 };
+
+}  // namespace qr

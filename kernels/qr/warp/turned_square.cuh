@@ -9,6 +9,9 @@
 #include "common/thread/constants.cuh"
 #include "common/warp/tile_chain.cuh"
 
+namespace qr {
+using namespace common;
+
 template <typename Real>
 __host__ __device__ constexpr int turn_of(int a) {
     return ((a >> 1 & 3) ^ (a & 1) << 1) * (sizeof(Real) == sizeof(double) ? 2 : 4);
@@ -56,3 +59,5 @@ struct RightReader<N, false, Real> {
             x[i] = lane[inner0 * N + columns[i][column0 / 8 % (PERIOD / 8)] + column0 / PERIOD * PERIOD];
     }
 };
+
+}  // namespace qr

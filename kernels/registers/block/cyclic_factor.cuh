@@ -8,6 +8,9 @@
 #include "registers/block/cyclic_matrix.cuh"
 #include "registers/thread/small_matrix.cuh"
 
+namespace registers {
+using namespace common;
+
 // of a step; CLOCK: between two borders
 enum StepPart { PUBLISH, PRODUCTS, REFLECTION, UPDATE, CLOCK, STEP_PARTS };
 
@@ -180,3 +183,5 @@ __device__ typename Field<Scalar>::Real cyclic_substitute(CyclicMatrix<Scalar, M
     sum_rows(lines, 1, none, entries);
     return sqrt(entries) * sqrt(solutions);
 }
+
+}  // namespace registers

@@ -9,6 +9,9 @@
 #include "common/warp/part_sums.cuh"
 #include "registers/thread/reflection.cuh"
 
+namespace registers {
+using namespace common;
+
 // What a step needs of the others: a column and a row of the matrix, by turns in two places, so that a step has one barrier.
 template <typename Scalar, int M, int W, int P, int Q>
 struct CyclicLines {
@@ -124,3 +127,5 @@ struct CyclicMatrix {
                 }
     }
 };
+
+}  // namespace registers

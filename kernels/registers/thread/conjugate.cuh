@@ -2,6 +2,9 @@
 #pragma once
 #include "products/thread/multiply_add.cuh"
 
+namespace registers {
+using namespace products;
+
 template <typename Real>
 __device__ Real conjugate(Real x) { return x; }
 template <typename Real>
@@ -34,3 +37,5 @@ __device__ Scalar from_real(typename Field<Scalar>::Real r) {
     if constexpr (Field<Scalar>::COMPLEX) return {r, 0};
     else return r;
 }
+
+}  // namespace registers

@@ -5,6 +5,9 @@
 #include "common/thread/householder.cuh"
 #include "registers/thread/conjugate.cuh"
 
+namespace registers {
+using namespace common;
+
 template <typename Scalar>
 struct Reflection {
     typename Field<Scalar>::Real beta;
@@ -34,3 +37,5 @@ template <typename Real>
 __device__ int exponent_of(Real x) { return Range<Real>::exponent_field(x) - Range<Real>::BIAS; }
 template <typename Real>
 __device__ int exponent_of(Complex<Real> x) { return max(exponent_of(x.re), exponent_of(x.im)); }
+
+}  // namespace registers

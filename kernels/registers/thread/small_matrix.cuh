@@ -8,6 +8,8 @@
 #pragma once
 #include "registers/thread/reflection.cuh"
 
+namespace registers {
+
 // Multipliers beyond 1/√ε leave less than half of the digits.
 template <typename Real> constexpr Real MULTIPLIER_LIMIT = Real(0x1p11);
 template <> constexpr inline double MULTIPLIER_LIMIT<double> = 0x1p26;
@@ -159,3 +161,5 @@ __device__ int make_safe(Scalar (&x)[M][W]) {
     }
     return shift;
 }
+
+}  // namespace registers

@@ -6,6 +6,9 @@
 #include "common/thread/copy.cuh"
 #include "common/thread/field.cuh"
 
+namespace registers {
+using namespace common;
+
 template <typename Scalar>
 struct SmallExchange {
     static constexpr int PIECE = 32, PITCH = PIECE + 1;  // odd: lanes in different banks
@@ -61,3 +64,5 @@ struct SmallExchange {
         }
     }
 };
+
+}  // namespace registers

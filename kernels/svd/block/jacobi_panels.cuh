@@ -10,6 +10,8 @@
 
 #include "svd/block/svd_stages.cuh"
 
+namespace svd {
+
 constexpr int PANEL_STEP = 32, SECTOR = 128;              // columns begin at multiples of so many bytes
 
 __host__ __device__ inline int panel_rows(int k) { return (k + PANEL_STEP - 1) / PANEL_STEP * PANEL_STEP; }
@@ -41,3 +43,5 @@ struct Meeting {
         left = min(one, other), right = max(one, other);
     }
 };
+
+}  // namespace svd

@@ -10,6 +10,8 @@
 
 #include "svd/warp/jacobi_columns.cuh"
 
+namespace svd {
+
 // The panel: `columns` columns of `rows` entries, and behind each, from entry `stack` on, DotRows… more that follow along.
 template <typename Real>
 struct Panel {
@@ -92,3 +94,5 @@ __device__ bool jacobi_sweep(const Panel<Real>& panel, int blocks, Angle<Real>* 
     }
     return __syncthreads_or(turned);
 }
+
+}  // namespace svd

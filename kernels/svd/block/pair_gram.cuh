@@ -10,6 +10,9 @@
 #include "svd/block/jacobi_sweep.cuh"
 #include "svd/warp/pair_jacobi.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int PARTS = 4;                                     // independent sums of a product
 constexpr int ROWS = 4;                                      // that an instruction multiplies at once
 constexpr int AT_ONCE = WARP / ROWS, FEWER = 2;               // rows of a lane whose products are under way together; where less is left
@@ -149,3 +152,5 @@ __device__ void gram_of_pair(const Panel<Real>& panel, int left, int right, Real
     } else add_rest(0);
     write_gram<All>(sums, G);
 }
+
+}  // namespace svd

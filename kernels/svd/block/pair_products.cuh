@@ -12,6 +12,9 @@
 #include "svd/block/jacobi_panels.cuh"
 #include "svd/warp/line_product.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int PAIR_WARPS = 4, PAIR_THREADS = PAIR_WARPS * WARP;
 
 // Shared memory of a pair: G and J, column-major of leading dimension LD (8 modulo 32 banks: fragments are read without
@@ -182,3 +185,5 @@ __device__ void add_correction(const Real* E, const Real* low, const PanelPair<W
         }
     }
 }
+
+}  // namespace svd

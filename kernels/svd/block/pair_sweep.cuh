@@ -9,6 +9,8 @@
 
 #include "svd/block/pair_gram.cuh"
 
+namespace svd {
+
 constexpr int TILE_LINES = 16;                               // rows of a tile of X
 
 // G as the pairs between the blocks see it, from what is known within the blocks and the upper right. False: all are orthogonal.
@@ -170,3 +172,5 @@ __device__ bool pair_sweep(const Panel<Real>& panel, int blocks, int end, PairSc
     }
     return __syncthreads_or(turned.rough);
 }
+
+}  // namespace svd

@@ -6,11 +6,14 @@
 #include "qr/block/register_qr.cuh"
 #include "svd/block/svd_finish.cuh"
 
+namespace svd {
+using namespace qr;
+
 // As prepare of svd/block/svd_stages.cuh.
 template <int Rows, int Slots, int Warps, typename Real>
 __device__ bool prepare_in_registers(const Problem<Real>& p, const Workspace<Real>& w, Vectors vectors,
                                      Exchange<Real, Rows, Slots, Warps>& exchange) {
-    if (!load_scaled(p, w)) return false;
+    if (!load_problem(p, w)) return false;
     int k = p.rank(), rows = p.longer();
     RegisterColumns<Real, Rows, Slots, Warps> columns;
     columns.load(w.W, w.ld, rows, k);
@@ -70,3 +73,5 @@ __device__ void finish_in_registers(const Problem<Real>& p, const Workspace<Real
     if (p.tall() || vectors == LEFT_VECTORS) write_vectors(w, w.W, rows, k, p.U, k, 1, nullptr);
     else write_vectors(w, w.W, rows, k, p.Vt, 1, p.n, nullptr);
 }
+
+}  // namespace svd

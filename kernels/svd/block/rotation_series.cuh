@@ -12,6 +12,9 @@
 #include "common/block/reduce.cuh"
 #include "svd/block/pair_products.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr double SERIES_LIMIT = 0.5;
 
 // θ from t = tan θ, |t| ≤ 1, to 0.3 %, for small t to t⁴
@@ -84,3 +87,5 @@ __device__ void sum_series(Real* S, Real* other, int last) {
     __syncthreads();                                       // all have read S and M
     each_entry<LD, STRIPS>(S, [&](Real& s, int u, int e, bool) { split_correction(y[u][e], s, other[&s - S]); });
 }
+
+}  // namespace svd

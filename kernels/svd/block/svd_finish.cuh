@@ -9,6 +9,8 @@
 
 #include "svd/block/svd_stages.cuh"
 
+namespace svd {
+
 constexpr int ALL = 0x7fffffff;                            // triplets that are kept
 constexpr int NORMS = 4;                                   // columns that a warp divides by their norms together
 
@@ -159,3 +161,5 @@ __device__ void fail(const Problem<Real>& p, Vectors vectors, Failure failure, i
         atomicMin(worst, failure);
     }
 }
+
+}  // namespace svd

@@ -13,6 +13,10 @@
 #include "qr/block/pivoted_qr.cuh"
 #include "svd/block/jacobi_sweep.cuh"
 
+namespace svd {
+using namespace common;
+using namespace qr;
+
 // OF_TRIANGLE: A is Lᵀ, the R of an LQ done already; vectors of L, those that the kernel's instance is for
 enum Vectors { NO_VECTORS, LEFT_VECTORS, BOTH_VECTORS, OF_TRIANGLE };
 
@@ -44,7 +48,7 @@ __device__ Problem<Real> problem(const Real* A, Real* U, Real* s, Real* Vt, cons
 }
 
 template <typename Real>
-__device__ bool load_scaled(const Problem<Real>& p, const Workspace<Real>& w) {
+__device__ bool load_problem(const Problem<Real>& p, const Workspace<Real>& w) {
     int exponent;
     bool finite = load_scaled(p.A, p.m, p.n, !p.tall(), w.W, w.ld, w.pivot, exponent);
     if (threadIdx.x == 0) *w.exponent = exponent;
@@ -122,7 +126,7 @@ __device__ bool prepare_triangle(const Problem<Real>& p, const Workspace<Real>& 
 // Everything before the sweeps. False, and nothing more to do, for NaN and Inf.
 template <typename Real>
 __device__ bool prepare(const Problem<Real>& p, const Workspace<Real>& w, Vectors vectors) {
-    if (!load_scaled(p, w)) return false;
+    if (!load_problem(p, w)) return false;
     int k = p.rank(), rows = p.longer();
     if (vectors == LEFT_VECTORS && !p.tall()) {
         int r = qr_in_place<true>(reflectors(w, rows, k, w.tau), w.flag);
@@ -156,3 +160,5 @@ __device__ bool prepare(const Problem<Real>& p, const Workspace<Real>& w, Vector
 
 template <int Columns>
 __device__ int even_blocks(int columns) { return max(2, ((columns + Columns - 1) / Columns + 1) / 2 * 2); }
+
+}  // namespace svd

@@ -7,6 +7,9 @@
 #include "common/warp/tile_chain.cuh"
 #include "svd/warp/pair_jacobi.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int MOST_TURNED = 80;                              // columns whose products with X leave registers enough
 constexpr int ORDER = 3;                                     // of the series for blocks of I + F on the diagonal
 
@@ -97,3 +100,5 @@ template <int Warps>
 __device__ void divide_vectors(double* V, int ld, int k, const double* F) {
     turn_vectors<Warps>(V, ld, k, [&](auto& y) { divide_by_rest(y, F, k); });
 }
+
+}  // namespace svd

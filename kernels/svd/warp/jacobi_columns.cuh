@@ -11,6 +11,9 @@
 #include "common/thread/jacobi_rotation.cuh"
 #include "common/warp/reduce_many.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int QUICK_COLUMNS = 4;                           // with more of them its registers cost more than its steps save: measured
 
 __host__ __device__ constexpr int highest_bit(int s) { return s < 2 ? s : 2 * highest_bit(s / 2); }
@@ -87,3 +90,5 @@ __device__ bool jacobi_columns(Real (&X)[2 * Columns][Rows], Real* left_norms, R
     if (within) turned = jacobi_steps<1, Columns, Rows, DotRows, Columns>(X, left_norms, right_norms, angles, tolerance);
     return jacobi_steps<Columns, 2 * Columns, Rows, DotRows, Columns>(X, left_norms, right_norms, angles, tolerance) || turned;
 }
+
+}  // namespace svd

@@ -8,6 +8,8 @@
 
 #include "svd/warp/lane_qr.cuh"
 
+namespace svd {
+
 // one sweep; returns whether this lane turned anything
 template <int N, bool Vectors, typename Real>
 __device__ bool lane_sweep(Real (&X)[N], Real (&V)[Vectors ? N : 1], Real tolerance) {
@@ -39,3 +41,5 @@ __device__ bool lane_sweep(Real (&X)[N], Real (&V)[Vectors ? N : 1], Real tolera
     }
     return turned;
 }
+
+}  // namespace svd

@@ -13,6 +13,9 @@
 #include "common/thread/jacobi_rotation.cuh"
 #include "common/warp/reduce.cuh"
 
+namespace svd {
+using namespace common;
+
 // the lane of the group with the largest norm, and that norm
 template <int N, typename Real>
 __device__ int largest_lane(Real& norm) {
@@ -101,3 +104,5 @@ __device__ void lane_reflect(const Real* U, const Real* tau, int count, Real (&Y
         for (int i = 0; i < P; i++) Y[i] = fma(-factor, v[i], Y[i]);
     }
 }
+
+}  // namespace svd

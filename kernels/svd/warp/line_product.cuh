@@ -7,6 +7,9 @@
 
 #include "common/warp/tile_chain.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int LINES = 16, LINE_STRIP = 8;                  // rows of a warp, columns of a tile
 
 template <int Strips, typename Real>
@@ -83,3 +86,5 @@ __device__ void add_product(LineSums<Count, float>& y, const Lines<Strips, float
         }
     }
 }
+
+}  // namespace svd

@@ -11,6 +11,9 @@
 #include "common/thread/constants.cuh"
 #include "common/thread/jacobi_rotation.cuh"
 
+namespace svd {
+using namespace common;
+
 constexpr int SIDE = 8, PAIR_COLUMNS = 2 * SIDE;             // columns of a block, and of two
 constexpr int ALONG = WARP / SIDE, SLOTS = SIDE / ALONG;     // lanes that share a row of pairs, pairs of it a lane
 constexpr int PAIR_PITCH = PAIR_COLUMNS + SIDE;              // between rows of G and J: no bank is asked for twice
@@ -157,3 +160,5 @@ __device__ Turned turn_within(PairState<Real>& state, PairScratch<Real>& scratch
     state.template relabel<3, 1, 0>(scratch);
     return turned;
 }
+
+}  // namespace svd

@@ -10,6 +10,8 @@
 
 #include "systems/block/lu_window.cuh"
 
+namespace systems {
+
 constexpr int TILE_COLUMNS = TURNED_COLUMNS / 2;  // of a product
 constexpr int WINDOW_SPREAD = 4;  // entries between rows of Window columns
 
@@ -89,3 +91,5 @@ __device__ void advance_window(const Scalar* A, Scalar* LU, Scalar* X, const int
     }
     __syncthreads();
 }
+
+}  // namespace systems

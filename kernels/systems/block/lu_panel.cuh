@@ -15,6 +15,8 @@
 #include "systems/warp/moved_rows.cuh"
 #include "systems/warp/pivot.cuh"
 
+namespace systems {
+
 // A warp's candidate: 1 / pivot, if `divides`, and where its row stood at first.
 template <typename Scalar>
 struct alignas(16) Candidate {
@@ -233,3 +235,5 @@ __device__ PanelPivots eliminate_panel(Scalar (&x)[Slots][N], int (&position)[Sl
     }
     return pivots;
 }
+
+}  // namespace systems

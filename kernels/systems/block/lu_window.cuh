@@ -13,6 +13,9 @@
 #include "systems/warp/eliminate_columns.cuh"
 #include "systems/warp/solve_turned.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int STRIP_ROWS = 16;  // that a warp updates at once, or twice as many
 
 // How many warps eliminate so many rows, Held a lane.
@@ -185,3 +188,5 @@ __device__ void update_share(Scalar* X, const int* rows, const Scalar* inverses,
         if (!known) strip = 0, column += TURNED_COLUMNS;
     }
 }
+
+}  // namespace systems

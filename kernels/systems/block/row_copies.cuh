@@ -6,6 +6,9 @@
 #include "common/thread/copy.cuh"
 #include "common/thread/copy_vector.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int WARP_BITS = 5;
 
 // X[i · pitch + j] = A[i · ld + j] for i < m, begin ≤ j < end, once copies have arrived; by `threads` threads, whole warps, of which
@@ -27,3 +30,5 @@ __device__ __forceinline__ void copy_columns(Entry* X, int pitch, const Entry* A
     if (aligned && begin % EACH == 0 && end % EACH == 0) each_run(EACH, [](Entry* to, const Entry* from) { copy_vector_async(to, from); });
     else each_run(1, [](Entry* to, const Entry* from) { copy_async(to, from, true); });
 }
+
+}  // namespace systems

@@ -6,6 +6,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int SCHEDULERS = 4;
 
 // Between 0 and Warps − 1, a different one in each warp. Resident: blocks that a multiprocessor holds.
@@ -23,3 +26,5 @@ __device__ int warp_role() {
     const int role = static_cast<int>(threadIdx.x) / WARP + turn;
     return __reduce_max_sync(EVERY_LANE, role < Warps ? role : role - Warps);
 }
+
+}  // namespace systems

@@ -3,6 +3,9 @@
 
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 // A number from which all that follows is worked out again: it cannot be kept in registers from one round of a loop to the next.
 __device__ __forceinline__ int anew(int x) {
     asm volatile("" : "+r"(x));
@@ -20,3 +23,5 @@ __device__ __forceinline__ double by_now(double x) {
 }
 template <typename Real>
 __device__ __forceinline__ Complex<Real> by_now(Complex<Real> x) { return {by_now(x.re), by_now(x.im)}; }
+
+}  // namespace systems

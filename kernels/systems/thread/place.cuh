@@ -2,6 +2,9 @@
 #pragma once
 #include "common/thread/verdicts.cuh"
 
+namespace systems {
+using namespace common;
+
 // table   (matrices, 6) int64: entries before the matrix, before its result and before its pivots, rows, columns, index in
 //         the caller's batch; or null for matrices m × n packed
 struct Place {
@@ -22,3 +25,5 @@ struct Place {
 
     __device__ int steps() const { return min(m, n); }
 };
+
+}  // namespace systems

@@ -8,6 +8,9 @@
 
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 // x      lower triangle, row s · Lanes + lane in slot s; L afterwards
 // steps  rows of the matrix; `most` of the largest one of the warp
 // Returns 0, or one-based the first pivot that is not positive, in every lane of the part.
@@ -32,3 +35,5 @@ __device__ int cholesky_rows(Real (&x)[Slots][N], int steps, int most) {
     }
     return failed;
 }
+
+}  // namespace systems

@@ -11,6 +11,8 @@
 
 #include "systems/warp/pivot.cuh"
 
+namespace systems {
+
 // x         Slots × N entries a lane; L below the diagonal and U afterwards
 // position  where each row stands, −1 for none; afterwards where it ends
 // first     the position of the first pivot; steps of them, `most` of the matrix with the most steps of the warp
@@ -57,3 +59,5 @@ __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int fir
         }
     }
 }
+
+}  // namespace systems

@@ -19,6 +19,9 @@
 #include "systems/warp/moved_rows.cuh"
 #include "systems/warp/pivot.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int FEWER = 8;  // columns after which fewer registers take part
 
 // x         Slots × N entries a lane; afterwards, without Inverse, the first are of the columns behind the pivots', the others nothing
@@ -154,3 +157,5 @@ __device__ PanelPivots eliminate_columns(Scalar (&x)[Slots][N], bool (&live)[Slo
     for (int s = 0; s < Slots; s++) live[s] = open[s] != 0;
     return pivots;
 }
+
+}  // namespace systems

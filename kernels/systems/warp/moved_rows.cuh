@@ -4,6 +4,9 @@
 #pragma once
 #include "common/thread/constants.cuh"
 
+namespace systems {
+using namespace common;
+
 // Of the k-th pivot, in lane k: where its row stood at first, where before the interchange, and its warp.
 struct PanelPivots {
     int row, before, warp;
@@ -27,3 +30,5 @@ struct Moved {
         return before;
     }
 };
+
+}  // namespace systems

@@ -6,6 +6,9 @@
 
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int ROW_CHUNK = 8, ROW_PITCH = ROW_CHUNK + 1, ROW_BUFFER = WARP * ROW_PITCH;  // columns at a time; entries
 constexpr int ROWS_AT_ONCE = WARP / ROW_CHUNK;
 
@@ -50,3 +53,5 @@ __device__ void write_rows(Scalar* A, long long ld, int position, int columns, c
         __syncwarp();
     }
 }
+
+}  // namespace systems

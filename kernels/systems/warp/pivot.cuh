@@ -6,6 +6,9 @@
 #pragma once
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int NOWHERE = 0x7fffffff;  // position of a lane that has no candidate
 
 __device__ inline bool of_largest(float x) {
@@ -122,3 +125,5 @@ struct PivotSearch {
         if constexpr (Lanes < WARP || Slots > 1) by_candidate = Divisor<Scalar>(candidate);
     }
 };
+
+}  // namespace systems

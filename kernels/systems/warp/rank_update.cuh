@@ -8,6 +8,9 @@
 #include "common/thread/field.cuh"
 #include "common/warp/tile_chain.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int TILE_ROWS = 16, TILE_COLUMNS = 8, TILE_INNER = 8;
 
 template <typename Real>
@@ -48,3 +51,5 @@ __device__ void update_strip(Real* A, const int* rows, int top, int row, int cou
         }
     }
 }
+
+}  // namespace systems

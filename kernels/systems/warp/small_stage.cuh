@@ -8,6 +8,9 @@
 #include "common/thread/copy.cuh"
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 template <int N, int Lanes, bool Lower>
 struct StageRows {
     // entries of a row of slot s, and the distance between two: odd, so that rows lie in different banks
@@ -68,3 +71,5 @@ struct SmallStage {
                 out[i * n + j] = Lower && j > i ? Scalar() : row(i)[j];
     }
 };
+
+}  // namespace systems

@@ -10,6 +10,9 @@
 #include "common/thread/pair.cuh"
 #include "common/warp/tile_chain.cuh"
 
+namespace systems {
+using namespace common;
+
 constexpr int TURNED_COLUMNS = 16, TURNED_ROWS = 8;  // of a warp; of a block
 
 // Entries between N rows of L: pairs that a warp reads lie in different banks.
@@ -69,3 +72,5 @@ __device__ void divide_turned(Scalar (&u)[N / TURNED_ROWS][4], Line line) {
         for (int e = 0; e < 4; e++) u[i][e] = product[e];
     }
 }
+
+}  // namespace systems

@@ -5,6 +5,9 @@
 
 #include "common/thread/field.cuh"
 
+namespace systems {
+using namespace common;
+
 // value     of this lane's unknown: of b; returns x, NaN where the diagonal has a zero
 // triangle  n × n of at most N × N, rows Pitch apart; Unit: its diagonal counts as ones
 template <int N, int Pitch, bool Forward, bool Unit, bool Transposed, typename Scalar>
@@ -23,3 +26,5 @@ __device__ Scalar substitute(Scalar value, const Scalar* triangle, int n) {
     }
     return value;
 }
+
+}  // namespace systems
