@@ -20,8 +20,8 @@ from h2gpu.covariance import Exponential, Expression, Gaussian, Matern, pairwise
 from h2gpu.covariance.matern_table import LAYOUTS
 
 FP64_OPERATIONS = 34e12 / 2  # a second; a fused multiply-add is one
-ROOT, DECAY = 5, 15  # operations of kernels/thread/decay.cuh
-DEBYE_OPERATIONS = 130  # of kernels/thread/matern.cuh: 34 powers, and a logarithm, an exponential, roots and quotients
+ROOT, DECAY = 5, 15  # operations of kernels/covariance/thread/decay.cuh
+DEBYE_OPERATIONS = 130  # covariance/thread/matern.cuh: 34 powers, a logarithm, an exponential, roots, quotients
 EXPRESSION_OPERATIONS = 30  # the compiler's quotient and exponential
 ENTRIES = 1 << 28
 POINTS = 1 << 20

@@ -4,7 +4,7 @@
 
 Bandwidth and latency of device and shared memory, bandwidth of the common cache, barriers against threads,
 multiply-adds, roots and divisions, shuffles, tensor cores, matrix products, an empty launch:
-kernels/batched/microbench.cuh. Latencies are cycles of a chain divided by its length and by the clock, rates medians of
+kernels/studies/microbench.cuh. Latencies are cycles of a chain divided by its length and by the clock, rates medians of
 events. h2gpu/batched/model/__init__.py says what they are for.
 """
 
@@ -22,7 +22,7 @@ from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import source_folder
 from h2gpu.storage.whole_file import whole_file
 
-HEADER = "batched/microbench.cuh"
+HEADER = "studies/microbench.cuh"
 WARP = 32
 STEPS, LONG_STEPS = 1024, 16384  # of chains by the clock, of rates by events
 UNROLLED, THREADS, BLOCKS = 8, 256, 8  # independent operations, threads of a block, blocks a multiprocessor
@@ -102,7 +102,7 @@ def of_precision(bench, dtype):
 
 
 class Bench:
-    """Launches of kernels/batched/microbench.cuh on the current device."""
+    """Launches of kernels/studies/microbench.cuh on the current device."""
 
     def __init__(self, repeats):
         import cupy

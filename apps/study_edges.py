@@ -18,7 +18,7 @@ from h2gpu.apps.command import Parser, run
 from h2gpu.apps.options import counts
 from h2gpu.batched import MatrixBatch
 
-BEYOND = {"redirected": 0, "mirrored": 1, "padded": 2, "conditional": 3}  # of kernels/block/edge_copies.cuh
+BEYOND = {"redirected": 0, "mirrored": 1, "padded": 2, "conditional": 3}  # of kernels/products/block/edge_copies.cuh
 SIZES = (8, 15, 16, 17, 24, 31, 32, 33, 40, 47, 48, 49, 56, 63, 64, 65, 72, 79, 80)
 ENTRIES = 1 << 24  # of each factor
 TOLERANCE = 100  # units in the last place, times n

@@ -3,7 +3,7 @@
 Figure 6 of Dong, Haidar, Tomov & Dongarra (2018), whose components were kernels of their own: products with the square
 matrix (here W r and aᵀ W), with the wide and tall ones (with V, X, Y, U, that are put off), and the update, theirs
 GEMM. Our reduction is one launch: instances that read the clock at the borders of these parts
-(kernels/thread/stopwatch.cuh) tell, averaged over the first warps of all blocks. A part has the waiting for what it
+(common/thread/stopwatch.cuh) tell, averaged over the first warps of all blocks. A part has the waiting for what it
 needs: W r that for the rows of W, the reflections that for other warps. Predictions: h2gpu.batched.model.bidiagonal.
 
     python -m h2gpu.apps.study_gebrd [--dtypes float64,float32] [--output FOLDER] [--draw]
@@ -21,8 +21,8 @@ from h2gpu.batched import model
 from h2gpu.batched.bidiagonal import plans
 from h2gpu.batched.model import bidiagonal as bidiagonal_counts
 
-PARTS = (*bidiagonal_counts.PARTS, "clock")  # as in kernels/block/bidiagonal.cuh
-HEADER = "batched/bidiagonalize_cycles.cuh"
+PARTS = (*bidiagonal_counts.PARTS, "clock")  # as in kernels/bidiagonal/block/bidiagonal.cuh
+HEADER = "studies/bidiagonalize_cycles.cuh"
 SHARED_LIMIT = 223 << 10  # bytes of a block that predictions suppose
 
 

@@ -1,7 +1,7 @@
 """Where do the cycles of one problem a block go, panel by panel, and does the model say so beforehand?
 
 Figure 8 and table V of Anderson, Sheffield & Keutzer (2012), 8,000 of 56 × 56 in float32 in place of theirs on a Quadro
-6000: instances of the kernels that read the clock at the borders of their parts (kernels/thread/stopwatch.cuh),
+6000: instances of the kernels that read the clock at the borders of their parts (kernels/common/thread/stopwatch.cuh),
 averaged over all blocks. Predictions: h2gpu.batched.model, for a multiprocessor that holds as many blocks as it can.
 
     python -m h2gpu.apps.study_small --figures 8
@@ -16,9 +16,9 @@ from h2gpu.batched import model, registers
 from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
 
-PARTS = "publish", "products", "reflection", "update", "clock"  # as in kernels/block/cyclic_factor.cuh
+PARTS = "publish", "products", "reflection", "update", "clock"  # as in kernels/registers/block/cyclic_factor.cuh
 LOAD, STORE, COMPUTE = register_counts.LOAD, register_counts.STORE, "compute"
-HEADER = "batched/small_block_cycles.cuh"
+HEADER = "studies/small_block_cycles.cuh"
 PAPER = {  # table V
     "lu": {LOAD: 8800, COMPUTE: 68250, STORE: 8740},
     "qr": {LOAD: 9120, COMPUTE: 150203, STORE: 9762},

@@ -22,18 +22,18 @@ def fixed(rows):
         for n in TURNED_SIZES if transa or transb else SIZES:
             plan = fixed_plans.plan(dtype, n, n, n, transa, transb)
             name = compiler.expression(plan.kernel, dtype, n, n, n, transa, transb, *plan.arguments)
-            yield f"batched/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
+            yield f"products/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
     for dtype, n in product(REAL, FRINGED_SIZES):
         for family in fixed_plans.families(dtype, n, n, n, False, False):
             plan = family[0][1]
             if plan.fringe:
                 name = compiler.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
-                yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
+                yield f"products/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
     for row in list(rows("fixed_gemm"))[::EVERY_MEASURED]:
         dtype, n = np.dtype(row["dtype"]).type, int(row["size"])
         plan = fixed_plans.Plan.of({knob: int(row[knob]) for knob in fixed_plans.KNOBS}, dtype, n)
         name = compiler.expression(plan.kernel, dtype, n, n, n, False, False, *plan.arguments)
-        yield f"batched/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
+        yield f"products/{plan.kernel}.cuh", name, fixed_plans.MEASURED_SPILL_BYTES
 
 
 def of(dtype, rows):
@@ -53,18 +53,22 @@ def blas(constants, rows):
         tuned = "float32" if size == 4 else "float64"
         for row, aligned in product(of(tuned, rows("gemv")), (False, True)):
             shape = int(row["threads"]), int(row["lanes"]), int(row["rows"])
-            yield "batched/gemv.cuh", compiler.expression("gemv_rows", dtype, *shape, aligned), 0
+            yield "products/gemv.cuh", compiler.expression("gemv_rows", dtype, *shape, aligned), 0
         for row, count in product(of(tuned, rows("gemv_t")), {1, knobs["PIECE"] // size}):
             shape = int(row["threads"]), int(row["lanes"])
-            yield "batched/gemv.cuh", compiler.expression("gemv_columns", dtype, *shape, count), 0
+            yield "products/gemv.cuh", compiler.expression("gemv_columns", dtype, *shape, count), 0
     for dtype, lower in product(REAL, (False, True)):
         for row in of(dtype, rows("symv")):
-            yield "batched/symv.cuh", compiler.expression("symv", dtype, int(row["warps"]), lower), knobs["SPILL_BYTES"]
+            yield (
+                "products/symv.cuh",
+                compiler.expression("symv", dtype, int(row["warps"]), lower),
+                knobs["SPILL_BYTES"],
+            )
         for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
-            yield "batched/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
+            yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
         for row, *flags in product(of(dtype, rows("trsm")), *[(False, True)] * 3):
             shape = int(row["columns"]), int(row["warps"])
             name = compiler.expression("trsm", dtype, *shape, flags[0], lower, *flags[1:])
-            yield "batched/trsm.cuh", name, knobs["SPILL_BYTES"]
+            yield "systems/trsm.cuh", name, knobs["SPILL_BYTES"]
     for dtype in REAL:
-        yield "batched/axpy.cuh", compiler.expression("axpy", dtype), 0
+        yield "products/axpy.cuh", compiler.expression("axpy", dtype), 0

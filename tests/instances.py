@@ -44,7 +44,7 @@ def install(asked):
     from h2gpu.batched.device import compiler, launch
 
     def kernel(header, name, *arguments, shared_bytes=0):
-        if header not in {f"batched/{file}.cuh" for file in ELSEWHERE}:
+        if Path(header).stem not in ELSEWHERE:
             asked.add((header, compiler.expression(name, *arguments)))
 
     compiler.kernel = launch.kernel = kernel

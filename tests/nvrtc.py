@@ -69,7 +69,8 @@ def spilled(case):
     """
     architecture, header, names, more = case
     options = [*compiler.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
-    size, log, code = compile_cubin(f'#include "{header}"\n', options, names)
+    names = [compiler.qualified(header, name) for name in names]
+    size, log, code = compile_cubin(compiler.program(header), options, names)
     assert size
     lost = [] if UNOPTIMIZED in more else ptx.lost_signs(code)
     assert not lost, f"ptxas 13.0 loses a sign in {names}: {lost}; see tests/ptx.py"

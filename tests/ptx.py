@@ -11,7 +11,7 @@ def lost_signs(text):
     """Lines of PTX of which ptxas 13.0 (not 13.5) makes min(min(a, b), c) for min(min(a, −b), c) of int, or so of max.
 
     It takes three operands together from sm_90 on, and forgets that one has been negated. Loops between several limits
-    become such lines; `anew` of kernels/thread/anew.cuh hides a limit from the compiler that makes PTX of them.
+    become such lines; `anew` of kernels/systems/thread/anew.cuh hides a limit from the compiler that makes PTX of them.
     """
     found = []
     for function in FUNCTION.split(text):

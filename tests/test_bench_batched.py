@@ -465,5 +465,5 @@ def test_shapes_in_words():
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 def test_the_holding_kernel_compiles():
-    options = [*compiler.options("batched/hold.cuh"), "-arch=sm_90"]
-    assert nvrtc.compile_cubin('#include "batched/hold.cuh"\n', options, ["hold"])[0] > 0
+    options = [*compiler.options("copies/hold.cuh"), "-arch=sm_90"]
+    assert nvrtc.compile_cubin('#include "copies/hold.cuh"\n', options, ["copies::hold"])[0] > 0

@@ -56,7 +56,7 @@ SAMPLES = {
         "test_svd_gpu.py::test_singular_values_of_scaled_columns_are_relatively_accurate[60-auto-float64]",
     ],
 }
-UNKNOWN = {"batched/hold.cuh", "batched/microbench.cuh", "block/cluster.cuh"}  # clocks, and blocks that meet
+UNKNOWN = {"copies/hold.cuh", "studies/microbench.cuh", "bidiagonal/block/cluster.cuh"}  # clocks, and blocks that meet
 
 sys.path.insert(0, str(TESTS / "emulator"))
 from translate import COMPILER, translated  # noqa: E402
@@ -102,7 +102,7 @@ def test_every_instruction_has_its_like():
     """All `asm` becomes calls of functions that there are, line by line where it was."""
     known = set(re.findall(r"^(?:inline )?void (\w+)\(", (TESTS / "emulator" / "ptx.h").read_text(), re.MULTILINE))
     folder = compiler.source_folder()
-    for path in sorted(folder.glob("*/*.cuh")):
+    for path in sorted(folder.rglob("*.cuh")):
         if path.relative_to(folder).as_posix() in UNKNOWN:
             continue
         text = path.read_text(encoding="utf-8")

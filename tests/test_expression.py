@@ -224,7 +224,7 @@ def compiled(cov, dtype, architecture="sm_90"):
     """Compiles the kernel of a covariance of points in the plane."""
     function, knobs = cov.pair_function.on_device(2, dtype), constants("cuda_pairwise")
     name = pairwise_instance(cov, 2, dtype, knobs["THREADS"], knobs["ROWS"])
-    header = "batched/pairwise.cuh"
+    header = "covariance/pairwise.cuh"
     source = compiler.program(header, function.definitions)
     return nvrtc.compile_cubin(source, [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"], [name])
 

@@ -67,41 +67,41 @@ def instances():
         constants("batched/products/gemm"),
         constants("blocksparse/panels") | constants("blocksparse/cuda"),
     )
-    yield "batched/owners.cuh", compiler.expression("owners", constants("batched/device/launch")["OWNER_WARPS"]), 0
-    yield "batched/table.cuh", compiler.expression("table"), 0
-    yield "batched/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
+    yield "copies/owners.cuh", compiler.expression("owners", constants("batched/device/launch")["OWNER_WARPS"]), 0
+    yield "copies/table.cuh", compiler.expression("table"), 0
+    yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
-            yield "batched/shared_ranks.cuh", compiler.expression(name, dtype), 0
+            yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0
         for of_rounding in (False, True):
             norms = compiler.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
-            yield "batched/frobenius_norms.cuh", norms, 0
+            yield "copies/frobenius_norms.cuh", norms, 0
         for name in ("gather", "gather_batches"):
-            yield "batched/gather.cuh", compiler.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
-        yield "batched/pairs.cuh", compiler.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
+            yield "copies/gather.cuh", compiler.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
+        yield "copies/pairs.cuh", compiler.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
-            yield "batched/pairwise.cuh", name, 0
+            yield "covariance/pairwise.cuh", name, 0
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
-                yield "batched/gemm.cuh", compiler.expression("gemm", dtype, edge, edge, a, b), 0
-                yield "batched/redirected_gemm.cuh", compiler.expression("redirected_gemm", dtype, edge, a, b, 0), 0
+                yield "products/gemm.cuh", compiler.expression("gemm", dtype, edge, edge, a, b), 0
+                yield "products/redirected_gemm.cuh", compiler.expression("redirected_gemm", dtype, edge, a, b, 0), 0
             for beyond in BEYOND:
                 name = compiler.expression("redirected_gemm", dtype, edge, False, False, beyond)
-                yield "batched/redirected_gemm.cuh", name, 0
+                yield "products/redirected_gemm.cuh", name, 0
         for size, *trans in product(products["PACKED"], (False, True), (False, True)):
-            yield "batched/packed_gemm.cuh", compiler.expression("packed_gemm", dtype, *size, *trans), 0
+            yield "products/packed_gemm.cuh", compiler.expression("packed_gemm", dtype, *size, *trans), 0
         yield from panel_instances(dtype, panels)
         for strips, warps in constants("batched/qr/cholesky")["WARPS"].items():
             for name in ("cholesky_qr", "cholesky_basis")[: 2 if dtype == np.float32 else 1]:
-                yield "batched/cholesky_qr.cuh", compiler.expression(name, dtype, strips, warps), 450
+                yield "qr/cholesky_qr.cuh", compiler.expression(name, dtype, strips, warps), 450
         yield from thin_instances(dtype, constants("batched/products/thin"))
         sums = constants("batched/qr/product_triangles")
         name = compiler.expression("product_triangles", dtype, sums["EDGE"])
-        yield "batched/product_triangles.cuh", name, sums["SPILL_BYTES"]
+        yield "qr/product_triangles.cuh", name, sums["SPILL_BYTES"]
         yield from linear_instances(dtype)
         triple = constants("batched/products/triple")
         for edge, inner in product(triple["EDGES"], triple["INNER"]):
-            yield "batched/triple_product.cuh", compiler.expression("triple_product", dtype, edge, inner), 0
+            yield "products/triple_product.cuh", compiler.expression("triple_product", dtype, edge, inner), 0
     yield from blas_instances.fixed(rows)
     yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
@@ -115,12 +115,12 @@ def instances():
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
             arguments = compiler.expression("", row["dtype"], *knobs)
             for name in ("blocked_qr", "blocked_q"):
-                yield "batched/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
+                yield "qr/blocked_qr.cuh", name + arguments, int(row["spill_bytes"])
     for row in rows("qr_tree"):
         if int(row["warps"]):
             knobs = (int(row[key]) for key in ("warps", "tiles", "resident"))
             name = compiler.expression("tree_qr", row["dtype"], *knobs)
-            yield "batched/tree_qr.cuh", name, int(row["spill_bytes"])
+            yield "qr/tree_qr.cuh", name, int(row["spill_bytes"])
     for row in rows("qr_tall"):
         yield tall_instance(row)
     yield from small_instances()
@@ -138,19 +138,16 @@ def small_instances():
             systems = ("least_squares", (n, n, 1)), ("solve", (n, 1, False)), ("solve", (n, 1, True))
             for routine, sizes in (("lu", (n,)), ("cholesky", (n,)), ("qr", (n, n)), *systems[: 3 * k]):
                 name = compiler.expression(f"thread_{routine}", dtype, *sizes, warps)
-                yield "batched/small_thread.cuh", name, claim
+                yield "registers/small_thread.cuh", name, claim
         for routine, sizes in (("least_squares", (tall, 4, 1)), ("qr", (4, tall))):
-            yield (
-                "batched/small_thread.cuh",
-                compiler.expression(f"thread_{routine}", dtype, *sizes, warps),
-                edge_spills,
-            )
+            name = compiler.expression(f"thread_{routine}", dtype, *sizes, warps)
+            yield "registers/small_thread.cuh", name, edge_spills
     for dtype, m, n, kind in SMALL_BLOCKS:
         for routine, sizes, width in block_routines(m, n):
             grid = layout(dtype, m, width, kind)
             if grid is not None:
                 name = compiler.expression(f"block_{routine}", dtype, *sizes, *grid)
-                yield "batched/small_block.cuh", name, BLOCK_SPILLS
+                yield "registers/small_block.cuh", name, BLOCK_SPILLS
 
 
 def block_routines(m, n):
@@ -178,7 +175,7 @@ def watched_instances():
 
 def microbench_instances():
     """The kernels of h2gpu.apps.microbench."""
-    header = "batched/microbench.cuh"
+    header = "studies/microbench.cuh"
     for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
         yield header, name, 0
     unrolled = microbench.UNROLLED
@@ -199,16 +196,16 @@ def thin_instances(dtype, thin):
     for strips in thin["STRIPS"]:
         if dtype == np.float64:
             for flags in turns:
-                yield "batched/thin_product.cuh", compiler.expression("thin_product", dtype, strips, *flags), 0
+                yield "products/thin_product.cuh", compiler.expression("thin_product", dtype, strips, *flags), 0
             continue
         for flags, parts in (*product(turns, (thin["FINE"], thin["COARSE"])), ((False, False), thin["SHORT"])):
             name = compiler.expression("thin_parts", strips, *flags, parts)
-            yield "batched/thin_parts.cuh", name, thin["SPILL_BYTES"]
+            yield "products/thin_parts.cuh", name, thin["SPILL_BYTES"]
 
 
 def panel_instances(dtype, knobs):
     """Products of sparse matrices of blocks, which are made forward, backward or both ways, and of nested ones."""
-    header = "batched/block_multiply.cuh"
+    header = "blocksparse/block_multiply.cuh"
     sums = knobs["SUM_WARPS"], knobs["SUM_ENTRIES"], knobs["SUM_TERMS"]
     yield header, compiler.expression("block_sums", dtype, *sums), 0
     ways = (True, True, False), (True, False, False), (False, True, False), (True, False, True)
@@ -235,46 +232,46 @@ def linear_instances(dtype):
     spills = lu["SPILL_BYTES"]
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
-        yield "batched/lu_register.cuh", compiler.expression("lu_register", dtype, columns, lanes, warps), spills
+        yield "systems/lu_register.cuh", compiler.expression("lu_register", dtype, columns, lanes, warps), spills
     tuned = {4: np.float32, 8: np.float64, 16: np.complex128}[size]
     for row in blas_instances.of(tuned, rows("lu_shared")):
         slots, (held, *shape, window, panel) = -(-int(row["max_rows"]) // WARP), (int(row[knob]) for knob in LU_KNOBS)
         for columns in range(lu["ALIGNED"], slots * WARP + 1, lu["ALIGNED"]) if panel == WARP else ():
             if slots * columns * size <= lu["ROW_BYTES"]:
                 name = compiler.expression("lu_warp", dtype, columns, slots, shape[0])
-                yield "batched/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
+                yield "systems/lu_warp.cuh", name, lu["WARP_SPILL_BYTES"]
         panel = min(panel, lu["MOST_PANEL"][size])
         for columns in sorted({0, window}):
             knobs = panel, held, -(-slots // held), *shape, columns
             claim = lu["WINDOW_SPILL_BYTES" if columns else "SHARED_SPILL_BYTES"]
-            yield "batched/lu_shared.cuh", compiler.expression("lu_shared", dtype, *knobs), claim
+            yield "systems/lu_shared.cuh", compiler.expression("lu_shared", dtype, *knobs), claim
     for row in blas_instances.of(tuned, rows("lu_panel")):
         width, most = int(row["width"]), -(-int(row["max_rows"]) // (lu["PANEL_WARPS"] * WARP))
         for slots in (1, most):
             name = compiler.expression("lu_panel", dtype, width, slots, lu["PANEL_WARPS"])
-            yield "batched/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
-        yield "batched/lu_rows.cuh", compiler.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
-        yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, width, False), 0
-    yield "batched/lu_rows.cuh", compiler.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
-    yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
+            yield "systems/lu_panel.cuh", name, lu["PANEL_SPILL_BYTES"]
+        yield "systems/lu_rows.cuh", compiler.expression("lu_rows", dtype, width, lu["ROW_WARPS"]), 0
+        yield "systems/lu_update.cuh", compiler.expression("lu_update", dtype, width, False), 0
+    yield "systems/lu_rows.cuh", compiler.expression("lu_rows", dtype, lu["TOGETHER"][size], lu["ROW_WARPS"]), 0
+    yield "systems/lu_update.cuh", compiler.expression("lu_update", dtype, lu["TOGETHER"][size], False), 0
     width = lu["GLOBAL_PANEL"][size]
     for name in ("lu_column", "lu_unblocked"):
-        yield "batched/lu_panel.cuh", compiler.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
-    yield "batched/finite_copy.cuh", compiler.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
+        yield "systems/lu_panel.cuh", compiler.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    yield "systems/finite_copy.cuh", compiler.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
     name = compiler.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
-    yield "batched/lu_determinant.cuh", name, 0
+    yield "systems/lu_determinant.cuh", name, 0
     for symmetric, columns in product((False, True)[: 2 - (dtype in COMPLEX)], (1, chol["SOLVE_COLUMNS"])):
         name = compiler.expression("solve_triangles", dtype, columns, chol["SOLVE_WARPS"], symmetric)
-        yield "batched/solve_triangles.cuh", name, 64
+        yield "systems/solve_triangles.cuh", name, 64
     for symmetric, most in product((False, True)[: 2 - (dtype in COMPLEX)], (2, 30, 32)):
         name = compiler.expression("solve_small", dtype, most, chol["SMALL_WARPS"], symmetric)
-        yield "batched/solve_small.cuh", name, 0
+        yield "systems/solve_small.cuh", name, 0
     if dtype not in COMPLEX:
         yield from cholesky_instances(dtype, chol, spills)
         for row in blas_instances.of(dtype, rows("cholesky_shared")):
             slots, *shape = -(-int(row["max_rows"]) // WARP), int(row["warps"]), int(row["resident"])
             name = compiler.expression("cholesky_shared", dtype, chol["SHARED_PANEL"][size], slots, *shape)
-            yield "batched/cholesky_shared.cuh", name, spills
+            yield "systems/cholesky_shared.cuh", name, spills
 
 
 def cholesky_instances(dtype, knobs, spills):
@@ -282,9 +279,9 @@ def cholesky_instances(dtype, knobs, spills):
     few, width = knobs["CHOLESKY_LANES"], knobs["CHOLESKY_PANEL"]
     for columns, lanes, slots in ((32, 32, 1), (8, 8, 1), (32, few, 4), (30, few, 4), (12, few, 2)):
         name = compiler.expression("cholesky_register", dtype, columns, lanes, slots, knobs["CHOLESKY_WARPS"])
-        yield "batched/cholesky_register.cuh", name, 0
+        yield "systems/cholesky_register.cuh", name, 0
     yield (
-        "batched/cholesky_panel.cuh",
+        "systems/cholesky_panel.cuh",
         compiler.expression("cholesky_panel", dtype, width, knobs["PANEL_WARPS"]),
         spills,
     )
@@ -299,7 +296,7 @@ def cholesky_instances(dtype, knobs, spills):
             "batched/systems/rank_update",
         )["TOGETHER"][np.dtype(dtype).itemsize],
     ):
-        yield "batched/lu_update.cuh", compiler.expression("lu_update", dtype, inner, True), 0
+        yield "systems/lu_update.cuh", compiler.expression("lu_update", dtype, inner, True), 0
 
 
 def bidiagonal_instances(dtype):
@@ -308,14 +305,14 @@ def bidiagonal_instances(dtype):
     for n, times in product(limits, (1, 2, 6)):
         plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, times * n, n, SHARED_LIMIT)
         name = "bidiagonalize_large" if isinstance(plan, bidiagonal_plans.Rows) else "bidiagonalize"
-        yield f"batched/{name}.cuh", compiler.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
+        yield f"bidiagonal/{name}.cuh", compiler.expression(name, dtype, *plan), bidiagonal_plans.SPILL_BYTES
         for each in bidiagonal_plans.CLUSTERS if getattr(plan, "held", 0) and times == 1 else ():
             name = compiler.expression("bidiagonalize_cluster", dtype, *plan, each)
-            yield "batched/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
+            yield "bidiagonal/bidiagonalize_large.cuh", name, bidiagonal_plans.SPILL_BYTES
     launched = constants("batched/svd/bidiagonal")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
-            yield f"batched/{name}.cuh", compiler.expression(name, dtype, number), 0
+            yield f"bidiagonal/{name}.cuh", compiler.expression(name, dtype, number), 0
 
 
 def pairwise_instances(dtype, *knobs):
@@ -346,9 +343,9 @@ def tall_instance(row):
     if int(row["ways"]):
         tiles = int(row["max_columns"]) // constants("batched/qr/tall")["TILE"]
         knobs = int(row["strips"]), tiles, *(int(row[key]) for key in ("ways", "warps", "resident"))
-        return "batched/blocked_chain.cuh", compiler.expression("blocked_chain", *knobs), spills
+        return "qr/blocked_chain.cuh", compiler.expression("blocked_chain", *knobs), spills
     knobs = (int(row[key]) for key in ("register_rows", "register_columns", "lanes", "warps", "resident"))
-    return "batched/triangle_chain.cuh", compiler.expression("triangle_chain", row["dtype"], *knobs), spills
+    return "qr/triangle_chain.cuh", compiler.expression("triangle_chain", row["dtype"], *knobs), spills
 
 
 def rows(routine):
@@ -365,7 +362,7 @@ def qr_instances(row):
     for want_q, shared in ((False, row["shared_r"]), (True, row["shared_q"])):
         knobs = int(row["register_rows"]), columns, threads, int(row["resident"]), shared == "1", want_q
         name = compiler.expression("householder_qr", row["dtype"], *knobs)
-        yield "batched/householder_qr.cuh", name, int(row["spill_bytes"])
+        yield "qr/householder_qr.cuh", name, int(row["spill_bytes"])
 
 
 def test_a_sample_of_the_instances_compiles(request):

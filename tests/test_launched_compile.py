@@ -21,22 +21,22 @@ TUNED = "sm_90"  # of the device that the tables are of: kernels/tuning/nvidia-h
 F64, F32 = np.float64, np.float32
 SAMPLE_SPILLS = 240  # bytes that these may spill, with the registers of many columns
 SAMPLE = (
-    ("gaussian", "gaussian", F64, 256),
-    ("svd_triangle", "svd_triangle", F64, True, 5, 2),
-    ("svd_triangle", "svd_triangle", F64, False, 4, 3),
-    ("svd_triangle", "svd_triangle", F32, True, 8, 2),
-    ("svd_triangle", "svd_triangle", F32, True, 3, 5),
-    ("svd_triangle", "svd_triangle", F32, True, 5, 2),
-    ("svd_triangle", "svd_triangle", F32, True, 4, 2),
-    ("svd_triangle", "svd_triangle", F64, True, 4, 2),
-    ("pivoted_qr", "pivoted_qr", F64, 2, 16, 4, False, 4),
-    ("pivoted_qr", "pivoted_qr", F64, 2, 16, 4, True, 4),
-    ("pivoted_qr", "pivoted_qr", F64, 4, 8, 16, False, 1),
-    ("pivoted_qr", "pivoted_qr", F32, 3, 16, 6, False, 3),
-    ("pivoted_qr", "pivoted_qr_large", F32, True, 512),
-    ("reflectors", "reflect_columns", F64, 2, 16, 2, 9),
-    ("reflectors", "reflect_columns", F64, 3, 8, 4, 5),
-    ("reflectors", "reflect_columns_large", F64, 512),
+    ("products/gaussian.cuh", "gaussian", F64, 256),
+    ("svd/svd_triangle.cuh", "svd_triangle", F64, True, 5, 2),
+    ("svd/svd_triangle.cuh", "svd_triangle", F64, False, 4, 3),
+    ("svd/svd_triangle.cuh", "svd_triangle", F32, True, 8, 2),
+    ("svd/svd_triangle.cuh", "svd_triangle", F32, True, 3, 5),
+    ("svd/svd_triangle.cuh", "svd_triangle", F32, True, 5, 2),
+    ("svd/svd_triangle.cuh", "svd_triangle", F32, True, 4, 2),
+    ("svd/svd_triangle.cuh", "svd_triangle", F64, True, 4, 2),
+    ("qr/pivoted_qr.cuh", "pivoted_qr", F64, 2, 16, 4, False, 4),
+    ("qr/pivoted_qr.cuh", "pivoted_qr", F64, 2, 16, 4, True, 4),
+    ("qr/pivoted_qr.cuh", "pivoted_qr", F64, 4, 8, 16, False, 1),
+    ("qr/pivoted_qr.cuh", "pivoted_qr", F32, 3, 16, 6, False, 3),
+    ("qr/pivoted_qr.cuh", "pivoted_qr_large", F32, True, 512),
+    ("qr/reflectors.cuh", "reflect_columns", F64, 2, 16, 2, 9),
+    ("qr/reflectors.cuh", "reflect_columns", F64, 3, 8, 4, 5),
+    ("qr/reflectors.cuh", "reflect_columns_large", F64, 512),
 )
 ROUNDS = "svd_gram", "svd_round", "svd_scale", "svd_clean", "svd_enter", "svd_leave", "svd_unsort"
 KERNELS = {"register": ["svd_register"], "shared": ["svd_shared"], "block-gram": ROUNDS, "block-direct": ROUNDS}
@@ -93,7 +93,7 @@ def test_the_widest_of_each_row_spills_no_more_than_the_row_claims(launched, req
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_sample_of_what_has_no_table_compiles(architecture, request):
-    instances = [(f"batched/{file}.cuh", compiler.expression(*name)) for file, *name in SAMPLE]
+    instances = [(header, compiler.expression(*name)) for header, *name in SAMPLE]
     if architecture != TUNED:
         nvrtc.all_spilled(nvrtc.unoptimized(architecture, instances), request.config)
         return

@@ -21,24 +21,29 @@ def forget():
     compiler.source_hash.cache_clear()
 
 
+def kernels():
+    """The headers of kernels: those at the top of their rooms."""
+    folder = compiler.source_folder()
+    return [path.relative_to(folder).as_posix() for path in folder.glob("*/*.cuh")]
+
+
 def hashes():
     forget()
-    headers = (path.name for path in (compiler.source_folder() / "batched").glob("*.cuh"))
-    return {name: compiler.source_hash(f"batched/{name}") for name in headers}
+    return {header: compiler.source_hash(header) for header in kernels()}
 
 
 def test_a_change_is_seen_by_what_includes_it_alone(copied):
     before = hashes()
     assert len(set(before.values())) == len(before)
-    changed = copied / "block" / "cholesky.cuh"
+    changed = copied / "common" / "block" / "cholesky.cuh"
     changed.write_text(changed.read_text() + "// another\n")
     found = {name for name, value in hashes().items() if value != before[name]}
-    including = {name for name in before if "block/cholesky.cuh" in compiler.sources(f"batched/{name}")}
+    including = {name for name in before if "common/block/cholesky.cuh" in compiler.sources(name)}
     assert found == including and 0 < len(found) < len(before)
 
 
 def test_sources_are_closed_under_inclusion():
-    for path in (compiler.source_folder() / "batched").glob("*.cuh"):
-        found = compiler.sources(f"batched/{path.name}")
+    for header in kernels():
+        found = compiler.sources(header)
         lines = "".join(found.values()).splitlines()
         assert {line.split('"')[1] for line in lines if line.startswith('#include "')} <= set(found)

@@ -1,4 +1,4 @@
-"""Products with few columns on the GPU, kernels/batched/thin_product.cuh, against float64: the GEMM criterion."""
+"""Products with few columns on the GPU, kernels/products/thin_product.cuh, against float64: the GEMM criterion."""
 
 import numpy as np
 import pytest

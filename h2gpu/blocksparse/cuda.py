@@ -29,7 +29,7 @@ SUM_WARPS, SUM_ENTRIES, SUM_TERMS = 4, 2, 8  # of a block; a lane's entries of y
 
 @dataclass(frozen=True)
 class Plan:
-    """What the two kernels read: see batched/block_multiply.cuh.
+    """What the two kernels read: see blocksparse/block_multiply.cuh.
 
     product            which products are made: blocks as they are, transposed, or both
     panels, x_rows     lists of panels, and for every row of every panel the row of x that it meets transposed

@@ -1,4 +1,4 @@
-"""Products with many panels in few launches, planned once: P x and Pᵀ z of every panel, by batched/block_multiply.cuh.
+"""Products with many panels in few launches, planned once: P x and Pᵀ z of every panel, block_multiply.cuh.
 
 A panel is a matrix in a buffer, with the rows of the vectors that it reads and adds to. The lists of panels are made on
 the host on first need and stay on the device as long as the matrix that they belong to lives.
@@ -22,7 +22,7 @@ SPILL_BYTES = {0: 40, 1: 0, 2: 0}  # of a thread at most, once a panel, by tiles
 Z_ENTRIES = {0: STAGE_ROWS, 1: 384, 2: 640}  # room for right-hand sides in a stage, by tiles
 PANEL_ENTRIES = 8192  # of a panel's run of rows: a warp's work
 STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time, rows of a tile
-HEADER = "batched/block_multiply.cuh"
+HEADER = "blocksparse/block_multiply.cuh"
 NAMES = "x", "z", "forward", "backward", "rows", "width", "pitch", "skip", "unused", "unused_too"
 FIELDS = [("entry", np.int64), *((name, np.int32) for name in NAMES)]  # of the kernel's struct Panel
 

@@ -1,4 +1,4 @@
-"""Covariances as kernels know them: a type of kernels/thread/covariance.cuh and its numbers.
+"""Covariances as kernels know them: a type of kernels/covariance/thread/covariance.cuh and its numbers.
 
     2 exp(−r/l) in the plane   →   Matern<0, Isotropic<2>>,  (1 / (l log 2), largest r², 2)
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-LONGEST_DECAY = {"float64": 1020, "float32": 125}  # log2 of the least value, as kernels/thread/decay.cuh allows
+LONGEST_DECAY = {"float64": 1020, "float32": 125}  # log2 of the least value, as covariance/thread/decay.cuh allows
 MOST_DEBYE = 1e8  # (z/ν)² beyond which ρ = 0 for ν ≥ 20
 
 
@@ -20,7 +20,7 @@ class DeviceFunction:
     """C++ type and numbers, in the order in which the type reads them: its own, then those of what it is made of.
 
     tables        of more numbers, in memory, in the same order: hashable values with `entries`, a host array
-    definitions   C++ texts that the type needs besides kernels/thread/covariance.cuh, one function's each
+    definitions   C++ texts that the type needs besides kernels/covariance/thread/covariance.cuh, one function's each
     """
 
     type: str

@@ -4,7 +4,7 @@
 
 G is analytic away from z = 0 and grows like z^(ν−½). Every octave [2^e, 2^(e+1)) of z is cut into equal pieces, on each
 of which G is a polynomial in the distance from its middle: with 2^b pieces Chebyshev interpolation converges like
-(4 · 2^b)^(−degree). Piece and distance are bits of z: neither logarithm nor division. kernels/thread/matern.cuh reads
+(4 · 2^b)^(−degree). Piece and distance are bits of z: neither logarithm nor division. matern.cuh reads
 the same table. Reference: L. N. Trefethen, Approximation Theory and Approximation Practice (2013), theorem 8.2.
 """
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.gpu
 
 def ran(which):
     out = cupy.zeros(THREADS)
-    function = kernel("batched/fixed_gemm.cuh", "mistaken", definitions=(MISTAKES,))  # a header that has all it needs
+    function = kernel("products/fixed_gemm.cuh", "mistaken", definitions=(MISTAKES,))  # a header that has all it needs
     launch(function, 1, THREADS, (out, which), THREADS * 8)
     return out.get()
 

@@ -76,7 +76,7 @@ def compiled(header, expression, definitions):
     """launch(arguments, blocks, threads, shared bytes) → None, or what went wrong."""
     text = translated(compiler.program(header, definitions))
     text = f'#include "ptx.h"\n{text}extern "C" const char* launch(void** a, int blocks, int threads, int shared)\n'
-    text += f"{{ return emulator::launch({expression}, a, blocks, threads, shared); }}\n"
+    text += f"{{ return emulator::launch({compiler.qualified(header, expression)}, a, blocks, threads, shared); }}\n"
     place = sources(header)
     library = place / f"{sha256(text.encode()).hexdigest()[:24]}.so"
     if not library.is_file():

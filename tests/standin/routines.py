@@ -32,7 +32,7 @@ class Kernel(Checked):
 
 
 def table(out, batch, count, packed):
-    """kernels/batched/table.cuh"""
+    """kernels/copies/table.cuh"""
     flat = host(out).reshape(-1)
     for first, step, place, along in packed["words"].reshape(-1, 4)[: int(count)].tolist():
         if step < 0:
@@ -44,12 +44,12 @@ def table(out, batch, count, packed):
 
 
 def owners(first, owner, count):
-    """kernels/batched/owners.cuh"""
+    """kernels/copies/owners.cuh"""
     host(owner)[:] = np.repeat(np.arange(count), np.diff(host(first)))
 
 
 def cycles(*arguments):
-    """kernels/thread/stopwatch.cuh: one for each part, and one for writing them."""
+    """kernels/common/thread/stopwatch.cuh: one for each part, and one for writing them."""
     numbers = host(arguments[-1])
     numbers[:] = 1
     numbers[:, -1] = numbers.shape[1]

@@ -1,4 +1,4 @@
-"""Which kernel instance makes a matrix bidiagonal: kernels/batched/bidiagonalize.cuh or bidiagonalize_large.cuh.
+"""Which kernel instance makes a matrix bidiagonal: kernels/bidiagonal/bidiagonalize.cuh or bidiagonalize_large.cuh.
 
 Registers hold up to 128 × 128, by a warp up to 32 × 32; shared memory what fits there, device memory the rest.
 One thread block a matrix, or several where few matrices in device memory would leave multiprocessors idle.

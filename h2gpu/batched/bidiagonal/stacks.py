@@ -67,7 +67,7 @@ def reduce_class(dtype, keys, rows, columns, arguments):
     if is_large:
         return _reduce_large(dtype, plans.Rows(*knobs), rows, columns, arguments)
     knobs = plans.Tile(*knobs)
-    function = kernel("batched/bidiagonalize.cuh", "bidiagonalize", dtype, *knobs)
+    function = kernel("bidiagonal/bidiagonalize.cuh", "bidiagonalize", dtype, *knobs)
     launch(function, len(arguments[-1]), knobs.warps * WARP, arguments)
 
 
@@ -80,7 +80,7 @@ def _reduce_large(dtype, knobs, rows, columns, arguments):
     most = max(1, WORKSPACE_BYTES // (stride * dtype.itemsize)) if knobs.held else len(table)
     each = _blocks(dtype, knobs, int(m.max()), int(n.max()), min(len(table), most))
     name, more = ("bidiagonalize_cluster", (each,)) if each > 1 else ("bidiagonalize_large", ())
-    function = kernel("batched/bidiagonalize_large.cuh", name, dtype, *knobs, *more, shared_bytes=shared)
+    function = kernel("bidiagonal/bidiagonalize_large.cuh", name, dtype, *knobs, *more, shared_bytes=shared)
     for first in range(0, len(table), most):
         rows = table[first : first + most]
         workspace = cp.empty(len(rows) * stride, dtype) if knobs.held else NULL

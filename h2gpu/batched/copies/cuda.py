@@ -1,4 +1,4 @@
-"""Copies and norms on the GPU: kernels/batched/gather.cuh, frobenius_norms.cuh."""
+"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh."""
 
 import cupy
 import numpy as np
@@ -10,7 +10,7 @@ from h2gpu.batched.device.launch import NULL, WARP, launch, tiling, upload
 
 NORM_WARPS = 4
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
-SOURCES, SOURCE_WORDS = 32, 4  # of kernels/batched/gather.cuh: batches of a launch at most
+SOURCES, SOURCE_WORDS = 32, 4  # of kernels/copies/gather.cuh: batches of a launch at most
 SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
 
 
@@ -25,7 +25,7 @@ def gather(A, index, transpose, out):
         index = np.asarray(index)
         sources = A.offsets[index], A.columns[index], np.asarray(transpose)
         places = upload(*sources, out.offsets, out.rows, out.columns)
-    function = kernel("batched/gather.cuh", "gather", A.dtype, TILE, LINES)
+    function = kernel("copies/gather.cuh", "gather", A.dtype, TILE, LINES)
     launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
     return out
 
@@ -47,7 +47,7 @@ def join(batches, out):
         words = [word for a, offsets, pitches, k in fields for word in (a, offsets.data.ptr, pitches.data.ptr, k)]
         words = np.pad(np.array(words, np.int64), (0, SOURCE_WORDS * SOURCES - len(words)))
         tiles, places = tiling(part, (TILE, TILE)), (part.number(side) for side in range(3))
-        function = kernel("batched/gather.cuh", "gather_batches", out.dtype, TILE, LINES)
+        function = kernel("copies/gather.cuh", "gather_batches", out.dtype, TILE, LINES)
         arguments = words.view(SOURCE_TABLE)[0], len(these), out.buffer, *tiles.arguments, *places
         launch(function, tiles.blocks, TILE * LINES, arguments)
     return out
@@ -68,6 +68,6 @@ def _norms(A, of_rounding):
     norms = cupy.empty(len(A), np.float64)
     if len(A):
         offsets, sizes = upload(A.offsets, A.sizes)
-        function = kernel("batched/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS, of_rounding)
+        function = kernel("copies/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS, of_rounding)
         launch(function, len(A), NORM_WARPS * WARP, (A.buffer, offsets, sizes, norms))
     return norms

@@ -5,7 +5,7 @@ import numpy as np
 from h2gpu.arrays import to_host
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 
-NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/thread/verdicts.cuh
+NOT_FINITE, NOT_CONVERGED = -1, -2  # Failure of kernels/common/thread/verdicts.cuh
 REASONS = {NOT_FINITE: "NaN or Inf", NOT_CONVERGED: "no convergence"}
 NAMED = 20  # matrices that a message names at most
 

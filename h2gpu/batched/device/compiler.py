@@ -1,6 +1,6 @@
 """Find, hash, compile and remember the CUDA sources.
 
-    kernel("batched/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
+    kernel("products/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
 One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
 keeps the result on disk under a key that ignores included files, so the hash of those travels in the options.
@@ -30,7 +30,7 @@ def source_folder():
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders.append(Path(__file__).resolve().parents[2] / "kernels")
     for folder in map(Path, folders):
-        if (folder / "batched").is_dir():
+        if (folder / "common").is_dir():
             return folder
     raise FileNotFoundError(f"h2gpu: no CUDA sources in {', '.join(map(str, folders))}; reinstall the package")
 
@@ -53,8 +53,17 @@ def source_hash(header):
     return hashlib.sha256(repr(sorted(sources(header).items())).encode()).hexdigest()[:16]
 
 
+def qualified(header, instance):
+    """An instance by its full name: the folders of kernels/ are namespaces."""
+    return f"{_room(header)}::{instance}"
+
+
+def _room(header):
+    return header.partition("/")[0]
+
+
 def expression(name, *arguments):
-    """The C++ name of a template instance: types by their dtype, numbers and truth values as they are."""
+    """The C++ name of a template instance in its room: types by their dtype, numbers and truth values as they are."""
     words = [_word(argument) for argument in arguments]
     return f"{name}<{', '.join(words)}>" if words else name
 
@@ -76,7 +85,7 @@ def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
     """The compiled instance name<arguments…> of kernels/<header> for the current device.
 
     shared_bytes   dynamic shared memory that launches will ask for; above 48 KiB it must be announced
-    definitions    C++ texts to stand behind the header, that the arguments may name
+    definitions    C++ texts to stand behind the header in its namespace, that the arguments may name
 
     Raises ValueError, with the first error and its place, where the compiler refuses a program with definitions.
     """
@@ -88,7 +97,7 @@ def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
 @lru_cache(maxsize=4096)
 def _announced(device, header, name, arguments, shared_bytes, definitions):
     """The function, and its shared memory announced, once for each size asked for."""
-    function = _function(device, header, expression(name, *arguments), definitions)
+    function = _function(device, header, qualified(header, expression(name, *arguments)), definitions)
     if shared_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     return function
@@ -110,8 +119,10 @@ def _function(device, header, instance, definitions):
 
 
 def program(header, definitions=()):
-    """The text that is compiled."""
-    return "\n".join([f'#include "{header}"', *definitions, ""])
+    """The text that is compiled: definitions belong to the room, arguments of an instance are looked up in it."""
+    room = _room(header)
+    inside = [f"namespace {room} {{", *definitions, "}"] if definitions else []
+    return "\n".join([f'#include "{header}"', *inside, f"using namespace {room};", ""])
 
 
 def first_error(log):

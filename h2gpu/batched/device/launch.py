@@ -12,7 +12,7 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import kernel
 
 OWNER_WARPS = 8
-TABLE_THREADS, TABLE_COLUMNS, TABLE_WORDS = 128, 24, 4  # of kernels/batched/table.cuh; columns of a launch at most
+TABLE_THREADS, TABLE_COLUMNS, TABLE_WORDS = 128, 24, 4  # of kernels/copies/table.cuh; columns of a launch at most
 TABLE = np.dtype([("words", np.int64, TABLE_COLUMNS * TABLE_WORDS)])
 ARRAY, WORD = -1, 8  # step of an array without gaps; bytes
 WARP = 32
@@ -62,7 +62,7 @@ def tables(count, *columns):
         first += size
     words += [0] * (TABLE_WORDS * TABLE_COLUMNS - len(words))
     packed = np.array(words, np.int64).view(TABLE)[0]
-    launch(kernel("batched/table.cuh", "table"), -(-count // TABLE_THREADS), TABLE_THREADS, (out, count, first, packed))
+    launch(kernel("copies/table.cuh", "table"), -(-count // TABLE_THREADS), TABLE_THREADS, (out, count, first, packed))
     return found
 
 
@@ -125,7 +125,7 @@ def tile_count(sizes, edge):
 
 @dataclass(frozen=True)
 class Tiling:
-    """Which tile of which matrix a thread block works on: see kernels/thread/tiling.cuh.
+    """Which tile of which matrix a thread block works on: see kernels/common/thread/tiling.cuh.
 
     blocks   of the grid
     each     blocks a matrix, some idle; unless `owner` is given
@@ -177,6 +177,6 @@ def tile_owners(counts, first):
     total = int(counts.sum())
     owner = cupy.empty(total, np.int32)
     blocks = -(-len(counts) // OWNER_WARPS)
-    function = kernel("batched/owners.cuh", "owners", OWNER_WARPS)
+    function = kernel("copies/owners.cuh", "owners", OWNER_WARPS)
     launch(function, blocks, OWNER_WARPS * WARP, (first, owner, len(counts)))
     return owner

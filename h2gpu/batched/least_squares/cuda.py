@@ -3,7 +3,7 @@
     κ_F(R) rcond < 1  ⇒  σ_min(A) > rcond σ_max(A)
 
 Three ways, each for what the one before leaves in doubt: QR in registers with a bound on the condition
-(kernels/batched/small_*.cuh); R of [A b], whose last columns are Qᵀb, with R⁻¹; the SVD.
+(kernels/registers/); R of [A b], whose last columns are Qᵀb, with R⁻¹; the SVD.
 Golub & Van Loan (2013), sections 5.3 to 5.5.
 """
 

@@ -1,4 +1,4 @@
-"""Counts of the bidiagonal reductions, part by part: kernels/batched/bidiagonalize.cuh and bidiagonalize_large.cuh.
+"""Counts of the bidiagonal reductions, part by part: kernels/bidiagonal/bidiagonalize.cuh and bidiagonalize_large.cuh.
 
 One problem, one block; columns one after another. Sizes of what a lane holds shrink as the kernels' do; instructions
 beside multiply-adds and exchanges are estimates, so many for every number of a tile, of its edges, of a step.

@@ -18,7 +18,7 @@ WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step
 OVERHEAD = 2  # instructions for each multiply-add, 385 for 192 a step in the SASS of householder_qr.cuh
 SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
 SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
-PANEL = 16  # columns of a panel of kernels/batched/blocked_qr.cuh
+PANEL = 16  # columns of a panel of kernels/qr/blocked_qr.cuh
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def gemm(dtype, m, n, inner):
 
 
 def column_qr(dtype, m, n, row, want_q=True):
-    """kernels/batched/householder_qr.cuh: some columns a thread, rows in blocks; row: of the table qr."""
+    """kernels/qr/householder_qr.cuh: some columns a thread, rows in blocks; row: of the table qr."""
     field = Field.of(dtype)
     rows, columns = row["register_rows"], row["register_columns"]
     threads = 1 << (ceil(n / columns) - 1).bit_length()
@@ -103,7 +103,7 @@ def column_qr(dtype, m, n, row, want_q=True):
 
 
 def blocked_qr(dtype, m, n, row, want_q=True):
-    """kernels/batched/blocked_qr.cuh: strips of PANEL columns in registers, panels stream by; row: of qr_blocked."""
+    """kernels/qr/blocked_qr.cuh: strips of PANEL columns in registers, panels stream by; row: of qr_blocked."""
     field, ways = Field.of(dtype), 2 if want_q else 1
     threads, k = row["warps"] * WARP, min(m, n)
     strips, panels = ceil(n / PANEL), ceil(k / PANEL)
@@ -133,7 +133,7 @@ def blocked_qr(dtype, m, n, row, want_q=True):
 
 
 def register_svd(dtype, m, n):
-    """kernels/batched/svd_register.cuh: left vectors, a column a lane: pivoted QR, LQ, Jacobi, reflectors."""
+    """kernels/svd/svd_register.cuh: left vectors, a column a lane: pivoted QR, LQ, Jacobi, reflectors."""
     field, long, k = Field.of(dtype), max(m, n), min(m, n)
     lanes = max(8, 1 << (k - 1).bit_length())
     rounds, steps = SWEEPS * (lanes - 1), 2 * k
@@ -157,7 +157,7 @@ def register_svd(dtype, m, n):
 
 
 def pivoted_qr(dtype, m, n, warps):
-    """kernels/block/pivoted_qr.cuh, all min(m, n) steps: columns in turns to warps, rows to lanes."""
+    """kernels/qr/block/pivoted_qr.cuh, all min(m, n) steps: columns in turns to warps, rows to lanes."""
     field, k = Field.of(dtype), min(m, n)
     rows, slots = ceil(m / WARP), ceil(n / warps)
     products = 2 * rows * slots + 3 * rows

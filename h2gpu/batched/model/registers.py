@@ -1,6 +1,6 @@
 """Counts of the kernels of h2gpu.batched.registers: one problem a thread, one problem a block.
 
-Of a block, every step of a factorization has one barrier, as in kernels/block/cyclic_factor.cuh; the tile of a thread
+Of a block, every step of a factorization has one barrier, as in registers/block/cyclic_factor.cuh; the tile of a thread
 shrinks panel by panel. Instructions beside multiply-adds are those of the SASS for sm_90: so many for every entry
 moved, every row and column of a tile, every step. Anderson, Sheffield & Keutzer (2012), sections IV and V.D.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from h2gpu.batched.model.counts import SCALARS, WARP, WORKING_WORDS, Counts, Field, added
 from h2gpu.batched.registers.layouts import THREAD
 
-PIECE = 32  # entries of a matrix that kernels/warp/small_exchange.cuh takes at a time
+PIECE = 32  # entries of a matrix that kernels/registers/warp/small_exchange.cuh takes at a time
 INT = 4  # bytes of info
 ELIMINATION_WORDS = 24  # registers beside the tile that LU and Gauss-Jordan work with
 SECTOR = 32  # bytes that memory is written by

@@ -1,4 +1,4 @@
-"""out_b = α op(A_b) op(B_b) + β C_b of one shape that the compiler knows: kernels/batched/{fixed,streamed}_gemm.cuh."""
+"""out_b = α op(A_b) op(B_b) + β C_b of one shape that the compiler knows: products/{fixed,streamed}_gemm.cuh."""
 
 from functools import cache
 
@@ -35,7 +35,7 @@ def fixed_gemm(A, B, C, alpha, beta, transa, transb, out):
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     chosen = plan(A.dtype, m, n, k, bool(transa), bool(transb))
     instance = A.dtype, m, n, k, bool(transa), bool(transb), *chosen.arguments
-    function = kernel(f"batched/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
+    function = kernel(f"products/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
     C = NULL if C is None else cupy.ascontiguousarray(C)
     arguments = A, B, C, out, np.int64(len(A)), A.dtype.type(alpha), A.dtype.type(beta)
     blocks = chosen.blocks(len(A), m, multiprocessors(cupy.cuda.Device().id))

@@ -1,4 +1,4 @@
-"""Shared memory of products of one shape, as kernels/block/fixed_layout.cuh lays their factors out."""
+"""Shared memory of products of one shape, as kernels/products/block/fixed_layout.cuh lays their factors out."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 """Blocks and tiles of products of one shape, chosen by counting, not by trial: whole matrices, a group a block
-(kernels/batched/fixed_gemm.cuh), or slabs of inner indices that stream past resident sums (streamed_gemm.cuh).
+(kernels/products/fixed_gemm.cuh), or slabs of inner indices that stream past resident sums (streamed_gemm.cuh).
 
 Whole matrices: a block's clocks are the most of what its warps multiply, what they read from shared memory, and what it
 moves; plans whose block leaves room for others on a multiprocessor are preferred, so that copies of one go on under the
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def kernel(self):
-        """The kernel's name, and that of its header in kernels/batched."""
+        """The kernel's name, and that of its header in kernels/products."""
         return "streamed_gemm" if self.streams else "fixed_gemm"
 
     @property

@@ -3,7 +3,7 @@
     Ω[i, j] = √(−2 ln x) cos 2πy,   x, y uniform from the words of Philox4x32-10 at counter (i, j, 0, 0)
 
 Those of float32 are rounded to 11 bits, as TF32 has them, so that a product with them needs no second part.
-Salmon, Moraes, Dror & Shaw (2011); Box & Muller (1958). kernels/batched/gaussian.cuh makes the same words on the GPU,
+Salmon, Moraes, Dror & Shaw (2011); Box & Muller (1958). kernels/products/gaussian.cuh makes the same words on the GPU,
 and the same numbers to rounding.
 """
 
@@ -36,7 +36,7 @@ def gaussian(rows, columns, random_state, dtype, xp):
     from h2gpu.batched.device.launch import launch
 
     out = xp.empty((rows, columns), dtype)
-    function = kernel("batched/gaussian.cuh", "gaussian", dtype, THREADS)
+    function = kernel("products/gaussian.cuh", "gaussian", dtype, THREADS)
     launch(function, -(-out.size // THREADS), THREADS, (out, np.int64(out.size), columns, *key))
     return out
 

@@ -104,11 +104,11 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
 
 
 def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, beyond=0):
-    """Matrices of no more than `largest` rows, columns and inner indices; beyond: of kernels/block/edge_copies.cuh."""
+    """Matrices of no more than `largest` rows, columns and inner indices; beyond: products/block/edge_copies.cuh."""
     edge = next(edge for edge in EDGES if largest <= edge)
     shared = (2 * edge * (edge + REDIRECTED_PAD) + REDIRECTED_PAD) * dtype.itemsize
     instance = dtype, edge, bool(transa), bool(transb), beyond
-    function = kernel("batched/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
+    function = kernel("products/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
     arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
     launch(function, len(lists[0]), THREADS if edge < REDIRECTED_MANY else 2 * THREADS, arguments, shared)
 
@@ -119,7 +119,7 @@ def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
     pitch = edge + REDIRECTED_PAD
     shared = whole * 2 * edge * pitch * dtype.itemsize + PACKED_WARPS * np.dtype(np.int32).itemsize
     instance = dtype, edge, whole, bool(transa), bool(transb)
-    function = kernel("batched/packed_gemm.cuh", "packed_gemm", *instance, shared_bytes=shared)
+    function = kernel("products/packed_gemm.cuh", "packed_gemm", *instance, shared_bytes=shared)
     batch = len(lists[0])
     arguments = *buffers, *lists, np.int64(batch), dtype.type(alpha), dtype.type(beta)
     launch(function, -(-batch // PACKED_WARPS), PACKED_WARPS * WARP, arguments, shared)
@@ -127,7 +127,7 @@ def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
 
 def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta, upper=False):
     shared = shared_bytes(dtype, edges)
-    function = kernel("batched/gemm.cuh", "gemm", dtype, *edges, bool(transa), bool(transb), shared_bytes=shared)
+    function = kernel("products/gemm.cuh", "gemm", dtype, *edges, bool(transa), bool(transb), shared_bytes=shared)
     scalars = dtype.type(alpha), dtype.type(beta), np.bool_(upper)
     launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
 

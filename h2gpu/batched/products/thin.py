@@ -1,4 +1,4 @@
-"""out_b = op(A_b) B_b on the GPU for B of few columns: kernels/batched/thin_product.cuh, of float32 thin_parts.cuh.
+"""out_b = op(A_b) B_b on the GPU for B of few columns: kernels/products/thin_product.cuh, of float32 thin_parts.cuh.
 
 Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B have no more than 11 bits, as `gaussian` makes
 them in float32.
@@ -81,7 +81,7 @@ def _ready(device, dtype, sizes, transa, turned, short):
     else:
         name, instance = "thin_product", (dtype, strips, transa, turned)
         shared = shared_bytes(strips, transa, turned)
-    function = kernel(f"batched/{name}.cuh", name, *instance, shared_bytes=shared)
+    function = kernel(f"products/{name}.cuh", name, *instance, shared_bytes=shared)
     whole = whole_tiles(batch * each)
     numbers = *np.array([each, whole, m, n, k, k if turned else n], np.int32), np.int64(k * n)
     return Ready(function, 2 * batch * each - whole, THREADS, shared, numbers)

@@ -1,4 +1,4 @@
-"""out_b = A_b B_b C_bᵀ on the GPU by one kernel, kernels/batched/triple_product.cuh, or by two products beyond it."""
+"""out_b = A_b B_b C_bᵀ on the GPU by one kernel, kernels/products/triple_product.cuh, or by two products beyond it."""
 
 import cupy
 import numpy as np
@@ -30,7 +30,7 @@ def triple_product(A, B, C, out):
     table = upload(*(M.offsets for M in batches), A.rows, B.rows, B.columns, C.rows)
     tiles = tiling(out, tile)
     rows = next(edge for edge in EDGES if tile[0] <= edge)
-    function = kernel("batched/triple_product.cuh", "triple_product", A.dtype, rows, inner, shared_bytes=shared)
+    function = kernel("products/triple_product.cuh", "triple_product", A.dtype, rows, inner, shared_bytes=shared)
     buffers = (M.buffer for M in batches)
     arguments = *buffers, table, np.int64(len(A)), *tile, *tiles.arguments
     launch(function, tiles.blocks, rows // WARP_ROWS * WARP, arguments, shared)

@@ -1,6 +1,6 @@
 """Products with vectors and of symmetric matrices, and sums, on the GPU.
 
-kernels/batched/gemv.cuh, symv.cuh, syrk.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
+kernels/products/gemv.cuh, symv.cuh, syrk.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
 """
 
 import cupy
@@ -40,7 +40,7 @@ def gemv(A, x, y, alpha, beta, trans):
         instance = "gemv_rows", A.dtype, threads, lanes, rows, aligned
         tiles = _tiles(out.rows if ragged else None, len(A), m, threads // lanes * rows)
         blocks = tiles.blocks if ragged else -(-len(A) * -(-m // rows) // (threads // lanes))
-    function = kernel("batched/gemv.cuh", *instance, shared_bytes=shared)
+    function = kernel("products/gemv.cuh", *instance, shared_bytes=shared)
     scalars = A.dtype.type(alpha), A.dtype.type(beta)
     launch(function, blocks, threads, (*buffers, table, np.int64(len(A)), *tiles.arguments, m, n, *scalars), shared)
     return out
@@ -53,7 +53,7 @@ def symv(A, x, y, alpha, beta, lower):
     shared = (2 + warps) * max(1, n) * A.dtype.itemsize
     check_shared("symv", shared, n)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
-    function = kernel("batched/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
+    function = kernel("products/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
     arguments = *addresses(A, x, y, out), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
     launch(function, len(A), warps * WARP, arguments, shared)
     return out
@@ -74,7 +74,7 @@ def syrk(A, C, alpha, beta, trans, lower):
         edge = tile_edge((), n)
     tiles = _tiles(orders, len(A), n, edge, lambda count: count * (count + 1) // 2)
     shared = shared_bytes(A.dtype, (edge, edge))
-    function = kernel("batched/syrk.cuh", "syrk", A.dtype, edge, bool(trans), bool(lower), shared_bytes=shared)
+    function = kernel("products/syrk.cuh", "syrk", A.dtype, edge, bool(trans), bool(lower), shared_bytes=shared)
     buffers, scalars = (
         addresses(A, C, out),
         (A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)),
@@ -102,7 +102,7 @@ def axpy(X, Y, alpha):
     alphas, factor = (NULL, alpha) if one else (alpha, X.dtype.type(0))
     count = np.int64(out.buffer.size if isinstance(out, MatrixBatch) else out.size)
     arguments = *addresses(X, Y, out), table, np.int64(batch), *tiles.arguments, m, n, count, alphas, factor
-    launch(kernel("batched/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, arguments)
+    launch(kernel("products/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, arguments)
     return out
 
 
@@ -138,6 +138,6 @@ def _empty_columns(A, side):
 
 
 def _table(A, x, y, out):
-    """As kernels/thread/operands.cuh wants it."""
+    """As kernels/products/thread/operands.cuh wants it."""
     A, x, y = A.on_host(), x.on_host(), (out if y is None else y).on_host()
     return cupy.asarray(np.stack([A.offsets, x.offsets, y.offsets, out.offsets, A.rows, A.columns]))

@@ -1,4 +1,4 @@
-"""Q_b R_b = A_b on the GPU by blocks of reflections: kernels/batched/blocked_qr.cuh.
+"""Q_b R_b = A_b on the GPU by blocks of reflections: kernels/qr/blocked_qr.cuh.
 
 The rows of a matrix must fit in the registers of a thread block, columns may be as many as they like. The table
 tuning/…/qr_blocked.csv says which sizes come here and how many rows a thread block holds: warps · tiles · 8.
@@ -60,7 +60,7 @@ def plan(device, dtype, m, n, batch):
     shared = shared_bytes(dtype, warps, tiles)
     instance = dtype, warps, tiles, resident
     factor, form = (
-        kernel("batched/blocked_qr.cuh", name, *instance, shared_bytes=shared) for name in ("blocked_qr", "blocked_q")
+        kernel("qr/blocked_qr.cuh", name, *instance, shared_bytes=shared) for name in ("blocked_qr", "blocked_q")
     )
     blocks = resident * multiprocessors(device)
     return Plan(factor, form, warps, shared, blocks, bool(row["split"]))

@@ -1,4 +1,4 @@
-"""P_b (I + F_b)⁻¹ R_b = A_b on the GPU by Cholesky factors of Gram matrices: kernels/batched/cholesky_qr.cuh.
+"""P_b (I + F_b)⁻¹ R_b = A_b on the GPU by Cholesky factors of Gram matrices: kernels/qr/cholesky_qr.cuh.
 
 Of stacks alone. Other shapes, and all that gain nothing, go by Householder reflections; so do bases in float64, of
 which a Gram matrix does not tell enough.
@@ -52,7 +52,7 @@ def _ready(device, name, dtype, shape):
     if strips not in WARPS or n % 2 or m < TALL * n or not batch:
         return None
     shared, warps = shared_bytes(strips), WARPS[strips]
-    function = kernel("batched/cholesky_qr.cuh", name, dtype, strips, warps, shared_bytes=shared)
+    function = kernel("qr/cholesky_qr.cuh", name, dtype, strips, warps, shared_bytes=shared)
     return Ready(function, batch, warps * WARP, shared, (np.int32(m), np.int32(n)))
 
 

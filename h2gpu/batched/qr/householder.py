@@ -1,4 +1,4 @@
-"""Q_b R_b = A_b on the GPU by Householder reflections: kernels/batched/householder_qr.cuh.
+"""Q_b R_b = A_b on the GPU by Householder reflections: kernels/qr/householder_qr.cuh.
 
 blocked.py takes most sizes, tall.py R alone of tall matrices, tree.py R alone of matrices with more rows than a block
 holds. Few columns, and more rows than registers hold, stay here. Matrices are launched in classes of columns, so that a
@@ -152,7 +152,7 @@ def _plan(device, dtype, m, n, batch, want_q):
     teams = max(1, WARP // threads)
     block = WARP if threads < WARP else -(-n // (columns * WARP)) * WARP
     entries = int(shared_entries(dtype, rows, m, n, threads, shared, want_q))
-    instance = ("batched/householder_qr.cuh", "householder_qr", dtype, rows, columns, threads, row["resident"], shared)
+    instance = ("qr/householder_qr.cuh", "householder_qr", dtype, rows, columns, threads, row["resident"], shared)
     function = kernel(*instance, want_q, shared_bytes=entries * teams * dtype.itemsize)
     return Plan((*instance, want_q), function, block, teams, threads, rows, shared, entries)
 

@@ -2,7 +2,7 @@
 
     A P = Q [R; 0] + E,  ‖E‖_F ≤ atol
 
-Q is a product of reflectors (reflectors.py). Kernel: kernels/batched/pivoted_qr.cuh. The stopping rule is the sum of
+Q is a product of reflectors (reflectors.py). Kernel: kernels/qr/pivoted_qr.cuh. The stopping rule is the sum of
 the norms that pivoting follows anyway.
 """
 
@@ -90,7 +90,7 @@ def factor_in_registers(dtype, keys, bounds, sorted, arguments, above=0):
     tall, wide = bounds
     instance, resident = instance_of(dtype, *map(int, keys))
     shared = (tall | 1) * wide * dtype.itemsize
-    function = kernel("batched/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
+    function = kernel("qr/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, above, tall), shared)
 
 
@@ -98,7 +98,7 @@ def _factor_large(dtype, these, arguments, sorted):
     """The same in global memory, where a matrix waits in a workspace."""
     tall, wide = these.shape
     stride = int(workspace_bytes(dtype, max(tall, wide), wide, False))
-    function = kernel("batched/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
+    function = kernel("qr/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
     most = max(1, SCRATCH_BYTES // stride)
     for first in range(0, these.count, most):
         rows = arguments[-1][first : first + most]
@@ -107,6 +107,6 @@ def _factor_large(dtype, these, arguments, sorted):
 
 
 def workspace_bytes(dtype, longer, rank, both):
-    """Bytes of a matrix's workspace between the stages: workspace_bytes of kernels/block/svd_stages.cuh."""
+    """Bytes of a matrix's workspace between the stages: workspace_bytes of kernels/common/block/workspace.cuh."""
     leading = (np.maximum(longer, 2 * rank) if both else longer) | 1
     return ((leading * rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4 + 15) // 16 * 16

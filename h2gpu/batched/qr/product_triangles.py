@@ -1,4 +1,4 @@
-"""W_bᵀ W_b = Σ_l P_lᵀ P_l on the GPU by one kernel, kernels/batched/product_triangles.cuh; by stacks beyond it."""
+"""W_bᵀ W_b = Σ_l P_lᵀ P_l on the GPU by one kernel, kernels/qr/product_triangles.cuh; by stacks beyond it."""
 
 import cupy
 import numpy as np
@@ -24,7 +24,7 @@ def triangles_of_products(products, out):
     lists = cupy.asarray(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64))
     out = out.resident
     shared = shared_bytes(EDGE, out.dtype)
-    function = kernel("batched/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
+    function = kernel("qr/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
     arguments = lists, len(products), out.buffer, out.offsets, out.rows, out.columns
     launch(function, len(out), EDGE // BAND * BAND_THREADS, arguments, shared)
 

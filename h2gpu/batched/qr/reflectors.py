@@ -2,7 +2,7 @@
 
     Y = H_0 … H_{r−1} [X; 0],   H = I − τ v vᵀ
 
-Kernel: kernels/batched/reflectors.cuh. Golub & Van Loan, section 5.1.
+Kernel: kernels/qr/reflectors.cuh. Golub & Van Loan, section 5.1.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Factors:
     """A_b P = H_0 … H_{r−1} [R; 0] + E_b.
 
     V, tau    buffers: the reflectors of matrix b from v_offsets[b], tau_offsets[b] on
-    R         MatrixBatch of slots of k × n (or n × k): see kernels/batched/pivoted_qr.cuh
+    R         MatrixBatch of slots of k × n (or n × k): see kernels/qr/pivoted_qr.cuh
     pivots    MatrixBatch of n × 1, or None
     ranks     (batch,) int64 on the host
     missed    (batch,) float64 on the device: ‖E_b‖_F
@@ -64,7 +64,7 @@ def reflect_class(dtype, keys, bounds, arguments):
     if keys[0] <= LARGEST // WARP:
         return reflect_in_registers(dtype, keys, bounds, arguments)
     stride, rows = bounds[0] * bounds[1], len(arguments[-1])
-    function = kernel("batched/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
+    function = kernel("qr/reflectors.cuh", "reflect_columns_large", dtype, LARGE_THREADS)
     launch(function, rows, LARGE_THREADS, (*arguments, cp.empty(rows * stride, dtype), np.int64(stride)))
 
 
@@ -72,7 +72,7 @@ def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):
     """Launch for the matrices in the table, the last of the arguments, of above[0] < m ≤ bounds[0], likewise r."""
     instance, resident = instance_of(dtype, *map(int, keys))
     shared = (bounds[0] | 1) * bounds[1] * dtype.itemsize
-    function = kernel("batched/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
+    function = kernel("qr/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
     (rows_above, rank_above), (rows, rank) = above, bounds
     sizes = rows_above, rows, rank_above, rank
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, *sizes), shared)

@@ -1,4 +1,4 @@
-"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed: kernels/batched/triangle_chain.cuh and blocked_chain.cuh.
+"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed: kernels/qr/triangle_chain.cuh and blocked_chain.cuh.
 
 Matrices are annihilated against a triangle, block of rows by block of rows: column by column, or in panels of columns
 with the FP64 tensor cores. The table tuning/…/qr_tall.csv says which, and how many warps share a matrix.
@@ -15,7 +15,7 @@ from h2gpu.batched.device.launch import WARP, launch
 
 CHAIN_EDGE, TALL = 128, 2  # at most so many columns, and so many times as many rows
 TILE = 8  # rows and columns of a tile
-DIAGONAL, PITCH, SKEW = 74, 10, 16  # entries: of a diagonal tile, of a tile's line, between blocks; warp/tile_panel.cuh
+DIAGONAL, PITCH, SKEW = 74, 10, 16  # of a diagonal tile, of a tile's line, between blocks: qr/warp/tile_panel.cuh
 
 
 def is_tall(rows, columns):
@@ -38,16 +38,16 @@ def _plan(device, dtype, n, batch):
     if row["ways"]:
         size = blocked_entries(n, row["strips"], row["ways"], warps) * dtype.itemsize
         knobs = row["strips"], row["max_columns"] // TILE, row["ways"], warps, resident
-        return kernel("batched/blocked_chain.cuh", "blocked_chain", *knobs, shared_bytes=size), warps, size
+        return kernel("qr/blocked_chain.cuh", "blocked_chain", *knobs, shared_bytes=size), warps, size
     rows, columns, lanes = (row[key] for key in ("register_rows", "register_columns", "lanes"))
     exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
     size = (exchange + n * (n + 1) // 2) * dtype.itemsize
     instance = dtype, rows, columns, lanes, warps, resident
-    return kernel("batched/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
+    return kernel("qr/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
 
 
 def blocked_entries(n, strips, ways, warps):
-    """Shared memory of batched/blocked_chain.cuh in entries: panels and T of each warp, then the triangle of tiles."""
+    """Shared memory of qr/blocked_chain.cuh in entries: panels and T of each warp, then the triangle of tiles."""
     panels = -(-n // TILE)
     phase = max(-(-panels // ways), warps)
     scratch = ways * ((strips + 1) * TILE * PITCH + 2 * SKEW // ways)

@@ -1,4 +1,4 @@
-"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed, by a tree of triangles: kernels/batched/tree_qr.cuh.
+"""R_b of tall A_b = Q_b R_b on the GPU, Q never formed, by a tree of triangles: kernels/qr/tree_qr.cuh.
 
 However few matrices there are, their pieces fill the device. The table tuning/…/qr_tree.csv says which numbers of
 columns and of matrices come here, how many thread blocks share a piece, and how many rows it has at most:
@@ -102,5 +102,5 @@ def _launch(plan, A, R, above, table, m, n):
     teams, following = min(count, plan.teams), above.buffer if len(above) else NULL
     workspace, made = cupy.empty(2 * teams * stride, A.dtype), cupy.zeros(count, np.int32)
     arguments = A.buffer, R.buffer, following, table, np.int64(count), plan.share, workspace, np.int64(stride), made
-    function = kernel("batched/tree_qr.cuh", "tree_qr", *plan.instance, shared_bytes=plan.shared)
+    function = kernel("qr/tree_qr.cuh", "tree_qr", *plan.instance, shared_bytes=plan.shared)
     launch(function, teams * plan.share, plan.warps * WARP, arguments, plan.shared)

@@ -1,4 +1,4 @@
-"""The functions of h2gpu.batched.registers.cpu on CuPy arrays: kernels/batched/small_thread.cuh and small_block.cuh."""
+"""Small problems in registers on the GPU: kernels/registers/small_thread.cuh and small_block.cuh."""
 
 import cupy
 import numpy as np
@@ -7,7 +7,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, launch
 from h2gpu.batched.registers.layouts import THREAD, layout
 
-THREAD_HEADER, BLOCK_HEADER = "batched/small_thread.cuh", "batched/small_block.cuh"
+THREAD_HEADER, BLOCK_HEADER = "registers/small_thread.cuh", "registers/small_block.cuh"
 WARPS = 4  # of a thread block where each thread has a problem
 
 

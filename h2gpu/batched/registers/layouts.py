@@ -3,7 +3,7 @@
     entry (i, j) belongs to thread (i mod P, j mod Q)        P × Q: "2d", P × 1: "row", 1 × Q: "column"
 
 Anderson, Sheffield & Keutzer (2012), "A predictive model for solving small linear algebra problems in GPU registers",
-sections IV and V.A. kernels/batched/small_thread.cuh, small_block.cuh.
+sections IV and V.A. kernels/registers/small_thread.cuh, small_block.cuh.
 """
 
 from typing import NamedTuple

@@ -76,7 +76,7 @@ def turned(F, s, info):
         shared, stride = widest * (TURN_ENTRIES * size + 4), 2 * widest * (widest | 1)
         in_shared = shared + stride * size <= shared_limit(cp.cuda.runtime.getDevice())
         shared += stride * size if in_shared else 0
-        function = kernel("batched/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
+        function = kernel("bidiagonal/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
         most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * size))
         for first in range(0, these.count, most):
             rows = table[first : first + most]
@@ -106,7 +106,7 @@ def values_of_stack(d, e, info):
 def find_values(threads, most, arguments):
     """Values of matrices of at most so many columns; arguments end with their table."""
     dtype, threads, shared = arguments[0].dtype, int(threads), 2 * 8 * int(most)
-    function = kernel("batched/bidiagonal_values.cuh", "bidiagonal_values", dtype, threads, shared_bytes=shared)
+    function = kernel("bidiagonal/bidiagonal_values.cuh", "bidiagonal_values", dtype, threads, shared_bytes=shared)
     launch(function, len(arguments[-1]), threads, (*arguments, HALVINGS[dtype.itemsize]), shared)
 
 

@@ -3,7 +3,7 @@
     W P = Q P₁ R,   Rᵀ = Q₂ Lᵀ,   L V_L = U_L Σ by rounds of column panels,   W = (Q P₁ U_L) Σ (P Q₂ V_L)ᵀ,  W = A or Aᵀ
 
 The panels of a pair are turned orthogonal by their Gram matrix ("block-gram") or directly in shared memory
-("block-direct"); the first hands to the second what it does not finish. Kernels: kernels/batched/svd_blocks.cuh.
+("block-direct"); the first hands to the second what it does not finish. Kernels: kernels/svd/svd_blocks.cuh.
 """
 
 from dataclasses import dataclass
@@ -54,16 +54,16 @@ class Rounds:
 
 
 def gram_rounds(dtype, rank, both):
-    """Rounds of kernels/batched/svd_gram.cuh."""
+    """Rounds of kernels/svd/svd_gram.cuh."""
     tile = 2 * GRAM_WIDTH
     shared = 2 * tile * (tile + GRAM_PAD + 1) * dtype.itemsize
     instance = dtype, GRAM_WIDTH, both, GRAM_COLUMNS
-    function = kernel("batched/svd_gram.cuh", "svd_gram", *instance, shared_bytes=shared)
+    function = kernel("svd/svd_gram.cuh", "svd_gram", *instance, shared_bytes=shared)
     return Rounds(function, 2 * -(-rank // tile), (), GRAM_THREADS, shared, GRAM_SWEEPS)
 
 
 def direct_rounds(dtype, rank, both, dots, columns, most_threads, shared_limit):
-    """Rounds of kernels/batched/svd_rounds.cuh, in the widest panels that two of them fit in shared memory."""
+    """Rounds of kernels/svd/svd_rounds.cuh, in the widest panels that two of them fit in shared memory."""
     column_bytes = (((2 if both else 1) * rank | 1) + 1) * dtype.itemsize
     width = (shared_limit - RESERVED_BYTES) // (2 * column_bytes) // columns * columns
     panels = 2 * -(-rank // (2 * width))
@@ -71,12 +71,12 @@ def direct_rounds(dtype, rank, both, dots, columns, most_threads, shared_limit):
     threads = min(most_threads, 32 * max(4, width // columns))
     shared = 2 * width * column_bytes
     instance = dtype, dots, both, columns, threads
-    function = kernel("batched/svd_rounds.cuh", "svd_round", *instance, shared_bytes=shared)
+    function = kernel("svd/svd_rounds.cuh", "svd_round", *instance, shared_bytes=shared)
     return Rounds(function, panels, (width,), threads, shared, DIRECT_SWEEPS)
 
 
 def panel_bytes(dtype, rank, both):
-    """Memory of one matrix between the stages: panel_workspace of kernels/block/jacobi_panels.cuh."""
+    """Memory of one matrix between the stages: panel_workspace of kernels/svd/block/jacobi_panels.cuh."""
     padded = -(-rank // PANEL_STEP) * PANEL_STEP
     arrays = (rank + 5 * (rank + 32)) * dtype.itemsize + (3 * (rank + 32) + 4) * 4  # workspace_bytes without a matrix
     return -(-arrays // SECTOR) * SECTOR + (2 if both else 1) * padded**2 * dtype.itemsize
@@ -141,7 +141,7 @@ class Part:
 
     def stage(self, name, *arguments, both=True):
         instance = (self.dtype, self.both, STAGE_THREADS) if both else (self.dtype, STAGE_THREADS)
-        launch(kernel("batched/svd_blocks.cuh", name, *instance), self.count, STAGE_THREADS, arguments)
+        launch(kernel("svd/svd_blocks.cuh", name, *instance), self.count, STAGE_THREADS, arguments)
 
     def enter(self):
         """W' = Q P₁ R and Rᵀ = Q₂ R₂; the rows of R₂ become the workspaces' columns."""

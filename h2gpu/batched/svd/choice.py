@@ -1,7 +1,7 @@
 """Which kernel of h2gpu.batched.svd.jacobi decomposes matrices of a size, and the shared memory that it takes.
 
 The device's tuning table chooses among the methods that can do a size. workspace_bytes and triangle_bytes repeat what
-kernels/block/svd_stages.cuh and pair_sweep.cuh lay out.
+kernels/common/block/workspace.cuh and kernels/svd/block/pair_sweep.cuh lay out.
 """
 
 from functools import cache, lru_cache
@@ -70,8 +70,8 @@ def fits(device, dtype, rank, both):
 
 
 def triangle_bytes(dtype, rank, both):
-    """Shared memory of a block of kernels/batched/svd_triangle.cuh."""
+    """Shared memory of a block of kernels/svd/svd_triangle.cuh."""
     rows = 2 * rank if both else rank
     odd = PITCH_BYTES // dtype.itemsize
-    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/block/pair_sweep.cuh
+    pitch = (rows + odd - 1) // (2 * odd) * 2 * odd + odd  # pair_pitch of kernels/svd/block/pair_sweep.cuh
     return workspace_bytes(dtype, pitch, rank, both) + SCRATCH_ENTRIES * -(-rank // PAIR_COLUMNS) * dtype.itemsize

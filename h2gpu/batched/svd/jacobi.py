@@ -2,7 +2,7 @@
 
     W P = Q R,   R = L Q₂ᵀ,   L V_L = U_L Σ,   W = (Q U_L) Σ (P Q₂ V_L)ᵀ,   W = A or Aᵀ
 
-Matrices are grouped by size; a group is one launch of kernels/batched/svd_register.cuh (a warp or less a matrix) or
+Matrices are grouped by size; a group is one launch of kernels/svd/svd_register.cuh (a warp or less a matrix) or
 svd_shared.cuh (a thread block a matrix), or the rounds of h2gpu.batched.svd.blocks beyond shared memory. Nothing
 is read back but the verdict at the end. Drmač & Veselić 2008; Boukaram et al., sections 5 and 6.
 """
@@ -143,7 +143,7 @@ def _run_register(group, info):
     matrices = REGISTER_WARPS * WARP // lanes
     shared = matrices * (lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes) * group.dtype.itemsize
     instance = group.dtype, rows, lanes, group.both, REGISTER_WARPS
-    function = kernel("batched/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
+    function = kernel("svd/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
     arguments = (*group.arguments(info), group.above, group.rank, group.count)
     launch(function, -(-group.count // matrices), REGISTER_WARPS * WARP, arguments, shared)
 
@@ -170,7 +170,7 @@ def triangle_plan(device, dtype, rank, both, few):
     words = BLOCK_WORDS // (warps * WARP * TRIANGLE_WORDS[dtype.name])
     resident = max(1, min(words, MOST_WARPS // warps, most_shared(device) // (shared + RESERVED)))
     instance = dtype, both, warps, min(resident, FEW_BLOCKS) if few else resident
-    return kernel("batched/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
+    return kernel("svd/svd_triangle.cuh", "svd_triangle", *instance, shared_bytes=shared), warps * WARP, shared
 
 
 def _run_triangle(group, info):
@@ -191,7 +191,7 @@ def _run_shared(group, info):
     resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
     shared = int(choice.workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
-    function = kernel("batched/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
+    function = kernel("svd/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
     launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
 
 

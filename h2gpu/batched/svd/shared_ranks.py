@@ -1,6 +1,6 @@
 """How many singular values each matrix keeps on the GPU, when all share what may be discarded.
 
-Squares are sorted, one thread block finds where their sums exceed the allowance: kernels/batched/shared_ranks.cuh.
+Squares are sorted, one thread block finds where their sums exceed the allowance: kernels/svd/shared_ranks.cuh.
 """
 
 import cupy
@@ -18,10 +18,10 @@ def shared_ranks(sigma, allowance):
     squares = cupy.square(sigma, dtype=np.float64).ravel()
     squares.sort()
     threshold, ranks = cupy.empty(1), cupy.empty(batch, np.int64)
-    function = kernel("batched/shared_ranks.cuh", "discard_threshold")
+    function = kernel("svd/shared_ranks.cuh", "discard_threshold")
     allowed = cupy.asarray(allowance, np.float64)
     launch(function, 1, WARP**2, (squares, np.int64(squares.size), allowed, threshold))
-    function = kernel("batched/shared_ranks.cuh", "kept_ranks", sigma.dtype)
+    function = kernel("svd/shared_ranks.cuh", "kept_ranks", sigma.dtype)
     launch(function, -(-batch // THREADS), THREADS, (sigma, np.int64(batch), values, threshold, ranks))
     return ranks
 
@@ -29,7 +29,7 @@ def shared_ranks(sigma, allowance):
 def discarded(sigma, ranks):
     """See h2gpu.batched.discarded."""
     sigma, ranks, total = cupy.ascontiguousarray(sigma), cupy.asarray(ranks, np.int64), cupy.empty(())
-    function = kernel("batched/shared_ranks.cuh", "discarded_squares", sigma.dtype)
+    function = kernel("svd/shared_ranks.cuh", "discarded_squares", sigma.dtype)
     values = max(1, sigma.shape[1])
     launch(function, 1, WARP**2, (sigma, np.int64(sigma.size), values, ranks, total))
     return total

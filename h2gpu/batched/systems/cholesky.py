@@ -1,6 +1,6 @@
 """L_b L_bᵀ = A_b on the GPU.
 
-Up to 32 × 32 by kernels/batched/cholesky_register.cuh, others that fit in shared memory by cholesky_shared.cuh, larger
+Up to 32 × 32 by kernels/systems/cholesky_register.cuh, others that fit in shared memory by cholesky_shared.cuh, larger
 ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh).
 """
 
@@ -83,7 +83,7 @@ def _run_whole(dtype, buffers, batch, n):
     row = tuning.row("cholesky_shared", dtype, rows=n)
     warps, resident = row["warps"], row["resident"]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
-    function = kernel("batched/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)
 
 
@@ -95,13 +95,13 @@ def _run_register(dtype, buffers, batch, n):
     columns = n + n % 2
     shared = CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
-    function = kernel("batched/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
     launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
 
 
 def _stage_entries(columns, lanes, slots):
-    """Of kernels/warp/small_stage.cuh for the lower triangle of a matrix."""
+    """Of kernels/systems/warp/small_stage.cuh for the lower triangle of a matrix."""
     raw = lanes * sum(min((s + 1) * lanes, columns) | 1 for s in range(slots))
     return raw if lanes == WARP else (raw + WARP // 4 - 1) // (WARP // 2) * (WARP // 2) + WARP // 4
 
@@ -109,7 +109,7 @@ def _stage_entries(columns, lanes, slots):
 def _run_panels(dtype, L, info, table, batch, n):
     shared = PANEL_WARPS * ROW_BUFFER * dtype.itemsize
     instance, together = (dtype, CHOLESKY_PANEL, PANEL_WARPS), TOGETHER[dtype.itemsize]
-    function = kernel("batched/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
+    function = kernel("systems/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
     for first in range(0, n, CHOLESKY_PANEL):
         launch(function, batch, PANEL_WARPS * WARP, (L, info, table, n, first), shared)
         start, end = first // together * together, first + CHOLESKY_PANEL

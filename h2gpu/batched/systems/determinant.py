@@ -1,4 +1,4 @@
-"""Determinants from LU factors on the GPU: kernels/batched/lu_determinant.cuh."""
+"""Determinants from LU factors on the GPU: kernels/systems/lu_determinant.cuh."""
 
 import cupy
 import numpy as np
@@ -21,7 +21,7 @@ def slogdet(A):
         buffers, n = (LU.buffer, piv.buffer, sign, logarithm, cupy.asarray(row)), 0
     else:
         buffers, n = (LU, piv, sign, logarithm, NULL), A.shape[-1]
-    function = kernel("batched/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
+    function = kernel("systems/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
     blocks = -(-len(A) // DETERMINANT_WARPS)
     launch(function, blocks, DETERMINANT_WARPS * WARP, (*buffers, n, np.int64(len(A))))
     return sign, logarithm

@@ -17,14 +17,14 @@ from h2gpu.batched.systems.rank_update import ROW_BUFFER, TOGETHER, update_rest
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
 COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block takes
-PANEL_SPILL_BYTES = 512  # of kernels/batched/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
+PANEL_SPILL_BYTES = 512  # of kernels/systems/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
 
 
 def run(dtype, buffers, batch, m, n, method):
     A, LU, piv, info, table = buffers
     place = table, m, n
     pieces = max(1, min(-(-m * n // COPY_ENTRIES), np.iinfo(np.int32).max // batch))
-    copy = kernel("batched/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
+    copy = kernel("systems/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)
     launch(copy, batch * pieces, COPY_THREADS, (A, LU, info, *place, pieces))
     method, width = _panel(dtype, method, m)
     together, steps = TOGETHER[dtype.itemsize], min(m, n)
@@ -54,7 +54,7 @@ def _move_rows(dtype, arrays, width, panels, inside):
         return
     warps = min(ROW_WARPS, strips)
     blocks = -(-strips // warps)
-    function = kernel("batched/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
+    function = kernel("systems/lu_rows.cuh", "lu_rows", dtype, width, ROW_WARPS)
     launch(function, batch * blocks, warps * WARP, (LU, piv, info, *place, *panels, int(inside), blocks))
 
 
@@ -71,7 +71,7 @@ def _panel(dtype, method, m):
 
 
 def _factor_panel(method, dtype, width, rows, batch, arguments):
-    header = "batched/lu_panel.cuh"
+    header = "systems/lu_panel.cuh"
     if method == "panel":
         slots = 2 ** max(0, (-(-rows // (PANEL_WARPS * WARP)) - 1).bit_length())
         warps = min(PANEL_WARPS, -(-rows // WARP))

@@ -1,4 +1,4 @@
-"""LU of matrices up to 32 × 32 in registers, a warp or a part of one a matrix: kernels/batched/lu_register.cuh."""
+"""LU of matrices up to 32 × 32 in registers, a warp or a part of one a matrix: kernels/systems/lu_register.cuh."""
 
 import numpy as np
 
@@ -18,6 +18,6 @@ def run(dtype, buffers, batch, m, n):
     lanes, columns = int(lanes_of(np.array([m]))[0]), n + n % 2
     shared = REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
     instance = dtype, columns, lanes, REGISTER_WARPS
-    function = kernel("batched/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
+    function = kernel("systems/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
     launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)

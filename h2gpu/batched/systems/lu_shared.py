@@ -1,4 +1,4 @@
-"""LU in shared memory, a block a matrix: kernels/batched/lu_shared.cuh.
+"""LU in shared memory, a block a matrix: kernels/systems/lu_shared.cuh.
 
 All columns lie there, or a window of the first half and then the others. The tuning table tells the shape for each
 number of rows.
@@ -14,13 +14,13 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, launch
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 
-TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/block/lu_window.cuh and lu_panel.cuh
+TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/systems/block/lu_window.cuh and lu_panel.cuh
 MOST_PANEL = {4: 16, 8: 8, 16: 8}  # bytes of a number: columns of a panel where rows are too long for a warp's
 SHARED_SLOTS = {8: 6, 4: 8, 16: 4}  # most rows of method "shared", in warps of them
 ALIGNED, SPREAD = 16, 4  # rows in shared memory: columns in multiples of the first, and so many more
 TUNED = {4: np.float32, 8: np.float64, 16: np.complex128}  # bytes of a number: whose rows of the tables are read
 SHARED_SPILL_BYTES = 128  # the same, of rows of panels in registers, four blocks a multiprocessor
-WINDOW_SPILL_BYTES = 1536  # the same, in kernels/block/lu_advance.cuh: once a matrix
+WINDOW_SPILL_BYTES = 1536  # the same, in kernels/systems/block/lu_advance.cuh: once a matrix
 
 
 def shared_bytes(dtype, m, n):
@@ -81,5 +81,5 @@ def run(dtype, buffers, batch, m, n):
     held, warps = shape["held"], shape["warps"]
     team = -(-slots // held)
     instance = dtype, min(shape["panel"], MOST_PANEL[dtype.itemsize]), held, team, warps, shape["resident"], window
-    function = kernel("batched/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
+    function = kernel("systems/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
     launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)

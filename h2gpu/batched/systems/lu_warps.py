@@ -1,4 +1,4 @@
-"""LU in registers, a warp a matrix whatever the batch: kernels/batched/lu_warp.cuh.
+"""LU in registers, a warp a matrix whatever the batch: kernels/systems/lu_warp.cuh.
 
 The way of method "shared" where the tuning table has panels of a warp's columns.
 """
@@ -34,5 +34,5 @@ def run(dtype, buffers, batch, m, n):
     warps = int(of_rows(dtype, "warps", m))
     slots, columns, bytes_ = _warp_shape(dtype, m, n)
     shared = warps * int(bytes_)
-    function = kernel("batched/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
+    function = kernel("systems/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
     launch(function, -(-batch // warps), warps * WARP, (*buffers, m, n, np.int64(batch)), shared)

@@ -1,6 +1,6 @@
 """Solutions from LU and Cholesky factors on the GPU.
 
-kernels/batched/solve_triangles.cuh; one right-hand side and at most 32 unknowns: solve_small.cuh.
+kernels/systems/solve_triangles.cuh; one right-hand side and at most 32 unknowns: solve_small.cuh.
 """
 
 import cupy
@@ -53,7 +53,7 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
         size = n + n % 2
         shared = SMALL_WARPS * size * (size | 1) * dtype.itemsize
         instance = dtype, size, SMALL_WARPS, symmetric
-        function = kernel("batched/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
+        function = kernel("systems/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
         return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
     each, limit = (1 if columns == 1 else SOLVE_COLUMNS), shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
     if _solve_bytes(dtype, n, each) > limit:
@@ -62,7 +62,7 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
     if shared > limit:
         raise ValueError(f"expected matrices whose solutions fit in {limit} bytes of shared memory, got n = {n}")
     instance = dtype, each, SOLVE_WARPS, symmetric
-    function = kernel("batched/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
+    function = kernel("systems/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
     warps = min(SOLVE_WARPS, max(-(-n // WARP), each))
     launch(function, batch * pieces, warps * WARP, (*buffers, n, columns, pieces), shared)
 

@@ -1,4 +1,4 @@
-"""Triangular systems with many right-hand sides on the GPU: kernels/batched/trsm.cuh."""
+"""Triangular systems with many right-hand sides on the GPU: kernels/systems/trsm.cuh."""
 
 import cupy
 import numpy as np
@@ -31,7 +31,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     shared, pieces = _trsm_bytes(A.dtype, n, columns), -(-width // columns)
     check_shared("trsm", shared, n)
     instance = A.dtype, columns, warps, right, bool(lower), bool(trans), bool(unit)
-    function = kernel("batched/trsm.cuh", "trsm", *instance, shared_bytes=shared)
+    function = kernel("systems/trsm.cuh", "trsm", *instance, shared_bytes=shared)
     arguments = *addresses(A, B, X), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
     launch(function, len(A) * pieces if n else 0, warps * WARP, arguments, shared)
     return X

@@ -2,7 +2,7 @@
 
 A function that kernels know offers `on_device(dim, dtype)`, which answers with what to compile and to pass, or None:
 
-    .type         C++ type of kernels/thread/covariance.cuh, such as "Matern<0, Isotropic<2>>"
+    .type         C++ type of kernels/covariance/thread/covariance.cuh, such as "Matern<0, Isotropic<2>>"
     .parameters   its numbers, at least one: a host array of the points' precision
     .tables       of more numbers, at most a few: hashable values, whose `entries` go to the device once
     .definitions  C++ texts that the type needs besides
@@ -52,7 +52,7 @@ def prepared(function, X, Y, out):
     numbers = function.parameters.view([("values", X.dtype, function.parameters.shape)])  # one struct, passed by value
     sizes = cupy.asarray(shapes), cupy.asarray(out.offsets), *tiles.arguments
     tables = _on_device(cupy.cuda.Device().id, function.tables) if function.tables else NULL
-    compiled = kernel("batched/pairwise.cuh", instance(function.type, X.dtype), definitions=function.definitions)
+    compiled = kernel("covariance/pairwise.cuh", instance(function.type, X.dtype), definitions=function.definitions)
     return compiled, tiles.blocks, THREADS, (X.buffer, Y.buffer, out.buffer, *sizes, tables, numbers)
 
 
@@ -83,7 +83,7 @@ def _piece_by_arrays(function, X, Y, out):
     runs = -(-out.sizes // PAIR_RUN)
     tiles = Tiling.of(runs)
     table = upload(X.offsets // dim, Y.offsets // dim, out.columns, out.sizes, offsets_of(out.sizes)[:-1])
-    points = kernel("batched/pairs.cuh", "pairs", X.dtype, PAIR_THREADS, PAIR_RUN)
+    points = kernel("copies/pairs.cuh", "pairs", X.dtype, PAIR_THREADS, PAIR_RUN)
     launch(points, tiles.blocks, PAIR_THREADS, (X.buffer, Y.buffer, x, y, dim, *tiles.arguments, *table))
     values = function(x, y)
     if out.is_packed:

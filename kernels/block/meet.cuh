@@ -1,6 +1,0 @@
-// block/meet.cuh — some warps of a block meet without the others, which may do something else meanwhile.
-#pragma once
-#include "thread/constants.cuh"
-
-// Called by all threads of those `warps` warps: afterwards each sees what all wrote to shared memory before.
-__device__ inline void meet(int warps) { asm volatile("bar.sync 1, %0;" ::"r"(warps * WARP) : "memory"); }

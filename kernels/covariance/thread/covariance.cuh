@@ -1,0 +1,129 @@
+// covariance/thread/covariance.cuh — covariances of one pair of points as types, composed as the Python values are:
+//
+//     Sum<Matern<0, Isotropic<2>>, Gaussian<Stretched<2>>>::value(x, y, p, t)
+//
+// Each has the dimension of its points, the number of its parameters p and of its entries of tables t, and its value; a
+// distance has the square of the distance instead. Coordinates are subtracted before anything is scaled: points far from
+// the origin keep their digits.
+// h2gpu/covariance/device.py writes the types and the parameters. Called by one thread; nothing is shared.
+#pragma once
+#include "covariance/thread/decay.cuh"
+#include "covariance/thread/matern.cuh"
+
+namespace covariance {
+
+// Σ (x_k − y_k)²
+template <int Dim>
+struct Isotropic {
+    static constexpr int dimension = Dim, parameters = 0;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real*) {
+        Real s = (x[0] - y[0]) * (x[0] - y[0]);
+#pragma unroll
+        for (int k = 1; k < Dim; k++) s = fma(x[k] - y[k], x[k] - y[k], s);
+        return s;
+    }
+};
+
+// (x_0 − y_0)² + Σ p_{k−1} (x_k − y_k)²
+template <int Dim>
+struct Stretched {
+    static constexpr int dimension = Dim, parameters = Dim - 1;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real* p) {
+        Real s = (x[0] - y[0]) * (x[0] - y[0]);
+#pragma unroll
+        for (int k = 1; k < Dim; k++) s = fma((x[k] - y[k]) * p[k - 1], x[k] - y[k], s);
+        return s;
+    }
+};
+
+// (2R asin(c / 2R))², c = ‖x − y‖ the chord on a sphere about the origin   p: 2R, 1/2R
+struct GreatCircle {
+    static constexpr int dimension = 3, parameters = 2;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real* p) {
+        const Real r = p[0] * asin(fmin(sqrt(Isotropic<3>::square(x, y, p)) * p[1], Real(1)));
+        return r * r;
+    }
+};
+
+// (Σ a_i r^i) 2^(−rate·r): smoothness ½ + Degree   p: rate, largest r², a_0 … a_Degree, the distance's
+template <int Degree, typename Distance>
+struct Matern {
+    static constexpr int dimension = Distance::dimension, parameters = Degree + 3 + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        const Real r = root(within(Distance::square(x, y, p + Degree + 3), p[1]));
+        Real polynomial = p[2 + Degree];
+#pragma unroll
+        for (int i = Degree - 1; i >= 0; i--) polynomial = fma(polynomial, r, p[2 + i]);
+        return polynomial * decay(r, p[0]);
+    }
+};
+
+// σ² 2^(−rate·r²)   p: rate, largest r², σ², the distance's
+template <typename Distance>
+struct Gaussian {
+    static constexpr int dimension = Distance::dimension, parameters = 3 + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        return p[2] * decay(within(Distance::square(x, y, p + 3), p[1]), p[0]);
+    }
+};
+
+// σ²   p: σ²
+template <typename Distance>
+struct Constant {
+    static constexpr int dimension = Distance::dimension, parameters = 1, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real*, const Real*, const Real* p, const Real*) { return p[0]; }
+};
+
+// A + B   p, t: those of A, then those of B
+template <typename A, typename B>
+struct Sum {
+    static constexpr int dimension = A::dimension, parameters = A::parameters + B::parameters, table = A::table + B::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
+        return A::value(x, y, p, t) + B::value(x, y, p + A::parameters, t + A::table);
+    }
+};
+
+// A B   p, t: those of A, then those of B
+template <typename A, typename B>
+struct Product {
+    static constexpr int dimension = A::dimension, parameters = A::parameters + B::parameters, table = A::table + B::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
+        return A::value(x, y, p, t) * B::value(x, y, p + A::parameters, t + A::table);
+    }
+};
+
+// F of coordinates times the units they were divided by   p: units, those of F
+template <typename F>
+struct InUnits {
+    static constexpr int dimension = F::dimension, parameters = dimension + F::parameters, table = F::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
+        Real u[dimension], v[dimension];
+#pragma unroll
+        for (int k = 0; k < dimension; k++) u[k] = x[k] * p[k], v[k] = y[k] * p[k];
+        return F::value(u, v, p + dimension, t);
+    }
+};
+
+// A caller's text: Text::value(r, x, y, p), r exactly 0 for equal points   p: the text's, then the distance's
+template <typename Text, typename Distance>
+struct Expression {
+    static constexpr int dimension = Distance::dimension, parameters = Text::parameters + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        constexpr Real MOST = static_cast<Real>(sizeof(Real) == sizeof(double) ? 0x1.fffffffffffffp1023 : 0x1.fffffep127);
+        const Real square = Distance::square(x, y, p + Text::parameters);
+        const Real r = square > 0 ? root(within(square, MOST)) : Real(0);
+        return Text::value(r, x, y, p);
+    }
+};
+
+}  // namespace covariance

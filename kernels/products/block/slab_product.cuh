@@ -1,0 +1,68 @@
+// products/block/slab_product.cuh — a tile of op(A) op(B) by a block, sizes known at run time.
+//
+// Slabs of SLAB inner indices pass through shared memory, STAGES - 1 in flight; both operands lie there with the inner index
+// contiguous and rows PITCH apart, which keeps the reads of common/warp/tile_product.cuh free of bank conflicts.
+// Entries outside the matrix are filled with zeros by the copy itself. Every thread holds a part of the result.
+#pragma once
+#include "common/thread/copy.cuh"
+#include "common/warp/tile_product.cuh"
+
+namespace products {
+using namespace common;
+
+constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
+constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 3;
+constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor are asked for, not four
+constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
+
+// slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
+template <int Tile, bool Along, typename Real>
+__device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows, int inner) {
+#pragma unroll
+    for (int e = threadIdx.x; e < Tile * SLAB; e += GEMM_THREADS) {
+        const int k = Along ? e % SLAB : e / RUN % SLAB;
+        const int r = Along ? e / SLAB : e / (RUN * SLAB) * RUN + e % RUN;
+        const bool valid = row0 + r < rows && k0 + k < inner;
+        const long long at = Along ? static_cast<long long>(row0 + r) * inner + k0 + k
+                                   : static_cast<long long>(k0 + k) * rows + row0 + r;
+        copy_async(slab + r * PITCH + k, X + (valid ? at : 0), valid);
+    }
+}
+
+// Calls store(i, j, sum) for every entry of the TileRows × TileColumns tile at (row0, column0), some beyond the m × n matrix.
+// A, B: m × k and k × n once transposed as asked; AlongA, AlongB: whether the inner index is contiguous in them
+// slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory   zeros: leading inner indices that count nothing
+template <int TileRows, int TileColumns, bool AlongA, bool AlongB, typename Real, typename Store>
+__device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store,
+                                             int zeros = 0) {
+    constexpr int STAGE = (TileRows + TileColumns) * PITCH;
+    const int warp = threadIdx.x / WARP, warp_row = warp / WARP_COLUMNS, warp_column = warp % WARP_COLUMNS;
+    constexpr int ROW_STEP = WARP_ROWS * STRIP, COLUMN_STEP = WARP_COLUMNS * STRIP;
+    const int row_strips = (m - row0 - warp_row * STRIP + ROW_STEP - 1) / ROW_STEP;
+    const int column_strips = (n - column0 - warp_column * STRIP + COLUMN_STEP - 1) / COLUMN_STEP;
+    TileProduct<Real, TileRows / ROW_STEP, TileColumns / COLUMN_STEP> product;
+
+    const auto load = [&](int slab) {
+        Real* stage = slabs + slab % STAGES * STAGE;
+        load_slab<TileRows, AlongA>(stage, A, row0, slab * SLAB, m, k);
+        load_slab<TileColumns, AlongB>(stage + TileRows * PITCH, B, column0, slab * SLAB, n, k);
+    };
+    const int first = zeros / SLAB, count = (k + SLAB - 1) / SLAB;
+    for (int slab = first; slab < first + STAGES - 1; slab++) {
+        if (slab < count) load(slab);
+        copies_issued();
+    }
+    for (int slab = first; slab < count; slab++) {
+        copies_arrived<STAGES - 2>();
+        __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
+        if (slab + STAGES - 1 < count) load(slab + STAGES - 1);
+        copies_issued();
+        const Real* stage = slabs + slab % STAGES * STAGE;
+        product.template add<SLAB, PITCH>(stage + warp_row * STRIP * PITCH,
+                                          stage + (TileRows + warp_column * STRIP) * PITCH, ROW_STEP, COLUMN_STEP,
+                                          k - slab * SLAB, row_strips, column_strips);
+    }
+    product.each(row0 + warp_row * STRIP, column0 + warp_column * STRIP, ROW_STEP, COLUMN_STEP, store);
+}
+
+}  // namespace products

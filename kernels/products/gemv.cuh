@@ -1,0 +1,125 @@
+// products/gemv.cuh — out_b = α A_b x_b + β y_b and out_b = α A_bᵀ x_b + β y_b, every entry of A_b read once.
+//
+// Pieces of 16 bytes are read from multiples of 16 bytes on, whatever the rows' first entries: threads start before the row,
+// and what belongs to another row is not added (Dong et al. 2017, padding). Threads beyond the last row read it once more
+// (Nath, Tomov & Dongarra 2010, pointer redirecting).
+#pragma once
+#include "common/thread/tiling.cuh"
+#include "common/warp/part_sums.cuh"
+#include "products/thread/multiply_add.cuh"
+#include "products/thread/operands.cuh"
+
+namespace products {
+using namespace common;
+
+constexpr int PIECE_BYTES = 16;
+constexpr int ROWS_AHEAD = 4;  // rows of the transposed product a thread reads together
+
+template <typename Entry> struct alignas(PIECE_BYTES) Piece {
+    static constexpr int COUNT = PIECE_BYTES / sizeof(Entry);
+    Entry entry[COUNT];
+};
+
+// A team of Lanes lanes takes Rows rows.   A: batch × m × n   x: n each   y, out: m each   table: products/thread/operands.cuh
+// first, owner, each: common/thread/tiling.cuh, of tiles of all rows of a block; not asked for without a table
+// Aligned: every row and x begin at multiples of 16 bytes
+template <typename Entry, int Threads, int Lanes, int Rows, bool Aligned>
+__global__ __launch_bounds__(Threads)
+void gemv_rows(const Entry* A, const Entry* x, const Entry* y, Entry* out, const long long* table, long long batch,
+               const long long* first, const int* owner, int each, int m, int n, Entry alpha, Entry beta) {
+    constexpr int TEAMS = Threads / Lanes, COUNT = Piece<Entry>::COUNT;
+    const int team = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
+    long long b, group;
+    if (table) {
+        const Tile tile = tile_of_block(first, owner, each);
+        b = tile.matrix, group = static_cast<long long>(tile.index) * TEAMS + team;
+    } else {
+        const long long unit = static_cast<long long>(blockIdx.x) * TEAMS + team, groups = (m + Rows - 1) / Rows;
+        b = unit / groups, group = unit % groups;
+    }
+    const bool live = b < batch;
+    const Operands at(table, batch, live ? b : 0, m, n, n, m);
+    m = at.m, n = at.n, x += at.x;
+    const long long row0 = group * Rows;
+    Entry sum[Rows] = {};
+    if (live && row0 < m && n > 0) {
+        const Piece<Entry>* row[Rows];
+        int skew[Rows];
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            const Entry* begin = A + at.a + min(row0 + r, static_cast<long long>(m - 1)) * n;
+            skew[r] = Aligned ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(begin) % PIECE_BYTES / sizeof(Entry));
+            row[r] = reinterpret_cast<const Piece<Entry>*>(begin - skew[r]);
+        }
+        for (int k = lane; k * COUNT < n + (Aligned ? 0 : COUNT - 1); k += Lanes) {
+            Piece<Entry> a[Rows], same;
+#pragma unroll
+            for (int r = 0; r < Rows; r++) a[r] = row[r][Aligned ? k : min(k, (n - 1 + skew[r]) / COUNT)];
+            if (Aligned) same = reinterpret_cast<const Piece<Entry>*>(x)[k];
+#pragma unroll
+            for (int r = 0; r < Rows; r++)
+#pragma unroll
+                for (int e = 0; e < COUNT; e++) {
+                    const int j = k * COUNT + e - skew[r];
+                    if (Aligned) sum[r] = multiply_add(sum[r], a[r].entry[e], same.entry[e]);
+                    else if (j >= 0 && j < n) sum[r] = multiply_add(sum[r], a[r].entry[e], x[j]);
+                }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; r++) {
+        const Entry total = part_sum<1, Lanes>(sum[r]);
+        if (live && lane == r % Lanes && row0 + r < m) out[at.out + row0 + r] = scaled_sum(alpha, total, beta, y + at.y + row0 + r);
+    }
+}
+
+// A block takes a strip of Lanes · Count columns; its teams of Lanes lanes share the rows.
+// A: batch × m × n   x: m each   y, out: n each   table, first, owner, each: as above, of strips of columns
+// Count: entries a lane reads together; rows begin at multiples of as many   shared memory: Threads · Count entries
+template <typename Entry, int Threads, int Lanes, int Count>
+__global__ __launch_bounds__(Threads)
+void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, const long long* table, long long batch,
+                  const long long* first, const int* owner, int each, int m, int n, Entry alpha, Entry beta) {
+    struct alignas(Count * sizeof(Entry)) Part { Entry entry[Count]; };
+    extern __shared__ __align__(16) unsigned char memory[];
+    Part* parts = reinterpret_cast<Part*>(memory);  // warps × Lanes
+    constexpr int TEAMS = Threads / Lanes, WARPS = Threads / WARP;
+    const Tile tile = tile_of_block(first, owner, each);
+    const Operands at(table, batch, tile.matrix, m, n, m, n);
+    m = at.m, n = at.n, x += at.x;
+    const int team = threadIdx.x / Lanes, lane = threadIdx.x % Lanes, column = (tile.index * Lanes + lane) * Count;
+    const bool inside = column < n;
+    Part sum = {};
+    if (m > 0 && n > 0) {
+        const Entry* from = A + at.a + (inside ? column : 0);
+        for (int i = team; i < m; i += ROWS_AHEAD * TEAMS) {
+            Part a[ROWS_AHEAD];
+#pragma unroll
+            for (int r = 0; r < ROWS_AHEAD; r++) a[r] = *reinterpret_cast<const Part*>(from + static_cast<long long>(min(i + r * TEAMS, m - 1)) * n);
+#pragma unroll
+            for (int r = 0; r < ROWS_AHEAD; r++) {
+                if (i + r * TEAMS >= m) break;
+                const Entry factor = x[i + r * TEAMS];
+#pragma unroll
+                for (int e = 0; e < Count; e++) sum.entry[e] = multiply_add(sum.entry[e], a[r].entry[e], factor);
+            }
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < Count; e++) sum.entry[e] = part_sum<Lanes, WARP>(sum.entry[e]);
+    if (WARPS > 1) {
+        if (threadIdx.x % WARP < Lanes) parts[threadIdx.x / WARP * Lanes + lane] = sum;
+        __syncthreads();
+        if (threadIdx.x >= Lanes) return;
+#pragma unroll 1
+        for (int w = 1; w < WARPS; w++)
+#pragma unroll
+            for (int e = 0; e < Count; e++) sum.entry[e] = plus(sum.entry[e], parts[w * Lanes + lane].entry[e]);
+    }
+    if (threadIdx.x >= Lanes || !inside) return;
+#pragma unroll
+    for (int e = 0; e < Count; e++)
+        if (column + e < n) out[at.out + column + e] = scaled_sum(alpha, sum.entry[e], beta, y + at.y + column + e);
+}
+
+}  // namespace products

@@ -1,8 +1,0 @@
-// thread/constants.cuh — numbers of the hardware that every floor knows.
-#pragma once
-#ifdef __HIP__
-#include "thread/hip.cuh"
-#endif
-
-constexpr int WARP = 32;                       // threads of a warp
-constexpr unsigned EVERY_LANE = 0xffffffffu;   // the mask of a whole warp

@@ -1,7 +1,0 @@
-// A line of the second-level cache asked for, which nobody waits for.
-// Called by batched/blocked_chain.cuh, batched/blocked_qr.cuh and batched/bidiagonalize_large.cuh.
-#pragma once
-
-constexpr int LINE_BYTES = 128;
-
-__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }

@@ -1,4 +1,0 @@
-// thread/verdicts.cuh — what info holds of a matrix that could not be treated; h2gpu/batched/verdict.py says so in words.
-#pragma once
-
-enum Failure { NO_FAILURE = 0, NOT_FINITE = -1, NOT_CONVERGED = -2 };
