@@ -7,7 +7,9 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.status import refuse_nonfinite
 from h2gpu.batched.device.stacks import each, like, shapes
 from h2gpu.batched.device.threads import parallel
-from h2gpu.batched.qr.products import factor_stacks
+from h2gpu.batched.qr.products import factor_stacks as triangles_of_products
+
+__all__ = ["cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
 
 TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
 
@@ -84,8 +86,3 @@ def cut(values, atol):
     tail = scale * np.sqrt(np.cumsum((values[::-1] / scale) ** 2))[::-1]
     r = int(np.count_nonzero(tail > atol))
     return r, tail[r] if r < len(tail) else 0.0
-
-
-def triangles_of_products(products, out):
-    """See h2gpu.batched.triangles_of_products: by a stack for every segment."""
-    factor_stacks(products, out, lambda stacks: qr(stacks, "r"))

@@ -5,7 +5,6 @@ import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import launch
-from h2gpu.batched.qr.householder import qr
 from h2gpu.batched.qr.products import factor_stacks
 
 BAND_THREADS, BAND = 32, 16  # a warp for each so many columns of W
@@ -19,7 +18,7 @@ def triangles_of_products(products, out):
     """See h2gpu.batched.triangles_of_products."""
     most = max([out.bounds[1], *(side for kind in products for side in kind.F.bounds)])
     if most > EDGE:
-        return factor_stacks(products, out, lambda stacks: qr(stacks, "r"))
+        return factor_stacks(products, out)
     arrays, flags = zip(*(_fields(kind) for kind in products))
     lists = cupy.asarray(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64))
     out = out.resident

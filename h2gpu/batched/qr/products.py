@@ -10,11 +10,13 @@ import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.batched.copies import gather
+from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import pieces
 from h2gpu.batched.products import gemm
 
+twin = twins_of(__package__)
 STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # at a time: bounds the memory, fills the device
 
 
@@ -35,21 +37,18 @@ class Products:
     triangular: bool = False
 
 
-def factor_stacks(products, out, triangles):
-    """See h2gpu.batched.triangles_of_products: by a stack for every segment, some of them at a time.
-
-    triangles   function of a MatrixBatch that gives R of each
-    """
+def factor_stacks(products, out):
+    """See h2gpu.batched.triangles_of_products: by a stack for every segment, some of them at a time."""
     out = out.on_host()
     firsts = [to_host(kind.first) for kind in products]
     rows_before = [to_host(offsets_of(kind.F.rows))[first] for kind, first in zip(products, firsts)]
     entries = sum(np.diff(rows) for rows in rows_before) * out.columns
     for part in pieces(entries, STACK_ENTRIES[out.xp.__name__]):
         ends = slice(part.start, part.stop + 1)
-        _factor([first[ends] for first in firsts], [rows[ends] for rows in rows_before], products, out[part], triangles)
+        _factor([first[ends] for first in firsts], [rows[ends] for rows in rows_before], products, out[part])
 
 
-def _factor(firsts, rows_before, products, out, triangles):
+def _factor(firsts, rows_before, products, out):
     """W_b of a few segments."""
     heights = [np.diff(rows) for rows in rows_before]
     stacks = MatrixBatch.empty(sum(heights), out.columns, out.dtype, out.xp)
@@ -57,7 +56,7 @@ def _factor(firsts, rows_before, products, out, triangles):
     for kind, first, rows, height in zip(products, firsts, rows_before, heights):
         _multiply_into(stacks, above - (rows[:-1] - rows[0]), kind, first)
         above += height
-    R = triangles(stacks)
+    R = twin(stacks).qr(stacks, "r")
     targets = MatrixBatch(out.buffer, out.offsets, np.minimum(out.rows, R.rows), out.columns)
     gather(R, np.arange(len(out)), out=targets)
     for b in map(int, np.flatnonzero(out.rows > targets.rows)):
