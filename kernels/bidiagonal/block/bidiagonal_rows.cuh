@@ -28,11 +28,10 @@ struct BidiagonalRows {
     static_assert(Held % WIDE == 0 && (Held <= ROUND || Held % ROUND == 0));
     static_assert(Held > 0 || Blocks == 1);
 
-    __host__ __device__ static constexpr int pitch_of(int n) { return (n + ROUND - 1) / ROUND * ROUND; }
-    // What `shared` takes, of matrices m × n.
+    // What `shared` takes, of matrices m × n: as the constructor deals it out.
     __host__ __device__ static constexpr int bytes(int m, int n) {
-        const int line = pitch_of(n) + Held;
-        return (line * (Warps + 2) + GUARD + (Held ? Held : m) * pitch_of(n)) * static_cast<int>(sizeof(Real));
+        const int pitch = (n + ROUND - 1) / ROUND * ROUND, line = pitch + Held;
+        return (line * (Warps + 2) + GUARD + (Held ? Held : m) * pitch) * static_cast<int>(sizeof(Real));
     }
 
     struct Sums {                                    // of a lane's columns
@@ -56,7 +55,7 @@ struct BidiagonalRows {
     int shift;
 
     __device__ BidiagonalRows(const Bidiagonal<Real>& p, Real* shared, Real* W, Real* corner, const Watch& watch)
-        : p(p), watch(watch), pitch(pitch_of(p.n)), line(pitch + Held), sums(shared), y(sums + Warps * line),
+        : p(p), watch(watch), pitch((p.n + ROUND - 1) / ROUND * ROUND), line(pitch + Held), sums(shared), y(sums + Warps * line),
           r(y + line + GUARD), factors(r + line), W(Held ? W : factors), corner(corner) {}
 
     // The l-th row of this block.
