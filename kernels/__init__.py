@@ -1,1 +1,1 @@
-"""CUDA C++ sources (headers by floor) and tuning tables; data, found by h2gpu.batched.modules."""
+"""CUDA C++ sources (headers by room and floor) and tuning tables; data, found by h2gpu.batched.modules."""

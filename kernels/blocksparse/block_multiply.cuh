@@ -24,9 +24,9 @@ void panel_products(const Panel* panels, int count, const Stored* entries, const
     extern __shared__ __align__(16) unsigned char memory[];
     const int warp = threadIdx.x / WARP, i = blockIdx.x * Warps + warp;
     if (i >= count) return;
-    const int bytes = PANEL_STAGES * (STAGE_BYTES<Stored, Groups> + z_entries * static_cast<int>(sizeof(Real)));
     const PanelOperands<Stored, Real> all = {entries, {in, in_pitch, sides}, z_rows, {out, out_pitch, sides}};
-    const PanelMemory<Stored, Real, Groups> own = {memory + warp * bytes, z_entries};
+    using Memory = PanelMemory<Stored, Real, Groups>;
+    const Memory own = {memory + warp * Memory::bytes(z_entries), z_entries};
     multiply_panel<Forward, Backward, Add, Groups>(all, panels[i], own);
 }
 

@@ -25,7 +25,14 @@ struct TilesAhead {
     static constexpr int MOST = sizeof(Real) == sizeof(float) && Warps * Resident <= FEW_WARPS ? (Warps % 4 ? 6 : 8) : SOME;
 };
 
-// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: the workspace, then scratch and two blocks of each warp
+// Dynamic shared memory of a block: the workspace, then scratch and two blocks of each of its warps, one for PAIR_COLUMNS columns.
+template <typename Real>
+__host__ __device__ inline long long triangle_bytes(int k, bool both) {
+    const int warps = (k + PAIR_COLUMNS - 1) / PAIR_COLUMNS;
+    return workspace_bytes(sizeof(Real), pair_pitch<Real>(both ? 2 * k : k), k, both) + warps * (sizeof(PairScratch<Real>) + 2 * SIDE * SIDE * sizeof(Real));
+}
+
+// Resident: blocks that a multiprocessor shall hold   dynamic shared memory: triangle_bytes
 template <typename Real, bool Both, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void svd_triangle(const Real* A, Real* U, Real* s, Real* Vt, int* info, int* worst, const long long* table, int m, int n,

@@ -26,9 +26,15 @@ __device__ __forceinline__ void inverse_column(Real (&v)[TILE_EDGE], const Real*
     }
 }
 
+// Shared memory of a block: a tile and the inverse of one on the diagonal, sums of a tile of X, and n rows of X.
+template <typename Real, int Columns>
+__host__ __device__ constexpr int trsm_bytes(int n) {
+    return (2 * TILE_EDGE * TILE_PITCH + (TILE_EDGE + n) * Columns) * static_cast<int>(sizeof(Real));
+}
+
 // A: batch × n × n   B, X: n × columns each, columns × n if Right   pieces: blocks a matrix, of Columns columns each
 // table: products/thread/operands.cuh, A's n and the number of columns as its rows and columns, B as its x, X as its out
-// Lower: of A   Trans: op   shared memory: n · Columns + 2 · TILE_EDGE · TILE_PITCH + TILE_EDGE · Columns entries
+// Lower: of A   Trans: op   shared memory: trsm_bytes
 template <typename Real, int Columns, int Warps, bool Right, bool Lower, bool Trans, bool Unit>
 __global__ __launch_bounds__(Warps * WARP)
 void trsm(const Real* A, const Real* B, Real* X, const long long* table, long long batch, int n, int columns, int pieces, Real alpha) {

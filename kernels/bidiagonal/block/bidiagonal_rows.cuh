@@ -14,7 +14,7 @@ using namespace common;
 
 // Across lanes a row, each with Vectors of 16 bytes; rows lie `line` apart; Held: columns of V and X, 0: each step updates W
 // Blocks of a cluster share the rows of W in device memory, all its warps in turn; each has y, r and the factors by itself
-// shared: line (Warps + 2) + GUARD + Held · pitch entries and, where W is null, the matrix   corner: 2
+// shared: `bytes`, with the matrix where W is null   corner: 2
 template <typename Real, int Across, int Vectors, int Warps, int Held, int Blocks, typename Watch>
 struct BidiagonalRows {
     static constexpr int THREADS = Warps * WARP, SUMS = Held ? 2 : 1;
@@ -27,6 +27,12 @@ struct BidiagonalRows {
     static constexpr int TAILS = Held > ROUND ? Held / ROUND : 1;  // vectors of a lane behind its row
     static_assert(Held % WIDE == 0 && (Held <= ROUND || Held % ROUND == 0));
     static_assert(Held > 0 || Blocks == 1);
+
+    // What `shared` takes, of matrices m × n: as the constructor deals it out.
+    __host__ __device__ static constexpr int bytes(int m, int n) {
+        const int pitch = (n + ROUND - 1) / ROUND * ROUND, line = pitch + Held;
+        return (line * (Warps + 2) + GUARD + (Held ? Held : m) * pitch) * static_cast<int>(sizeof(Real));
+    }
 
     struct Sums {                                    // of a lane's columns
         Vector entry[Vectors], tail[TAILS];          // aᵀ W, aᵀ [V X]

@@ -59,6 +59,7 @@ struct PanelMemory {
     static constexpr int BYTES = STAGE_BYTES<Stored, Groups>, ENTRIES = BYTES / sizeof(Stored);
     unsigned char* first;
     int z_entries;
+    __host__ __device__ static constexpr int bytes(int z_entries) { return PANEL_STAGES * (BYTES + z_entries * static_cast<int>(sizeof(Real))); }
     __device__ Stored* entries(int s) const {
         return reinterpret_cast<Stored*>(first + s % PANEL_STAGES * BYTES);
     }

@@ -102,21 +102,6 @@ __device__ inline double reciprocal_power(double x) {
     constexpr int EXPONENT = 0x7ff00000, LARGEST = 0x7fe00000;   // of the high word
     return __hiloint2double(LARGEST - (__double2hiint(x) & EXPONENT), 0);
 }
-__device__ inline float reciprocal_power(float x) {
-    constexpr int EXPONENT = 0x7f800000, LARGEST = 0x7f000000;
-    return __int_as_float(LARGEST - (__float_as_int(x) & EXPONENT));
-}
-
-// The same without a branch, for lanes that go on together: c² = (1 + |β − α| / h) / 2, s = ±γ / (h c), h² = (β − α)² + 4 γ².
-// Any numbers may come; the result is a rotation where γ ≠ 0.
-template <typename Real>
-__device__ Angle<Real> jacobi_angle(Real alpha, Real beta, Real gamma) {
-    const Real scale = reciprocal_power(fmax(fabs(beta - alpha), fabs(gamma)));
-    const Real difference = scale * (beta - alpha), product = scale * gamma;
-    const Real inverse = exact_rsqrt(fma(difference, difference, 4 * product * product));
-    const Real square = fma(Real(0.5), fabs(difference) * inverse, Real(0.5)), root = exact_rsqrt(square);
-    return {square * root, copysign(Real(1), difference) * product * inverse * root};
-}
 
 // 1/√x and 1/x as the hardware has them, without a look at denormals
 __device__ inline double plain_rsqrt(double x) { return approximate_rsqrt(x); }

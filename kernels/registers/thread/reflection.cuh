@@ -3,6 +3,7 @@
 // Anderson et al., LAPACK Users' Guide: xLARFG, without its loop of rescaling: callers scale whole matrices (common/thread/range.cuh).
 #pragma once
 #include "common/thread/householder.cuh"
+#include "common/thread/power_of_two.cuh"
 #include "registers/thread/conjugate.cuh"
 
 namespace registers {
@@ -32,7 +33,8 @@ __device__ Reflection<Scalar> reflection(Scalar alpha, Real below) {
     }
 }
 
-// The exponent that decides on scaling: that of the larger part.
+// The exponent that decides on scaling: that of the larger part; of a double as common has it.
+using common::exponent_of;
 template <typename Real>
 __device__ int exponent_of(Real x) { return Range<Real>::exponent_field(x) - Range<Real>::BIAS; }
 template <typename Real>

@@ -16,11 +16,19 @@ constexpr int PANEL_STEP = 32, SECTOR = 128;              // columns begin at mu
 
 __host__ __device__ inline int panel_rows(int k) { return (k + PANEL_STEP - 1) / PANEL_STEP * PANEL_STEP; }
 
-// a workspace of panel_bytes of h2gpu/batched/cuda_svd_blocks.py
+// the small arrays before a column-major stack of squares; real_bytes: of an entry
+__host__ __device__ inline long long arrays_bytes(int real_bytes, int k) {
+    return (workspace_bytes(real_bytes, 0, k, false) + SECTOR - 1) / SECTOR * SECTOR;
+}
+__host__ __device__ inline long long panel_bytes(int real_bytes, int k, bool both) {
+    return arrays_bytes(real_bytes, k) + static_cast<long long>(both ? 2 : 1) * panel_rows(k) * panel_rows(k) * real_bytes;
+}
+
+// a workspace of panel_bytes
 template <typename Real>
 __device__ Workspace<Real> panel_workspace(char* memory, int k, bool both) {
     Workspace<Real> w = workspace<Real>(memory, 0, k, false);
-    w.W = reinterpret_cast<Real*>(memory + (workspace_bytes(sizeof(Real), 0, k, false) + SECTOR - 1) / SECTOR * SECTOR);
+    w.W = reinterpret_cast<Real*>(memory + arrays_bytes(sizeof(Real), k));
     w.ld = (both ? 2 : 1) * panel_rows(k);
     return w;
 }

@@ -1,0 +1,89 @@
+"""The host's formulas of shared memory agree with what kernels lay out: their own constants, compiled for the CPU."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from h2gpu.batched import modules
+
+sys.path.insert(0, str(Path(__file__).with_name("emulator")))
+from translate import COMPILER, translated
+
+EMULATOR = Path(__file__).with_name("emulator")
+SPARE = {"qr/blocked_qr.cuh": 8, "qr/tree_qr.cuh": 8}  # bytes more than needed, at most
+PROGRAM = """\
+#include "ptx.h"
+#include <cstdio>
+{program}
+int main() {{
+{lines}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """{header: [(expression, bytes that the host asks for)]}"""
+    program = Path(__file__).with_name("shared_memory.py")
+    lines = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = {}
+    for line in lines:
+        header, expression, host = line.split("\t")
+        found.setdefault(header, []).append((expression, int(host)))
+    return found
+
+
+HEADERS = (
+    "bidiagonal/bidiagonalize_large.cuh",
+    "blocksparse/block_multiply.cuh",
+    "products/fixed_gemm.cuh",
+    "products/gemm.cuh",
+    "products/thin_product.cuh",
+    "qr/blocked_qr.cuh",
+    "qr/cholesky_qr.cuh",
+    "qr/product_triangles.cuh",
+    "qr/tree_qr.cuh",
+    "svd/svd_blocks.cuh",
+    "svd/svd_gram.cuh",
+    "svd/svd_shared.cuh",
+    "svd/svd_triangle.cuh",
+    "systems/lu_shared.cuh",
+    "systems/lu_warp.cuh",
+    "systems/trsm.cuh",
+)
+
+
+def laid_out(header, expressions, folder):
+    """The values of C++ expressions in a header's room."""
+    for name, text in modules.sources(header).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(translated(text), encoding="utf-8")
+    lines = "\n".join(f'    std::printf("%lld\\n", static_cast<long long>({each}));' for each in expressions)
+    source, binary = folder / "layouts.cpp", folder / "layouts"
+    source.write_text(PROGRAM.format(program=modules.program(header), lines=lines), encoding="utf-8")
+    options = ["-std=c++20", "-O0", "-w", f"-I{EMULATOR}", f"-I{folder}"]
+    done = subprocess.run(
+        [COMPILER, *options, str(source), "-o", str(binary)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+    return [int(line) for line in subprocess.run([str(binary)], capture_output=True, check=True).stdout.split()]
+
+
+def test_every_header_is_looked_at(asked):
+    assert set(asked) == set(HEADERS)
+
+
+@pytest.mark.skipif(
+    COMPILER is None or platform.machine() not in ("x86_64", "AMD64"),
+    reason="no compiler of C++20 (give its path as CXX), or no x86-64",
+)
+@pytest.mark.parametrize("header", HEADERS)
+def test_the_host_asks_for_what_the_kernel_lays_out(header, asked, tmp_path):
+    expressions, host = zip(*asked[header])
+    needed = laid_out(header, expressions, tmp_path)
+    spare = SPARE.get(header, 0)
+    assert [case for case in zip(expressions, host, needed) if not case[2] <= case[1] <= case[2] + spare] == []
