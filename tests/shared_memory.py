@@ -12,22 +12,16 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).with_name("standin")))
-from h2gpu.batched import (
-    bidiagonal_plans,
-    cuda_blas,
-    cuda_gemm,
-    cuda_lu,
-    cuda_panels,
-    cuda_products,
-    cuda_qr_blocks,
-    cuda_qr_cholesky,
-    cuda_svd_blocks,
-    cuda_svd_choice,
-    cuda_thin,
-    fixed_layout,
-    launch,
-    modules,
-)
+from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
+from h2gpu.batched.device import compiler
+from h2gpu.batched.device.launch import WARP
+from h2gpu.batched.device.limits import most_shared
+from h2gpu.batched.products import fixed_layout, gemm, thin
+from h2gpu.batched.qr import blocked, cholesky, product_triangles
+from h2gpu.batched.svd import blocks, choice
+from h2gpu.batched.systems import lu_shared, lu_warps
+from h2gpu.batched.systems.trsm import trsm_bytes
+from h2gpu.blocksparse import panels
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 DTYPES = F64, F32
@@ -35,7 +29,7 @@ RANKS = (1, 2, 7, 16, 17, 31, 32, 33, 64, 100, 128, 150, 250, 1000)
 
 
 def sizeof(name, *arguments):
-    return f"sizeof({modules.expression(name, *arguments)})"
+    return f"sizeof({compiler.expression(name, *arguments)})"
 
 
 def truth(value):
@@ -44,69 +38,73 @@ def truth(value):
 
 def svd():
     for dtype, k, both in product(DTYPES, RANKS, (False, True)):
-        real, size = modules.NAMES[dtype], dtype.itemsize
+        real, size = compiler.NAMES[dtype], dtype.itemsize
         for longer in (k, k + 1, 3 * k):
-            host = cuda_svd_choice.workspace_bytes(dtype, longer, k, both)
+            host = choice.workspace_bytes(dtype, longer, k, both)
             yield "svd/svd_shared.cuh", f"workspace_bytes({size}, {longer}, {k}, {truth(both)})", host
-        triangle = cuda_svd_choice.triangle_bytes(dtype, k, both)
+        triangle = choice.triangle_bytes(dtype, k, both)
         yield "svd/svd_triangle.cuh", f"triangle_bytes<{real}>({k}, {truth(both)})", triangle
-        panels = cuda_svd_blocks.panel_bytes(dtype, k, both)
-        yield "svd/svd_blocks.cuh", f"panel_bytes({size}, {k}, {truth(both)})", panels
+        between = blocks.panel_bytes(dtype, k, both)
+        yield "svd/svd_blocks.cuh", f"panel_bytes({size}, {k}, {truth(both)})", between
     for dtype in DTYPES:
-        rounds = asked(cuda_svd_blocks, lambda dtype=dtype: cuda_svd_blocks.gram_rounds(dtype, 500, True))
-        memory = modules.expression("PairMemory", dtype, cuda_svd_blocks.GRAM_WIDTH)
-        yield "svd/svd_gram.cuh", f"{memory}::REALS * sizeof({modules.NAMES[dtype]})", rounds
+        rounds = asked(blocks, lambda dtype=dtype: blocks.gram_rounds(dtype, 500, True))
+        memory = compiler.expression("PairMemory", dtype, blocks.GRAM_WIDTH)
+        yield "svd/svd_gram.cuh", f"{memory}::REALS * sizeof({compiler.NAMES[dtype]})", rounds
 
 
 def qr():
     for dtype, warps, tiles in product(DTYPES, (1, 2, 4, 8, 16), (1, 2, 4, 8)):
-        host = cuda_qr_blocks.shared_bytes(dtype, warps, tiles)
+        host = blocked.shared_bytes(dtype, warps, tiles)
         for header in ("qr/blocked_qr.cuh", "qr/tree_qr.cuh"):
             yield header, sizeof("StripMemory", dtype, warps, tiles), host
-    for strips, warps in cuda_qr_cholesky.WARPS.items():
-        yield "qr/cholesky_qr.cuh", sizeof("QRMemory", strips, warps), cuda_qr_cholesky.shared_bytes(strips)
+    for strips, warps in cholesky.WARPS.items():
+        yield "qr/cholesky_qr.cuh", sizeof("QRMemory", strips, warps), cholesky.shared_bytes(strips)
     for dtype in DTYPES:
-        edge, real = cuda_products.EDGE, modules.NAMES[dtype]
-        memory = modules.expression("ProductMemory", edge)[:-1] + f", {real}>"
+        edge, real = product_triangles.EDGE, compiler.NAMES[dtype]
+        memory = compiler.expression("ProductMemory", edge)[:-1] + f", {real}>"
         parts = f"sizeof({memory}) + sizeof(LinkQueue<{real}, {memory}::THREADS>)"
-        yield "qr/product_triangles.cuh", parts, cuda_products.shared_bytes(edge, dtype)
+        yield "qr/product_triangles.cuh", parts, product_triangles.shared_bytes(edge, dtype)
 
 
 def systems():
     for dtype, n, columns in product(DTYPES, (1, 31, 32, 200), (8, 16, 32)):
-        host = cuda_blas._trsm_bytes(dtype, n, columns)
-        yield "systems/trsm.cuh", f"trsm_bytes<{modules.NAMES[dtype]}, {columns}>({n})", host
+        host = trsm_bytes(dtype, n, columns)
+        yield "systems/trsm.cuh", f"trsm_bytes<{compiler.NAMES[dtype]}, {columns}>({n})", host
     for dtype in map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)):
         for m in (1, 8, 32, 33, 64, 100, 128, 150, 190):
-            if m <= cuda_lu.SHARED_SLOTS[dtype.itemsize] * launch.WARP:
+            if m <= lu_shared.SHARED_SLOTS[dtype.itemsize] * WARP:
                 yield from lu(dtype, m)
 
 
 def lu(dtype, m):
-    shape = cuda_lu._shape(dtype.itemsize, m)
-    panel, slots = min(shape["panel"], cuda_lu.MOST_PANEL[dtype.itemsize]), -(-m // launch.WARP)
+    shape = lu_shared.shape_of(dtype.itemsize, m)
+    panel, slots = min(shape["panel"], lu_shared.MOST_PANEL[dtype.itemsize]), -(-m // WARP)
     team = -(-slots // shape["held"])
     for n in (m, m + shape["window"] // 2 if shape["window"] else m + 5):
-        window = int(cuda_lu._window(dtype, np.array(m), np.array(n)))
+        window = int(lu_shared.window_of(dtype, np.array(m), np.array(n)))
         if team < shape["warps"] and (not window or m > window):
-            host, pitch = (int(x) for x in cuda_lu._memory(dtype, np.array(m), np.array(n), window))
+            host, pitch = (int(x) for x in lu_shared.memory(dtype, np.array(m), np.array(n), window))
             knobs = panel, shape["held"], team, shape["warps"], shape["resident"], window
-            pitch = window + cuda_lu.SPREAD if window else pitch
-            yield "systems/lu_shared.cuh", f"{modules.expression('SharedLU', dtype, *knobs)}::bytes({m}, {pitch})", host
+            pitch = window + lu_shared.SPREAD if window else pitch
+            yield (
+                "systems/lu_shared.cuh",
+                f"{compiler.expression('SharedLU', dtype, *knobs)}::bytes({m}, {pitch})",
+                host,
+            )
     for columns in (16, 32, 48, 64):
-        slots, held, host = cuda_lu._warp_shape(dtype, m, columns)
-        if slots <= 2 and held <= slots * launch.WARP:
+        slots, held, host = lu_warps._warp_shape(dtype, m, columns)
+        if slots <= 2 and held <= slots * WARP:
             yield "systems/lu_warp.cuh", sizeof("LUStage", dtype, int(held), int(slots)), int(host)
 
 
 def products():
     for dtype, edges in product(DTYPES, product((16, 32, 64), repeat=2)):
-        host = cuda_gemm.shared_bytes(dtype, edges)
-        real = modules.NAMES[dtype]
+        host = gemm.shared_bytes(dtype, edges)
+        real = compiler.NAMES[dtype]
         yield "products/gemm.cuh", f"STAGES * ({edges[0]} + {edges[1]}) * PITCH * sizeof({real})", host
     for strips, (transa, turned) in product(range(1, 9), ((False, False), (True, False), (False, True))):
         stage = sizeof("ThinStage", F64, strips, transa, turned)
-        yield "products/thin_product.cuh", f"STAGES * {stage}", cuda_thin.shared_bytes(strips, transa, turned)
+        yield "products/thin_product.cuh", f"STAGES * {stage}", thin.shared_bytes(strips, transa, turned)
     for sizes, trans, group in product(((8, 8, 8), (33, 33, 33), (20, 50, 40)), TRANS, (1, 3)):
         for dtype, method in product(DTYPES, (fixed_layout.BY_ROWS, fixed_layout.BY_LANES, fixed_layout.BY_TENSOR)):
             yield fixed(dtype, sizes, trans, method, group)
@@ -121,30 +119,30 @@ def fixed(dtype, sizes, trans, method, group):
     tall, wide = m, n
     if method != fixed_layout.BY_ROWS:
         tall, wide = fixed_layout.pitch_of(m, tile, 0), fixed_layout.pitch_of(n, fixed_layout.STRIP, 0)
-    layout = modules.expression("FixedLayout", dtype, m, n, k, *trans, method, group, False, m, k, 128, tall, wide)
+    layout = compiler.expression("FixedLayout", dtype, m, n, k, *trans, method, group, False, m, k, 128, tall, wide)
     host = fixed_layout.stage_bytes(dtype, sizes, trans, method, m, k, None, group)
-    return "products/fixed_gemm.cuh", f"{layout}::STAGE * sizeof({modules.NAMES[dtype]})", host
+    return "products/fixed_gemm.cuh", f"{layout}::STAGE * sizeof({compiler.NAMES[dtype]})", host
 
 
 def bidiagonal():
     for dtype, n, times in product(DTYPES, (130, 192, 256, 500, 1000), (1, 3)):
-        plan = bidiagonal_plans.plan(dtype.itemsize, times * n, n, launch.most_shared(0))
+        plan = bidiagonal_plans.plan(dtype.itemsize, times * n, n, most_shared(0))
         if isinstance(plan, bidiagonal_plans.Rows):
             knobs = f"{plan.across}, {plan.vectors}, {plan.warps}, {plan.held}, 1"
-            rows = f"BidiagonalRows<{modules.NAMES[dtype]}, {knobs}, NoWatch>"
+            rows = f"BidiagonalRows<{compiler.NAMES[dtype]}, {knobs}, NoWatch>"
             layout = plan.across, plan.vectors, plan.warps, plan.held
             host = bidiagonal_plans.shared_bytes(dtype.itemsize, times * n, n, *layout)
             yield "bidiagonal/bidiagonalize_large.cuh", f"{rows}::bytes({times * n}, {n})", host
 
 
 def blocksparse():
-    for stored, real, groups in product(DTYPES, DTYPES, cuda_panels.GROUPS):
+    for stored, real, groups in product(DTYPES, DTYPES, panels.GROUPS):
         if stored.itemsize > real.itemsize:
             continue
-        room = cuda_panels.Z_ENTRIES[groups]
-        host = asked(cuda_panels, lambda s=stored, r=real, g=groups: cuda_panels._kernel(0, BACKWARD, (s, r), g))
-        memory = f"PanelMemory<{modules.NAMES[stored]}, {modules.NAMES[real]}, {groups}>"
-        yield "blocksparse/block_multiply.cuh", f"{cuda_panels.WARPS} * {memory}::bytes({room})", host
+        room = panels.Z_ENTRIES[groups]
+        host = asked(panels, lambda s=stored, r=real, g=groups: panels._kernel(0, BACKWARD, (s, r), g))
+        memory = f"PanelMemory<{compiler.NAMES[stored]}, {compiler.NAMES[real]}, {groups}>"
+        yield "blocksparse/block_multiply.cuh", f"{panels.WARPS} * {memory}::bytes({room})", host
 
 
 class BACKWARD:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from h2gpu.batched import modules
+from h2gpu.batched.device import compiler
 
 sys.path.insert(0, str(Path(__file__).with_name("emulator")))
 from translate import COMPILER, translated
@@ -58,13 +58,13 @@ HEADERS = (
 
 def laid_out(header, expressions, folder):
     """The values of C++ expressions in a header's room."""
-    for name, text in modules.sources(header).items():
+    for name, text in compiler.sources(header).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(translated(text), encoding="utf-8")
     lines = "\n".join(f'    std::printf("%lld\\n", static_cast<long long>({each}));' for each in expressions)
     source, binary = folder / "layouts.cpp", folder / "layouts"
-    source.write_text(PROGRAM.format(program=modules.program(header), lines=lines), encoding="utf-8")
+    source.write_text(PROGRAM.format(program=compiler.program(header), lines=lines), encoding="utf-8")
     options = ["-std=c++20", "-O0", "-w", f"-I{EMULATOR}", f"-I{folder}"]
     done = subprocess.run(
         [COMPILER, *options, str(source), "-o", str(binary)], capture_output=True, text=True, check=False

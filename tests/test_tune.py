@@ -131,7 +131,7 @@ def test_a_warp_a_matrix_is_tried_where_lanes_hold_its_rows():
         panels = {knobs["panel"] for knobs in tune_linear.SPACES["lu_shared"](row, Hardware())}
         held = int(row["max_rows"]) ** 2 * tune_limits.itemsize(row) // 32
         assert (32 in panels) == (held <= tune_linear.LANE_BYTES)
-    source = Path(tuning.__file__).with_name("cuda_lu.py").read_text(encoding="utf-8")
+    source = Path(tuning.__file__).parents[1].joinpath("systems", "lu_warps.py").read_text(encoding="utf-8")
     assert f"ROW_BYTES = {tune_linear.LANE_BYTES} " in source
 
 

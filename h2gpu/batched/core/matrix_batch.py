@@ -128,10 +128,14 @@ class MatrixBatch:
         """Rows and columns that no matrix exceeds."""
         return int(self.rows.max(initial=0)), int(self.columns.max(initial=0))
 
-    @cached_property
+    @property
     def resident(self):
         """The same matrices with their sizes where the buffer is; itself where that is the host."""
-        return self if self.xp is np else ResidentBatch.of_numbers(self.buffer, self.numbers, self.bounds)
+        return self if self.xp is np else self._resident
+
+    @cached_property
+    def _resident(self):
+        return ResidentBatch.of_numbers(self.buffer, self.numbers, self.bounds)
 
     @cached_property
     def numbers(self):

@@ -25,10 +25,10 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     else:
         X, table = cupy.empty_like(B), NULL
     row = knobs_of("trsm", A.dtype, columns=width)
-    if _trsm_bytes(A.dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES):
+    if trsm_bytes(A.dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES):
         row = knobs_of("trsm", A.dtype, columns=TRSM_FEW)
     columns, warps = row["columns"], row["warps"]
-    shared, pieces = _trsm_bytes(A.dtype, n, columns), -(-width // columns)
+    shared, pieces = trsm_bytes(A.dtype, n, columns), -(-width // columns)
     check_shared("trsm", shared, n)
     instance = A.dtype, columns, warps, right, bool(lower), bool(trans), bool(unit)
     function = kernel("systems/trsm.cuh", "trsm", *instance, shared_bytes=shared)
@@ -37,5 +37,5 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     return X
 
 
-def _trsm_bytes(dtype, n, columns):
+def trsm_bytes(dtype, n, columns):
     return ((n + TRSM_EDGE) * columns + 2 * TRSM_EDGE * (TRSM_EDGE + 1)) * dtype.itemsize
