@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["standin", "instances.py"]  # in place of CuPy, and a program on it: see test_standin.py
+collect_ignore = ["support"]
 if "emulated" not in sys.modules:
-    collect_ignore += ["emulator"]  # see test_emulated.py
+    collect_ignore += ["kernels/test_emulator.py"]  # see kernels/test_emulated.py
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

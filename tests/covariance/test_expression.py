@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import nvrtc
 import pytest
-from test_kernels_compile import constants, pairwise_instance
+from every_instance import constants, pairwise_instance
 
 import h2gpu
 from h2gpu.batched.device import compiler

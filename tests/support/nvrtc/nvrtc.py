@@ -73,7 +73,7 @@ def spilled(case):
     size, log, code = compile_cubin(compiler.program(header), options, names)
     assert size
     lost = [] if UNOPTIMIZED in more else ptx.lost_signs(code)
-    assert not lost, f"ptxas 13.0 loses a sign in {names}: {lost}; see tests/ptx.py"
+    assert not lost, f"ptxas 13.0 loses a sign in {names}: {lost}; see ptx.py"
     return max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
 
 

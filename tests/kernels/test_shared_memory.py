@@ -3,16 +3,13 @@
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from places import EMULATOR, NVRTC
+from translate import COMPILER, translated
 
 from h2gpu.batched.device import compiler
 
-sys.path.insert(0, str(Path(__file__).with_name("emulator")))
-from translate import COMPILER, translated
-
-EMULATOR = Path(__file__).with_name("emulator")
 SPARE = {"qr/blocked_qr.cuh": 8, "qr/tree_qr.cuh": 8}  # bytes more than needed, at most
 PROGRAM = """\
 #include "ptx.h"
@@ -27,7 +24,7 @@ int main() {{
 @pytest.fixture(scope="module")
 def asked():
     """{header: [(expression, bytes that the host asks for)]}"""
-    program = Path(__file__).with_name("shared_memory.py")
+    program = NVRTC / "shared_memory.py"
     lines = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout.splitlines()
     found = {}
     for line in lines:

@@ -1,10 +1,10 @@
 """Every kernel instance that SVD and QR by columns launch, found by running their host code without a GPU.
 
-CuPy is the stand-in of tests/standin, kernels do nothing, and nobody writes numbers. The public functions
+CuPy is the stand-in of tests/support/standin, kernels do nothing, and nobody writes numbers. The public functions
 are called with sizes of every class, and what they ask `modules.kernel` for is printed. Run as a program, so that
 nothing of this stays behind in the process of the tests:
 
-    python tests/instances.py   →   lines of header, name, and 1 if it is the widest of a row of svd.csv, else 0
+    python tests/support/nvrtc/instances.py   →   lines of header, name, and 1 if widest of a row of svd.csv, else 0
 """
 
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).with_name("standin")))
+sys.path.insert(0, str(Path(__file__).parents[1] / "standin"))
 import cupy
 from cupy.arrays import device_array
 

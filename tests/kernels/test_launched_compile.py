@@ -1,5 +1,5 @@
 """Every instance that SVD and QR by columns launch compiles for every architecture, and the widest of each row of
-svd.csv spills no more than the row claims. No GPU needed: tests/instances.py finds the instances. Truncated and
+svd.csv spills no more than the row claims. No GPU needed: nvrtc/instances.py finds the instances. Truncated and
 randomized SVD have no table: a sample of theirs. Others: test_kernels_compile.py.
 """
 
@@ -7,11 +7,11 @@ import csv
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import nvrtc
 import pytest
+from places import NVRTC
 
 from h2gpu.batched.device import compiler
 
@@ -50,7 +50,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def launched():
     """(header, name expression, whether it is the widest of a row of svd.csv) of every instance."""
-    program = Path(__file__).with_name("instances.py")
+    program = NVRTC / "instances.py"
     lines = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [(header, name, widest == "1") for header, name, widest in (line.split("\t") for line in lines)]
 

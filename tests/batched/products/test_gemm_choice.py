@@ -1,17 +1,17 @@
 """The method that products of one shape take by themselves: the tables of the H200, without a GPU."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import ROOT
 
 from h2gpu.batched.device import tuning
 from h2gpu.batched.products import choice, fixed_plans
 
 MANY = 1 << 30
 SLOWER = 0.9  # of the vendor's rate, beyond what measurements of two days differ
-MEASURED = Path(__file__).parents[1] / "benchmarks" / "batched_sizes.csv"
+MEASURED = ROOT / "benchmarks" / "batched_sizes.csv"
 
 
 @pytest.fixture(autouse=True)

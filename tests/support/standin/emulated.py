@@ -1,4 +1,4 @@
-"""pytest -p emulated: the GPU's routines on the stand-in, their kernels compiled for the CPU by tests/emulator and run.
+"""pytest -p emulated: the GPU routines on the stand-in, their kernels compiled for the CPU and run (support/emulator).
 
 Slow, an instance some seconds to compile and a matrix some more, but the kernels are those of kernels/. Compiled ones
 stay in EMULATED, a folder of the environment's choice, until a source changes.

@@ -1,13 +1,12 @@
 """The benchmark of the solvers runs on the data in the repository, and on files of others where they are."""
 
-from pathlib import Path
-
 import pytest
 import small_fields
+from places import ROOT
 
 from h2gpu.apps import bench_solvers, published, tables
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED = ROOT.resolve().parent / "shared" / "data"
 
 
 def test_the_table_holds_iterations_and_seconds(tmp_path, capsys):

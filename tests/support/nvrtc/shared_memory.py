@@ -2,7 +2,7 @@
 
 Run as a program on the stand-in for CuPy, so that nothing of it stays behind in the process of the tests:
 
-    python tests/shared_memory.py   →   lines of header, expression, bytes
+    python tests/support/nvrtc/shared_memory.py   →   lines of header, expression, bytes
 """
 
 import sys
@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).with_name("standin")))
+sys.path.insert(0, str(Path(__file__).parents[1] / "standin"))
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 from h2gpu.batched.device.launch import WARP
 from h2gpu.batched.device.limits import most_shared
-from h2gpu.batched.products import fixed_layout, gemm, thin
+from h2gpu.batched.products import fixed_layout, thin
+from h2gpu.batched.products.gemm import shared_bytes as gemm_bytes
 from h2gpu.batched.qr import blocked, cholesky, product_triangles
 from h2gpu.batched.svd import blocks, choice
 from h2gpu.batched.systems import lu_shared, lu_warps
@@ -99,7 +100,7 @@ def lu(dtype, m):
 
 def products():
     for dtype, edges in product(DTYPES, product((16, 32, 64), repeat=2)):
-        host = gemm.shared_bytes(dtype, edges)
+        host = gemm_bytes(dtype, edges)
         real = compiler.NAMES[dtype]
         yield "products/gemm.cuh", f"STAGES * ({edges[0]} + {edges[1]}) * PITCH * sizeof({real})", host
     for strips, (transa, turned) in product(range(1, 9), ((False, False), (True, False), (False, True))):
