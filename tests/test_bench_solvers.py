@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import small_fields
 
-from h2gpu.apps import bench_solvers, published, tables
+from h2gpu.apps.benchmarks import solvers as bench_solvers
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.studies import published
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
