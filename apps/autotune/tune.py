@@ -1,9 +1,9 @@
 """The best values of the kernels' knobs on this device: measured, and written to kernels/tuning/<device>/<routine>.csv.
 
-    python -m h2gpu.apps.autotune.tune [qr svd gemm lu_shared gemv …] [--dtypes float64] [--where max_columns=32] [--best N]
-                              [--seconds N] [--dry-run] [-o FOLDER]
+    python -m h2gpu.apps.autotune.tune [qr svd gemm lu_shared gemv …] [--dtypes float64] [--where max_columns=32]
+                                        [--best N] [--seconds N] [--dry-run] [-o FOLDER]
 
-For every row of a table the present values and the most promising candidates of apps/autotune/tune_space.py are compiled side by
+For every row of a table the present values and the most promising candidates of tune_space.py are compiled side by
 side, checked against the CPU's result, and timed on the row's problems; what spills more than with the present values
 is ruled out where matrices are held in registers. The fastest takes the row if it gains more than noise. A table is
 replaced when TOGETHER of its rows are done, whole or not at all; rows never measured come first, so that a run that was

@@ -2,9 +2,11 @@
 
     python -m h2gpu.apps.benchmarks.batched [targets qr qr_ragged svd rsvd gemm …] [--figures] [--quick] [-o FOLDER]
 
-`ms` is the device's time (apps/benchmarks/timing.py), `call ms` the public function's with what the host adds; inputs are resident
-and no cache holds them. `of bound` compares with apps/benchmarks/routines/nominal.py, `of allowed error` with apps/benchmarks/criteria.py; peers and
-KBLAS' times are in apps/benchmarks/peers/peers.py, the cases in apps/benchmarks/cases.py. Writes batched_*.csv, kernels.csv and batched.md.
+`ms` is the device's time (apps/benchmarks/timing.py), `call ms` the public function's with what the host adds; inputs
+are resident
+and no cache holds them. `of bound` compares with routines/nominal.py, `of allowed error` with criteria.py; peers and
+KBLAS' times are in apps/benchmarks/peers/peers.py, the cases in cases.py. Writes batched_*.csv, kernels.csv and
+batched.md.
 """
 
 import os

@@ -3,7 +3,8 @@
 From points to the compressed matrix, and A x with it, in 2-D and 3-D, exponential and Matérn 3/2, for a perturbed grid,
 points in clusters, and the sites of data/jacksboro.h5. A slope of 1 in log–log is linear growth.
 
-    python -m h2gpu.apps.benchmarks.scale [--device cpu|cuda] [--problems …] [--largest 20] [--seconds 600] [--output FOLDER]
+    python -m h2gpu.apps.benchmarks.scale [--device cpu|cuda] [--problems …] [--largest 20] [--seconds 600]
+                                       [--output FOLDER]
 """
 
 import json

@@ -1,7 +1,7 @@
 """How many iterations of conjugate gradients, with Vecchia's preconditioner and without, and in how many seconds?
 
-    python -m h2gpu.apps.benchmarks.solvers [--heaton heaton2019.h5] [--kaust kaust2021.h5] [--fields NAME,…] [--sites N]
-                                       [--neighbours 30] [--output benchmarks/solvers-cpu.csv]
+    python -m h2gpu.apps.benchmarks.solvers [--heaton heaton2019.h5] [--kaust kaust2021.h5] [--fields NAME,…]
+                                       [--sites N] [--neighbours 30] [--output benchmarks/solvers-cpu.csv]
 
 A line a field: the covariance matrix at the rtol that its smallest eigenvalue asks for, one solve for the centred data
 to 1e-8, the log-determinant from 16 probes. Always the elevations in data/; the published benchmarks where their files

@@ -3,7 +3,8 @@
 Figures 4, 7, 8, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
 thread, layouts of one problem a block, cycles by panel (study_panels), sizes, others' libraries (small_peers), complex
 problems of radar (STAP); and the kernels of h2gpu.batched that the model counts. Every row has its measured time, and
-its predicted one where the device's constants are known (h2gpu.apps.autotune.microbench). Whoever ends it early, by --seconds, a
+its predicted one where the device's constants are known (apps/autotune/microbench.py). Whoever ends it early, by
+--seconds, a
 signal or control-C, gets the tables and the summary of what has been measured.
 
     python -m h2gpu.apps.studies.small [--figures 9,12,VII,7,4,library,11,8] [--seconds N] [--output FOLDER]

@@ -1,6 +1,6 @@
 """The batched routines as benchmarks and tuning meet them: inputs, the work on the device, nominal work, residuals.
 
-A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of the inputs: see apps/benchmarks/routines/spectra.py.
+A `Case` says what is measured; `ROUTINES[case.routine]` knows how. Spectra of the inputs: see spectra.py.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""gemv, symv, syrk and trsm as benchmarks meet them; see apps/benchmarks/routines/batched.py, of whose routines these are more."""
+"""gemv, symv, syrk and trsm as benchmarks meet them; see batched.py, of whose routines these are more."""
 
 import numpy as np
 

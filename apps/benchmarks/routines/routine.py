@@ -1,4 +1,4 @@
-"""What is common to the batched routines as benchmarks and tuning meet them; see apps/benchmarks/routines/batched.py."""
+"""What is common to the batched routines as benchmarks and tuning meet them; see batched.py."""
 
 from typing import ClassVar
 
