@@ -25,7 +25,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 
 bench: $(STAMP)
-	$(BIN)/python -m h2gpu.apps.bench_compress
+	$(BIN)/python -m h2gpu.apps.benchmarks.compress
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "h2gpu needs Python 3.11 or newer: make PYTHON=/path/to/python3"'

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from h2gpu import compress
-from h2gpu.apps import options, structure_plot
-from h2gpu.apps.command import InputError, run
-from h2gpu.apps.devices import admitted, device
-from h2gpu.apps.outputs import check_outputs
-from h2gpu.apps.points_file import check_file, read_points
-from h2gpu.apps.progress_bars import watched
-from h2gpu.apps.report import covariance_text, report_of, summary, write_report
+from h2gpu.apps.command import options, structure_plot
+from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.devices import admitted, device
+from h2gpu.apps.command.outputs import check_outputs
+from h2gpu.apps.command.points_file import check_file, read_points
+from h2gpu.apps.command.progress_bars import watched
+from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
 from h2gpu.h2matrix.assembly import assemble, plans, sampled_error
 from h2gpu.progress import phase
 from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save, whole_file

@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 
-from h2gpu.apps.command import Parser, run
-from h2gpu.apps.points_file import check_file
-from h2gpu.apps.report import covariance_text, rank_lines
+from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.command.points_file import check_file
+from h2gpu.apps.command.report import covariance_text, rank_lines
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
 from h2gpu.storage.header import FORMAT

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps import krige_options, map_plot, options
-from h2gpu.apps.command import InputError, run
-from h2gpu.apps.devices import admitted, device
-from h2gpu.apps.krige_report import attributes, covariance_in_short, report_of, summary
-from h2gpu.apps.outputs import check_outputs
-from h2gpu.apps.points_file import check_file, holds, read_points, read_values
-from h2gpu.apps.progress_bars import watched
-from h2gpu.apps.report import write_report
+from h2gpu.apps.command import krige_options, map_plot, options
+from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.devices import admitted, device
+from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
+from h2gpu.apps.command.outputs import check_outputs
+from h2gpu.apps.command.points_file import check_file, holds, read_points, read_values
+from h2gpu.apps.command.progress_bars import watched
+from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase

@@ -1,4 +1,4 @@
-// studies/bidiagonalize_cycles.cuh — the bidiagonal reductions with a watch, for apps/study_gebrd.py.
+// studies/bidiagonalize_cycles.cuh — the bidiagonal reductions with a watch, for apps/studies/gebrd.py.
 //
 //     cycles   matrices × (BIDIAGONAL_PARTS + 1): each part, all
 #pragma once

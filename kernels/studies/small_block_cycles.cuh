@@ -1,4 +1,4 @@
-// studies/small_block_cycles.cuh — LU and QR of registers/small_block.cuh with a watch, for apps/study_panels.py.
+// studies/small_block_cycles.cuh — LU and QR of registers/small_block.cuh with a watch, for apps/studies/panels.py.
 //
 //     cycles   problems × ((panels + 2) STEP_PARTS + 1): what loading takes, each panel by parts, what storing takes, all
 #pragma once

@@ -10,25 +10,22 @@ import nvrtc
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps import (
-    bench_batched,
-    bench_cases,
-    bench_plots,
-    bench_profiles,
-    blas_peers,
-    criteria,
-    gebrd_peers,
-    kernel_report,
-    linear_peers,
-    linear_routines,
-    nominal,
-    peers,
-    tables,
-)
-from h2gpu.apps.batched_routines import ROUTINES, Case
-from h2gpu.apps.blas_routines import BLAS
-from h2gpu.apps.linear_routines import LINEAR
-from h2gpu.apps.spectra import singular_values
+from h2gpu.apps.autotune import kernel_report
+from h2gpu.apps.benchmarks import batched as bench_batched
+from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.benchmarks import criteria, tables
+from h2gpu.apps.benchmarks import plots as bench_plots
+from h2gpu.apps.benchmarks import profiles as bench_profiles
+from h2gpu.apps.benchmarks.peers import blas as blas_peers
+from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers
+from h2gpu.apps.benchmarks.peers import linear as linear_peers
+from h2gpu.apps.benchmarks.peers import peers
+from h2gpu.apps.benchmarks.routines import linear as linear_routines
+from h2gpu.apps.benchmarks.routines import nominal
+from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
+from h2gpu.apps.benchmarks.routines.blas import BLAS
+from h2gpu.apps.benchmarks.routines.linear import LINEAR
+from h2gpu.apps.benchmarks.routines.spectra import singular_values
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched import systems as linear
 from h2gpu.batched.device import compiler

@@ -2,7 +2,12 @@
 
 import pytest
 
-from h2gpu.apps import bench_compress, bench_kriging, bench_scale, study_memory, study_time, tables
+from h2gpu.apps.benchmarks import compress as bench_compress
+from h2gpu.apps.benchmarks import kriging as bench_kriging
+from h2gpu.apps.benchmarks import scale as bench_scale
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.studies import memory as study_memory
+from h2gpu.apps.studies import time as study_time
 
 
 @pytest.mark.parametrize("name", ["clusters", "grid-chosen"])

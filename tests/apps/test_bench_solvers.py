@@ -4,7 +4,9 @@ import pytest
 import small_fields
 from places import ROOT
 
-from h2gpu.apps import bench_solvers, published, tables
+from h2gpu.apps.benchmarks import solvers as bench_solvers
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.studies import published
 
 SHARED = ROOT.resolve().parent / "shared" / "data"
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import h2gpu
-from h2gpu.apps import devices, h2compress, h2info, options, progress_bars, structure_plot
-from h2gpu.apps.command import FailureError, InputError
+from h2gpu.apps import h2compress, h2info
+from h2gpu.apps.command import devices, options, progress_bars, structure_plot
+from h2gpu.apps.command.command import FailureError, InputError
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
 from h2gpu.storage import read_header
 

@@ -12,8 +12,9 @@ import pytest
 import small_fields
 
 import h2gpu
-from h2gpu.apps import devices, h2krige
-from h2gpu.apps.command import FailureError
+from h2gpu.apps import h2krige
+from h2gpu.apps.command import devices
+from h2gpu.apps.command.command import FailureError
 from h2gpu.covariance import Matern, Nugget
 from h2gpu.statistics import Kriging, log_likelihood, scores
 

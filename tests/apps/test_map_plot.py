@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from h2gpu.apps import map_plot
-from h2gpu.apps.map_plot import Panel, draw, extent_of, outcome, raster
+from h2gpu.apps.command import map_plot
+from h2gpu.apps.command.map_plot import Panel, draw, extent_of, outcome, raster
 
 
 def grid(rows, columns):

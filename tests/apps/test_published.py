@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import small_fields
 
-from h2gpu.apps import published
-from h2gpu.apps.command import InputError
-from h2gpu.apps.local_kriging import local_kriging
+from h2gpu.apps.command.command import InputError
+from h2gpu.apps.studies import published
+from h2gpu.apps.studies.local_kriging import local_kriging
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.statistics import scores
 
@@ -41,7 +41,7 @@ def test_thinned_fields_keep_sites_and_values_together(tmp_path):
 
 
 def test_what_is_not_there_is_told_in_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"absent.h5: no such file; .*h2gpu.apps.published tells"):
+    with pytest.raises(InputError, match=r"absent.h5: no such file; .*h2gpu.apps.studies.published tells"):
         published.heaton(tmp_path / "absent.h5")
     (tmp_path / "text.h5").write_text("x")
     with pytest.raises(InputError, match=r"text.h5: .*signature"):

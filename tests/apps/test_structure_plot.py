@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import h2gpu
-from h2gpu.apps import structure_plot
+from h2gpu.apps.command import structure_plot
 from h2gpu.covariance import Exponential
 
 pytest.importorskip("matplotlib")

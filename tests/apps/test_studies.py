@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import small_fields
 
-from h2gpu.apps import gpboost_vecchia, prediction_study, published, study_heaton, study_kaust, tables
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.studies import gpboost_vecchia, prediction_study, published
+from h2gpu.apps.studies import heaton as study_heaton
+from h2gpu.apps.studies import kaust as study_kaust
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.statistics import Kriging
 

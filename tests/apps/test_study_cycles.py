@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_cases, small_peers, small_plots, study_gebrd, study_panels, study_small, tables, timing
+from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.studies import gebrd as study_gebrd
+from h2gpu.apps.studies import panels as study_panels
+from h2gpu.apps.studies import small as study_small
+from h2gpu.apps.studies import small_plots
 from h2gpu.batched import model
 from h2gpu.batched.model import bidiagonal as bidiagonal_counts
 from h2gpu.batched.model import counts

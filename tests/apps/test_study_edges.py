@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2gpu.apps import study_edges
+from h2gpu.apps.studies import edges as study_edges
 
 
 def test_conclusion_averages_over_sizes_that_fill_no_tile():

@@ -2,7 +2,10 @@
 
 import pytest
 
-from h2gpu.apps import small_peers, study_radar, study_small, tables
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.studies import radar as study_radar
+from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import registers
 
 CASES = [case for case in study_small.cases() if case.figure == "VII"]

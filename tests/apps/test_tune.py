@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h2gpu.apps import bench_batched, tune, tune_fixed, tune_limits, tune_linear, tune_rank, tune_space
-from h2gpu.apps.batched_routines import Case
-from h2gpu.apps.tune_limits import Hardware
+from h2gpu.apps.autotune import tune, tune_fixed, tune_limits, tune_linear, tune_rank, tune_space
+from h2gpu.apps.autotune.tune_limits import Hardware
+from h2gpu.apps.benchmarks import batched as bench_batched
+from h2gpu.apps.benchmarks.routines.batched import Case
 from h2gpu.batched import model
 from h2gpu.batched.device import tuning
 from h2gpu.batched.products import choice, fixed_plans

@@ -1,7 +1,8 @@
 """The knobs that change only the time: rows of kernels/tuning/<device>/<routine>.csv.
 
 A table is read top to bottom: the first row of the precision whose limits (columns `max_…`) all hold is taken. Every
-row carries its measured rate, device and date; kernels/README.md explains the columns, h2gpu.apps.tune measures them.
+row carries its measured rate, device and date; kernels/README.md explains the columns, apps/autotune/tune.py measures
+them.
 """
 
 import csv

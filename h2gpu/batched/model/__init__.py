@@ -9,7 +9,7 @@
 
 A wave is what a device holds at a time, by registers; the problems of the first one go through their phases together,
 so that nothing of one phase hides behind another. The busiest multiprocessor decides. Constants are measured by
-`python -m h2gpu.apps.microbench` and lie in kernels/tuning/<device>/model.csv.
+`python -m h2gpu.apps.autotune.microbench` and lie in kernels/tuning/<device>/model.csv.
 Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D, and what benchmarks/NOTES.md says of measurements.
 """
 
@@ -34,7 +34,7 @@ GROUP = 128  # threads of a block whose threads have problems of their own
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
 PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
 ENDLESS = 1 << 30  # problems of a batch that fills the device
-MEASURE = "python -m h2gpu.apps.microbench"
+MEASURE = "python -m h2gpu.apps.autotune.microbench"
 
 
 class Constants:

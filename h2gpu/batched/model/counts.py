@@ -16,7 +16,7 @@ from h2gpu.batched.registers.layouts import WORD
 WARP = 32
 WORKING_WORDS = 40  # registers of a thread beside the matrix: addresses, a step's numbers
 OVERHEAD = 2  # instructions for each multiply-add, 385 for 192 a step in the SASS of householder_qr.cuh
-SWEEPS = 6  # of Jacobi, as in h2gpu.apps.nominal
+SWEEPS = 6  # of Jacobi, as in h2gpu.apps.benchmarks.routines.nominal
 SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
 PANEL = 16  # columns of a panel of kernels/qr/blocked_qr.cuh
 

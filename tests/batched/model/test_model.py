@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps import microbench, study_small, tables
+from h2gpu.apps.autotune import microbench
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import model
 from h2gpu.batched.device import tuning
 from h2gpu.batched.model import counts

@@ -7,7 +7,11 @@ from itertools import product
 import blas_instances
 import numpy as np
 
-from h2gpu.apps import bench_cases, microbench, study_gebrd, study_panels, study_small
+from h2gpu.apps.autotune import microbench
+from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.studies import gebrd as study_gebrd
+from h2gpu.apps.studies import panels as study_panels
+from h2gpu.apps.studies import small as study_small
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 from h2gpu.batched.registers.layouts import THREAD, THREAD_EDGE, layout
@@ -16,7 +20,7 @@ from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 DTYPES = (np.float64, np.float32)
 COMPLEX = (np.complex128, np.complex64)
-BEYOND = (1, 2, 3)  # edges of the study, apps/study_edges.py
+BEYOND = (1, 2, 3)  # edges of the study, apps/studies/edges.py
 TUNED = "sm_90"
 SHARED_LIMIT = 223 << 10  # bytes of a thread block there
 EVERY = 8
@@ -153,7 +157,7 @@ def block_routines(m, n):
 
 
 def watched_instances():
-    """The kernels that read the clock: h2gpu.apps.study_panels and study_gebrd."""
+    """The kernels that read the clock: h2gpu.apps.studies.panels and study_gebrd."""
     for case in (case for case in study_small.cases() if case.figure == "8"):
         sizes = (case.n,) if case.routine == "lu" else (case.m, case.n)
         name = compiler.expression(f"block_{case.routine}_cycles", case.dtype, *sizes, *study_small.grid_of(case))
@@ -166,7 +170,7 @@ def watched_instances():
 
 
 def microbench_instances():
-    """The kernels of h2gpu.apps.microbench."""
+    """The kernels of h2gpu.apps.autotune.microbench."""
     header = "studies/microbench.cuh"
     for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
         yield header, name, 0

@@ -1,0 +1,175 @@
+"""What `tune` tries for LU, Cholesky, products with vectors and triangular solves; see apps/autotune/tune_space.py.
+
+| table | of which kernels | knobs |
+|---|---|---|
+| lu_shared | a block or warp a matrix in shared memory | rows a lane and columns of a panel, warps, blocks, window |
+| cholesky_shared | the same | warps, blocks |
+| lu_panel | a panel of columns in a block's registers | columns of the panel |
+| gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
+| symv | a triangle, read once | warps of a block |
+| trsm | triangles, inverted tile by tile | right-hand sides and warps of a block |
+"""
+
+from itertools import product
+
+from h2gpu.apps.autotune.tune_limits import OTHER_WORDS, SLACK, WARP, itemsize, limits
+from h2gpu.apps.benchmarks.routines.batched import Case
+
+KNOBS = {
+    "lu_shared": ("held", "warps", "resident", "window", "panel"),
+    "cholesky_shared": ("warps", "resident"),
+    "lu_panel": ("width",),
+    "gemv": ("lanes", "rows", "threads"),
+    "gemv_t": ("lanes", "threads"),
+    "symv": ("warps",),
+    "trsm": ("columns", "warps"),
+}
+BATCH = 500  # of the figures of Abdelfattah et al.
+BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
+HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its columns
+LANE_BYTES = 512  # of a lane's rows, where a warp has a matrix
+MATRIX_BLOCKS = {"warps": 4, "resident": 4}  # of such
+WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
+PANEL_WORDS, LEAST_WARPS = 64, 4  # registers of a lane with its rows of a panel; warps of a block, one a scheduler
+LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels
+SPREAD = 4  # entries more than columns of a row in shared memory
+LARGEST_SQUARE = {8: 160, 4: 230}  # that shared memory holds, by bytes of a number
+LANES, TEAM_ROWS, THREADS = (4, 8, 16, 32), (2, 4, 8), (32, 64, 128, 256)  # of products with vectors
+PIECE = 16  # bytes that a lane reads together
+SIDES, TILE_EDGE = (4, 8, 16, 32), 32  # right-hand sides of a block; rows of a tile of trsm
+LARGEST = {"pieces": 128, "rows": 512, "columns": 64}  # that stand for unlimited ones
+TALLEST = 1024  # the same, of rows that are added up
+ENTRIES = 1 << 26  # of the matrices of a batch
+
+
+def _fitting(row, hardware, smallest, least):
+    """At `least` so many warps, and blocks of a multiprocessor, with `smallest` (rows, columns) in shared memory."""
+    need = smallest[0] * (smallest[1] + SPREAD) * itemsize(row)
+    for warps, resident in product(BLOCK_WARPS, RESIDENT):
+        registers = LEAST_REGISTERS * warps * WARP * resident
+        fits = resident == 1 or resident * need <= hardware.shared_bytes
+        if least <= warps <= hardware.threads // WARP and registers <= hardware.registers and fits:
+            yield {"warps": warps, "resident": resident}
+
+
+def _lu_shared_space(row, hardware):
+    """A warp more than those of a panel; all columns, or at first half as many as rows, fewer than any matrix has.
+
+    And a warp a matrix, where registers hold its rows.
+    """
+    rows = limits(row)["rows"]
+    if rows * rows * itemsize(row) <= WARP * LANE_BYTES:
+        yield {"held": rows // WARP, **MATRIX_BLOCKS, "window": 0, "panel": WARP}
+    for held, window, panel in product(HELD, (0, rows // 2), SHARED_PANELS):
+        team, words = -(-rows // WARP // held), held * panel * itemsize(row) // 4
+        if held * WARP > rows or window % 16 or window > rows - WARP or words > PANEL_WORDS:
+            continue
+        for shape in _fitting(row, hardware, (rows - WARP + 1, window or rows - WARP + 1), max(team + 1, LEAST_WARPS)):
+            yield {"held": held, **shape, "window": window, "panel": panel}
+
+
+def _cholesky_shared_space(row, hardware):
+    smallest = limits(row)["rows"] - WARP + 1
+    return _fitting(row, hardware, (smallest, smallest), 1)
+
+
+def _lu_panel_space(row, hardware):
+    slots = -(-limits(row)["rows"] // PANEL_THREADS)
+    for width in WIDTHS:
+        words = slots * width * itemsize(row) // 4 + OTHER_WORDS
+        if words <= SLACK * min(hardware.lane_registers, hardware.registers // PANEL_THREADS):
+            yield {"width": width}
+
+
+def _gemv_space(row, hardware):
+    for lanes, rows, threads in product(LANES, TEAM_ROWS, THREADS):
+        if lanes <= threads <= hardware.threads:
+            yield {"lanes": lanes, "rows": rows, "threads": threads}
+
+
+def _gemv_t_space(row, hardware):
+    for lanes, threads in product(LANES, THREADS):
+        if threads <= hardware.threads:
+            yield {"lanes": lanes, "threads": threads}
+
+
+def _symv_space(row, hardware):
+    n = min(limits(row)["rows"], LARGEST["rows"])
+    for warps in BLOCK_WARPS:
+        if warps * WARP <= hardware.threads and (2 + warps) * n * itemsize(row) <= hardware.shared_bytes:
+            yield {"warps": warps}
+
+
+def _trsm_space(row, hardware):
+    n, most = LARGEST["rows"], limits(row)["columns"]
+    for columns, warps in product(SIDES, BLOCK_WARPS):
+        threads = warps * WARP
+        shared = ((n + TILE_EDGE) * columns + 2 * TILE_EDGE * (TILE_EDGE + 1)) * itemsize(row)
+        shares = threads % columns == 0 and TILE_EDGE * columns % threads == 0  # a thread stays in its column
+        if columns <= most and shares and threads <= hardware.threads and shared <= hardware.shared_bytes:
+            yield {"columns": columns, "warps": warps}
+
+
+def _lu_shared_problems(dtype, size, free):
+    for order in (size["rows"], size["rows"] - WARP // 2):
+        if free(rows=order):
+            yield Case("lu", dtype, BATCH, (order, order), method="shared")
+
+
+def _cholesky_shared_problems(dtype, size, free):
+    n = min(size["rows"], LARGEST_SQUARE[itemsize({"dtype": dtype})])
+    for order in (n, n - WARP // 2):
+        if order > WARP and free(rows=order):
+            yield Case("cholesky", dtype, BATCH, (order, order))
+
+
+def _lu_panel_problems(dtype, size, free):
+    m = size["rows"]
+    for shape in dict.fromkeys(((m, min(m, PANEL_THREADS)), (3 * m // 4, PANEL_THREADS // 2))):
+        if free(rows=shape[0]):
+            yield Case("lu", dtype, BATCH // 2, shape, method="panel")
+
+
+def _gemv_problems(dtype, size, free):
+    pieces, each = min(size["pieces"], LARGEST["pieces"]), PIECE // itemsize({"dtype": dtype})
+    for n in (pieces * each, (pieces - 1) * each - 1):  # rows that begin at multiples of 16 bytes, and others
+        yield Case("gemv", dtype, ENTRIES // n**2, (n, n))
+
+
+def _gemv_t_problems(dtype, size, free):
+    pieces, m = min(size["pieces"], LARGEST["pieces"]), min(size["rows"], TALLEST)
+    n = pieces * PIECE // itemsize({"dtype": dtype})
+    if free(pieces=pieces, rows=m):
+        yield Case("gemv_t", dtype, ENTRIES // (m * n), (m, n))
+
+
+def _symv_problems(dtype, size, free):
+    n = min(size["rows"], LARGEST["rows"])
+    for order in (n, n - 3):
+        yield Case("symv", dtype, ENTRIES // n**2, (order, order))
+
+
+def _trsm_problems(dtype, size, free):
+    columns = min(size["columns"], LARGEST["columns"])
+    for n in (32, 65, 128):
+        yield Case("trsm", dtype, ENTRIES // (n * max(n, columns)), (n, n, columns))
+
+
+SPACES = {
+    "lu_shared": _lu_shared_space,
+    "cholesky_shared": _cholesky_shared_space,
+    "lu_panel": _lu_panel_space,
+    "gemv": _gemv_space,
+    "gemv_t": _gemv_t_space,
+    "symv": _symv_space,
+    "trsm": _trsm_space,
+}
+PROBLEMS = {
+    "lu_shared": _lu_shared_problems,
+    "cholesky_shared": _cholesky_shared_problems,
+    "lu_panel": _lu_panel_problems,
+    "gemv": _gemv_problems,
+    "gemv_t": _gemv_t_problems,
+    "symv": _symv_problems,
+    "trsm": _trsm_problems,
+}

@@ -1,0 +1,152 @@
+"""The same work by others: PyTorch's or the vendor's routines timed in the same run, and KBLAS, the paper's own code.
+
+Routines of PyTorch that go through the matrices one by one would take minutes: then fewer matrices are timed, and their
+time is scaled to the batch. KBLAS was measured once, elsewhere on an H200, and is compared as a number.
+"""
+
+from dataclasses import dataclass
+
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.routines import linear as linear_routines
+
+FEW = 4  # matrices tried first
+PATIENCE_MS = 60  # a try that takes longer is scaled
+DRIVERS = {"gesvdj": "cuSOLVER's Jacobi", "gesvda": "eigenvalues of AᵀA: accuracy of single precision"}
+CUBLAS = ("gemv", "gemv_t", "symv", "trsm")  # that cuBLAS is asked for itself, before PyTorch
+NAMES = {
+    "qr": ("torch.linalg.qr",),
+    "qr_r": ("torch.geqrf",),
+    "svd": ("gesvdj", "gesvda"),
+    "rsvd": ("torch.svd_lowrank",),
+    "gemm": ("torch.bmm",),
+    "gemv": ("torch.bmm by a column",),
+    "gemv_t": ("torch.bmm by a column, transposed",),
+    "symv": ("torch.bmm by a column",),
+    "syrk": ("torch.bmm by its transpose",),
+    "trsm": ("torch.linalg.solve_triangular",),
+}
+
+# (batch, m, n) → milliseconds, (float64, float32)
+KBLAS_QR = {
+    (1000, 32, 32): (0.179, 0.096),
+    (1000, 64, 64): (0.728, 0.357),
+    (1000, 128, 128): (4.13, 1.90),
+    (1000, 256, 256): (28.9, 12.9),
+    (1000, 512, 512): (218, 97),
+    (1000, 128, 32): (0.37, 0.19),
+    (1000, 256, 32): (0.78, 0.36),
+    (1000, 512, 32): (1.54, 0.71),
+    (1000, 1024, 32): (3.82, 1.91),
+}
+KBLAS_QR_R = {
+    (1000, 32, 32): (0.093, 0.049),
+    (1000, 64, 64): (0.373, 0.180),
+    (1000, 128, 128): (2.07, 0.95),
+    (1000, 256, 256): (14.5, 6.4),
+    (1000, 512, 512): (109, 48.5),
+    (1000, 128, 32): (0.19, 0.10),
+    (1000, 256, 32): (0.41, 0.19),
+    (1000, 512, 32): (0.81, 0.37),
+    (1000, 1024, 32): (2.09, 1.00),
+}
+KBLAS_SVD = {
+    "decaying": {
+        (1000, 16, 16): (0.54, 0.18),
+        (1000, 32, 32): (3.03, 0.91),
+        (1000, 64, 64): (19.8, 5.97),
+        (200, 128, 128): (67, 23),
+        (200, 256, 256): (441, 156),
+        (200, 512, 512): (2906, 1077),
+    },
+    "flat": {
+        (1000, 16, 16): (0.36, 0.11),
+        (1000, 32, 32): (1.69, 0.47),
+        (1000, 64, 64): (9.29, 2.67),
+    },
+}
+KBLAS_RSVD = {(200, 128, 128): (3.02, 1.20), (200, 256, 256): (3.73, 1.47), (200, 512, 512): (4.82, 2.19)}
+
+
+def kblas_ms(routine, dtype, shape, spectrum=""):
+    """KBLAS' time of (batch, m, n), or None; QR: reflectors and, with Q, the explicit Q."""
+    tables = {"qr": KBLAS_QR, "qr_r": KBLAS_QR_R, "svd": KBLAS_SVD.get(spectrum, {}), "rsvd": KBLAS_RSVD}
+    found = tables.get(routine, {}).get(shape)
+    return found and found[("float64", "float32").index(dtype)]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How long another's routine takes for a batch: on the device, and as called; `matrices` were timed."""
+
+    name: str
+    ms: float
+    call_ms: float
+    matrices: int
+
+
+def times(routine, arrays, columns=None):
+    """A Peer for each of the routine's, the accurate or direct one first; PyTorch's only where it is there.
+
+    arrays    inputs in rotation: (batch, m, n) CuPy arrays, or pairs of them
+    columns   of the random samples, for svd_lowrank
+    """
+    if routine == "gebrd":
+        from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers  # which take Peer from here
+
+        return gebrd_peers.times(arrays)
+    if routine in linear_routines.LINEAR:
+        from h2gpu.apps.benchmarks.peers import linear as linear_peers
+
+        return linear_peers.times(routine, arrays)
+    found = []
+    if routine in CUBLAS:
+        from h2gpu.apps.benchmarks.peers import blas as blas_peers
+
+        found = blas_peers.times(routine, arrays)
+    if routine not in NAMES:
+        return found
+    try:
+        import torch
+    except ImportError:
+        return found
+    tensors = [tuple(map(torch.from_dlpack, _pair(array))) for array in arrays]
+    return found + [grown(name, _work(torch, name, columns), tensors) for name in NAMES[routine]]
+
+
+def _work(torch, name, columns):
+    if name in DRIVERS:
+        return lambda A: torch.linalg.svd(A, full_matrices=False, driver=name)
+    if name == "torch.svd_lowrank":
+        return lambda A: torch.svd_lowrank(A, columns, niter=0)
+    return {
+        "torch.linalg.qr": torch.linalg.qr,
+        "torch.geqrf": torch.geqrf,
+        "torch.bmm": torch.bmm,
+        "torch.bmm by a column": lambda A, x: torch.bmm(A, x[..., None]),
+        "torch.bmm by a column, transposed": lambda A, x: torch.bmm(A.mT, x[..., None]),
+        "torch.bmm by its transpose": lambda A, _: torch.bmm(A, A.mT),
+        "torch.linalg.solve_triangular": lambda A, B: torch.linalg.solve_triangular(A, B, upper=False),
+    }[name]
+
+
+def _pair(array):
+    return array if isinstance(array, tuple) else (array,)
+
+
+def grown(name, work, tensors):
+    """The Peer of more and more matrices: of all of them, or scaled from as many as patience allows."""
+    batch = len(tensors[0][0])
+    count = min(batch, FEW)
+    leading = [_leading(work, number) for number in (count, batch)]
+    timing.once_ms(leading[0], tensors[0])  # makes handles
+    while count < batch:
+        ms = timing.once_ms(_leading(work, count), tensors[0])
+        if ms > PATIENCE_MS:
+            scaled = ms * batch / count
+            return Peer(name, scaled, scaled, count)
+        count = min(batch, 4 * count)
+    return Peer(name, timing.device_ms(leading[1], tensors), timing.call_ms(leading[1], tensors), batch)
+
+
+def _leading(work, count):
+    return lambda tensors: work(*(tensor[:count] for tensor in tensors))

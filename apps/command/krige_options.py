@@ -1,0 +1,41 @@
+"""The options of h2krige: what may be given, and what it means."""
+
+from h2gpu.apps.command import options
+from h2gpu.apps.command.command import InputError, Parser
+
+TRENDS = {"none": None, "constant": "constant", "linear": "linear"}
+
+
+def parser():
+    """The argument parser of h2krige."""
+    p = Parser(
+        prog="h2krige",
+        description="Kriging: from the observations in one HDF5 file, predictions with standard deviations at the "
+        "targets in another; by maximum likelihood (--fit) or with the parameters given.",
+        allow_abbrev=False,
+    )
+    p.add_argument("input", metavar="TRAIN.h5", help="sites and values")
+    p.add_argument("--targets", required=True, metavar="TARGETS.h5", help="where to predict; may be TRAIN.h5 itself")
+    p.add_argument("-o", "--output", metavar="PRED.h5", help="default: TARGETS-kriged.h5 beside the targets")
+    options.add_points(p)
+    p.add_argument("--values", default="values", metavar="NAME", help="(n,) dataset of observations (default: values)")
+    p.add_argument("--target-points", type=options.names, metavar="NAME[,NAME…]", help="default: as --points")
+    p.add_argument("--truth", metavar="NAME", help="(m,) dataset to score against (default: --values, where there)")
+    options.add_covariance(p, unless_given="estimated, with --fit")
+    p.add_argument("--fit", action="store_true", help="estimate variance, length scale and nugget; those given: start")
+    p.add_argument("--fit-smoothness", action="store_true", help="estimate the Matérn smoothness too")
+    p.add_argument("--trend", choices=TRENDS, default="constant", help="mean of the field (default: constant)")
+    options.add_rtol(p)
+    options.add_circumstances(p, "maps of observations, predictions, standard deviations")
+    return p
+
+
+def check(arguments):
+    """InputError for options that do not fit each other."""
+    a = arguments
+    missing = [name for name in ("variance", "length_scale") if getattr(a, name) is None]
+    if missing and not a.fit:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+        raise InputError(f"{named}: expected a number, or --fit to have it estimated")
+    if a.fit_smoothness and not (a.fit and a.covariance == "matern"):
+        raise InputError("--fit-smoothness: is for --fit --covariance matern only")

@@ -1,0 +1,98 @@
+"""What a run of h2krige tells: a dictionary for the JSON report, attributes of the output, and lines to read."""
+
+import json
+import re
+
+from h2gpu.apps.command.report import covariance_text, versions
+from h2gpu.arrays import to_host
+from h2gpu.memory import peak_memory, readable
+
+SCORES = {
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "crps": "CRPS",
+    "interval": "interval score",
+    "coverage": "coverage of 95 %",
+}
+
+
+def report_of(job, seconds):
+    """Everything about a run, ready for JSON.
+
+    job       the `h2krige` job, done
+    seconds   {phase: seconds}
+    """
+    a, model = job.arguments, job.model
+    return {
+        "input": a.input,
+        "targets": a.targets,
+        "output": str(job.output),
+        "n": len(job.sites),
+        "m": len(job.targets),
+        "dim": job.sites.shape[1],
+        **model_of(job),
+        "estimated": estimated(model),
+        "rtol": {"asked": a.rtol, "matrix": model.rtol_},
+        "iterations": model.iterations_,
+        "device": {"kind": job.device.kind, "name": job.device.name},
+        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "peak_memory": {
+            "estimated": job.estimated_peak,
+            "process": peak_memory(),
+            "device": job.device.peak_memory(),
+        },
+        "scores": job.scores or None,
+        "versions": versions(),
+    }
+
+
+def model_of(job):
+    """Covariance, nugget and trend in use."""
+    model = job.model
+    return {
+        "covariance": model.cov_.parameters(),
+        "nugget": float(model.nugget_),
+        "trend": {"kind": job.arguments.trend, "coefficients": to_host(model.trend_coefficients_).tolist()},
+    }
+
+
+def attributes(job):
+    """What is kept in the output beside the predictions: numbers as such, all else of the model as JSON."""
+    found = model_of(job).items()
+    told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
+    return told | {"n": len(job.sites), "source": job.arguments.input} | job.scores
+
+
+def summary(report):
+    """The report as lines to read."""
+    yield f"{report['n']:,} sites in {report['dim']}D · {report['m']:,} targets · {report['device']['kind']}"
+    how = "estimated" if report["estimated"] else "given"
+    yield f"covariance    {covariance_in_short(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
+    coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])
+    yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
+    if report["estimated"]:
+        found = report["estimated"]["parameters"].items()
+        told = ", ".join(f"{name} {p['value']:.4g} ± {p['error']:.2g}" for name, p in found)
+        yield f"estimated     {told}; log-likelihood {report['estimated']['log_likelihood']:.6g}"
+    if report["iterations"]:
+        yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
+    if report["scores"]:
+        yield "scores        " + " · ".join(f"{SCORES[name]} {value:.4g}" for name, value in report["scores"].items())
+    yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
+    yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+
+
+def covariance_in_short(parameters):
+    """A covariance's parameters in words, numbers with four digits."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", covariance_text(parameters))
+
+
+def estimated(model):
+    """Logarithm of the largest likelihood, and the parameters there with their standard errors; None where given."""
+    if model.estimation_ is None:
+        return None
+    errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
+    return {
+        "log_likelihood": float(model.estimation_.value),
+        "parameters": {name: {"value": float(v), "error": errors[name]} for name, v in model.parameters_.items()},
+    }

@@ -1,0 +1,197 @@
+"""The options of the commands on points: what may be given, and what it means."""
+
+import argparse
+import math
+
+from h2gpu.apps.command.command import InputError, Parser
+from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
+from h2gpu.h2matrix.precision import STORAGES
+from h2gpu.memory import parse_size
+
+COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
+LARGEST_RANK = 10_000
+FOR_POINTS = (
+    "points",
+    "covariance",
+    "length_scale",
+    "smoothness",
+    "variance",
+    "nugget",
+    "leaf_size",
+    "eta",
+    "order",
+    "split",
+)
+
+
+def parser():
+    """The argument parser of h2compress."""
+    p = Parser(
+        prog="h2compress",
+        description="The covariance matrix of the points in an HDF5 file, built and compressed as an H2-matrix to a "
+        "promised accuracy; or such a matrix, read from a file, compressed further.",
+        allow_abbrev=False,
+    )
+    p.add_argument("input", metavar="INPUT.h5", help="points, or a matrix written by h2gpu")
+    p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
+    add_points(p)
+    add_covariance(p)
+    add_rtol(p)
+    p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
+    p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
+    p.add_argument("--storage", choices=STORAGES, default="auto", help="auto: parts in float32 where --rtol allows it")
+    p.add_argument("--leaf-size", type=count, metavar="POINTS", help="default: chosen for the smallest matrix")
+    p.add_argument("--eta", type=positive, help="admissibility; default: chosen")
+    p.add_argument("--order", type=count, help="interpolation points a direction; default: chosen")
+    p.add_argument("--split", choices=("median", "mean"), help="of the cluster tree (default: median)")
+    p.add_argument("--dtype", choices=("float32", "float64"), help="default: float64, or as the matrix file")
+    add_circumstances(p, "a picture of the block structure")
+    return p
+
+
+def add_points(p):
+    """Where the points are in a file."""
+    p.add_argument(
+        "--points",
+        type=names,
+        metavar="NAME[,NAME…]",
+        help="one (n, d) dataset, or several (n,) ones as coordinates (default: points)",
+    )
+
+
+def add_covariance(p, unless_given="1"):
+    """The covariance function and its parameters; `unless_given` says what variance and length scale are otherwise."""
+    p.add_argument("--covariance", choices=COVARIANCES, help="default: exponential")
+    p.add_argument(
+        "--length-scale",
+        type=positives,
+        metavar="L[,L…]",
+        help=f"in units of the coordinates: one, or one a coordinate (default: {unless_given})",
+    )
+    p.add_argument("--smoothness", type=positive, metavar="NU", help="of the Matérn covariance (default: 1.5)")
+    p.add_argument("--variance", type=positive, metavar="V", help=f"default: {unless_given}")
+    p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
+
+
+def add_rtol(p):
+    """The accuracy of the matrix."""
+    p.add_argument(
+        "--rtol",
+        type=positive,
+        default=1e-6,
+        metavar="TOL",
+        help="accuracy, relative in the Frobenius norm (default: 1e-6)",
+    )
+
+
+def add_circumstances(p, picture):
+    """Where to compute, what to tell; `picture` says what the plot shows."""
+    p.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    p.add_argument("--report", metavar="FILE.json")
+    p.add_argument("--plot", metavar="FILE.png", help=f"{picture} (needs matplotlib)")
+    p.add_argument("--max-memory", type=size, metavar="8G", help="refuse jobs that take more (default: what is free)")
+    p.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def covariance(arguments, dim):
+    """The covariance asked for, for points of `dim` coordinates. Raises InputError."""
+    scales = arguments.length_scale or (1.0,)
+    if len(scales) not in (1, dim):
+        raise InputError(f"--length-scale: expected 1 or {dim} numbers for points in {dim}D, got {len(scales)}")
+    kind = arguments.covariance or "exponential"
+    if arguments.smoothness is not None and kind != "matern":
+        raise InputError(f"--smoothness: is for --covariance matern only, not for {kind}")
+    more = {} if arguments.smoothness is None else {"smoothness": arguments.smoothness}
+    cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
+    return cov + Nugget(arguments.nugget) if arguments.nugget else cov
+
+
+def check_order(arguments, dim):
+    """InputError for an order whose bases could not even be tried."""
+    if arguments.order is not None and arguments.order**dim > LARGEST_RANK:
+        raise InputError(
+            f"--order: expected at most {LARGEST_RANK} interpolation points a cluster, got {arguments.order}^{dim}; "
+            "leave it away to have it chosen"
+        )
+
+
+def check_for_matrix(arguments):
+    """InputError where an option is given that only points can use."""
+    given = [f"--{name.replace('_', '-')}" for name in FOR_POINTS if getattr(arguments, name) is not None]
+    if given:
+        raise InputError(f"{', '.join(given)}: for a file of points only, but {arguments.input} holds a matrix")
+
+
+def positive(text):
+    """A finite number above zero."""
+    number = _number(text)
+    if not (math.isfinite(number) and number > 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number above 0, got {text!r:.40}")
+    return number
+
+
+def not_negative(text):
+    """A finite number, zero allowed."""
+    number = _number(text)
+    if not (math.isfinite(number) and number >= 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number, 0 or above, got {text!r:.40}")
+    return number
+
+
+def positives(text):
+    """Numbers above zero, separated by commas."""
+    return tuple(positive(part) for part in text.split(","))
+
+
+def count(text):
+    """An integer above zero."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number < 2**31:
+        raise argparse.ArgumentTypeError(f"expected an integer above 0, got {text!r:.40}")
+    return number
+
+
+def counts(text):
+    """Integers above zero, separated by commas."""
+    return [count(part) for part in text.split(",")]
+
+
+def at_least(least):
+    """A function for integers from that on."""
+
+    def checked(text):
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number < 2**31:
+            raise argparse.ArgumentTypeError(f"expected an integer from {least} on, got {text!r:.40}")
+        return number
+
+    return checked
+
+
+def names(text):
+    """Names of datasets, separated by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.strip("/") for part in parts):
+        raise argparse.ArgumentTypeError(f"expected names of datasets separated by commas, got {text!r:.40}")
+    return parts
+
+
+def size(text):
+    """Bytes."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r:.40}") from None

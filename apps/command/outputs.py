@@ -1,0 +1,34 @@
+"""What a command will write: checked before the work, so that an hour's result is not lost to a misspelled name."""
+
+import os
+from pathlib import Path
+
+from h2gpu.apps.command.command import InputError, described
+from h2gpu.apps.command.structure_plot import FORMATS, require_matplotlib
+from h2gpu.storage import check_writable
+
+
+def check_outputs(inputs, outputs, plot=None):
+    """Every output can be written, and none is an input or another output.
+
+    inputs    {what: path}, such as {"the input": "points.h5"}
+    outputs   {option: path}; None for what is not asked for
+    plot      path of a picture among the outputs
+
+    Raises InputError, and ImportError where a picture is asked for without matplotlib.
+    """
+    seen = {os.path.realpath(path): what for what, path in inputs.items()}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        other = seen.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise InputError(f"{name}: {path} is {other} too; give another name")
+        try:
+            check_writable(path)
+        except (IsADirectoryError, FileNotFoundError) as error:
+            raise InputError(f"{name}: {described(error)}") from None
+    if plot:
+        require_matplotlib()
+        if Path(plot).suffix.lower() not in FORMATS:
+            raise InputError(f"--plot: expected a name that ends in .png, .pdf or .svg, got {plot}")

@@ -1,0 +1,37 @@
+"""How well are the fields of Heaton et al. (2019) predicted, by kriging with all sites and by others?
+
+    python -m h2gpu.apps.studies.heaton --file heaton2019.h5 [--fields simulated,satellite] [--sites N]
+                                      [--parameters given|estimated] [--trend constant|linear] [--methods h2gpu,…]
+                                      [--device cpu|cuda] [--output benchmarks]
+
+150,000 pixels, 105,569 observed, those under clouds to be predicted. Published RMSE, simulated / satellite: SPDE
+0.86 / 1.53, LatticeKrig 0.87 / 1.68, periodic embedding 0.91 / 1.79. Parameters given: those of the simulation;
+estimated: exponential covariance with nugget and constant mean by maximum likelihood. `published` tells where the file
+comes from; GPBoost joins in where it is installed (pip install 'h2gpu[studies]').
+"""
+
+import sys
+
+from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.studies import prediction_study, published
+from h2gpu.covariance import Exponential, Nugget
+
+START = Exponential(1.0, 1.0) + Nugget(0.1)
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("study_heaton", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="study_heaton", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--file", required=True, help="HDF5 file of the comparison: see h2gpu.apps.studies.published")
+    prediction_study.add_options(parser)
+    options = parser.parse_args(argv)
+    fields = published.chosen(published.heaton(options.file), options.fields)
+    prediction_study.study(fields, lambda field: START, options, "study_heaton")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

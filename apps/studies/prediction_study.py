@@ -1,0 +1,172 @@
+"""Prediction of published fields by several methods: rows of a table, and maps.
+
+| method | what it is |
+|---|---|
+| h2gpu | `h2gpu.statistics.Kriging`: all sites, the full covariance as an H²-matrix |
+| local 60 | kriging of each target from its 60 nearest sites (`local_kriging`), at the same parameters |
+| GPBoost | its Vecchia approximation (`gpboost_vecchia`), at the given parameters and at those it estimates itself |
+
+Standard deviations are those of new observations: the truths held out carry the nugget too.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.command import map_plot
+from h2gpu.apps.studies import gpboost_vecchia, published
+from h2gpu.apps.studies.local_kriging import local_kriging
+from h2gpu.arrays import module_of_device, to_host
+from h2gpu.covariance import Nugget
+from h2gpu.statistics import Kriging, scores
+
+SHOWN = ("rmse", "mae", "crps", "interval", "coverage")
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a method says of a field's targets, and how long it took.
+
+    mean, std      (m,), (m,) of new observations
+    cov, nugget    in use: the covariance without its nugget, and the nugget
+    trend          (1 or 3,) coefficients of the field's mean in use: of 1, or of 1 and the two coordinates
+    seconds        of fitting and of predicting
+    more           other numbers for the table
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    cov: object
+    nugget: float
+    trend: np.ndarray
+    seconds: tuple
+    more: dict
+
+
+def add_options(parser):
+    """What both studies can be asked."""
+    parser.add_argument("--fields", help="names of the fields, separated by commas; default: all")
+    parser.add_argument("--sites", type=int, help="a random subset of so many sites; default: all")
+    parser.add_argument("--parameters", choices=("given", "estimated"), help="default: both")
+    parser.add_argument("--trend", choices=("constant", "linear"), default="constant", help="where it is estimated")
+    parser.add_argument("--methods", help="h2gpu and some of its peers, separated by commas; default: all installed")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
+    parser.add_argument("-o", "--output", default="benchmarks", help="folder for the table and the maps")
+
+
+def study(fields, start, options, name):
+    """Measure, print and write all fields; the rows.
+
+    fields   {name: Field}
+    start    Field → covariance to start the estimation from
+    name     of the files to write: name-PARAMETERS-DEVICE.csv, name-FIELD-PARAMETERS.png
+    """
+    rows, folder = [], Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    for parameters in [options.parameters] if options.parameters else ["given", "estimated"]:
+        table = []
+        for field in fields.values():
+            if parameters == "estimated" or field.covariance is not None:
+                field = replace(field.thinned(options.sites), trend=options.trend)
+                table += compared(field, parameters, start(field), options, name)
+                path = folder / f"{name}-{parameters}-{options.device}.csv"
+                tables.write(path, table, tables.device_name(options.device))
+        rows += table
+    return rows
+
+
+def compared(field, parameters, start, options, name):
+    """The rows of one field with parameters "given" or "estimated"; the map of h2gpu's prediction is drawn."""
+    estimate = parameters == "estimated"
+    cov = start if estimate else field.covariance
+    best, rows = kriging(field, cov, estimate, options.device), []
+    path = Path(options.output) / f"{name}-{field.name}-{parameters}.png"
+    draw(field, best, path, f"parameters {parameters}")
+    methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best)}
+    if gpboost_vecchia.available():
+        methods["GPBoost"] = lambda: peer(field, cov, estimate)
+    for method, predict in published.chosen(methods, options.methods, "--methods").items():
+        rows.append(row(field, method, parameters, predict()))
+        print(tables.text(rows[-1:]), flush=True)
+    return rows
+
+
+def kriging(field, cov, estimate, device="cpu"):
+    """h2gpu's Prediction."""
+    xp = module_of_device(device)
+    cov, nugget = split(cov)
+    more = {"fit_parameters": True} if estimate else {}
+    known = field.mean is not None and not estimate
+    trend = {"trend": None, "mean": field.mean} if known else {"trend": field.trend}
+    begin = time.perf_counter()
+    model = Kriging(cov, nugget, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
+    fitted = time.perf_counter()
+    mean, std = model.predict(xp.asarray(field.targets), return_std=True, observations=True)
+    mean, std = to_host(mean), to_host(std)
+    seconds = fitted - begin, time.perf_counter() - fitted
+    told = {"iterations": model.iterations_, "matrix rtol": model.rtol_, "std error": model.variance_error_.worst}
+    coefficients = np.array([field.mean]) if known else to_host(model.trend_coefficients_)
+    return Prediction(mean, std, model.cov_, float(model.nugget_), coefficients, seconds, told)
+
+
+def near_sites(field, best):
+    """Local kriging at the parameters of another Prediction."""
+    begin = time.perf_counter()
+    cov = best.cov + Nugget(best.nugget) if best.nugget else best.cov
+    residuals = field.values - surface(field.sites, best.trend)
+    mean, std = local_kriging(field.sites, residuals, field.targets, cov)
+    seconds = 0.0, time.perf_counter() - begin
+    return Prediction(mean + surface(field.targets, best.trend), std, best.cov, best.nugget, best.trend, seconds, {})
+
+
+def surface(points, coefficients):
+    """The mean of the field at (n, 2) points: (n,)."""
+    return (
+        coefficients[0] + points @ coefficients[1:] if len(coefficients) > 1 else np.full(len(points), coefficients[0])
+    )
+
+
+def peer(field, cov, estimate):
+    """GPBoost's Prediction."""
+    cov, nugget = split(cov)
+    return Prediction(*gpboost_vecchia.kriging(field, cov, nugget, estimate), {})
+
+
+def split(cov):
+    """A covariance without its nugget, and the nugget."""
+    parts = [term for term in getattr(cov, "terms", (cov,)) if not isinstance(term, Nugget)]
+    (field,) = parts
+    return field, cov.nugget
+
+
+def row(field, method, parameters, prediction):
+    """One line of the table."""
+    p = prediction
+    told = scores.summary(field.truth, p.mean, p.std)
+    return {
+        "field": field.name,
+        "method": method,
+        "parameters": parameters,
+        "n": len(field.sites),
+        "targets": len(field.targets),
+        **{name: told[name] for name in SHOWN},
+        "fit s": p.seconds[0],
+        "predict s": p.seconds[1],
+        "variance": p.cov.variance,
+        "length scale": p.cov.length_scale,
+        "smoothness": getattr(p.cov, "smoothness", 0.5),
+        "nugget": p.nugget,
+        "trend": " ".join(f"{c:.5g}" for c in p.trend),
+        **p.more,
+    }
+
+
+def draw(field, prediction, path, told):
+    """The maps of one prediction."""
+    panels = map_plot.outcome(field.sites, field.values, field.targets, prediction.mean, prediction.std, field.truth)
+    p = scores.summary(field.truth, prediction.mean, prediction.std)
+    told = f"{len(field.sites):,} sites, {len(field.targets):,} targets · {told} · RMSE {p['rmse']:.4g}, "
+    map_plot.draw(panels, path, f"{field.name.replace('_', ' ')} field", told + f"coverage {p['coverage']:.3f}")

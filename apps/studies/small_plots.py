@@ -1,0 +1,112 @@
+"""Small problems as pictures: figures 8 and 11 of Anderson et al. (2012), figure 6 of Dong et al. (2018).
+
+    python -m h2gpu.apps.studies.small_plots [FOLDER]
+
+Reads study_panels.csv, study_small_peers.csv and study_gebrd.csv in the folder and writes a picture beside each; tables
+that are missing are left out.
+"""
+
+import sys
+
+from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.plot_parts import drawing, shown, size_of
+
+COLOURS = "#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#dfc27d", "0.75"
+WIDTH = 0.7  # of a bar
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return drawing("small_plots", __doc__, draw, argv)
+
+
+def draw(folder):
+    """Every picture whose table is there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    for name, picture in (("study_panels", panels), ("study_small_peers", others), ("study_gebrd", breakdown)):
+        if (folder / f"{name}.csv").is_file():
+            figure = picture(tables.read(folder / f"{name}.csv")[1])
+            figure.tight_layout()
+            figure.savefig(folder / f"{name}.png", dpi=150)
+            matplotlib.pyplot.close(figure)
+
+
+def panels(rows):
+    """Cycles of each panel of LU and of QR, its parts one upon another: measured left, by the model right."""
+    figure, axes = _axes(2, 2, sharey="row")
+    for line, routine in zip(axes, ("lu", "qr")):
+        these = [r for r in rows if (r["figure"], r["routine"]) == ("8", routine)]
+        for place, (column, title) in zip(line, (("cycles", "measured"), ("predicted cycles", "model"))):
+            _stack(place, [(r["panel"], r["part"], float(r.get(column) or 0)) for r in these])
+            place.set(xlabel="panel", title=f"{routine.upper()} of {these[0]['shape']}, {these[0]['dtype']}, {title}")
+        _beside(line)
+        line[0].set_ylabel("cycles")
+    return figure
+
+
+def others(rows):
+    """GFLOP/s over n of LU and of QR: ours, the model's, others'."""
+    figure, axes = _axes(1, 2, sharey=True)
+    for place, routine in zip(axes[0], ("lu", "qr")):
+        these = [r for r in rows if r["routine"] == routine and r["ms"]]
+        place.plot(*_line(these, lambda r: r["GFLOP/s"]), "o-", color=COLOURS[0], label="h2gpu, one problem a block")
+        rate = [
+            (r, float(r["GFLOP/s"]) * float(r["ms"]) / float(r["predicted ms"])) for r in these if r["predicted ms"]
+        ]
+        place.plot([size_of(r) for r, _ in rate], [x for _, x in rate], "--", color=COLOURS[0], label="model")
+        for key, colour in zip(("peer", "second peer", "LAPACK"), COLOURS[1:]):
+            some = [r for r in these if r.get(key)]
+            if some:
+                place.plot(*_line(some, lambda r, key=key: r[f"{key} GFLOP/s"]), "s-", color=colour, label=some[0][key])
+        place.set(xlabel="n", title=f"{routine.upper()} of {rows[0]['batch']} in {rows[0]['dtype']}", yscale="log")
+        place.legend(fontsize="small")
+    axes[0][0].set_ylabel("GFLOP/s")
+    return figure
+
+
+def breakdown(rows):
+    """Shares of the time of the bidiagonal reduction over n: measured above, predicted below."""
+    figure, axes = _axes(2, 2, sharex="col")
+    rows = [r for r in rows if r["share"]]  # none of the kernel as a whole
+    for column, dtype in enumerate(("float64", "float32")):
+        for line, share in enumerate(("share", "predicted share")):
+            place = axes[line][column]
+            _stack(place, [(r["n"], r["part"], float(r.get(share) or 0)) for r in rows if r["dtype"] == dtype])
+            place.set(
+                title=f"{dtype}, {'measured' if line == 0 else 'model'}", ylabel="share of the cycles", xlabel="n"
+            )
+    _beside(axes[0])
+    return figure
+
+
+def _axes(lines, columns, **knobs):
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(lines, columns, figsize=(6 * columns, 4 * lines), squeeze=False, **knobs)
+
+
+def _stack(axes, numbers):
+    """Bars of (place, part, height), parts one upon another in the order in which they come."""
+    places, parts = (list(dict.fromkeys(key)) for key in zip(*((place, part) for place, part, _ in numbers)))
+    bottom = dict.fromkeys(places, 0.0)
+    for part, colour in zip(parts, COLOURS):
+        heights = {place: height for place, name, height in numbers if name == part}
+        low, high = [bottom[place] for place in places], [heights.get(place, 0.0) for place in places]
+        if any(high):
+            axes.bar(list(map(str, places)), high, WIDTH, low, color=colour, label=part)
+        bottom |= {place: bottom[place] + height for place, height in heights.items()}
+
+
+def _beside(line):
+    """A legend of all axes of a line that covers no bar."""
+    line[-1].legend(**shown(line), fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def _line(rows, value):
+    return [size_of(r) for r in rows], [float(value(r)) for r in rows]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
