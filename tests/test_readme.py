@@ -14,7 +14,7 @@ def examples():
 
 
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
-    example, statistics = examples()
+    example, statistics, _ = examples()
     assert "100_000" in example
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -31,6 +31,17 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     exec(compile(statistics.replace("(1000, 2)", "(100, 2)"), str(README), "exec"), names)
     assert names["mean"].shape == names["std"].shape == (100,) and names["fields"].shape == (100, 5)
     assert "Matern(variance=" in capsys.readouterr().out
+
+
+def test_a_csv_file_becomes_what_the_commands_read(tmp_path, monkeypatch):
+    import h5py
+    import numpy as np
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rain.csv").write_text("x,y,value\n0,1,2\n3,4,5\n")
+    exec(compile(examples()[2], str(README), "exec"), {})
+    with h5py.File("rain.h5") as file:
+        assert {name: list(np.asarray(file[name])) for name in file} == {"x": [0, 3], "y": [1, 4], "value": [2, 5]}
 
 
 @pytest.mark.parametrize("command", ["h2compress", "h2info", "h2krige"])

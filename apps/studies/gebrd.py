@@ -105,13 +105,13 @@ def launched(A):
     """(batch, numbers) that the blocks of the kernel with clocks wrote. A: (batch, n, n), reflectors are kept."""
     import cupy
 
-    from h2gpu.batched.bidiagonal.stacks import shared_limit
     from h2gpu.batched.device.compiler import kernel
     from h2gpu.batched.device.launch import NULL, WARP, Steps, launch
     from h2gpu.batched.device.launch import tables as tables_of
+    from h2gpu.batched.device.limits import shared_limit
 
     (batch, n, _), size = A.shape, A.dtype.itemsize
-    plan, shared = plans.plan(size, n, n, shared_limit()), 0
+    plan, shared = plans.plan(size, n, n, shared_limit(cupy.cuda.Device().id)), 0
     (table,) = tables_of(batch, (Steps(n * n), Steps(n * n), Steps(n * n), Steps(n), Steps(n - 1), n, n))
     V, U = (cupy.empty_like(A) for _ in range(2))
     d, e, tau_v, tau_u = (cupy.empty((batch, n), A.dtype) for _ in range(4))

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT, STANDIN, TESTS
+from places import EMULATOR, ROOT, STANDIN, TESTS
 from translate import COMPILER, translated
 
 from h2gpu.batched.device import compiler
@@ -98,7 +98,7 @@ def test_what_is_run_exists(sample):
 
 def test_every_instruction_has_its_like():
     """All `asm` becomes calls of functions that there are, line by line where it was."""
-    known = set(re.findall(r"^(?:inline )?void (\w+)\(", (TESTS / "emulator" / "ptx.h").read_text(), re.MULTILINE))
+    known = set(re.findall(r"^(?:inline )?void (\w+)\(", (EMULATOR / "ptx.h").read_text(), re.MULTILINE))
     folder = compiler.source_folder()
     for path in sorted(folder.rglob("*.cuh")):
         if path.relative_to(folder).as_posix() in UNKNOWN:
