@@ -10,7 +10,7 @@
 A wave is what a device holds at a time, by registers; the problems of the first one go through their phases together,
 so that nothing of one phase hides behind another. The busiest multiprocessor decides. Constants are measured by
 `python -m h2gpu.apps.autotune.microbench` and lie in kernels/tuning/<device>/model.csv.
-Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D, and what benchmarks/NOTES.md says of measurements.
+Source: Anderson, Sheffield & Keutzer (2012), sections II, V.D, and what benchmarks/batched says of measurements.
 """
 
 import csv
