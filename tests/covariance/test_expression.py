@@ -222,7 +222,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip 
 
 def compiled(cov, dtype, architecture="sm_90"):
     """Compiles the kernel of a covariance of points in the plane."""
-    function, knobs = cov.pair_function.on_device(2, dtype), constants("cuda_pairwise")
+    function, knobs = cov.pair_function.on_device(2, dtype), constants("covariance/pairs/cuda")
     name = pairwise_instance(cov, 2, dtype, knobs["THREADS"], knobs["ROWS"])
     header = "covariance/pairwise.cuh"
     source = compiler.program(header, function.definitions)
