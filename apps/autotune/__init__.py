@@ -1,0 +1,1 @@
+"""The knobs and constants of a device: measured, written into kernels/tuning."""

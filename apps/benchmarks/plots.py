@@ -1,4 +1,4 @@
-"""The tables of bench_batched as pictures, one a figure of Boukaram et al., and figures 7–10 of Nath et al. (2010).
+"""The tables of batched as pictures, one a figure of Boukaram et al., and figures 7–10 of Nath et al. (2010).
 
     python -m h2gpu.apps.benchmarks.plots [FOLDER]
 

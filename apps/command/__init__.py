@@ -1,0 +1,1 @@
+"""What the three commands stand on: options, files, reports, pictures."""

@@ -1,0 +1,1 @@
+"""One question each: a figure of a paper, a published data set."""

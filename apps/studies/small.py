@@ -1,7 +1,7 @@
 """How fast do small problems in registers run, and does the model say so beforehand?
 
 Figures 4, 7, 8, 9, 11 and 12 and table VII of Anderson, Sheffield & Keutzer (2012), on the GPU at hand: one problem a
-thread, layouts of one problem a block, cycles by panel (study_panels), sizes, others' libraries (small_peers), complex
+thread, layouts of one problem a block, cycles by panel (panels), sizes, others' libraries (small_peers), complex
 problems of radar (STAP); and the kernels of h2gpu.batched that the model counts. Every row has its measured time, and
 its predicted one where the device's constants are known (apps/autotune/microbench.py). Whoever ends it early, by
 --seconds, a

@@ -1,0 +1,1 @@
+"""Others' routines for the same problems."""

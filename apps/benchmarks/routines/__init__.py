@@ -1,0 +1,1 @@
+"""Our routines as benchmarks call them: cases, work counted, criteria."""

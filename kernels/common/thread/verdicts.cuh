@@ -1,4 +1,4 @@
-// common/thread/verdicts.cuh — what info holds of a matrix that could not be treated; h2gpu/batched/verdict.py says so in words.
+// common/thread/verdicts.cuh — what info holds of a matrix that could not be treated; h2gpu/batched/core/status.py says so in words.
 #pragma once
 
 namespace common {

@@ -2,7 +2,7 @@
 //
 //     ten rounds:  [c₀ c₁ c₂ c₃] ← [hi(M₁c₂) ^ c₁ ^ k₀,  lo(M₁c₂),  hi(M₀c₀) ^ c₃ ^ k₁,  lo(M₀c₀)],   k ← k + w
 //
-// Salmon, Moraes, Dror & Shaw (2011). Called by one thread. The twin is h2gpu/batched/gaussian.py.
+// Salmon, Moraes, Dror & Shaw (2011). Called by one thread. The twin is h2gpu/batched/products/gaussian.py.
 #pragma once
 
 namespace products {

@@ -283,14 +283,7 @@ def cholesky_instances(dtype, knobs, spills):
     )
     for inner in (
         width,
-        constants(
-            "batched/systems/lu",
-            "batched/systems/lu_registers",
-            "batched/systems/lu_shared",
-            "batched/systems/lu_warps",
-            "batched/systems/lu_panels",
-            "batched/systems/rank_update",
-        )["TOGETHER"][np.dtype(dtype).itemsize],
+        constants("batched/systems/rank_update")["TOGETHER"][np.dtype(dtype).itemsize],
     ):
         yield "systems/lu_update.cuh", compiler.expression("lu_update", dtype, inner, True), 0
 
