@@ -1,12 +1,17 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
 # make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
+# make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture: some minutes, no GPU needed
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test kernels lint bench clean
+DEVICE ?= cpu
+DATA   ?= data
+RUN    := $(BIN)/python -m h2gpu.apps
+
+.PHONY: demo test kernels lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -26,6 +31,29 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m h2gpu.apps.benchmarks.compress
+
+figures: $(STAMP) figures-$(DEVICE)
+
+figures-cpu:
+	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
+	$(RUN).studies.memory --largest 16
+	$(RUN).benchmarks.solvers --heaton $(DATA)/heaton2019.h5 --kaust $(DATA)/kaust2021.h5 --output benchmarks/solvers/solvers-cpu.csv
+	$(RUN).studies.heaton --file $(DATA)/heaton2019.h5
+	$(RUN).studies.kaust --file $(DATA)/kaust2021.h5
+
+figures-cuda:
+	$(RUN).benchmarks.batched --figures
+	$(RUN).studies.small --draw
+	$(RUN).studies.gebrd --draw
+	$(RUN).studies.radar
+	$(RUN).benchmarks.pairwise --output benchmarks/compression/pairwise.csv
+	$(RUN).benchmarks.compress --device cuda --largest 20 --output benchmarks/compression/compress-h200.csv
+	$(RUN).benchmarks.compress --device cuda --largest 20 --stored --output benchmarks/compression/compress-stored-h200.csv
+	$(RUN).benchmarks.scale --device cuda --largest 25 --output benchmarks/compression
+	$(RUN).studies.time --device cuda --largest 19
+	$(RUN).benchmarks.kriging --device cuda --sizes 90000,1000000 --output benchmarks/kriging/kriging-h200.csv
+	$(RUN).studies.heaton --file $(DATA)/heaton2019.h5 --parameters given --device cuda
+	$(RUN).studies.kaust --file $(DATA)/kaust2021.h5 --parameters given --device cuda
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "h2gpu needs Python 3.11 or newer: make PYTHON=/path/to/python3"'

@@ -17,7 +17,8 @@ from h2gpu.apps.command.outputs import check_outputs
 from h2gpu.apps.command.points_file import check_file, read_points
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
-from h2gpu.h2matrix.assembly import assemble, plans, sampled_error
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.progress import phase
 from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save, whole_file
 
@@ -95,11 +96,12 @@ def _compressed(job):
     points = job.device.take(points)
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
     fixed["storage"] = a.storage
-    for chosen in plans(points, cov, a.rtol, **fixed):
+    sites = Sites.of(points, cov)
+    for chosen in plans(sites, a.rtol, **fixed):
         job.say(f"{chosen}")
         job.admit(CHECKING * chosen.bytes_peak + points.nbytes)
-        A, B = assemble(points, cov, chosen, method=a.method, svd=a.svd, storage=a.storage)
-        error = sampled_error(B, points, cov, rows=ROWS, random_state=0)
+        A, B = assemble(sites, chosen, method=a.method, svd=a.svd, storage=a.storage)
+        error = error_on_rows(B, sites, ROWS, 0)
         if error <= a.rtol or a.order is not None:  # a fixed order promises the compression's share alone
             break
     else:

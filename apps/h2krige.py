@@ -30,7 +30,7 @@ from h2gpu.storage import whole_file, whole_hdf5
 
 DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
 WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
-WITHOUT_NUGGET = 1e-10  # rtol that smooth fields need then, about (benchmarks/solvers-cpu.csv)
+WITHOUT_NUGGET = 1e-10  # rtol that smooth fields need then, about (benchmarks/solvers/solvers-cpu.csv)
 
 
 @dataclass

@@ -23,9 +23,9 @@ from itertools import product
 from pathlib import Path
 
 from h2gpu.apps.autotune import tune_fixed, tune_limits, tune_rank, tune_space
-from h2gpu.apps.benchmarks import profiles as bench_profiles
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.cases import DTYPES
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
 from h2gpu.batched.device import tuning

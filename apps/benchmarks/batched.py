@@ -2,10 +2,9 @@
 
     python -m h2gpu.apps.benchmarks.batched [targets qr qr_ragged svd rsvd gemm …] [--figures] [--quick] [-o FOLDER]
 
-`ms` is the device's time (apps/benchmarks/timing.py), `call ms` the public function's with what the host adds; inputs
-are resident
-and no cache holds them. `of bound` compares with routines/nominal.py, `of allowed error` with criteria.py; peers and
-KBLAS' times are in apps/benchmarks/peers/peers.py, the cases in cases.py. Writes batched_*.csv, kernels.csv and
+`ms` is the device's time (timing.py), `call ms` the public function's with what the host adds; inputs are resident and
+no cache holds them. `of bound` compares with routines/nominal.py, `of allowed error` with criteria.py for some of the
+matrices; peers and KBLAS' times are in peers/peers.py, the cases in cases.py. Writes batched_*.csv, kernels.csv and
 batched.md.
 """
 
@@ -18,10 +17,11 @@ import numpy as np
 
 from h2gpu.apps.autotune import kernel_report
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import plots as bench_plots
-from h2gpu.apps.benchmarks import profiles as bench_profiles
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import peers
+from h2gpu.apps.benchmarks.report import plots as bench_plots
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines.batched import PAPER_BOUND, ROUTINES, Case
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
 
@@ -46,11 +46,11 @@ FILES = {name: f"batched_{name}.csv" if name != "kernels" else "kernels.csv" for
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_batched", _work, argv)
+    return run("benchmarks.batched", _work, argv)
 
 
 def parser():
-    p = Parser(prog="bench_batched", description=__doc__.splitlines()[0], allow_abbrev=False)
+    p = Parser(prog="benchmarks.batched", description=__doc__.splitlines()[0], allow_abbrev=False)
     p.add_argument("groups", nargs="*", metavar="GROUP", help=f"default: all of {', '.join(bench_cases.GROUPS)}")
     p.add_argument("--dtypes", default=",".join(bench_cases.DTYPES), metavar="NAME[,NAME]")
     p.add_argument("--quick", action="store_true", help="every third case")
@@ -58,7 +58,7 @@ def parser():
     p.add_argument("--figures", action="store_true", help="draw the tables too (needs matplotlib)")
     p.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so long, and tell")
     p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile first")
-    p.add_argument("-o", "--output", type=Path, default=Path("benchmarks"), metavar="FOLDER", help="of the tables")
+    p.add_argument("-o", "--output", type=Path, default="benchmarks/batched", metavar="FOLDER", help="of the tables")
     return p
 
 

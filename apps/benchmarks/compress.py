@@ -21,7 +21,8 @@ import numpy as np
 
 import h2gpu
 from h2gpu import batched
-from h2gpu.apps.benchmarks import compress_row, problems, tables
+from h2gpu.apps.benchmarks import compress_row, problems
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import at_least, positive
 from h2gpu.progress import PhaseTimes, watched_by
@@ -38,11 +39,11 @@ RUNS = 5
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_compress", _work, argv)
+    return run("benchmarks.compress", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="bench_compress", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.compress", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--largest", type=at_least(SMALLEST), default=17, help="log2 of the largest n")
     parser.add_argument("--rtol", type=positive, default=1e-7)

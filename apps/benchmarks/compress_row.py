@@ -12,6 +12,7 @@ import numpy as np
 import h2gpu
 from h2gpu.apps.command.command import FailureError
 from h2gpu.apps.command.devices import device as device_named
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import compress
 from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
@@ -44,7 +45,7 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     else:
         peaks = {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
     row = {"n": len(points), **chosen, "total s": total}
-    A = deferred(points, cov, nearfield="computed", trees=trees, **chosen)
+    A = deferred(Sites.of(points, cov), nearfield="computed", trees=trees, **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
     B @ x  # plans are made
@@ -72,11 +73,12 @@ def _compressed(points, cov, parameters, rtol, times):
     """The matrix, its parameters, and its trees where a plan has grown them, under the eyes of `times`."""
     names = "leaf_size", "eta", "order"
     with watched_by(times or (lambda *event: None)):
+        sites = Sites.of(points, cov)
         if "order" not in parameters:
-            chosen = next(plans(points, cov, rtol, **parameters))
-            B = compress(uncompressed(points, cov, chosen), chosen.rtol, nearfield="stored")
+            chosen = next(plans(sites, rtol, **parameters))
+            B = compress(uncompressed(sites, chosen), chosen.rtol, nearfield="stored")
             return B, {key: getattr(chosen, key) for key in names}, chosen.trees
-        B = compress(deferred(points, cov, nearfield="computed", **parameters), rtol, nearfield="stored")
+        B = compress(deferred(sites, nearfield="computed", **parameters), rtol, nearfield="stored")
         return B, parameters, ()
 
 

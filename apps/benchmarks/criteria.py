@@ -1,150 +1,220 @@
-"""Is a batched result right? LAPACK's residuals of some of its matrices as fractions of what is allowed: below 1.
+"""LAPACK's criteria for factorizations, each as a fraction of its threshold: below 1 passes.
 
-    QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30         R alone: |AᵀA − RᵀR| / (max(m, n) |A|² ε) < 30
-    SVD   |A − U Uᵀ A|, |‖A row by row‖ − s| / (max(m, n) |A| ε), |I − UᵀU| / (m ε) < 50
-          truncated: |A − U Uᵀ A| ≤ atol
-    GEBRD |A − Q B Pt| / (max(m, n) |A| ε) < 50, |I − QᵀQ| / (m ε) < 30
-    GEMM  |ΔC| < 3 ε √(K + 2) |A| |B|
-    LU    |PA − LU| / (max(m, n) |A| ε), |A − LLᵀ| / (n |A| ε), |b − Ax| / (n |A| |x| ε) < 30       |L| ≤ 1
+    QR    |A − QR| / (max(m, n) |A| ε), |I − QᵀQ| / (m ε) < 30          1-norms, R upper triangular
+    R     |AᵀA − RᵀR| / (max(m, n) |A| |Aᵀ| ε), |σ(A) − σ(R)| / (max(m, n) |A| ε) < 30
+    SVD   |A − U S Vᵀ| / (max(m, n) |A| ε), |I − UᵀU| / (m ε), |I − VVᵀ| / (n ε) < 50          S descending, ≥ 0
+    GEBRD |A − Q B Pt| / (max(m, n) |A| ε) < 50, |I − QᵀQ| / (m ε), |I − Pt Ptᵀ| / (n ε) < 30
+    LU    |PA − LU| / (n |A| ε), |A − LLᵀ| / (n |A| ε), |b − Ax| / (n |A| |x| ε) < 30          |L| ≤ 1
+    GEMM  |C − AB| < 3 ε √(K + 2) |A| |B| entry by entry
+    truncated SVD   ‖A − U UᵀA‖_F ≤ atol, columns of U orthonormal or zero
 
-Everything is computed by NumPy in float64 from results that come to the host.
+R, U and S alone are held against the singular values that LAPACK finds. Everything is computed in float64 after
+division by the largest entry, so that matrices near underflow are like any other. LAPACK Working Note 41.
 """
 
 import numpy as np
 
-from h2gpu import batched
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 
-QR_LIMIT, SVD_LIMIT, GEMM_LIMIT, LU_LIMIT = 30, 50, 3, 30
-LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about
+QR_THRESHOLD, SVD_THRESHOLD, GEMM_THRESHOLD = 30, 50, 3
 TINY = np.finfo(np.float32).tiny
 
 
-def some(batch, entries):
-    """Indices of the matrices that are looked at, of matrices of so many entries: first, last and some between."""
-    count = int(np.clip(LOOKED_AT // max(1, entries), 2, 8))
-    return np.unique(np.linspace(0, batch - 1, count).astype(int))
+def one_norm(A):
+    """Largest column sum."""
+    return np.abs(A).sum(axis=-2).max(axis=-1, initial=0)
 
 
-def qr(A, Q, R):
-    """(batch, m, n) arrays; Q None: R alone."""
-    which = some(len(A), A[0].size)
-    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
-    A, R = _host(A, which), _host(R, which)
-    lower = np.abs(np.tril(R, -1)).max(initial=0) > 0
-    if Q is None:
-        error = _norm(_t(A) @ A - _t(R) @ R) / (max(m, n) * epsilon * np.maximum(_norm(A) ** 2, TINY))
-    else:
-        Q = _host(Q, which)
-        error = _norm(A - Q @ R) / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
-        error = np.maximum(error, _departure(Q, epsilon))
-    return np.inf if lower else _worst(error) / QR_LIMIT
+def departure(Q, epsilon):
+    """|I − QᵀQ| / (rows · ε)."""
+    m, k = Q.shape
+    return one_norm(np.eye(k) - Q.T @ Q) / (max(m, 1) * epsilon)
 
 
-def svd(A, U, s, Vt=None):
-    """(batch, m, n), (batch, m, k), (batch, k[, 1]); without Vt: B = UᵀA has orthogonal rows of norms s and A = U B."""
-    which = some(len(A), A[0].size)
-    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
-    A, U, s = _host(A, which), _host(U, which), _host(s, which)[..., None].reshape(len(which), -1)
-    B = _t(U) @ A if Vt is None else s[..., None] * _host(Vt, which)
-    error = _norm(A - U @ B) + np.abs(np.linalg.norm(B, axis=2) - s).max(axis=1, initial=0)
-    error = error / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
-    unsorted = (np.diff(s, axis=1) > 0).any() or (s < 0).any()
-    return np.inf if unsorted else _worst(np.maximum(error, _departure(U, epsilon))) / SVD_LIMIT
+def scaled(A, *others, flushed=False):
+    """A and others in float64, divided by the largest entry of A, and after A the unit of residuals, max(m, n) |A| ε.
+
+    To the unit is added what entries near underflow lose: the rounding of a denormal number, or all of it if flushed.
+    """
+    limits = np.finfo(A.dtype)
+    grain = float(limits.smallest_normal if flushed else limits.smallest_subnormal)
+    A, *others = (to_host(M).astype(np.float64) for M in (A, *others))
+    largest = np.abs(A).max(initial=0) or 1.0
+    A = A / largest
+    unit = max(A.shape) * (one_norm(A) or 1.0) * limits.eps + A.shape[0] * grain / largest
+    return A, unit, *(M / largest for M in others)
 
 
-def bidiagonal(A, d, e):
-    """A (batch, m, n), m ≥ n, d (batch, n), e (batch, n − 1); Q and Pt are of a reduction of the few matrices."""
-    which = some(len(A), A[0].size)
-    chosen = array_module(A).stack([A[int(b)] for b in which])
-    Q, _, _, Pt = batched.bidiagonalize(chosen)
-    epsilon, (m, n) = np.finfo(A.dtype).eps, A.shape[1:]
-    few = np.arange(len(which))
-    A, Q, Pt = _host(chosen, few), _host(Q, few), _host(Pt, few)
-    d, e = _host(d, which), _host(e, which)
-    B = d[..., None] * np.eye(n) + np.pad(e, [(0, 0), (0, 1)])[..., None] * np.eye(n, k=1)
-    error = _norm(A - Q @ B @ Pt) / (max(m, n) * epsilon * np.maximum(_norm(A), TINY))
-    departure = np.maximum(_departure(Q, epsilon), _departure(_t(Pt), epsilon))
-    return max(_worst(error) / SVD_LIMIT, _worst(departure) / QR_LIMIT)
+def flushes(A):
+    """Whether QR may take denormal numbers for zero: CuPy compiles float32 so."""
+    return A.dtype == np.float32
 
 
-def truncated(A, U, atol):
-    """|A − U Uᵀ A| ≤ atol, and columns of U orthonormal or zero."""
-    which = some(len(A), A[0].size)
+def qr_error(A, Q, R):
+    """Worst of the criteria of one matrix; infinite where shapes are wrong or R has entries below its diagonal."""
+    epsilon, k = np.finfo(A.dtype).eps, min(A.shape)
+    if Q.shape != (A.shape[0], k) or R.shape != (k, A.shape[1]) or not Q.dtype == R.dtype == A.dtype:
+        return np.inf
+    (A, unit, R), Q = scaled(A, R, flushed=flushes(A)), to_host(Q).astype(np.float64)
+    return worst((one_norm(A - Q @ R) / unit, departure(Q, epsilon), below(R))) / QR_THRESHOLD
+
+
+def triangle_error(A, R):
+    """The same of R alone: it belongs to some orthogonal Q."""
+    if R.shape != (min(A.shape), A.shape[1]) or R.dtype != A.dtype:
+        return np.inf
+    A, unit, R = scaled(A, R, flushed=flushes(A))
+    squares = one_norm(A.T @ A - R.T @ R) / (unit * (one_norm(A.T) or 1.0))
+    return worst((squares, distance(singular_values(A), singular_values(R)) / unit, below(R))) / QR_THRESHOLD
+
+
+def column_error(A, Q, R):
+    """max_j ‖(A − QR)_j‖ / (max(m, n) ε ‖a_j‖): Householder QR is right to rounding column by column (Higham, 19.4)."""
     epsilon = np.finfo(A.dtype).eps
-    A, U = _host(A, which), _host(U, which)
-    ones = np.abs(np.einsum("bij,bij->bj", U, U)) > 0.5
-    departure = _norm(_t(U) @ U - ones[:, :, None] * np.eye(U.shape[2])) / (U.shape[1] * epsilon)
-    error = _norm(A - U @ (_t(U) @ A)) / (atol + epsilon * _norm(A))
-    return max(_worst(error), _worst(departure) / SVD_LIMIT)
+    (A, _, R), Q = scaled(A, R), to_host(Q).astype(np.float64)
+    norms = np.linalg.norm(A, axis=0)
+    errors = np.linalg.norm(A - Q @ R, axis=0) / (max(A.shape) * epsilon * np.where(norms > 0, norms, 1))
+    return worst(errors) / QR_THRESHOLD
 
 
-def gemm(A, B, C):
-    """C = A B."""
-    which = some(len(A), A[0].size)
-    allowed = np.finfo(A.dtype).eps * np.sqrt(A.shape[2] + 2)
-    A, B, C = _host(A, which), _host(B, which), _host(C, which)
-    return _worst(np.abs(C - A @ B) / np.maximum(allowed * (np.abs(A) @ np.abs(B)), TINY)) / GEMM_LIMIT
+def svd_error(A, U, s, Vt=None):
+    """Worst of the criteria of one matrix; without Vt: UᵀA has orthogonal rows of norms s, the singular values."""
+    epsilon, k, s = np.finfo(A.dtype).eps, min(A.shape), s.ravel()
+    if U.shape != (A.shape[0], k) or s.shape != (k,) or not U.dtype == s.dtype == A.dtype or disordered(s):
+        return np.inf
+    (A, unit, s), U = scaled(A, s), to_host(U).astype(np.float64)
+    errors = [departure(U, epsilon)]
+    if Vt is None:
+        B = U.T @ A
+        oblique = one_norm(B @ B.T - np.diag(s**2)) / (unit * (one_norm(A.T) or 1.0))
+        errors += [oblique, distance(singular_values(A), s) / unit, distance(np.linalg.norm(B, axis=1), s) / unit]
+    elif Vt.shape == (k, A.shape[1]):
+        V = to_host(Vt).astype(np.float64).T
+        B = s[:, None] * V.T
+        errors += [departure(V, epsilon)]
+    else:
+        return np.inf
+    return worst([*errors, one_norm(A - U @ B) / unit]) / SVD_THRESHOLD
 
 
-def syrk(A, C):
-    """The lower triangle of C = A Aᵀ."""
-    which = some(len(A), C[0].size)
-    allowed = np.finfo(A.dtype).eps * np.sqrt(A.shape[2] + 2)
-    A, C = _host(A, which), _host(C, which)
-    error = np.tril(np.abs(C - A @ _t(A)) / np.maximum(allowed * (np.abs(A) @ np.abs(_t(A))), TINY))
-    return np.inf if np.triu(C, 1).any() else _worst(error) / GEMM_LIMIT
+def values_error(A, s):
+    """|s − σ| / (max(m, n) |A| ε) of singular values alone."""
+    s = s.ravel()
+    if s.shape != (min(A.shape),) or s.dtype != A.dtype or disordered(s):
+        return np.inf
+    A, unit, s = scaled(A, s)
+    return worst(distance(singular_values(A), s) / unit) / SVD_THRESHOLD
 
 
-def lu(A, LU, piv):
-    """(batch, m, n), as lu_factor returns the factors and interchanges."""
-    which = some(len(A), A[0].size)
-    epsilon, (m, n), k = np.finfo(A.dtype).eps, A.shape[1:], min(A.shape[1:])
-    A, LU, piv = _host(A, which), _host(LU, which), _host(piv, which).astype(int)
-    L, U = np.tril(LU[:, :, :k], -1) + np.eye(m, k), np.triu(LU[:, :k])
-    norms = np.maximum(_norm(A), TINY)
-    for P, rows in zip(A, piv):
-        for i, p in enumerate(rows):
-            P[[i, p]] = P[[p, i]]
-    grown = np.abs(L).max(initial=0) > 1 + 4 * epsilon
-    return np.inf if grown else _worst(_norm(A - L @ U) / (max(m, n) * epsilon * norms)) / LU_LIMIT
+def singular_values(A):
+    return np.linalg.svd(A, compute_uv=False)
 
 
-def cholesky(A, L):
-    """A = L Lᵀ."""
-    which = some(len(A), A[0].size)
-    allowed = A.shape[1] * np.finfo(A.dtype).eps
-    A, L = _host(A, which), _host(L, which)
-    error = _worst(_norm(A - L @ _t(L)) / (allowed * np.maximum(_norm(A), TINY))) / LU_LIMIT
-    return np.inf if np.triu(L, 1).any() else error
+def distance(s, t):
+    return np.abs(s - t).max(initial=0)
 
 
-def cholesky_solution(L, x, b):
-    """L Lᵀ x = b, (batch, n) each."""
-    which = some(len(L), L[0].size)
-    allowed = L.shape[1] * np.finfo(L.dtype).eps
-    L, x, b = _host(L, which), _host(x, which)[..., None], _host(b, which)[..., None]
-    A = L @ _t(L)
-    return _worst(_norm(b - A @ x) / (allowed * np.maximum(_norm(A) * _norm(x), TINY))) / LU_LIMIT
+def disordered(s):
+    """Whether singular values are negative, not descending or not numbers."""
+    return not ((s >= 0).all() and (s[1:] <= s[:-1]).all())
 
 
-def _host(M, which):
-    return np.stack([to_host(M[int(b)]) for b in which]).astype(np.float64)
+def below(R):
+    """Infinite where R has entries below its diagonal."""
+    return np.inf if np.tril(R, -1).any() else 0
 
 
-def _departure(Q, epsilon):
-    m, k = Q.shape[1:]
-    return _norm(np.eye(k) - _t(Q) @ Q) / (m * epsilon)
-
-
-def _norm(M):
-    return np.linalg.norm(M, axis=(1, 2))
-
-
-def _t(M):
-    return M.swapaxes(1, 2)
-
-
-def _worst(errors):
+def worst(errors):
     """The largest; infinite where any is NaN."""
-    return float(np.nan_to_num(errors, nan=np.inf, posinf=np.inf).max(initial=0))
+    return float(np.nan_to_num(np.asarray(errors, float), nan=np.inf, posinf=np.inf).max(initial=0))
+
+
+def on_host(M):
+    """A batch of results where NumPy can see it, copied once."""
+    return MatrixBatch(to_host(M.buffer), M.offsets, M.rows, M.columns) if isinstance(M, MatrixBatch) else to_host(M)
+
+
+def failures(error, *batches):
+    """(index, shape, fraction) of the matrices whose error is not below 1."""
+    batches = [on_host(M) for M in batches]
+    errors = [error(*(M[b] for M in batches)) for b in range(len(batches[0]))]
+    return [(b, batches[0][b].shape, e) for b, e in enumerate(errors) if not e < 1]
+
+
+def bidiagonal(d, e, upper):
+    """B as a dense matrix."""
+    return np.diag(d) + np.diag(e, 1 if upper else -1)
+
+
+def reduction_error(A, Q, d, e, Pt):
+    """Worst of the criteria of A = Q B Pt for one matrix."""
+    (m, n), k, epsilon = A.shape, min(A.shape), np.finfo(A.dtype).eps
+    d, e = d.ravel(), e.ravel()
+    if (Q.shape, d.shape, e.shape, Pt.shape) != ((m, k), (k,), (max(k - 1, 0),), (k, n)):
+        return np.inf
+    if not Q.dtype == d.dtype == e.dtype == Pt.dtype == A.dtype:
+        return np.inf
+    A, unit, d, e = scaled(A, d, e)
+    Q, Pt = Q.astype(np.float64), Pt.astype(np.float64)
+    residual = one_norm(A - Q @ bidiagonal(d, e, m >= n) @ Pt) / unit
+    orthogonality = departure(Q, epsilon), departure(Pt.T, epsilon)
+    return worst([residual / SVD_THRESHOLD, *(part / QR_THRESHOLD for part in orthogonality)])
+
+
+def truncated_error(A, U, atol):
+    """‖A − U UᵀA‖_F / atol and the departure of U, whose columns may be zero, for one matrix."""
+    epsilon = np.finfo(A.dtype).eps
+    A, U = A.astype(np.float64), U.astype(np.float64)
+    kept = U[:, np.einsum("ij,ij->j", U, U) > 0.5]
+    dropped = np.inf if kept.shape[1] + np.count_nonzero(~U.any(axis=0)) < U.shape[1] else 0
+    missed = np.linalg.norm(A - U @ (U.T @ A)) / (atol + epsilon * np.linalg.norm(A))
+    return worst([missed, dropped, departure(kept, epsilon) / SVD_THRESHOLD])
+
+
+def product_error(A, B, C):
+    """Worst entry of C − A B of one product."""
+    allowed = np.finfo(A.dtype).eps * np.sqrt(A.shape[1] + 2)
+    A, B, C = (M.astype(np.float64) for M in (A, B, C))
+    return worst(np.abs(C - A @ B) / np.maximum(allowed * (np.abs(A) @ np.abs(B)), TINY)) / GEMM_THRESHOLD
+
+
+def square_error(A, C):
+    """The same of the lower triangle C of A Aᵀ; infinite where C has entries above its diagonal."""
+    lower = np.tril(np.ones(C.shape, bool))
+    return worst([below(C.T), product_error(A, A.T, np.where(lower, C, (A @ A.T).astype(C.dtype)))])
+
+
+def lu_error(A, LU, piv):
+    """|P A − L U| / (n |A| ε) of one matrix; infinite where shapes are wrong or an entry of L exceeds 1."""
+    (m, n), epsilon = A.shape, np.finfo(A.dtype).eps
+    if LU.shape != (m, n) or piv.shape != (min(m, n),) or LU.dtype != A.dtype:
+        return np.inf
+    scale = float(np.abs(A).max(initial=0)) or 1.0
+    wide = np.complex128 if A.dtype.kind == "c" else np.float64
+    A, LU = A.astype(wide) / scale, LU.astype(wide)
+    k = min(m, n)
+    L, U = np.tril(LU[:, :k], -1) + np.eye(m, k), np.triu(LU[:k]) / scale
+    for i, p in enumerate(piv):
+        if not i <= p < m:
+            return np.inf
+        A[[i, p]] = A[[p, i]]
+    too_large = np.inf if np.abs(L).max(initial=0) > 2**0.5 * (1 + 4 * epsilon) else 0
+    return worst((one_norm(A - L @ U) / (n * (one_norm(A) or 1.0) * epsilon), too_large)) / QR_THRESHOLD
+
+
+def cholesky_error(A, L):
+    """|A − L Lᵀ| / (n |A| ε) of one matrix; infinite where L has entries above its diagonal."""
+    epsilon = np.finfo(A.dtype).eps
+    if L.shape != A.shape or L.dtype != A.dtype:
+        return np.inf
+    A, L = A.astype(np.float64), L.astype(np.float64)
+    return worst((one_norm(A - L @ L.T) / (len(A) * (one_norm(A) or 1.0) * epsilon), below(L.T))) / QR_THRESHOLD
+
+
+def solution_error(A, x, b):
+    """|b − A x| / (n |A| |x| ε) of one matrix."""
+    epsilon, wide = np.finfo(A.dtype).eps, np.complex128
+    A, x, b = (M.astype(wide) if M.ndim == 2 else M.astype(wide)[:, None] for M in (A, x, b))
+    unit = max(len(A), 1) * (one_norm(A) or 1.0) * (one_norm(x) or 1.0) * epsilon
+    return worst(one_norm(b - A @ x) / unit) / QR_THRESHOLD

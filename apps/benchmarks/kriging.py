@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from h2gpu.apps.benchmarks import tables
 from h2gpu.apps.benchmarks.compress_row import device_of, timed
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import counts
 from h2gpu.arrays import to_host
@@ -25,11 +25,11 @@ COVARIANCE, NUGGET, RTOL = Exponential(length_scale=0.2), NOISE**2, 1e-6
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_kriging", _work, argv)
+    return run("benchmarks.kriging", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="bench_kriging", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.kriging", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--sizes", type=counts, default=[90000], help="numbers of sites, separated by commas")
     parser.add_argument("-o", "--output", help="CSV file to write")

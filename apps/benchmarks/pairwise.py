@@ -12,7 +12,8 @@ import time
 
 import numpy as np
 
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import counts
 from h2gpu.apps.studies import published
@@ -39,11 +40,11 @@ COVARIANCES = {
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_pairwise", _work, argv)
+    return run("benchmarks.pairwise", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="bench_pairwise", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.pairwise", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument(
         "--edges", type=counts, default=[64, 81, 49, 125], help="rows and columns of the blocks, the first for all rows"
     )

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps.benchmarks import problems, tables
+from h2gpu.apps.benchmarks import problems
 from h2gpu.apps.benchmarks.compress_row import device_of, measure, of_own_process, timed
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import published
 from h2gpu.covariance import Covariance, Exponential, Matern
@@ -68,11 +69,11 @@ PROBLEMS = {
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_scale", _work, argv)
+    return run("benchmarks.scale", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="bench_scale", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.scale", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--problems", help=f"some of {','.join(PROBLEMS)}; default: all")
     parser.add_argument("--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far")

@@ -18,7 +18,8 @@ import numpy as np
 
 import h2gpu
 from h2gpu import solvers
-from h2gpu.apps.benchmarks import problems, tables
+from h2gpu.apps.benchmarks import problems
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import published
 from h2gpu.covariance import Exponential, Matern, Nugget
@@ -31,11 +32,11 @@ SHOWN = "n", "rtol", "factor s", "matrix s", "iterations", "residual", "solve s"
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("bench_solvers", _work, argv)
+    return run("benchmarks.solvers", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="bench_solvers", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.solvers", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--heaton", help="HDF5 file of the Heaton et al. comparison: see published.py")
     parser.add_argument("--kaust", help="HDF5 file of the KAUST 2021 competition, likewise")
     parser.add_argument("--fields", help="names of the fields to measure, separated by commas; default: all")

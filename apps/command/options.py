@@ -5,7 +5,7 @@ import math
 
 from h2gpu.apps.command.command import InputError, Parser
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
-from h2gpu.h2matrix.precision import STORAGES
+from h2gpu.h2matrix.compression.precision import STORAGES
 from h2gpu.memory import parse_size
 
 COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}

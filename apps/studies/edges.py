@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import counts
@@ -27,14 +28,14 @@ TOLERANCE = 100  # units in the last place, times n
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_edges", _work, argv)
+    return run("studies.edges", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_edges", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.edges", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--sizes", type=counts, default=SIZES, help="up to 80")
     parser.add_argument("--dtype", default="float64", choices=("float64", "float32"))
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_edges-*.csv")
+    parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for study_edges-*.csv")
     options = parser.parse_args(argv)
     device = timing.gpu_name()
     rows = [measure(n, np.dtype(options.dtype)) for n in options.sizes]

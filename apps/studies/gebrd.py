@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import small_plots
 from h2gpu.batched import model
@@ -30,13 +31,13 @@ SHARED_LIMIT = 223 << 10  # bytes of a block that predictions suppose
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_gebrd", _work, argv)
+    return run("studies.gebrd", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_gebrd", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.gebrd", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--dtypes", default=",".join(bench_cases.DTYPES), metavar="NAME[,NAME]")
-    parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks"), help="folder for study_gebrd.csv")
+    parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_gebrd.csv")
     parser.add_argument("--draw", action="store_true", help="the picture too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
     options = parser.parse_args(argv)

@@ -21,11 +21,11 @@ START = Exponential(1.0, 1.0) + Nugget(0.1)
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_heaton", _work, argv)
+    return run("studies.heaton", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_heaton", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.heaton", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--file", required=True, help="HDF5 file of the comparison: see h2gpu.apps.studies.published")
     prediction_study.add_options(parser)
     options = parser.parse_args(argv)

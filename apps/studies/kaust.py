@@ -16,7 +16,7 @@ interpolations in model-based geostatistics, JASA 99.
 import sys
 from dataclasses import replace
 
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import prediction_study, published
 from h2gpu.covariance import Nugget
@@ -24,11 +24,11 @@ from h2gpu.covariance import Nugget
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_kaust", _work, argv)
+    return run("studies.kaust", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_kaust", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.kaust", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--file", required=True, help="HDF5 file of the competition: see h2gpu.apps.studies.published")
     prediction_study.add_options(parser)
     options = parser.parse_args(argv)

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import h2gpu
-from h2gpu.apps.benchmarks import problems, tables
+from h2gpu.apps.benchmarks import problems
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import at_least
 
@@ -22,13 +23,13 @@ MEGABYTE = 1e6
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_memory", _work, argv)
+    return run("studies.memory", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_memory", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.memory", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--largest", type=at_least(SMALLEST), default=16, help="log2 of the largest n")
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_memory.csv and .png")
+    parser.add_argument("-o", "--output", default="benchmarks/compression", help="folder for study_memory.csv and .png")
     options = parser.parse_args(argv)
     rows = []
     for log2n in range(SMALLEST, options.largest + 1):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command import map_plot
 from h2gpu.apps.studies import gpboost_vecchia, published
 from h2gpu.apps.studies.local_kriging import local_kriging
@@ -54,7 +54,7 @@ def add_options(parser):
     parser.add_argument("--trend", choices=("constant", "linear"), default="constant", help="where it is estimated")
     parser.add_argument("--methods", help="h2gpu and some of its peers, separated by commas; default: all installed")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of h2gpu")
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for the table and the maps")
+    parser.add_argument("-o", "--output", default="benchmarks/kriging", help="folder for the table and the maps")
 
 
 def study(fields, start, options, name):

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import peers
 from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import registers
@@ -27,12 +28,12 @@ TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last p
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_radar", _work, argv)
+    return run("studies.radar", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_radar", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_radar.csv")
+    parser = Parser(prog="studies.radar", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for study_radar.csv")
     options = parser.parse_args(argv)
     device = timing.gpu_name()
     rows = [row(case, device) for case in study_small.cases() if case.figure == "VII"]
@@ -48,7 +49,7 @@ def row(case, device):
     inputs = timing.rotation(cupy.asarray(A))
     fraction = departure(A, batched.to_host(registers.qr(inputs[0], case.layout)[0]))
     if not fraction < 1:
-        raise ArithmeticError(f"study_radar: R of {case.m} × {case.n} departs by {fraction:.3g} of what is allowed")
+        raise ArithmeticError(f"R of {case.m} × {case.n} departs by {fraction:.3g} of what is allowed")
     ms = timing.device_ms(lambda A: registers.qr(A, case.layout, return_info=True), inputs)
     gigaflop = 1e-6 * study_small.flops(case)
     found = {"batch": case.batch, "shape": f"{case.m}×{case.n}", "ms": ms}

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import profiles as bench_profiles
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import panels as study_panels
@@ -56,14 +57,14 @@ class Case(NamedTuple):
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_small", _work, argv)
+    return run("studies.small", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_small", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.small", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--figures", default=FIGURES, help="in this order")
     parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for the tables")
+    parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for the tables")
     parser.add_argument("--draw", action="store_true", help="pictures of figures 8 and 11 too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
     options = parser.parse_args(argv)

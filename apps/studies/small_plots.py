@@ -8,8 +8,8 @@ that are missing are left out.
 
 import sys
 
-from h2gpu.apps.benchmarks import tables
-from h2gpu.apps.benchmarks.plot_parts import drawing, shown, size_of
+from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.benchmarks.report.plot_parts import drawing, shown, size_of
 
 COLOURS = "#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#dfc27d", "0.75"
 WIDTH = 0.7  # of a bar

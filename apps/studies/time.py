@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 import h2gpu
-from h2gpu.apps.benchmarks import problems, tables
+from h2gpu.apps.benchmarks import problems
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.devices import device
 from h2gpu.apps.command.options import at_least
-from h2gpu.h2matrix.decompositions import FullSVD, RandomizedSVD
+from h2gpu.h2matrix.compression.decompositions import FullSVD, RandomizedSVD
 from h2gpu.progress import PhaseTimes, watched_by
 
 RTOL = 1e-7
@@ -31,14 +32,14 @@ TREES = {
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("study_time", _work, argv)
+    return run("studies.time", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="study_time", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="studies.time", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--largest", type=at_least(SMALLEST), default=16, help="log2 of the largest n")
-    parser.add_argument("-o", "--output", default="benchmarks", help="folder for study_time-DEVICE.csv and .png")
+    parser.add_argument("-o", "--output", default="benchmarks/compression", help="folder for table and picture")
     options = parser.parse_args(argv)
     xp = device(options.device).arrays
     rows = []

@@ -14,8 +14,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.clustering.splitting import SPLITS, grow
-
-LARGEST = 1e153  # coordinates are less
+from h2gpu.covariance.checks import check_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,24 +143,3 @@ class ClusterTree:
         """Indices of the clusters of level l that have children."""
         clusters = self.level(l)
         return clusters[self.first_child[clusters] >= 0]
-
-
-def check_points(points, name):
-    """ValueError unless points is a non-empty finite (n, dim) array of real numbers."""
-    if getattr(points, "ndim", None) != 2 or points.shape[0] < 1 or points.shape[1] < 1:
-        raise ValueError(
-            f"{name}: expected shape (n, dim) with n ≥ 1 and dim ≥ 1, got {getattr(points, 'shape', type(points))}; "
-            "give one row a point, one column a coordinate"
-        )
-    if points.dtype.kind != "f":
-        raise ValueError(f"{name}: expected floating-point coordinates, got {points.dtype}; convert with astype(float)")
-    largest = max(float(points.max()), -float(points.min()))  # both are NaN if any is
-    if largest < LARGEST:
-        return
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
-            f"{int(np.argmax(bad))}; drop those rows"
-        )
-    raise ValueError(f"{name}: expected coordinates below {LARGEST:g}, got {largest:g}; take other units")

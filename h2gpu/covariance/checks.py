@@ -3,7 +3,11 @@
 import math
 from numbers import Real
 
+import numpy as np
+
 from h2gpu.arrays import array_module
+
+LARGEST = 1e153  # coordinates are less: squares of distances stay in range
 
 
 def checked(name, value, zero=False):
@@ -32,3 +36,24 @@ def as_points(points):
     if not bool(xp.isfinite(points).all()):
         raise ValueError("points: expected finite coordinates, got NaN or infinity; drop those points")
     return points
+
+
+def check_points(points, name):
+    """ValueError unless points is a non-empty finite (n, dim) array of real numbers."""
+    if getattr(points, "ndim", None) != 2 or points.shape[0] < 1 or points.shape[1] < 1:
+        raise ValueError(
+            f"{name}: expected shape (n, dim) with n ≥ 1 and dim ≥ 1, got {getattr(points, 'shape', type(points))}; "
+            "give one row a point, one column a coordinate"
+        )
+    if points.dtype.kind != "f":
+        raise ValueError(f"{name}: expected floating-point coordinates, got {points.dtype}; convert with astype(float)")
+    largest = max(float(points.max()), -float(points.min()))  # both are NaN if any is
+    if largest < LARGEST:
+        return
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
+            f"{int(np.argmax(bad))}; drop those rows"
+        )
+    raise ValueError(f"{name}: expected coordinates below {LARGEST:g}, got {largest:g}; take other units")

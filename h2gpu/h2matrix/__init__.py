@@ -14,13 +14,13 @@
 
 from h2gpu.h2matrix.assembly import covariance_matrix, sampled_error
 from h2gpu.h2matrix.basis import ClusterBasis
-from h2gpu.h2matrix.compression import compress
+from h2gpu.h2matrix.compression.compress import compress
+from h2gpu.h2matrix.compression.orthogonalization import BasisChange, orthogonalize
+from h2gpu.h2matrix.compression.projection import project
+from h2gpu.h2matrix.compression.truncation import truncate
 from h2gpu.h2matrix.construction import build
 from h2gpu.h2matrix.matrix import H2Matrix
-from h2gpu.h2matrix.orthogonalization import BasisChange, orthogonalize
-from h2gpu.h2matrix.planning import plan
-from h2gpu.h2matrix.projection import project
-from h2gpu.h2matrix.truncation import truncate
+from h2gpu.h2matrix.planning.planner import plan
 
 __all__ = [
     "BasisChange",

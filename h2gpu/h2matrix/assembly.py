@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from h2gpu.arrays import array_module
-from h2gpu.h2matrix.compression import compress
-from h2gpu.h2matrix.construction import deferred, embedded_pair
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.compression.compress import compress
+from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.nearfield import check_nearfield
-from h2gpu.h2matrix.planning import Planner
+from h2gpu.h2matrix.planning.planner import Planner
 from h2gpu.memory import require
 from h2gpu.progress import phase
 
@@ -40,11 +40,12 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"
     estimated peak is more than is free.
     """
     kept = {"storage": storage, "nearfield": nearfield}
-    for attempt, chosen in enumerate(plans(points, cov, rtol, col_points=col_points, **kept)):
+    sites = Sites.of(points, cov, col_points)
+    for attempt, chosen in enumerate(plans(sites, rtol, **kept)):
         logger.info("covariance_matrix: %s", chosen)
-        require(chosen.bytes_peak, array_module(points), "covariance_matrix", LESS_MEMORY)
-        B = compress(uncompressed(points, cov, chosen, col_points=col_points, **kept), chosen.rtol, **kept)
-        error = sampled_error(B, points, cov, rows=ROWS_CHECKED, random_state=attempt, col_points=col_points)
+        require(chosen.bytes_peak, sites.xp, "covariance_matrix", LESS_MEMORY)
+        B = compress(uncompressed(sites, chosen, **kept), chosen.rtol, **kept)
+        error = error_on_rows(B, sites, ROWS_CHECKED, attempt)
         logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
         if error <= rtol:
             return B
@@ -54,14 +55,14 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"
     )
 
 
-def plans(points, cov, rtol, *, order=None, **fixed):
+def plans(sites, rtol, *, order=None, **fixed):
     """The plan, then those to try where the checked error misses rtol: each with one more interpolation point.
 
-    order, fixed   parameters that `plan` is to keep, col_points, storage and nearfield
+    order, fixed   parameters that `plan` is to keep, storage and nearfield
 
-    The plans keep their trees, for `assemble` with the same points.
+    The plans keep their trees, for `assemble` at the same Sites.
     """
-    planner = Planner(points, cov, rtol, **fixed)
+    planner = Planner(sites, rtol, **fixed)
     chosen = planner.plan(order)
     yield chosen
     for _ in range(ATTEMPTS - 1):
@@ -69,22 +70,22 @@ def plans(points, cov, rtol, *, order=None, **fixed):
         yield chosen
 
 
-def assemble(points, cov, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored", col_points=None):
+def assemble(sites, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored"):
     """The matrix of a plan before (couplings evaluated where used) and after compression: two H2Matrix, A and B."""
-    A = uncompressed(points, cov, plan, storage=storage, nearfield=nearfield, col_points=col_points)
+    A = uncompressed(sites, plan, storage=storage, nearfield=nearfield)
     return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage, nearfield=nearfield)
 
 
-def uncompressed(points, cov, plan, *, storage="auto", nearfield="stored", col_points=None):
+def uncompressed(sites, plan, *, storage="auto", nearfield="stored"):
     """The matrix of a plan, its couplings evaluated where they are used: for `compress` to consume.
 
-    A plan with trees must be one of these points. The nearfield is evaluated too where it will be rounded, so that it
+    A plan with trees must be one of these sites. The nearfield is evaluated too where it will be rounded, so that it
     never exists in float64.
     """
     check_nearfield(nearfield)
     parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split", "trees")}
     built = "stored" if storage == "full" and nearfield == "stored" else "computed"
-    return deferred(points, cov, col_points=col_points, nearfield=built, **parameters)
+    return deferred(sites, nearfield=built, **parameters)
 
 
 def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):
@@ -95,22 +96,26 @@ def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=Non
     rows           how many rows are drawn, without replacement
     random_state   seed
     """
-    x, y, cov = embedded_pair(points, col_points, cov)
-    y = x if y is None else y
-    if B.shape != (len(x), len(y)):
-        raise ValueError(f"sampled_error: expected a matrix of shape {(len(x), len(y))}, got {B.shape}")
+    sites = Sites.of(points, cov, col_points)
+    if B.shape != sites.shape:
+        raise ValueError(f"sampled_error: expected a matrix of shape {sites.shape}, got {B.shape}")
     if not isinstance(rows, (int, np.integer)) or rows < 1:
         raise ValueError(f"rows: expected a positive integer, got {rows!r}")
-    xp = array_module(x)
-    drawn = np.random.default_rng(random_state).permutation(len(x))[:rows]
-    together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // len(x)))
+    return error_on_rows(B, sites, rows, random_state)
+
+
+def error_on_rows(B, sites, rows, random_state=None):
+    """The same at Sites of B's shape."""
+    xp, x, y, cov, (n, _) = sites.xp, sites.points, sites.columns, sites.cov, sites.shape
+    drawn = np.random.default_rng(random_state).permutation(n)[:rows]
+    together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // n))
     error = norm = 0.0
     with phase("check", len(drawn)) as advance:
         for i in np.array_split(drawn, -(-len(drawn) // together)):
-            unit = xp.zeros((len(x), len(i)), B.dtype)
+            unit = xp.zeros((n, len(i)), B.dtype)
             unit[xp.asarray(i), xp.arange(len(i))] = 1
             exact = cov.values(y[:, None], x[xp.asarray(i)][None])
-            if col_points is None and cov.nugget:
+            if sites.symmetric and cov.nugget:
                 exact[xp.asarray(i), xp.arange(len(i))] += exact.dtype.type(cov.nugget)
             error += float(xp.sum((B.rmatmat(unit) - exact).astype(np.float64) ** 2))
             norm += float(xp.sum(exact.astype(np.float64) ** 2))

@@ -10,21 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module, native
+from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.blocksparse.block_sparse import Pairs
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
-from h2gpu.clustering.cluster_tree import check_points
-from h2gpu.covariance import Covariance, pairwise
+from h2gpu.covariance import pairwise
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.memory import require
 from h2gpu.progress import phase
-
-SIZES = 1e-100, 1e100  # of variances: sums of squares of entries stay in range
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,86 +93,52 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
     Source: Boukaram et al., section 8.3.
     """
     parameters = {"leaf_size": leaf_size, "eta": eta, "order": order, "split": split, "nearfield": nearfield}
-    A = deferred(points, cov, col_points=col_points, **parameters)
-    require(A.couplings.nbytes, array_module(points), "couplings")
+    sites = Sites.of(points, cov, col_points)
+    A = deferred(sites, **parameters)
+    require(A.couplings.nbytes, sites.xp, "couplings")
     with phase("couplings"):
         return A.replace(couplings=A.couplings.stored())
 
 
-def deferred(
-    points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=()
-):
-    """As `build`, with couplings evaluated where they are used: for `compress` to consume.
+def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=()):
+    """As `build` at the Sites, with couplings evaluated where they are used: for `compress` to consume.
 
-    trees   the points' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
+    trees   the sites' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
     """
     check_nearfield(nearfield)
-    x, y, cov = embedded_pair(points, col_points, cov)
     with phase("cluster"):
         if trees:
             trees = [tree.cut(leaf_size) for tree in trees]
         else:
-            trees = [ClusterTree.build(side, leaf_size, split) for side in (x, y) if side is not None]
+            sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
+            trees = [ClusterTree.build(side, leaf_size, split) for side in sides]
         blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta))
-    A = from_trees(blocks, x, x if y is None else y, cov, order)
+    A = from_trees(blocks, sites, order)
     if nearfield == "computed":
         return A
-    require(A.nearfield.sizes.sum() * A.dtype.itemsize, array_module(points), "nearfield")
+    require(A.nearfield.sizes.sum() * A.dtype.itemsize, sites.xp, "nearfield")
     with phase("nearfield"):
         return A.replace(nearfield=A.nearfield.stored())
 
 
-def from_trees(blocks, x, y, cov, order):
-    """The matrix on given trees, all blocks evaluated where used; x, y embedded points in the caller's order."""
+def from_trees(blocks, sites, order):
+    """The matrix on given trees of the sites, all blocks evaluated where used."""
     if not isinstance(order, (int, np.integer)) or order < 1:
         raise ValueError(f"order: expected a positive integer, got {order!r}; 8 gives about 7 digits at eta 1")
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
-    xp = array_module(x)
-    require(_entries(blocks, order ** x.shape[1]) * x.dtype.itemsize, xp, "bases")
+    xp = sites.xp
+    require(_entries(blocks, order**sites.dim) * sites.dtype.itemsize, xp, "bases")
     with phase("basis"):
-        x = x[row_tree.permutation_on(xp)]
+        x = sites.points[row_tree.permutation_on(xp)]
         coupled = blocks.far if blocks.symmetric else blocks.far[0]
         row_basis, row_grids = interpolation_basis(row_tree, coupled, x, order)
         if blocks.symmetric:
             col_basis, col_grids, y = row_basis, row_grids, x
         else:
-            y = y[col_tree.permutation_on(xp)]
+            y = sites.col_points[col_tree.permutation_on(xp)]
             col_basis, col_grids = interpolation_basis(col_tree, blocks.far[1], y, order)
-    couplings = EvaluatedCouplings(cov.pair_function, row_grids, col_grids, *blocks.far, blocks.symmetric)
-    return H2Matrix(row_basis, col_basis, couplings, EvaluatedNearfield.of(blocks, x, y, cov))
-
-
-def embedded_pair(points, col_points, cov):
-    """Row and column points checked and embedded, in the covariance's units, and the covariance in them: x, y, cov.
-
-    No column points stay None. Clusters and grids are then as isotropic as the field.
-    """
-    x, y = embedded(points, cov, "points"), None if col_points is None else embedded(col_points, cov, "col_points")
-    if y is not None and (x.shape[1] != y.shape[1] or x.dtype != y.dtype):
-        raise ValueError(
-            f"col_points: expected {x.shape[1]} coordinates of {x.dtype} as points have, "
-            f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
-        )
-    size = abs(cov.variance_at_zero + cov.nugget)
-    if size and not SIZES[0] < size < SIZES[1]:
-        raise ValueError(f"cov: expected a variance from {SIZES[0]:g} to {SIZES[1]:g}, got {size:g}; scale it")
-    if cov.units is None:
-        return x, y, cov
-    units = array_module(x).asarray(cov.units, dtype=x.dtype)
-    return x / units, None if y is None else y / units, cov.in_units(cov.units)
-
-
-def embedded(points, cov, name):
-    """The points checked, in the coordinates that the covariance measures distances in, C-contiguous."""
-    if not isinstance(cov, Covariance):
-        raise ValueError(f"cov: expected a covariance such as h2gpu.covariance.Exponential(), got {cov!r}")
-    xp = array_module(points)
-    points = xp.asarray(points)
-    points = points.astype(np.float64) if points.dtype.kind in "iub" else native(points)
-    check_points(points, name)
-    if points.dtype not in (np.float32, np.float64):
-        raise ValueError(f"{name}: expected float32 or float64 coordinates, got {points.dtype}")
-    return xp.ascontiguousarray(cov.embed(points))
+    couplings = EvaluatedCouplings(sites.cov.pair_function, row_grids, col_grids, *blocks.far, blocks.symmetric)
+    return H2Matrix(row_basis, col_basis, couplings, EvaluatedNearfield.of(blocks, x, y, sites.cov))
 
 
 def _entries(blocks, largest_rank):

@@ -17,7 +17,7 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
-from h2gpu.h2matrix.weights import STACK_ENTRIES
+from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
 PIECE = 1 << 16  # entries of one sum of squares
@@ -68,13 +68,8 @@ def _measured(A):
     return found
 
 
-def farfield_norm(basis, weights):
-    """‖·‖_F of all farfield blocks from total weights."""
-    return math.sqrt(float(farfield_square(basis, weights)))
-
-
 def farfield_square(basis, weights):
-    """Its square, Σ over leaves of ‖U_t Z_tᵀ‖², where the weights are: nothing is waited for.
+    """‖·‖_F² of all farfield blocks, Σ over leaves of ‖U_t Z_tᵀ‖², where the weights are: nothing is waited for.
 
     weights   Z_t of the clusters of each level: see `total_weights`
     """

@@ -10,9 +10,8 @@ import logging
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
-from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import squared_norm
+from h2gpu.arrays import array_module
+from h2gpu.covariance.sites import Sites
 from h2gpu.solvers.lanczos import Lanczos
 
 logger = logging.getLogger("h2gpu")
@@ -32,14 +31,15 @@ def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0
     The eigenvalue, the norm and the outcome are logged (logger "h2gpu", level info). Where not even the best accuracy
     of the precision suffices, that is returned and a warning logged: then only a nugget helps.
     """
-    x, _, cov = embedded_pair(points, None, cov)
+    sites = Sites.of(points, cov)
     smallest = max(cov.nugget, smallest_eigenvalue(preconditioner, random_state))
-    host = to_host(x)
-    norm = float(np.sqrt(squared_norm(cov.values, host, host))) + cov.nugget * len(x) ** 0.5
-    rtol, lowest = smallest / norm, LOWEST if x.dtype == np.float64 else LOWEST_SINGLE
+    norm = sites.norm + cov.nugget * sites.shape[0] ** 0.5
+    rtol, lowest = smallest / norm, LOWEST if sites.dtype == np.float64 else LOWEST_SINGLE
     logger.info("sufficient_rtol: smallest eigenvalue %.3g, Frobenius norm %.3g: rtol %.3g", smallest, norm, rtol)
     if rtol < lowest:
-        logger.warning("sufficient_rtol: %.3g is beyond %s; the matrix may be indefinite, add a nugget", rtol, x.dtype)
+        logger.warning(
+            "sufficient_rtol: %.3g is beyond %s; the matrix may be indefinite, add a nugget", rtol, sites.dtype
+        )
     return min(highest, max(rtol, lowest))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.clustering import ClusterTree
-from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
 from h2gpu.solvers.operators import check_nugget
@@ -27,7 +27,8 @@ def block_jacobi(points, cov, leaf_size=64, *, nugget=0.0):
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
     """
-    x, _, cov = embedded_pair(points, None, cov)
+    sites = Sites.of(points, cov)
+    x, cov = sites.points, sites.cov
     dtype, nugget, xp = x.dtype, check_nugget(nugget) + cov.nugget, array_module(x)
     tree = ClusterTree.build(x, leaf_size)
     x = x[tree.permutation_on(xp)].astype(np.float64)

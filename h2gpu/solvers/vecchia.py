@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.device.threads import parallel
-from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
 from h2gpu.solvers.neighbours import nearest_earlier
@@ -33,7 +33,8 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
     """
-    x, _, cov = embedded_pair(points, None, cov)
+    located = Sites.of(points, cov)
+    x, cov = located.points, located.cov
     if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
         raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
     nugget = check_nuggets(nugget, len(x)) + cov.nugget

@@ -20,7 +20,7 @@ True
 """
 
 from h2gpu.statistics.kriging import Kriging
-from h2gpu.statistics.likelihood import LogLikelihood, log_likelihood
+from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood, log_likelihood
 from h2gpu.statistics.simulation import simulate
 
 __all__ = ["Kriging", "LogLikelihood", "log_likelihood", "simulate"]

@@ -15,9 +15,8 @@ from scipy.spatial import cKDTree
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.device.threads import parallel, thread_count
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
-from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.progress import phase
 
 DIRECT = 1 << 33  # pairs up to which they are evaluated (2 cores, 10⁹ pairs: 3 s for Matérn 3/2, 12 s for Matérn 2.3)
@@ -44,9 +43,9 @@ class CrossCovariance:
         return len(self.targets), len(self.sites)
 
     @cached_property
-    def embedded(self):
-        """Targets, sites and covariance in the covariance's own coordinates and units."""
-        return embedded_pair(self.targets, self.sites, self.cov)
+    def located(self):
+        """Targets as rows and sites as columns, in the covariance's own coordinates and units."""
+        return Sites.of(self.targets, self.cov, self.sites)
 
     @cached_property
     def coincident(self):
@@ -64,9 +63,8 @@ class CrossCovariance:
 
     def columns(self, some):
         """C(sites, targets[some]), (n, count), for a slice."""
-        x, y, cov = self.embedded
-        xp = array_module(x)
-        C = cov.values(y[:, None], x[None, some])
+        x, y, xp = self.located.points, self.located.columns, self.located.xp
+        C = self.located.cov.values(y[:, None], x[None, some])
         i, j = self.coincident
         first, stop, _ = some.indices(len(x))
         here = (i >= first) & (i < stop)
@@ -84,7 +82,7 @@ class CrossCovariance:
         return P
 
     def _evaluated(self, V):
-        x, y, cov = self.embedded
+        x, y, cov = self.located.points, self.located.columns, self.located.cov
         xp, (m, n) = array_module(V), self.shape
         rows = max(1, CHUNK[xp.__name__] // n)
         P, starts = xp.empty((m, V.shape[1])), range(0, m, rows)
@@ -104,8 +102,7 @@ class CrossCovariance:
 
     def _rtol(self, V, tolerance):
         """rtol ‖C‖_F ‖v‖ / √(m n) ≤ tolerance for every column v: errors of the entries of C are of either sign."""
-        x, y, cov = self.embedded
-        norm = squared_norm(cov.values, to_host(x), to_host(y)) ** 0.5
-        norms = norm * np.linalg.norm(to_host(V), axis=0) / (len(x) * len(y)) ** 0.5
+        m, n = self.shape
+        norms = self.located.norm * np.linalg.norm(to_host(V), axis=0) / (m * n) ** 0.5
         allowed = np.divide(tolerance, norms, out=np.ones(len(norms)), where=norms > 0)
         return float(np.clip(allowed.min(initial=1.0), LOWEST, HIGHEST))

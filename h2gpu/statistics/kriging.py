@@ -15,10 +15,10 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.statistics.equations import solved_equations
-from h2gpu.statistics.estimation import estimate
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
-from h2gpu.statistics.likelihood import Data
-from h2gpu.statistics.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.likelihood.estimation import estimate
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator

@@ -14,12 +14,11 @@ import numpy as np
 import scipy.linalg
 
 from h2gpu import solvers
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Nugget
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
-from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
@@ -165,12 +164,12 @@ def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
 def _stabilizing(sites, cov, noise, neighbours, random_state):
     """What must be added to the diagonal so that an H²-matrix of rtol STABLE is positive definite."""
     W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
-    x, _, inner = embedded_pair(sites, None, cov)
-    norm = squared_norm(inner.values, to_host(x), to_host(x)) ** 0.5
-    missing = STABLE * norm - solvers.smallest_eigenvalue(W, random_state)
+    missing = STABLE * Sites.of(sites, cov).norm - solvers.smallest_eigenvalue(W, random_state)
     if missing <= 0:
         return 0.0
-    logger.warning("the covariance matrix of %d sites is singular to rounding; added a nugget of %.3g", len(x), missing)
+    logger.warning(
+        "the covariance matrix of %d sites is singular to rounding; added a nugget of %.3g", len(sites), missing
+    )
     return missing
 
 

@@ -79,7 +79,7 @@ class _Local:
 
     def __init__(self, cross, noise):
         self.cross = cross
-        self.x, self.y, self.cov = cross.embedded
+        self.x, self.y, self.cov = cross.located.points, cross.located.columns, cross.located.cov
         self.host = to_host(self.x)
         self.tree = cKDTree(to_host(self.y))
         self.noise = np.broadcast_to(noise, len(self.y))

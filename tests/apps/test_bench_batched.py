@@ -13,13 +13,14 @@ from h2gpu import batched
 from h2gpu.apps.autotune import kernel_report
 from h2gpu.apps.benchmarks import batched as bench_batched
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import criteria, tables
-from h2gpu.apps.benchmarks import plots as bench_plots
-from h2gpu.apps.benchmarks import profiles as bench_profiles
+from h2gpu.apps.benchmarks import spot_checks
 from h2gpu.apps.benchmarks.peers import blas as blas_peers
 from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers
 from h2gpu.apps.benchmarks.peers import linear as linear_peers
 from h2gpu.apps.benchmarks.peers import peers
+from h2gpu.apps.benchmarks.report import plots as bench_plots
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import linear as linear_routines
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
@@ -120,31 +121,31 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
     for dtype in (np.float64, np.float32):
         A = rng.standard_normal((6, 20, 12)).astype(dtype)
         Q, R = np.linalg.qr(A)
-        assert criteria.qr(A, Q, R) < 1 and criteria.qr(A, None, R) < 1
-        assert criteria.qr(A, Q, 1.01 * R) > 1 and criteria.qr(A, None, 1.01 * R) > 1
-        assert criteria.qr(A, Q, R + 0.1) == np.inf
+        assert spot_checks.qr(A, Q, R) < 1 and spot_checks.qr(A, None, R) < 1
+        assert spot_checks.qr(A, Q, 1.01 * R) > 1 and spot_checks.qr(A, None, 1.01 * R) > 1
+        assert spot_checks.qr(A, Q, R + 0.1) == np.inf
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        assert criteria.svd(A, U, s, Vt) < 1 and criteria.svd(A, U, s[..., None]) < 1
-        assert criteria.svd(A, U, 1.01 * s) > 1 and criteria.svd(A, U[:, :, ::-1], s[:, ::-1]) == np.inf
-        assert criteria.svd(A, U + 0.01, s, Vt) > 1 and criteria.svd(A, np.nan * U, s) == np.inf
+        assert spot_checks.svd(A, U, s, Vt) < 1 and spot_checks.svd(A, U, s[..., None]) < 1
+        assert spot_checks.svd(A, U, 1.01 * s) > 1 and spot_checks.svd(A, U[:, :, ::-1], s[:, ::-1]) == np.inf
+        assert spot_checks.svd(A, U + 0.01, s, Vt) > 1 and spot_checks.svd(A, np.nan * U, s) == np.inf
         missed = np.linalg.norm(s[:, 5:], axis=1).max()
         kept = np.concatenate([U[:, :, :5], 0 * U[:, :, 5:]], axis=2)
         d, e = batched.bidiagonalize(A, "none")
-        assert criteria.bidiagonal(A, d, e) < 1 < criteria.bidiagonal(A, d, 1.01 * e)
-        assert criteria.truncated(A, kept, 1.01 * missed) < 1 < criteria.truncated(A, kept, 0.9 * missed)
-        assert criteria.truncated(A, 1.01 * kept, 2 * missed) > 1
+        assert spot_checks.bidiagonal(A, d, e) < 1 < spot_checks.bidiagonal(A, d, 1.01 * e)
+        assert spot_checks.truncated(A, kept, 1.01 * missed) < 1 < spot_checks.truncated(A, kept, 0.9 * missed)
+        assert spot_checks.truncated(A, 1.01 * kept, 2 * missed) > 1
         LU, piv = batched.lu_factor(A)
-        assert criteria.lu(A, LU, piv) < 1 < criteria.lu(A, LU + dtype(0.01) * np.triu(LU[:, :1]), piv)
-        assert criteria.lu(A, LU, piv[:, ::-1]) > 1 and criteria.lu(A, 2 * LU, piv) == np.inf
+        assert spot_checks.lu(A, LU, piv) < 1 < spot_checks.lu(A, LU + dtype(0.01) * np.triu(LU[:, :1]), piv)
+        assert spot_checks.lu(A, LU, piv[:, ::-1]) > 1 and spot_checks.lu(A, 2 * LU, piv) == np.inf
         S = linear_routines.positive(A[:, :12])
         L = batched.cholesky(S)
-        assert criteria.cholesky(S, L) < 1 < criteria.cholesky(S, dtype(1.01) * L)
-        assert criteria.cholesky(S, L + dtype(1)) == np.inf
+        assert spot_checks.cholesky(S, L) < 1 < spot_checks.cholesky(S, dtype(1.01) * L)
+        assert spot_checks.cholesky(S, L + dtype(1)) == np.inf
         b = A[:, 0]
         x = batched.cholesky_solve(L, b)
-        assert criteria.cholesky_solution(L, x, b) < 1 < criteria.cholesky_solution(L, dtype(1.01) * x, b)
+        assert spot_checks.cholesky_solution(L, x, b) < 1 < spot_checks.cholesky_solution(L, dtype(1.01) * x, b)
         B = rng.standard_normal((6, 12, 5)).astype(dtype)
-        assert criteria.gemm(A, B, A @ B) < 1 and criteria.gemm(A, B, A @ B + dtype(0.01)) > 1
+        assert spot_checks.gemm(A, B, A @ B) < 1 and spot_checks.gemm(A, B, A @ B + dtype(0.01)) > 1
 
 
 @pytest.mark.parametrize("name", [name for name in ROUTINES if name != "block_multiply"])
@@ -225,15 +226,15 @@ def test_cublas_multiplies_and_solves(dtype):
     A, x = ROUTINES["gemv"].inputs(Case("gemv", dtype, 5, (7, 4)), rotate=False)[0]
     out = cupy.empty((5, 7), dtype)
     blas_peers.gemv(A, x, out)
-    assert criteria.gemm(A, x[..., None], out[..., None]) < 1
+    assert spot_checks.gemm(A, x[..., None], out[..., None]) < 1
     A, x = ROUTINES["gemv_t"].inputs(Case("gemv_t", dtype, 5, (7, 4)), rotate=False)[0]
     out = cupy.empty((5, 4), dtype)
     blas_peers.gemv(A, x, out, transposed=True)
-    assert criteria.gemm(A.swapaxes(1, 2), x[..., None], out[..., None]) < 1
+    assert spot_checks.gemm(A.swapaxes(1, 2), x[..., None], out[..., None]) < 1
     L, B = ROUTINES["trsm"].inputs(Case("trsm", dtype, 5, (9, 9, 3)), rotate=False)[0]
     X = B.copy()
     blas_peers.trsm(linear_peers.places_of(L), linear_peers.places_of(X), B)
-    assert criteria.gemm(L, X, B) < 1
+    assert spot_checks.gemm(L, X, B) < 1
     for name, shape in (("symv", (9, 9)), ("trsm", (9, 9, 3))):
         pairs = ROUTINES[name].inputs(Case(name, dtype, 50, shape))
         assert all(peer.matrices == 50 and np.isfinite(peer.ms) for peer in blas_peers.times(name, pairs))
@@ -445,13 +446,13 @@ def test_a_part_of_the_tables_leaves_the_others(tmp_path):
     [
         (["lud"], "GROUP: expected some of targets"),
         (["--dtypes", "float16"], "--dtypes: expected"),
-        (["--bogus"], "see bench_batched --help"),
+        (["--bogus"], "see benchmarks.batched --help"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments, words, capsys):
     assert bench_batched.main(arguments) == 2
     err = capsys.readouterr().err
-    assert re.search(words, err) and err.startswith("bench_batched: error: ") and err.count("\n") == 1
+    assert re.search(words, err) and err.startswith("benchmarks.batched: error: ") and err.count("\n") == 1
 
 
 def test_shapes_in_words():

@@ -5,7 +5,7 @@ import pytest
 from h2gpu.apps.benchmarks import compress as bench_compress
 from h2gpu.apps.benchmarks import kriging as bench_kriging
 from h2gpu.apps.benchmarks import scale as bench_scale
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import memory as study_memory
 from h2gpu.apps.studies import time as study_time
 

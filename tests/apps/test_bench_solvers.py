@@ -5,7 +5,7 @@ import small_fields
 from places import ROOT
 
 from h2gpu.apps.benchmarks import solvers as bench_solvers
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import published
 
 SHARED = ROOT.resolve().parent / "shared" / "data"

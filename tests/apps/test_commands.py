@@ -372,12 +372,12 @@ def test_an_accuracy_out_of_reach(tmp_path, capsys):
 def test_an_accuracy_missed_on_the_way(source, monkeypatch, capsys):
     orders, assemble = [], h2compress.assemble
 
-    def recorded(points, cov, plan, **rest):
+    def recorded(sites, plan, **rest):
         orders.append(plan.order)
-        return assemble(points, cov, plan, **rest)
+        return assemble(sites, plan, **rest)
 
     monkeypatch.setattr(h2compress, "assemble", recorded)
-    monkeypatch.setattr(h2compress, "sampled_error", lambda *a, **k: 0.5)
+    monkeypatch.setattr(h2compress, "error_on_rows", lambda *a, **k: 0.5)
     compressing_fails([source, *FAST], 2, "rtol: 0.001 was not reached, the error is 0.5", capsys)
     assert orders == [orders[0] + i for i in range(len(orders))] and len(orders) > 1
     assert os.listdir(source.parent) == [source.name]

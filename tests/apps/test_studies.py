@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import small_fields
 
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import gpboost_vecchia, prediction_study, published
 from h2gpu.apps.studies import heaton as study_heaton
 from h2gpu.apps.studies import kaust as study_kaust

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import tables, timing
+from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import gebrd as study_gebrd
 from h2gpu.apps.studies import panels as study_panels
 from h2gpu.apps.studies import small as study_small

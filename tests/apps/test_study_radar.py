@@ -2,8 +2,8 @@
 
 import pytest
 
-from h2gpu.apps.benchmarks import tables
 from h2gpu.apps.benchmarks.peers import small as small_peers
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import radar as study_radar
 from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import registers

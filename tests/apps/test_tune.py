@@ -363,7 +363,7 @@ def test_without_a_gpu_there_is_one_line(command, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert command([]) == 1
     out, err = capsys.readouterr()
-    assert out == "" and re.fullmatch(r"\w+: error: expected CuPy and a CUDA device, got .*measures a GPU\n", err)
+    assert out == "" and re.fullmatch(r"[\w.]+: error: expected CuPy and a CUDA device, got .*measures a GPU\n", err)
 
 
 def test_a_trial_replaces_the_rows_while_it_lasts(monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import nvrtc
 import pytest
 from every_instance import constants, pairwise_instance
+from reference import streamed
 
 import h2gpu
 from h2gpu.batched.device import compiler
@@ -22,7 +23,6 @@ from h2gpu.covariance import (
     on_sphere,
     pairwise,
 )
-from h2gpu.h2matrix.construction import deferred
 
 DTYPES = [np.float64, np.float32]
 SAME = [  # texts and what they say
@@ -278,7 +278,7 @@ def test_matrices_on_the_gpu():
         A = h2gpu.build(cupy.asarray(X), cov, order=4)
         y = h2gpu.build(X, cov, order=4) @ v
         np.testing.assert_allclose((A @ cupy.asarray(v)).get(), y, rtol=1e-11)
-        z = h2gpu.compress(deferred(cupy.asarray(X), cov, order=4), rtol=1e-4) @ cupy.asarray(v)
+        z = h2gpu.compress(streamed(cupy.asarray(X), cov, order=4), rtol=1e-4) @ cupy.asarray(v)
         assert np.linalg.norm(z.get() - y) <= 1e-3 * np.linalg.norm(y)
 
 

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import EPS, bases_of, dense_of, difference, points_of
+from reference import EPS, bases_of, dense_of, difference, points_of, streamed
 
 import h2gpu
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function
-from h2gpu.h2matrix import truncate, truncation
-from h2gpu.h2matrix.construction import deferred
-from h2gpu.h2matrix.decompositions import FullSVD, RandomizedSVD, TruncatedSVD
-from h2gpu.h2matrix.orthogonalization import triangular_factors
-from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget
-from h2gpu.h2matrix.weights import total_weights
+from h2gpu.h2matrix import truncate
+from h2gpu.h2matrix.compression import truncation
+from h2gpu.h2matrix.compression.decompositions import FullSVD, RandomizedSVD, TruncatedSVD
+from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.truncation import RelativeToBasis, SharedBudget
+from h2gpu.h2matrix.compression.weights import total_weights
 
 COVARIANCES = [
     Exponential(1.0, 0.1),
@@ -223,11 +223,11 @@ def test_truncated_bases_are_orthonormal(name, method, svd):
 @pytest.mark.parametrize("cols", [None, "clustered"])
 @pytest.mark.parametrize("svd", ["auto", "randomized"])
 def test_evaluated_couplings_compress_to_the_same_matrix(cols, svd, xp):
-    stored, streamed = (
-        h2gpu.compress(matrix(make=f, cols=cols, xp=xp), 1e-5, svd=svd, storage="full") for f in (h2gpu.build, deferred)
+    stored, evaluated = (
+        h2gpu.compress(matrix(make=f, cols=cols, xp=xp), 1e-5, svd=svd, storage="full") for f in (h2gpu.build, streamed)
     )
-    np.testing.assert_array_equal(stored.row_basis.ranks, streamed.row_basis.ranks)
-    assert difference(dense_of(stored), dense_of(streamed)) < 1e-12
+    np.testing.assert_array_equal(stored.row_basis.ranks, evaluated.row_basis.ranks)
+    assert difference(dense_of(stored), dense_of(evaluated)) < 1e-12
 
 
 @pytest.mark.parametrize("rtol", [1e-3, 1e-6, 1e-9])
@@ -354,7 +354,7 @@ def test_what_compression_no_longer_needs_is_freed_at_once(xp):
     gc.collect()
     gc.disable()
     try:
-        h2gpu.compress(deferred(points, Exponential(1.0, 0.2), leaf_size=32, order=5), 1e-4)
+        h2gpu.compress(streamed(points, Exponential(1.0, 0.2), leaf_size=32, order=5), 1e-4)
         alive = _batches()
         gc.collect()
         assert _batches() == alive
@@ -372,7 +372,7 @@ def test_ranks_that_stay_on_the_gpu_are_those_waited_for(split, order, leaf_size
     """Truncations that wait at every level, at some, at as few as they can."""
     cupy = pytest.importorskip("cupy")
     points = cupy.asarray(np.random.default_rng(0).random((2000, 2)) ** 2)
-    A = deferred(points, Exponential(1.0, 0.2), leaf_size=leaf_size, order=order, split=split)
+    A = streamed(points, Exponential(1.0, 0.2), leaf_size=leaf_size, order=order, split=split)
     Z, levels = list(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis))), []
     found = []
     for room in (0, 4 << 15, 16 << 15, 1 << 40):

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import EPS, POINT_SETS, blocks_of, dense_of, difference, members, point_sets, points_of
+from reference import EPS, POINT_SETS, blocks_of, dense_of, difference, members, point_sets, points_of, streamed
 
 import h2gpu
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function, on_sphere
-from h2gpu.h2matrix.construction import deferred
 
 ONE = from_function(lambda x, y: 1.0 + 0 * (x - y).sum(axis=-1))
 
@@ -175,7 +174,7 @@ def test_deferred_couplings_are_the_stored_ones(rectangular, xp):
     points, cols = (xp.asarray(points_of("uniform", n, 2, seed=n)) for n in (700, 500))
     arguments = {"leaf_size": 16, "order": 4, "col_points": cols if rectangular else None}
     A = h2gpu.build(points, Matern(1.0, 0.3, 1.5), **arguments)
-    B = deferred(points, Matern(1.0, 0.3, 1.5), **arguments)
+    B = streamed(points, Matern(1.0, 0.3, 1.5), **arguments)
     assert B.couplings.nbytes == A.couplings.nbytes and len(B.couplings) == len(A.couplings) > 0
     np.testing.assert_array_equal(to_host(B.couplings.stored().blocks.entries), to_host(A.couplings.blocks.entries))
     rng = np.random.default_rng(0)
@@ -279,7 +278,7 @@ POINTS, COV = points_of("uniform", 20, 2), Exponential()
         (POINTS, {"cov": None}, "cov: expected a covariance"),
     ],
 )
-@pytest.mark.parametrize("make", [h2gpu.build, deferred])
+@pytest.mark.parametrize("make", [h2gpu.build, streamed])
 def test_bad_arguments_give_one_clear_error(make, points, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(points, **{"cov": COV, **arguments})

@@ -11,9 +11,10 @@ from reference import dense_of, difference, points_of
 import h2gpu
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function, on_sphere
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import assembly
 from h2gpu.h2matrix.assembly import assemble, plans
-from h2gpu.h2matrix.planning import LEAF_SIZES, plan
+from h2gpu.h2matrix.planning.planner import LEAF_SIZES, plan
 
 COVARIANCES = [
     Exponential(1.0, 0.1),
@@ -130,7 +131,7 @@ def test_a_plan_foretells_memory(storage, nearfield):
     points, cov = points_of("uniform", 4000, 2), Exponential(1.0, 0.1)
     kept = {"storage": storage, "nearfield": nearfield}
     chosen = plan(points, cov, 1e-5, leaf_size=64 if nearfield == "computed" else None, **kept)
-    A, B = assemble(points, cov, chosen, **kept)
+    A, B = assemble(Sites.of(points, cov), chosen, **kept)
     stored = A.nbytes - A.nearfield.nbytes + A.nearfield.sizes.sum() * 8
     assert chosen.leaf_size in LEAF_SIZES and chosen.rtol < 1e-5 and chosen.interpolation_error < 1e-5
     assert chosen.bytes_before == pytest.approx(stored, rel=0.1)
@@ -169,10 +170,11 @@ def test_a_plan_with_trees_gives_the_matrix_of_one_without():
     """On the same clusters; within leaves the points may stand in another order."""
     points, cols, cov = points_of("uniform", 900, 2), points_of("uniform", 500, 2, seed=1), Exponential(1.0, 0.3)
     for col_points in (None, cols):
-        kept = next(plans(points, cov, 1e-4, col_points=col_points))
+        sites = Sites.of(points, cov, col_points)
+        kept = next(plans(sites, 1e-4))
         bare = plan(points, cov, 1e-4, col_points=col_points)
         assert kept == bare and kept.trees and not bare.trees
-        first, second = (assemble(points, cov, chosen, col_points=col_points)[1] for chosen in (kept, bare))
+        first, second = (assemble(sites, chosen)[1] for chosen in (kept, bare))
         assert difference(dense_of(first), dense_of(second)) < 1e-4
         assert first.nbytes == pytest.approx(second.nbytes, rel=1e-2)
 
@@ -200,7 +202,7 @@ def test_what_interpolation_cannot_reach_is_refused():
 
 
 def test_a_check_that_keeps_failing_is_refused_after_larger_orders(monkeypatch, caplog):
-    monkeypatch.setattr(assembly, "sampled_error", lambda *args, **kwargs: 0.02)
+    monkeypatch.setattr(assembly, "error_on_rows", lambda *args, **kwargs: 0.02)
     with (
         caplog.at_level(logging.INFO, "h2gpu"),
         pytest.raises(ValueError, match=r"0.01 was not reached: .* 0.02"),

@@ -12,7 +12,7 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.clustering import ClusterTree
 from h2gpu.covariance import Exponential
 from h2gpu.h2matrix import ClusterBasis, orthogonalize, project
-from h2gpu.h2matrix.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 
 
 def matrix(points, xp=np, leaf_size=8, order=3, split="mean", **more):

@@ -6,12 +6,13 @@ from reference import points_of
 from scipy.optimize import minimize
 
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
-from h2gpu.statistics import Kriging, estimation, log_likelihood, refinement, simulate, systems
-from h2gpu.statistics.likelihood import Data
-from h2gpu.statistics.parameters import NAMES, USUAL, Model
+from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
+from h2gpu.statistics.likelihood import estimation
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.parameters import NAMES, USUAL, Model
+from h2gpu.statistics.likelihood.variogram import empirical_variogram, start_from_variogram
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
-from h2gpu.statistics.variogram import empirical_variogram, start_from_variogram
 
 
 def sample(cov, n=400, nugget=0.1, seed=0):

@@ -9,11 +9,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, LogLikelihood, log_likelihood, simulate, systems
-from h2gpu.statistics.likelihood import Data
-from h2gpu.statistics.parameters import NAMES, Model
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.parameters import NAMES, Model
+from h2gpu.statistics.likelihood.vecchia_moments import backward, forward, vecchia_moments, vecchia_rows
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
-from h2gpu.statistics.vecchia_moments import backward, forward, vecchia_moments, vecchia_rows
 
 MODELS = [
     (Matern(2.0, 0.3, 1.5), 0.05),

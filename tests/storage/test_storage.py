@@ -13,11 +13,11 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from reference import streamed
 from stored import CASES, COVARIANCE, matrix, same_bits
 
 import h2gpu
 from h2gpu import storage
-from h2gpu.h2matrix.construction import deferred
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_matrix_on_the_gpu_comes_down_once(tmp_path):
 def test_save_refuses_what_load_would_refuse(tmp_path):
     path, A = tmp_path / "matrix.h5", matrix("2D")
     with pytest.raises(ValueError, match="stored couplings"):
-        h2gpu.save(deferred(np.random.default_rng(0).random((99, 2)), COVARIANCE, leaf_size=9), path)
+        h2gpu.save(streamed(np.random.default_rng(0).random((99, 2)), COVARIANCE, leaf_size=9), path)
     with pytest.raises(ValueError, match="stored couplings"):
         h2gpu.save(np.eye(3), path)
     bad = A.nearfield.blocks.packed()

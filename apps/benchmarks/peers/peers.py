@@ -1,10 +1,13 @@
 """The same work by others: PyTorch's or the vendor's routines timed in the same run, and KBLAS, the paper's own code.
 
 Routines of PyTorch that go through the matrices one by one would take minutes: then fewer matrices are timed, and their
-time is scaled to the batch. KBLAS was measured once, elsewhere on an H200, and is compared as a number.
+time is scaled to the batch. KBLAS was measured once, elsewhere on an H200: elsewhere.csv.
 """
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.routines import linear as linear_routines
@@ -26,52 +29,24 @@ NAMES = {
     "trsm": ("torch.linalg.solve_triangular",),
 }
 
-# (batch, m, n) → milliseconds, (float64, float32)
-KBLAS_QR = {
-    (1000, 32, 32): (0.179, 0.096),
-    (1000, 64, 64): (0.728, 0.357),
-    (1000, 128, 128): (4.13, 1.90),
-    (1000, 256, 256): (28.9, 12.9),
-    (1000, 512, 512): (218, 97),
-    (1000, 128, 32): (0.37, 0.19),
-    (1000, 256, 32): (0.78, 0.36),
-    (1000, 512, 32): (1.54, 0.71),
-    (1000, 1024, 32): (3.82, 1.91),
-}
-KBLAS_QR_R = {
-    (1000, 32, 32): (0.093, 0.049),
-    (1000, 64, 64): (0.373, 0.180),
-    (1000, 128, 128): (2.07, 0.95),
-    (1000, 256, 256): (14.5, 6.4),
-    (1000, 512, 512): (109, 48.5),
-    (1000, 128, 32): (0.19, 0.10),
-    (1000, 256, 32): (0.41, 0.19),
-    (1000, 512, 32): (0.81, 0.37),
-    (1000, 1024, 32): (2.09, 1.00),
-}
-KBLAS_SVD = {
-    "decaying": {
-        (1000, 16, 16): (0.54, 0.18),
-        (1000, 32, 32): (3.03, 0.91),
-        (1000, 64, 64): (19.8, 5.97),
-        (200, 128, 128): (67, 23),
-        (200, 256, 256): (441, 156),
-        (200, 512, 512): (2906, 1077),
-    },
-    "flat": {
-        (1000, 16, 16): (0.36, 0.11),
-        (1000, 32, 32): (1.69, 0.47),
-        (1000, 64, 64): (9.29, 2.67),
-    },
-}
-KBLAS_RSVD = {(200, 128, 128): (3.02, 1.20), (200, 256, 256): (3.73, 1.47), (200, 512, 512): (4.82, 2.19)}
+ELSEWHERE = Path(__file__).parent / "elsewhere.csv"
 
 
 def kblas_ms(routine, dtype, shape, spectrum=""):
-    """KBLAS' time of (batch, m, n), or None; QR: reflectors and, with Q, the explicit Q."""
-    tables = {"qr": KBLAS_QR, "qr_r": KBLAS_QR_R, "svd": KBLAS_SVD.get(spectrum, {}), "rsvd": KBLAS_RSVD}
-    found = tables.get(routine, {}).get(shape)
-    return found and found[("float64", "float32").index(dtype)]
+    """KBLAS' milliseconds for (batch, m, n), or None; QR: reflectors and, with Q, the explicit Q."""
+    return _kblas().get((routine, dtype, *shape, spectrum if routine == "svd" else ""))
+
+
+@cache
+def _kblas():
+    rows = csv.DictReader(line for line in ELSEWHERE.read_text(encoding="utf-8").splitlines() if line[:1] != "#")
+    return {
+        (row["routine"], row["dtype"], *(int(row[name]) for name in ("batch", "m", "n")), row["spectrum"]): float(
+            row["value"]
+        )
+        for row in rows
+        if row["library"] == "KBLAS"
+    }
 
 
 @dataclass(frozen=True)

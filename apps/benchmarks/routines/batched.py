@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import criteria, timing
+from h2gpu.apps.benchmarks import criteria, spot_checks, timing
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.benchmarks.routines.blas import BLAS
 from h2gpu.apps.benchmarks.routines.linear import LINEAR
@@ -67,7 +67,7 @@ class QR(Routine):
         return nominal.qr(m * ones, n * ones, case.dtype, self.mode == "reduced")
 
     def criterion(self, case, A, result):
-        return criteria.qr(A, *(result if self.mode == "reduced" else (None, result)))
+        return spot_checks.qr(A, *(result if self.mode == "reduced" else (None, result)))
 
 
 class RaggedQR(Routine):
@@ -90,7 +90,7 @@ class RaggedQR(Routine):
         return nominal.qr(one.rows, one.columns, case.dtype, False)
 
     def criterion(self, case, A, result):
-        return max(criteria.qr(A[b][None], None, result[b][None]) for b in criteria.some(len(A), int(A.sizes.max())))
+        return spot_checks.worst_of(criteria.triangle_error, A, result)
 
 
 class SVD(Routine):
@@ -119,7 +119,7 @@ class SVD(Routine):
         return {"sweeps": float(sweeps.mean()), "most sweeps": int(sweeps.max())}
 
     def criterion(self, case, A, result):
-        return criteria.svd(A, *result[0])
+        return spot_checks.svd(A, *result[0])
 
 
 class GEBRD(Routine):
@@ -145,7 +145,7 @@ class GEBRD(Routine):
         return {"gemv GFLOP/s": gemv, "gemm GFLOP/s": gemm, PAPER_BOUND: 2 * gemm * gemv / (gemm + gemv)}
 
     def criterion(self, case, A, result):
-        return criteria.bidiagonal(A, *result[:2])
+        return spot_checks.bidiagonal(A, *result[:2])
 
 
 class TruncatedSVD(Routine):
@@ -161,7 +161,7 @@ class TruncatedSVD(Routine):
         return {"rank": float((result[1] > 0).sum()) / case.batch}
 
     def criterion(self, case, A, result):
-        return criteria.truncated(A, result[0], ATOL)
+        return spot_checks.truncated(A, result[0], ATOL)
 
 
 class RSVD(Routine):
@@ -175,7 +175,7 @@ class RSVD(Routine):
         return {"samples": self.columns(case)}
 
     def criterion(self, case, A, result):
-        return criteria.svd(A, *result)
+        return spot_checks.svd(A, *result)
 
     def columns(self, case):
         return min(case.samples or RANK + OVERSAMPLE, *case.shape)
@@ -211,7 +211,7 @@ class GEMM(Routine):
     def criterion(self, case, pair, result):
         if self.ragged:
             pair, result = [M.as_stack() for M in pair], result.as_stack()
-        return criteria.gemm(*pair, result)
+        return spot_checks.gemm(*pair, result)
 
 
 class BlockMultiply(Routine):

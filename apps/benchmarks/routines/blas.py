@@ -3,7 +3,7 @@
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import criteria
+from h2gpu.apps.benchmarks import spot_checks
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.benchmarks.routines.routine import Paired
 
@@ -23,7 +23,7 @@ class GEMV(Paired):
 
     def criterion(self, case, pair, result):
         A = pair[0].swapaxes(1, 2) if self.trans else pair[0]
-        return criteria.gemm(A, pair[1][..., None], result[..., None])
+        return spot_checks.gemm(A, pair[1][..., None], result[..., None])
 
 
 class SYMV(Paired):
@@ -40,7 +40,7 @@ class SYMV(Paired):
         return nominal.symv(case.batch, case.shape[0], case.dtype)
 
     def criterion(self, case, pair, result):
-        return criteria.gemm(pair[0], pair[1][..., None], result[..., None])
+        return spot_checks.gemm(pair[0], pair[1][..., None], result[..., None])
 
 
 class SYRK(Paired):
@@ -56,7 +56,7 @@ class SYRK(Paired):
         return nominal.syrk(case.batch, *case.shape, case.dtype)
 
     def criterion(self, case, pair, result):
-        return criteria.syrk(pair[0], result)
+        return spot_checks.syrk(pair[0], result)
 
 
 class TRSM(Paired):
@@ -81,7 +81,7 @@ class TRSM(Paired):
         return nominal.trsm(case.batch, case.shape[0], case.shape[2], case.dtype)
 
     def criterion(self, case, pair, result):
-        return criteria.gemm(pair[0], result, pair[1])
+        return spot_checks.gemm(pair[0], result, pair[1])
 
 
 BLAS = {"gemv": GEMV(False), "gemv_t": GEMV(True), "symv": SYMV(), "syrk": SYRK(), "trsm": TRSM()}

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import criteria, timing
+from h2gpu.apps.benchmarks import spot_checks, timing
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.benchmarks.routines.routine import Paired, Routine
 from h2gpu.apps.benchmarks.routines.spectra import matrices
@@ -32,7 +32,7 @@ class LU(Routine):
         return nominal.lu(case.batch, *case.shape, case.dtype)
 
     def criterion(self, case, A, result):
-        return criteria.lu(A, *result[:2])
+        return spot_checks.lu(A, *result[:2])
 
 
 class Cholesky(Routine):
@@ -52,7 +52,7 @@ class Cholesky(Routine):
         return nominal.cholesky(case.batch, case.shape[0], case.dtype)
 
     def criterion(self, case, A, result):
-        return criteria.cholesky(A, result[0] if isinstance(result, tuple) else result)
+        return spot_checks.cholesky(A, result[0] if isinstance(result, tuple) else result)
 
 
 class CholeskySolve(Paired):
@@ -71,7 +71,7 @@ class CholeskySolve(Paired):
         return nominal.triangles(case.batch, case.shape[0], 1, case.dtype)
 
     def criterion(self, case, pair, result):
-        return criteria.cholesky_solution(pair[0], result, pair[1])
+        return spot_checks.cholesky_solution(pair[0], result, pair[1])
 
 
 def positive(A):

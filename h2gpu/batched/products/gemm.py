@@ -15,7 +15,7 @@ from h2gpu.batched.products import fixed, thin
 from h2gpu.batched.products.choice import chosen
 
 THREADS = 128  # GEMM_THREADS of the kernel
-SLAB, PITCH, STAGES = 16, 20, 3  # of the kernel: inner indices a slab, row pitch and slabs in shared memory
+PITCH, STAGES = 20, 3  # of the kernel: row pitch and slabs in shared memory
 EDGES = (16, 32, 48, 64, 80)  # tile edges
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
 REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory

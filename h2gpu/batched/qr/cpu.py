@@ -5,6 +5,7 @@ import scipy.linalg
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.status import refuse_nonfinite
+from h2gpu.batched.core.tails import rank_within
 from h2gpu.batched.device.stacks import each, like, shapes
 from h2gpu.batched.device.threads import parallel
 from h2gpu.batched.qr.products import factor_stacks as triangles_of_products
@@ -76,13 +77,5 @@ def one_pivoted_qr(A, atol):
         return A[:, :0], A[:0], np.arange(A.shape[1])
     Q, R, pivots = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False)
     scale = np.ldexp(1.0, np.frexp(float(np.abs(R).max()))[1])  # squares stay in range, and digits as they are
-    r, _ = cut(scale * np.linalg.norm(R.astype(np.float64) / scale, axis=1), atol)
+    r = rank_within(scale * np.linalg.norm(R.astype(np.float64) / scale, axis=1), atol)
     return Q[:, :r], R[:r], pivots
-
-
-def cut(values, atol):
-    """The smallest r with (Σ_{i≥r} values_i²)^½ ≤ atol, and that root."""
-    scale = values.max(initial=0) or 1.0
-    tail = scale * np.sqrt(np.cumsum((values[::-1] / scale) ** 2))[::-1]
-    r = int(np.count_nonzero(tail > atol))
-    return r, tail[r] if r < len(tail) else 0.0

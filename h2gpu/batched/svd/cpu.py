@@ -10,8 +10,9 @@ import numpy as np
 from h2gpu.batched.copies import transpose
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.status import NOT_CONVERGED, NOT_FINITE, refuse_nonfinite
+from h2gpu.batched.core.tails import padded as columns
+from h2gpu.batched.core.tails import tails
 from h2gpu.batched.device.stacks import each, like, shapes
-from h2gpu.batched.qr.cpu import cut
 
 
 def svd(A, vectors, method, return_info=False):
@@ -79,8 +80,9 @@ def discarded(sigma, ranks):
 def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     """See h2gpu.batched.truncated_svd: a full SVD without what of its tail is small enough."""
     U, s = svd(A, "left", "auto")
-    cuts = np.array([cut(x[:, 0].astype(np.float64), a) for x, a in zip(s.matrices(), atol)]).reshape(-1, 2)
-    ranks, missed = cuts[:, 0].astype(np.int64), cuts[:, 1]
+    tail = np.pad(tails(columns(s)), [(0, 0), (0, 1)])
+    ranks = np.count_nonzero(tail > np.asarray(atol)[:, None], axis=1)
+    missed = tail[np.arange(len(A)), ranks]
     k = np.minimum(A.rows, A.columns) if padded else ranks
     Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
     for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):

@@ -16,9 +16,10 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import frobenius_norms, leading
 from h2gpu.batched.core.dispatch import twins_of
-from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
+from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.status import check
+from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.batched.device.streams import on_its_way
 from h2gpu.batched.products import gemm
 from h2gpu.batched.products import sampled as product_with
@@ -159,8 +160,7 @@ def svd_within(A, rtol, rank, oversample, power, random_state):
     allowed = (rtol * norms) ** 2
     most = np.inf if rank is None else rank + oversample
     U, s, squares = left_within(A, allowed, FIRST_SAMPLES + oversample, power, random_state, most)
-    tails = np.cumsum(padded(s)[:, ::-1] ** 2, axis=1)[:, ::-1]
-    k = np.count_nonzero(tails + squares[:, None] > allowed[:, None], axis=1)
+    k = rank_within(padded(s), np.sqrt(np.maximum(allowed - squares, 0))[:, None])
     k = np.minimum(k, s.rows if rank is None else np.minimum(rank, s.rows))
     return triplets(A, leading(U, U.rows, k))
 
@@ -181,19 +181,6 @@ def stacks_within(A, rtol, rank, oversample, power, random_state):
     U, s, Vt = svd_within(MatrixBatch.from_stack(A), rtol, rank, oversample, power, random_state)
     (_, m, n), k = A.shape, int(s.rows.max(initial=0))
     return stacked(U, m, k), stacked(s, k, 1)[..., 0], stacked(Vt, k, n)
-
-
-def padded(s):
-    """Columns of differing length as one (batch, longest) array, zeros beyond each: float64 on the host.
-
-    Those of truncated SVDs whose lengths are on the device stay there: they are such an array already.
-    """
-    if isinstance(s, ResidentBatch):
-        return s.buffer.reshape(len(s), s.bounds[0])
-    values = np.zeros((len(s), int(s.rows.max(initial=0))))
-    step = ranges(np.zeros_like(s.rows), s.rows)
-    values[np.repeat(np.arange(len(s)), s.rows), step] = to_host(s.entries)
-    return values
 
 
 def stacked(M, rows, columns):

@@ -5,15 +5,21 @@
 
 import numpy as np
 import pytest
-from criteria import departure, failures, on_host, one_norm, scaled, svd_error, values_error, worst
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
+from h2gpu.apps.benchmarks.criteria import (
+    bidiagonal,
+    failures,
+    on_host,
+    reduction_error,
+    svd_error,
+    values_error,
+)
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.bidiagonal import plans
 
 DTYPES = [np.float64, np.float32]
-THRESHOLD, ORTHOGONALITY = 50, 30
 EVERY = 40  # sizes without a gap; beyond, on either side of the limits of the kernels' instances
 SELECTED = [47, 48, 49, 63, 64, 65, 80, 81, 96, 97, 127, 128, 129, 160, 168]
 TOO_MANY_ENTRIES = 60000  # for shared memory, in float32
@@ -31,26 +37,6 @@ def sharing(request, monkeypatch):
     """CuPy, with so many thread blocks for every matrix in device memory, where the device has clusters."""
     monkeypatch.setattr(plans, "blocks", lambda knobs, *_: request.param if knobs.held else 1)
     return pytest.importorskip("cupy")
-
-
-def bidiagonal(d, e, upper):
-    """B as a dense matrix."""
-    return np.diag(d) + np.diag(e, 1 if upper else -1)
-
-
-def reduction_error(A, Q, d, e, Pt):
-    """Worst of the criteria of one matrix, as a fraction of its threshold."""
-    (m, n), k, epsilon = A.shape, min(A.shape), np.finfo(A.dtype).eps
-    d, e = d.ravel(), e.ravel()
-    if (Q.shape, d.shape, e.shape, Pt.shape) != ((m, k), (k,), (max(k - 1, 0),), (k, n)):
-        return np.inf
-    if not Q.dtype == d.dtype == e.dtype == Pt.dtype == A.dtype:
-        return np.inf
-    A, unit, d, e = scaled(A, d, e)
-    Q, Pt = Q.astype(np.float64), Pt.astype(np.float64)
-    residual = one_norm(A - Q @ bidiagonal(d, e, m >= n) @ Pt) / unit
-    orthogonality = departure(Q, epsilon), departure(Pt.T, epsilon)
-    return worst([residual / THRESHOLD, *(part / ORTHOGONALITY for part in orthogonality)])
 
 
 def check(A, xp):

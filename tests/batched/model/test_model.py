@@ -10,7 +10,7 @@ import pytest
 
 from h2gpu import batched
 from h2gpu.apps.autotune import microbench
-from h2gpu.apps.benchmarks import tables
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import model
 from h2gpu.batched.device import tuning
@@ -221,7 +221,7 @@ def test_a_study_that_is_ended_early_keeps_what_it_has(name, known, monkeypatch,
     _, rows = tables.read(tmp_path / "study_small.csv")
     told = capsys.readouterr()
     assert [row["ms"] for row in rows] == ["1", "2", "3"] and "all: 3 predictions" in told.out
-    assert told.err == "study_small: error: interrupted\n"
+    assert told.err == "studies.small: error: interrupted\n"
 
 
 def test_a_study_keeps_to_its_seconds(known, monkeypatch, tmp_path, capsys):

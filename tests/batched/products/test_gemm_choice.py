@@ -11,7 +11,7 @@ from h2gpu.batched.products import choice, fixed_plans
 
 MANY = 1 << 30
 SLOWER = 0.9  # of the vendor's rate, beyond what measurements of two days differ
-MEASURED = ROOT / "benchmarks" / "batched_sizes.csv"
+MEASURED = ROOT / "benchmarks" / "batched" / "batched_sizes.csv"
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from criteria import one_norm, worst
 from reference import normal
 
+from h2gpu.apps.benchmarks.criteria import one_norm, worst
 from h2gpu.arrays import to_host
 from h2gpu.batched import registers
 from h2gpu.batched.registers.layouts import THREAD, layout

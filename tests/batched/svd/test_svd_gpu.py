@@ -4,8 +4,9 @@ method that notices where it is not accurate, the same bits whatever ran before.
 
 import numpy as np
 import pytest
-from criteria import failures, on_host, svd_error, values_error
 from latms import latms, normal, to
+
+from h2gpu.apps.benchmarks.criteria import failures, on_host, svd_error, values_error
 
 cp = pytest.importorskip("cupy")
 from h2gpu import batched  # noqa: E402

@@ -7,7 +7,7 @@ from latms import latms, orthonormal
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.svd.randomized import padded
+from h2gpu.batched.core.tails import padded
 
 DTYPES = [np.float64, np.float32]
 SHAPES = [

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from criteria import cholesky_error, solution_error
 
 from h2gpu import batched
+from h2gpu.apps.benchmarks.criteria import cholesky_error, solution_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 

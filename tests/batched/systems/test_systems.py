@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from criteria import lu_error, solution_error
 from reference import normal
 from scipy.linalg import lu_factor
 
 from h2gpu import batched
+from h2gpu.apps.benchmarks.criteria import lu_error, solution_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from h2gpu.arrays import to_host
 from h2gpu.clustering import ClusterTree
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.construction import deferred
 
 EPS = np.finfo(np.float64).eps
 
@@ -163,3 +165,8 @@ def difference(A, B):
     """‖A − B‖_F / ‖A‖_F of dense matrices; 0 for two zeros."""
     error, norm = np.linalg.norm(A - B), np.linalg.norm(A)
     return error / norm if norm else error
+
+
+def streamed(points, cov, *, col_points=None, **parameters):
+    """As `h2gpu.build`, couplings evaluated where they are used."""
+    return deferred(Sites.of(points, cov, col_points), **parameters)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.core.tails import rank_within
 from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import chebyshev
 
@@ -141,8 +142,7 @@ class Sampler:
         seen = 1 - np.arange(len(sigma)) / A.shape[1]  # of what is discarded: the rank's vectors fit the sample, and
         if len(rows) < size:
             seen *= 1 - np.arange(len(sigma)) / len(rows)  # not what was not drawn
-        tail = np.cumsum(sigma[::-1] ** 2)[::-1] / seen * (size / len(rows))
-        return np.count_nonzero(tail > threshold**2)
+        return int(rank_within(sigma, threshold * np.sqrt(seen * len(rows) / size)))
 
 
 class _Columns:
@@ -180,12 +180,3 @@ def _spread_each(rng, start, size, count):
     parts = np.repeat(count, count)
     places = ((part + rng.random(len(part))) * (size / np.maximum(parts, 1))).astype(np.int64)
     return np.repeat(start, count) + np.where(parts == size, part, np.minimum(places, size - 1))
-
-
-def squared_norm(values, x, y, rows=48, columns=1 << 18, seed=0):
-    """Estimate of ‖A‖_F² without trees, from random rows, and at most so many columns, of points x and y."""
-    rng = np.random.default_rng(seed)
-    drawn = x[rng.integers(len(x), size=rows)]
-    y_drawn = y[rng.integers(len(y), size=columns)] if len(y) > columns else y
-    squares = sum(float(np.sum(values(y_drawn, point).astype(np.float64) ** 2)) for point in drawn)
-    return squares * len(x) / rows * len(y) / len(y_drawn)

@@ -9,15 +9,16 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 
 import numpy as np
 
-from h2gpu.h2matrix.decompositions import STRATEGIES, InDouble, TruncatedSVD
+from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.compression.decompositions import STRATEGIES, InDouble, TruncatedSVD
+from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.precision import check_storage, rounded
+from h2gpu.h2matrix.compression.projection import project
+from h2gpu.h2matrix.compression.truncation import RelativeToBasis, SharedBudget, truncate
+from h2gpu.h2matrix.compression.weights import total_weights
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
-from h2gpu.h2matrix.orthogonalization import triangular_factors
-from h2gpu.h2matrix.precision import LEFT, check_storage, rounded
-from h2gpu.h2matrix.projection import project
-from h2gpu.h2matrix.truncation import RelativeToBasis, SharedBudget, truncate
-from h2gpu.h2matrix.weights import total_weights
 from h2gpu.progress import phase
 
 
@@ -39,21 +40,20 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     """
     if not isinstance(A, H2Matrix):
         raise TypeError(f"compress: expected an H2Matrix, as h2gpu.build makes, got {type(A).__name__}")
-    check_rtol(rtol, A.dtype)
+    accuracy = Accuracy.of(rtol, A.dtype)
     if method not in METHODS:
         raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
     if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
     check_storage(storage)
     computed = _stays_computed(A, nearfield)
-    shared = storage == "auto" and A.dtype == np.float64 and LEFT * rtol >= least_rtol(A.dtype)
-    share, decompose = LEFT * rtol if shared else rtol, svd if callable(svd) else STRATEGIES[svd]
+    shared, decompose = accuracy.rounds(storage), svd if callable(svd) else STRATEGIES[svd]
     held = [A.widened()]
     del A  # where nobody else holds it, its memory serves for what follows, as soon as it is no longer needed
-    held = [METHODS[method](held, share, decompose)]
+    held = [METHODS[method](held, accuracy.unrounded if shared else accuracy, decompose)]
     with phase("store"):
         evaluated = isinstance(held[0].nearfield, EvaluatedNearfield) and not computed
-        B = rounded(held.pop(), rtol, but=("nearfield",) if computed else ()) if shared else held.pop()
+        B = rounded(held.pop(), accuracy, but=("nearfield",) if computed else ()) if shared else held.pop()
         evaluated = evaluated and isinstance(B.nearfield, EvaluatedNearfield)  # rounding may have stored it
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
 
@@ -68,47 +68,21 @@ def _stays_computed(A, nearfield):
     return evaluated and nearfield != "stored"
 
 
-def least_rtol(dtype):
-    """The best accuracy that a precision can hold: 8 ε."""
-    return 8 * float(np.finfo(dtype).eps)
-
-
-def check_rtol(rtol, dtype):
-    """ValueError unless rtol is a number that the precision can hold."""
-    least = least_rtol(dtype)
-    if not (isinstance(rtol, (int, float, np.number)) and least <= rtol < 1):
-        raise ValueError(
-            f"rtol: expected a number from {least:.2g} (what {np.dtype(dtype)} can hold) to below 1, got {rtol!r}"
-        )
-
-
-def _careful(rtol, decompose, basis):
-    """What may be discarded of ‖A‖_F² in all, rtol² less what rounding adds level by level, and how to decompose.
-
-    Rotations turn a large singular vector at every step, and each rounds it; where that would take more than a part of
-    rtol that a precision can spare, float32 matrices are decomposed in float64.
-    """
-    level = float(np.finfo(basis.dtype).eps) * np.sqrt(basis.tree.levels)
-    rounding = ROTATIONS * level
-    if basis.dtype == np.float32 and rounding > SPARED * rtol:
-        rounding, decompose = PRODUCTS * level, InDouble(decompose)
-    return max(rtol**2 - rounding**2, rtol**2 / 2) * (1 - MARGIN), decompose
-
-
-def _weighted(held, rtol, decompose):
+def _weighted(held, accuracy, decompose):
     """Truncate by total weights; the discarded squares of rows and columns share (rtol ‖A‖)² equally.
 
     held   A in a list, which is emptied: its bases are given up before its couplings are projected
     """
     A = held.pop()
-    near = nearfield_square(A.nearfield)  # the device is at it while the host prepares what follows
+    near = nearfield_square(A.nearfield)  # enqueued; the host prepares what follows meanwhile
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
     if isinstance(decompose, TruncatedSVD):
         decompose = TruncatedSVD(consume=True)  # of products with the weights, that nobody else holds
-    part, decompose = _careful(rtol, decompose, A.row_basis)
-    budget = (near + farfield_square(A.row_basis, Z)) * (part / 2)  # not waited for
+    part, in_double = accuracy.discarded(A.row_basis.tree.levels)
+    decompose = InDouble(decompose) if in_double else decompose
+    budget = (near + farfield_square(A.row_basis, Z)) * (part / 2)  # on the device: nothing is waited for
     rows, row_change = truncate(A.row_basis, Z, budget, decompose, SharedBudget())
     del Z
     if A.symmetric:
@@ -121,15 +95,15 @@ def _weighted(held, rtol, decompose):
     return _projected(A, row_change, col_change)
 
 
-def _basis(held, rtol, decompose):
+def _basis(held, accuracy, decompose):
     """The paper's truncation; its tolerance speaks of the bases, so it is tightened until the matrix keeps rtol."""
-    A, tolerance = held.pop(), rtol
+    A, tolerance = held.pop(), accuracy.rtol
     while True:
         rule = RelativeToBasis(tolerance)
         rows, row_change = truncate(A.row_basis, None, 0.0, decompose, rule)
         cols, col_change = (rows, row_change) if A.symmetric else truncate(A.col_basis, None, 0.0, decompose, rule)
         B = _projected(A.replace(row_basis=rows, col_basis=cols), row_change, col_change)
-        if relative_error(A, B) <= rtol or tolerance == 0:
+        if relative_error(A, B) <= accuracy.rtol or tolerance == 0:
             return B
         tolerance = tolerance / TIGHTEN if tolerance > np.finfo(A.dtype).eps else 0
 
@@ -139,9 +113,5 @@ def _projected(A, row_change, col_change):
     return A.replace(couplings=project(A.couplings, A.row_basis, A.col_basis, row_change, col_change))
 
 
-ROTATIONS = 5  # ε that singular vectors err by after the rotations of a level, as measured
-PRODUCTS = 1.25  # ε that products and sums of a level alone leave
-SPARED = 1 / 4  # of rtol, for them
-MARGIN = 1e-3  # of the budget, left for the rounding of sums
 TIGHTEN = 8.0  # of the basis tolerance, each time the matrix misses rtol
 METHODS = {"weighted": _weighted, "basis": _basis}

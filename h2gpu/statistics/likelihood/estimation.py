@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu.progress import phase
-from h2gpu.statistics.likelihood import LogLikelihood
-from h2gpu.statistics.moments import dense_moments
-from h2gpu.statistics.parameters import Model
-from h2gpu.statistics.variogram import start_from_variogram
-from h2gpu.statistics.vecchia_moments import vecchia_rows
+from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
+from h2gpu.statistics.likelihood.moments import dense_moments
+from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.likelihood.variogram import start_from_variogram
+from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
 logger = logging.getLogger("h2gpu")
 

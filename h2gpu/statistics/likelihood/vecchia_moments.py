@@ -16,12 +16,12 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.device.threads import parallel
-from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
-from h2gpu.statistics.moments import Moments
+from h2gpu.statistics.likelihood.moments import Moments
 
 SAME = "same"  # the derivative by the logarithm of the variance is the covariance itself
 
@@ -51,10 +51,10 @@ class VecchiaRows:
 
 def vecchia_rows(sites, cov, neighbours=30, random_state=0):
     """The VecchiaRows of (n, dim) sites; distances in the covariance's own coordinates."""
-    x, _, _ = embedded_pair(sites, None, cov)
-    host, m = to_host(x), min(int(neighbours), len(x) - 1)
-    order, places = maximin_order(host, random_state)
-    tail = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, len(x))[:, None]], axis=1)
+    x = to_host(Sites.of(sites, cov).points)
+    m = min(int(neighbours), len(x) - 1)
+    order, places = maximin_order(x, random_state)
+    tail = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, len(x))[:, None]], axis=1)
     return VecchiaRows(sites, order[:m], order[tail])
 
 
@@ -77,7 +77,8 @@ class _Work:
 
     def __init__(self, model, sites, noise, B, derivatives):
         xp = array_module(sites)
-        self.x, _, self.cov = embedded_pair(sites, None, model.cov)
+        located = Sites.of(sites, model.cov)
+        self.x, self.cov = located.points, located.cov
         self.B, n = B, len(sites)
 
         def nuggets(cov, nugget):

@@ -11,13 +11,12 @@ from functools import partial
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
-from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import squared_norm
 from h2gpu.solvers import log_determinant
-from h2gpu.statistics.moments import Moments, average_information
+from h2gpu.statistics.likelihood.moments import Moments, average_information
+from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments, vecchia_rows
 from h2gpu.statistics.systems import hierarchical_system
-from h2gpu.statistics.vecchia_moments import vecchia_moments, vecchia_rows
 
 DIGITS = 1e-5, 1e-12  # rtol of ∂K, at most and at least
 CURVATURE = 1e-6  # residual of solves for the information: it only chooses the step and tells the spread
@@ -66,10 +65,8 @@ def _derivative(model, system, sites, noise, squares, cov, nugget):
         return _Plus(None, noise(nugget) + own)
     if model.is_itself(cov):
         return _Plus(system.A, -noise(model.nugget) - model.cov.nugget)
-    x, _, inner = embedded_pair(sites, None, cov)
-    host = to_host(x)
-    norm = squared_norm(inner.values, host, host) ** 0.5
-    rtol = float(np.clip(ERROR * len(x) / max(norm * squares, 1e-300), *reversed(DIGITS)))
+    norm = Sites.of(sites, cov).norm
+    rtol = float(np.clip(ERROR * len(sites) / max(norm * squares, 1e-300), *reversed(DIGITS)))
     return _Plus(covariance_matrix(sites, cov, rtol), noise(nugget))
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched.core.checks import RESIDENT
+from h2gpu.batched.core.tails import padded
 from h2gpu.batched.svd import randomized
-from h2gpu.batched.svd.randomized import padded
 
 
 @dataclass(frozen=True)

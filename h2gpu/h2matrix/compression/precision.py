@@ -19,8 +19,6 @@ from h2gpu.h2matrix.norms import block_measures, multiplicities
 
 STORAGES = ("auto", "full")
 PARTS = "couplings", "nearfield"  # in this order: the first are there in float64, and make room for the second
-SHARE = 0.1  # of the squared accuracy, for rounding
-LEFT = np.sqrt(1 - SHARE)  # of the accuracy, for compression
 ROUNDING = np.finfo(np.float32).eps / np.sqrt(24)  # relative error of a block: rounding of evenly spread mantissas
 WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in two: that costs time
 
@@ -31,34 +29,35 @@ def check_storage(storage):
         raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
 
 
-def bytes_expected(dtype, rtol, storage):
+def bytes_expected(accuracy, storage):
     """Bytes of an entry of nearfield, couplings and leaves after compression, on average.
 
     As large a part of their squares as may be rounded is narrow; of entries it is more, as the smallest come first.
     """
-    part = min(1.0, SHARE * rtol**2 / ROUNDING**2) if storage == "auto" and dtype == np.float64 else 0.0
-    wide, narrow = (np.dtype(kind).itemsize for kind in (dtype, np.float32))
+    part = min(1.0, accuracy.storage / ROUNDING**2) if accuracy.rounds(storage) else 0.0
+    wide, narrow = accuracy.dtype.itemsize, np.dtype(np.float32).itemsize
     return wide - (part if part > WORTHWHILE else 0.0) * (wide - narrow)
 
 
-def rounded(B, rtol, but=()):
-    """Ã, which is B with parts in float32: ‖A − Ã‖_F ≤ rtol ‖A‖_F for every A that B approximates to LEFT · rtol.
+def rounded(B, accuracy, but=()):
+    """Ã, which is B with parts in float32: accurate for every A of which B is as accurate as `accuracy.unrounded`.
 
-    B     H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
-    but   names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
+    B         H2Matrix of a compression: its bases orthonormal, its couplings the projection of those of A
+    accuracy  Accuracy of Ã
+    but       names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
     squares = {name: _squares(getattr(B, name), batched.frobenius_norms) for name in PARTS}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
     parts = {name: getattr(B, name) for name in PARTS if name not in but}
     errors = {name: _squares(part, batched.rounding_errors) for name, part in parts.items()}
-    spent, choices = 0.0, _cheapest(parts, errors, SHARE * (rtol * norm) ** 2)
+    spent, choices = 0.0, _cheapest(parts, errors, accuracy.storage * norm**2)
     del parts
     for name, chosen in choices.items():
         sizes = getattr(B, name).sizes
         if chosen @ sizes > WORTHWHILE * sizes.sum():
             B = B.replace(**{name: MixedBlocks.of(getattr(B, name), chosen)})
             spent += errors[name][chosen].sum()
-    rest = rtol * norm - np.sqrt((LEFT * rtol * norm) ** 2 + spent)
+    rest = accuracy.rtol * norm - np.sqrt((accuracy.unrounded.rtol * norm) ** 2 + spent)
     return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
 
 

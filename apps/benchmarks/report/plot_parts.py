@@ -29,7 +29,7 @@ def drawing(name, about, draw, argv):
 
     def work(argv):
         p = Parser(prog=name, description=about.splitlines()[0], allow_abbrev=False)
-        p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks"), metavar="FOLDER")
+        p.add_argument("folder", nargs="?", type=Path, default=Path("benchmarks/batched"), metavar="FOLDER")
         folder = p.parse_args(argv).folder
         if not folder.is_dir():
             raise InputError(f"{folder}: expected a folder with tables")

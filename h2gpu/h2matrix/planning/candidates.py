@@ -12,10 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu.clustering.sampled_blocks import is_leaf
-from h2gpu.h2matrix.compression import least_rtol
 from h2gpu.memory import readable
 
-INTERPOLATION, COMPRESSION = 0.5, 0.8  # parts of rtol
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
 GUESSED_FROM = 3, 5  # orders from whose errors the sufficient one is extrapolated
 EXACT = 1e-16  # relative error of what is as good as exact
@@ -65,7 +63,7 @@ class Family:
 
     def order(self, fixed):
         """The smallest order whose error is within its share of rtol (None if there is none), and that error."""
-        planner, wanted = self.planner, INTERPOLATION * self.planner.rtol
+        planner, wanted = self.planner, self.planner.accuracy.interpolation
         if not any(len(sampler.far[0]) for sampler in self.samplers):
             return fixed or 1, 0.0
         if fixed:
@@ -128,7 +126,7 @@ class Family:
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         stacks = min(STACKS * planner.stack_entries, WORK_PER_COUPLING * couplings)
         sizes = [int(size) for size in (before, smaller, 1.1 * smaller + (3 * transfers + stacks) * itemsize)]
-        rtol = max(planner.rtol * COMPRESSION, least_rtol(planner.dtype))
+        rtol = planner.accuracy.compression.rtol
         number = share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1)
         work = 4.0 * float(share @ (initial[0](t) * initial[-1](s) ** 2.0)) + BLOCK_WORK * float(number)
         return Plan(leaf_size, self.eta, order, planner.split, rtol, error, *sizes, planner.trees), work

@@ -1,8 +1,7 @@
 """One accuracy, all parameters: leaf size, admissibility and order of a small compressed matrix that is soon there.
 
-    interpolation error² + compression error² ≤ (INTERPOLATION² + COMPRESSION²) (rtol ‖A‖_F)² < (rtol ‖A‖_F)²
+    interpolation error² + compression error² < (rtol ‖A‖_F)²                       in the shares of `accuracy.Accuracy`
 
-Squares add because the two errors have nothing to do with each other; `covariance_matrix` checks their sum.
 One cluster tree is grown, those of all leaf sizes are cuts of it; of their block trees some rows are traversed, so that
 the work beyond the tree hardly grows with the points. Of the candidates within NEARLY_SMALLEST of the smallest, the one
 that takes least work is chosen.
@@ -13,16 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import to_host
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.clustering import Admissibility, ClusterTree, SampledBlocks
-from h2gpu.h2matrix.candidates import COMPRESSION, Family
-from h2gpu.h2matrix.compression import check_rtol
-from h2gpu.h2matrix.construction import embedded_pair
-from h2gpu.h2matrix.estimation import Sampler
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.compression.precision import bytes_expected, check_storage
+from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
-from h2gpu.h2matrix.precision import bytes_expected, check_storage
-from h2gpu.h2matrix.weights import STACK_ENTRIES
+from h2gpu.h2matrix.planning.candidates import Family
+from h2gpu.h2matrix.planning.estimation import Sampler
 from h2gpu.progress import phase
 
 LEAF_SIZES = (16, 32, 64, 128, 256)
@@ -42,38 +41,35 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
 
     Raises ValueError when no order within reach attains rtol.
     """
-    planner = Planner(points, cov, rtol, leaf_size=leaf_size, eta=eta, split=split, col_points=col_points, **kept)
+    planner = Planner(Sites.of(points, cov, col_points), rtol, leaf_size=leaf_size, eta=eta, split=split, **kept)
     return replace(planner.plan(order), trees=())
 
 
 class Planner:
-    """Trees and sampled rows for some points, a covariance and an accuracy; arguments as for `plan`."""
+    """Trees and sampled rows of Sites, for an accuracy; arguments as for `plan`."""
 
     def __init__(
         self,
-        points,
-        cov,
+        sites,
         rtol,
         *,
         leaf_size=None,
         eta=None,
         split="median",
-        col_points=None,
         storage="auto",
         nearfield="stored",
     ):
-        x, y, self.cov = embedded_pair(points, col_points, cov)
-        check_rtol(rtol, x.dtype)
+        self.accuracy = Accuracy.of(rtol, sites.dtype)
         check_storage(storage)
         check_nearfield(nearfield)
-        self.entry_bytes = bytes_expected(x.dtype, COMPRESSION * rtol, storage)
+        self.entry_bytes = bytes_expected(self.accuracy.compression, storage)
         self.computed = nearfield == "computed"
-        self.rtol, self.split, self.dim, self.dtype = rtol, split, x.shape[1], x.dtype
+        self.rtol, self.split, self.dim, self.dtype = rtol, split, sites.dim, sites.dtype
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
-        self.stack_entries = STACK_ENTRIES[array_module(x).__name__]
-        self.symmetric, self._blocks = y is None, {}
-        sides = [x] if y is None else [x, y]
+        self.stack_entries = STACK_ENTRIES[sites.xp.__name__]
+        self.cov, self.symmetric, self._blocks = sites.cov, sites.symmetric, {}
+        sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
             self.trees = tuple(ClusterTree.build(side, self.leaf_sizes[0], split) for side in sides)
             self._points = [_in_order(to_host(side), tree) for side, tree in zip(sides, self.trees)]
@@ -131,7 +127,7 @@ class Planner:
     def threshold(self):
         """What a cluster may discard, when all may discard as much."""
         clusters = np.mean([np.count_nonzero(tree.kept(USUAL_LEAF_SIZE)) for tree in self.trees])
-        return COMPRESSION * self.rtol * self.norm / np.sqrt(2 * clusters)
+        return self.accuracy.compression.rtol * self.norm / np.sqrt(2 * clusters)
 
 
 def _in_order(x, tree):

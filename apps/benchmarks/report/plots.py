@@ -1,6 +1,6 @@
 """The tables of batched as pictures, one a figure of Boukaram et al., and figures 7–10 of Nath et al. (2010).
 
-    python -m h2gpu.apps.benchmarks.plots [FOLDER]
+    python -m h2gpu.apps.benchmarks.report.plots [FOLDER]
 
 Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
 batched_svd_large.png (10, 12), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong et al. 2018), batched_lu.png
@@ -11,9 +11,9 @@ are left out.
 import sys
 
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import profiles as bench_profiles
-from h2gpu.apps.benchmarks import tables
-from h2gpu.apps.benchmarks.plot_parts import curve, drawing, finished, grid, rate_curve
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
+from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.benchmarks.report.plot_parts import curve, drawing, finished, grid, rate_curve
 from h2gpu.apps.benchmarks.routines.batched import PAPER_BOUND, ROUTINES
 
 DTYPES = ("float64", "float32")

@@ -10,7 +10,7 @@ import numpy as np
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse
-from h2gpu.h2matrix.weights import STACK_ENTRIES
+from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.progress import phase
 
 FEW = 1 << 14  # couplings of a level that go with those of others: a launch costs more than sizes that differ

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from h2gpu.arrays import to_host
 from h2gpu.batched.device.threads import thread_count
-from h2gpu.h2matrix.construction import embedded_pair
+from h2gpu.covariance.sites import Sites
 
 SITES, NEAREST, RANDOM = 2000, 10, 40000  # sites drawn, their neighbours, random pairs
 BINS = 24
@@ -66,7 +66,7 @@ def empirical_variogram(x, y, random_state=0):
 
 def start_from_variogram(model, sites, y, random_state=0):
     """The model with variance, length scales and nugget that fit the empirical variogram of residuals y (n,)."""
-    x, _, cov = embedded_pair(to_host(sites), None, model.cov)
+    x = Sites.of(to_host(sites), model.cov).points
     gamma = empirical_variogram(x, to_host(y), random_state)
     weights = np.sqrt(gamma.count) / np.maximum(gamma.value, gamma.value.max() * 1e-6)
     best = None

@@ -1,14 +1,11 @@
-"""Truncation of a nested basis to the part that the farfield uses, by SVD up the tree.
+"""Where the matrices of a truncation lie, level by level: placed ahead, given back early, ranks waited for or not.
 
-    leaves   U_t Z_tᵀ = Û Σ Wᵀ,  keep r columns,  T_t = Û_rᵀ U_t
-    inner    the same for [ T_1 E_1 ; T_2 E_2 ], whose Û_r holds the children's new transfer matrices
-
-What is discarded at different clusters is mutually orthogonal, so the squares of the discarded singular values add up
-to the squared error of this side. They are therefore spent from one account: each level may discard its share (by
-number of clusters) of what is left, smallest values first whichever cluster they belong to.
+A level needs room for B_t, for the same halved where children's matrices go, and for B_t Z_tᵀ; it is placed with what
+the level below leaves. On the GPU ranks of the highest levels, few clusters with bounds of sizes that do, stay where
+they were found: a wait costs more than room.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,86 +14,81 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.status import check
 from h2gpu.h2matrix.basis import ClusterBasis
-from h2gpu.h2matrix.orthogonalization import BasisChange
-from h2gpu.progress import phase
+from h2gpu.h2matrix.compression.orthogonalization import BasisChange
 
-ROOM = {"numpy": 0, "cupy": 1 << 30}  # bytes of a level whose ranks stay where they are: a wait costs more than room
-
-
-@dataclass(frozen=True)
-class SharedBudget:
-    """Keeps the fewest singular values of a level whose discarded squares sum to the allowance at most."""
-
-    def __call__(self, sigma, allowance):
-        """Ranks for sigma (clusters, values), each row descending and padded with zeros, where sigma is."""
-        return batched.shared_ranks(sigma, allowance)
+ROOM = {"numpy": 0, "cupy": 1 << 30}  # bytes of a level whose ranks stay where they are
 
 
-@dataclass(frozen=True)
-class RelativeToBasis:
-    """The paper's rule: every cluster keeps ‖B − B̃‖_F ≤ rtol ‖B‖_F of its own basis matrix B."""
+class LevelStore:
+    """The matrices of the levels of a basis, from the leaves up, and what is kept of them.
 
-    rtol: float
-
-    def __call__(self, sigma, allowance):
-        """Ranks for sigma (clusters, values), each row descending and padded with zeros; no allowance is used."""
-        xp = array_module(sigma)
-        tail = xp.sqrt(xp.cumsum(sigma[:, ::-1].astype(np.float64) ** 2, axis=1))[:, ::-1]
-        return xp.count_nonzero(tail > self.rtol * tail[:, :1], axis=1)
-
-
-def truncate(basis, weights, budget, decompose, rule):
-    """The basis cut down to what the weights leave above the budget: (ClusterBasis, BasisChange).
-
-    basis       ClusterBasis of the uncompressed matrix
-    weights     Z_t of the clusters of each level, a list that is emptied, so that their memory serves for what follows;
-                or None for weights of identity: the basis itself is truncated
-    budget      bound on the sum of discarded squares over all clusters, a number or where the basis is
-    decompose   (matrices M, which it may overwrite, squared residual allowed) → left vectors, sigma (clusters, values),
-                squared residual made and maybe info: see `decompositions`
-    rule        (sigma, allowance) → ranks, where sigma is
+    basis      ClusterBasis to be truncated
+    weights    Z_t of the clusters of each level, a list that is emptied; None for weights of identity
+    resident   sides of matrices up to which the decomposition waits for nothing
     """
-    tree, used = basis.tree, basis.ranks > 0
-    MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
-    top = int(np.searchsorted(tree.level_offsets, np.argmax(used), side="right")) - 1 if used.any() else tree.levels
-    waits = _first_to_wait(basis, top, decompose, weights)
-    done, verdicts, below = [], [], None
-    room = _room(basis, tree.levels - 1, None, weights) if top < tree.levels else ()
-    MatrixBatch.place(*room)
-    with phase("truncate", len(tree)) as advance:
-        for l in reversed(range(top, tree.levels)):
-            t = tree.span(l)
-            B, M = _basis_matrices(basis, l, below, weights, *room)
-            del room
-            if weights is not None:
-                weights.pop()
-            share = budget * (np.count_nonzero(used[t]) / max(1, np.count_nonzero(used[: t.stop])))
-            U, sigma, residual, *info = decompose(M, share / 100)
-            if array_module(sigma) is np:
-                share = float(share)
-            ranks = rule(sigma, share - residual)
-            spent = residual + batched.discarded(sigma, ranks)
-            verdicts.append((spent, info))
-            if l >= waits:
-                ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
-                _check(verdicts.pop())
-            budget = budget - spent
-            del M
-            room = _room(basis, l - 1, ranks, weights, U.bounds[1]) if l > top else ()
-            kept, below = _cut(U, B, ranks, room)
-            done.append((l, kept, below))
-            advance(len(below))
-        advance(int(tree.level_offsets[top]))
-    if not np.isfinite(float(budget)):
-        for verdict in verdicts:
-            _check(verdict)
-    return _assembled(basis, done)
+
+    def __init__(self, basis, weights, resident):
+        tree, used = basis.tree, basis.ranks > 0
+        self.basis, self.weights = basis, weights
+        MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
+        first = np.argmax(used) if used.any() else len(tree)
+        self.top = int(np.searchsorted(tree.level_offsets, first, side="right")) - 1
+        self.waits = _first_to_wait(basis, self.top, resident, weights)
+        self.kept, self.verdicts, self.below = [], [], None
+        self.room = _room(basis, tree.levels - 1, None, weights) if self.levels else ()
+        MatrixBatch.place(*self.room)
+
+    @property
+    def levels(self):
+        """Those with bases, the last first."""
+        return range(self.basis.tree.levels - 1, self.top - 1, -1)
+
+    def matrices(self, l):
+        """B_t and B_t Z_tᵀ (or B_t) of level l; B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others."""
+        (B, halves, M), self.room = self.room, ()
+        basis, t = self.basis, self.basis.tree.span(l)
+        if len(halves):
+            U, is_leaf = _leaves(basis, t), basis.tree.first_child[t] < 0
+            if len(U):
+                batched.gather(U, np.arange(len(U)), out=B[is_leaf])
+            batched.gemm(self.below, basis.transfer[basis.tree.span(l + 1)], out=halves)
+        if self.weights is None:
+            return B, B
+        return B, batched.gemm(B, self.weights.pop(), transb=True, out=M)
+
+    def settled(self, l, ranks, spent, info):
+        """Ranks and what is discarded, on the host where level l is waited for; LinAlgError if it has no result."""
+        if l < self.waits:
+            self.verdicts.append((spent, info))
+            return ranks, spent
+        ranks, spent = to_host(ranks), float(spent)  # the only wait of a level
+        _check(spent, info)
+        return ranks, spent
+
+    def keep(self, l, U, B, ranks):
+        """The columns of U_t that are kept, and T_t = U_tᵀ B_t."""
+        room = _room(self.basis, l - 1, ranks, self.weights, U.bounds[1]) if l > self.top else ()
+        kept, self.below = _cut(U, B, ranks, room)
+        self.room = room
+        self.kept.append((l, kept, self.below))
+
+    def truncated(self, left):
+        """(ClusterBasis, BasisChange), packed. left: of the account, NaN where a level has no result: LinAlgError."""
+        if not np.isfinite(float(left)):
+            for verdict in self.verdicts:
+                _check(*verdict)
+        return _assembled(self.basis, self.kept)
 
 
-def _first_to_wait(basis, top, decompose, weights):
+def _check(spent, info):
+    """LinAlgError for a level's matrices without a result."""
+    if info and not np.isfinite(float(spent)):
+        check(*info, "truncated_svd")
+
+
+def _first_to_wait(basis, top, resident, weights):
     """The level from which on ranks are waited for: above are bounds of sizes that do, room for them, and no leaves."""
     tree, level, most = basis.tree, top, ROOM[basis.leaf.xp.__name__]
-    resident = getattr(decompose, "resident", 0)
     while level < tree.levels and weights is not None:
         clusters = tree.level_offsets[level + 1]
         rank = int(basis.ranks[:clusters].max(initial=0))
@@ -105,13 +97,6 @@ def _first_to_wait(basis, top, decompose, weights):
             break
         level += 1
     return level
-
-
-def _check(verdict):
-    """LinAlgError for a level's matrices without a result."""
-    spent, info = verdict
-    if info and not np.isfinite(float(spent)):
-        check(*info, "truncated_svd")
 
 
 def _cut(U, B, ranks, room):
@@ -175,7 +160,7 @@ def _some(A, chosen):
 
 
 def _room(basis, l, ranks, weights, most=0):
-    """Room for B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ.
+    """B_t of level l, the same halved where children's matrices go, and B_t Z_tᵀ, uninitialized.
 
     ranks     of the level below, where its matrices have their sizes; most: a bound on them
     weights   of the levels down to l
@@ -202,17 +187,3 @@ def _room(basis, l, ranks, weights, most=0):
 def _leaves(basis, t):
     """The leaf matrices of the clusters of a slice."""
     return basis.leaf[slice(*np.searchsorted(basis.tree.leaves, (t.start, t.stop)))]
-
-
-def _basis_matrices(basis, l, below, weights, B, halves, M):
-    """B_t and B_t Z_tᵀ (or B_t) of level l in their room, given T of the level below.
-
-    B_t is U_t for leaves, [ T_1 E_1 ; T_2 E_2 ] for others.
-    """
-    tree, t = basis.tree, basis.tree.span(l)
-    if len(halves):
-        U, is_leaf = _leaves(basis, t), tree.first_child[t] < 0
-        if len(U):
-            batched.gather(U, np.arange(len(U)), out=B[is_leaf])
-        batched.gemm(below, basis.transfer[tree.span(l + 1)], out=halves)
-    return B, B if weights is None else batched.gemm(B, weights[l], transb=True, out=M)

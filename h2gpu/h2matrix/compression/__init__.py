@@ -1,0 +1,1 @@
+"""Compression: orthogonalize, weigh, truncate, project; then round what may be in float32."""

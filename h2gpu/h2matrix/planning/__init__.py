@@ -1,0 +1,1 @@
+"""The parameters that meet an accuracy, chosen before the matrix is built."""

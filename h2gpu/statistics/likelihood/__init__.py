@@ -1,0 +1,1 @@
+"""The likelihood of a Gaussian field: its value, gradient and maximum."""

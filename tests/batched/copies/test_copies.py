@@ -1,0 +1,64 @@
+"""Norms, selections, joins and leading parts of batches."""
+
+import numpy as np
+import pytest
+from batches import DTYPES, SIZES, of_sizes, stack, transposed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2gpu import batched
+from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e160, 1e300])
+def test_norms_whose_squares_leave_the_range(scale, xp):
+    A = np.random.default_rng(0).standard_normal((3, 40, 30))
+    A[1] = 0
+    norms = to_host(batched.frobenius_norms(xp.asarray(A * scale)))
+    np.testing.assert_allclose(norms / scale, np.linalg.norm(A, axis=(1, 2)), rtol=1e-12)
+    assert to_host(batched.frobenius_norms(xp.asarray([[[np.inf, 1.0]], [[np.nan, 1.0]]]))).tolist()[0] == np.inf
+    assert batched.frobenius_norms(xp.asarray(A[0])).shape == ()
+    assert batched.rounding_errors(xp.asarray(A[None])).shape == (1, 3)
+    single = xp.asarray((A * 1e30).astype(np.float32))
+    assert single.dtype == np.float32 and float(batched.frobenius_norms(single)[0]) > 1e31
+
+
+@given(SIZES, st.sampled_from(DTYPES))
+def test_frobenius_norms(sizes, dtype):
+    A = of_sizes(sizes, dtype)
+    norms = batched.frobenius_norms(A)
+    assert norms.dtype == np.float64 and norms.shape == (len(A),)
+    np.testing.assert_allclose(norms, [np.linalg.norm(A[b].astype(float)) for b in range(len(A))], rtol=1e-12)
+    uniform = stack((4, 3, 5))
+    np.testing.assert_allclose(batched.frobenius_norms(uniform) ** 2, (uniform**2).sum(axis=(1, 2)), rtol=1e-13)
+
+
+@given(SIZES.filter(len), st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=10))
+def test_gather_selects_and_transposes(sizes, choice):
+    A = of_sizes(sizes)
+    index, flags = [i % len(A) for i, _ in choice], [flag for _, flag in choice]
+    out = batched.gather(A, index, flags)
+    assert len(out) == len(index) and out.is_packed
+    for b, (i, flag) in enumerate(zip(index, flags)):
+        np.testing.assert_array_equal(out[b], transposed(A[i], flag))
+
+
+@given(st.lists(SIZES, max_size=4), st.floats(0, 1))
+def test_batches_are_joined_by_their_leading_parts(lists, fraction):
+    batches = [of_sizes(sizes) for sizes in lists if sizes]
+    matrices = [A for batch in batches for A in batch.matrices()]
+    rows, columns = np.array([np.multiply(A.shape, fraction) for A in matrices]).astype(int).reshape(-1, 2).T
+    out = batched.join(batches, MatrixBatch.empty(rows, columns, np.float64))
+    for part, A in zip(out.matrices(), matrices):
+        np.testing.assert_array_equal(part, A[: part.shape[0], : part.shape[1]])
+
+
+@given(SIZES, st.floats(0, 1))
+def test_leading_parts_and_transposes(sizes, fraction):
+    A = of_sizes(sizes)
+    rows, columns = (A.rows * fraction).astype(int), (A.columns * fraction).astype(int)
+    part, T = batched.leading(A, rows, columns), batched.transpose(A)
+    for b in range(len(A)):
+        np.testing.assert_array_equal(part[b], A[b][: rows[b], : columns[b]])
+        np.testing.assert_array_equal(T[b], A[b].T)
