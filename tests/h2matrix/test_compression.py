@@ -14,7 +14,7 @@ from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_function
 from h2gpu.h2matrix import truncate
-from h2gpu.h2matrix.compression import truncation
+from h2gpu.h2matrix.compression import level_store
 from h2gpu.h2matrix.compression.decompositions import FullSVD, RandomizedSVD, TruncatedSVD
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.truncation import RelativeToBasis, SharedBudget
@@ -376,8 +376,8 @@ def test_ranks_that_stay_on_the_gpu_are_those_waited_for(split, order, leaf_size
     Z, levels = list(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis))), []
     found = []
     for room in (0, 4 << 15, 16 << 15, 1 << 40):
-        monkeypatch.setitem(truncation.ROOM, "cupy", room)
-        levels.append(truncation._first_to_wait(A.row_basis, 0, TruncatedSVD(), Z))
+        monkeypatch.setitem(level_store.ROOM, "cupy", room)
+        levels.append(level_store._first_to_wait(A.row_basis, 0, TruncatedSVD.resident, Z))
         found.append(truncate(A.row_basis, list(Z), 1e-4, TruncatedSVD(), SharedBudget()))
     assert levels == sorted(levels) and levels[-1] > levels[0]
     expected, change = found[0]
