@@ -1,6 +1,7 @@
 """The places of an operation are found by its name, and no room is too full to look around in."""
 
 import ast
+import tomllib
 
 import pytest
 from places import ROOT
@@ -34,6 +35,14 @@ def test_qr_is_found_in_all_its_places():
 def test_no_folder_is_too_full():
     counts = {p.relative_to(ROOT).as_posix(): sum(f.is_file() for f in p.iterdir()) for p in FOLDERS}
     assert not [folder for folder, count in counts.items() if count > MOST]
+
+
+def test_every_package_is_installed():
+    """Every folder with an __init__.py, and kernels/, is in pyproject.toml."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    folders = [p.parent.relative_to(ROOT) for top in ("h2gpu", "apps") for p in (ROOT / top).rglob("__init__.py")]
+    names = [".".join(folder.parts if folder.parts[0] == "h2gpu" else ("h2gpu", *folder.parts)) for folder in folders]
+    assert sorted(config["packages"]) == sorted([*names, "h2gpu.kernels"])
 
 
 def inner_imports(path):
