@@ -11,9 +11,6 @@ TABLES = sorted(BENCHMARKS.glob("**/*.csv"))
 AGAIN = {  # to be run again: commits that are gone, changed trees, parts of several commits (24 November 2026)
     "compress-h200",
     "pairwise",
-    "solvers-cpu",
-    "study_kaust-estimated-cpu",
-    "study_memory",
     "study_panels",
     "study_small_peers",
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from h2gpu.batched.device.threads import thread_count
 from h2gpu.storage.whole_file import whole_file
 
+SOURCES = "h2gpu", "kernels", "apps", "pyproject.toml"
 SHOWN_VERSIONS = ("h2gpu", "numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "torch")
 
 
@@ -100,11 +101,14 @@ def _module_arguments():
 
 
 def _commit():
-    command = ["git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty"]
+    """The commit of the sources, "-dirty" where they were changed; tables written meanwhile are none of them."""
+    here = ["git", "-C", str(Path(__file__).resolve().parents[3])]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        name = subprocess.run([*here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*here, "diff", "--quiet", "HEAD", "--", *SOURCES], check=False).returncode
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return name.stdout.strip() + ("-dirty" if changed else "")
 
 
 def _processor():
