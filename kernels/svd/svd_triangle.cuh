@@ -2,7 +2,7 @@
 //
 // The columns of R_bᵀ are nearly orthogonal already (Drmač & Veselić 2008): Jacobi straight away, its products on the tensor
 // cores (svd/block/pair_sweep.cuh). The matrix and its right vectors stay in shared memory; the sweeps end, for each matrix on its
-// own, when one has turned nothing.
+// own, when one has turned nothing, or so little that its columns are orthogonal to working precision.
 //     A  matrices × k × k     U  matrices × k × r     s  matrices × r     Vt  matrices × r × k     (or as the table says)
 //     r = min(k, kept), the triplets that are written
 //     left, rest   matrices × k × k, upper triangular, or null; of arrays: left U is written, in float32 for k ≤ MOST_TURNED, and

@@ -4,7 +4,7 @@
 //
 // Columns past the rank r are unit vectors already orthogonal to the others; a column that Jacobi annihilated is completed by
 // Gram-Schmidt, twice, on the unit vector farthest from the span of the others.
-// Called by the kernels of batched/svd_*.cuh, by the whole block.
+// Called by the kernels of svd/svd_*.cuh, by the whole block.
 #pragma once
 
 #include "svd/block/svd_stages.cuh"

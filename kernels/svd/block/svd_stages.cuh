@@ -5,7 +5,7 @@
 // W is A, or Aᵀ where A has more columns than rows. Drmač & Veselić 2008: columns of L are nearly orthogonal already, so
 // that Jacobi needs a third of the sweeps. Left vectors of a wide A: A = P₀ R₀ᵀ Q₀ᵀ first, then the same for the square R₀ᵀ.
 // Entries are scaled by a power of two first, so that squares neither overflow nor vanish.
-// Called by the kernels of batched/svd_*.cuh; the workspace lies in shared memory, or in global memory for large matrices.
+// Called by the kernels of svd/svd_*.cuh; the workspace lies in shared memory, or in global memory for large matrices.
 #pragma once
 
 #include "common/block/workspace.cuh"
