@@ -111,7 +111,7 @@ def _sums(row, start, height, part):
     order = np.argsort(row, kind="stable")
     leader = np.flatnonzero(np.diff(row[order], prepend=-1))
     first = order[leader]
-    table = upload(start[first], height[first], leader, np.append(leader[1:], len(row)))
+    table = upload(start[first], height[first], leader, np.append(leader, len(row))[1:])
     lists = cupy.asarray(part[order].astype(np.int32))
     return len(leader), int(height.max(initial=0)), table[0], lists
 

@@ -65,6 +65,19 @@ def test_products_of_equal_blocks_of_every_size(size, symmetric, dtype):
                 assert_close(block_multiply(B, cp.asarray(x), n, transpose).get(), y, 10 * size)
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("tall", [0, 5])
+def test_products_where_all_blocks_are_empty(symmetric, tall):
+    """Compression may leave no rank anywhere: blocks of 0 × 0, and of bases 5 × 0."""
+    count = np.arange(9)
+    A = BlockSparse(filled(np.full(9, tall), np.zeros(9, int), float, 1), count, count, tall * count, 0 * count, False)
+    if not tall:
+        A, _ = band(np.zeros(9, int), symmetric, float)
+    for transpose, (size, other) in ((False, (9 * tall, 0)), (True, (0, 9 * tall))):
+        y = block_multiply(on_device(A), cp.ones((other, 3)), size, transpose)
+        assert y.shape == (size, 3) and not y.any()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_products_where_some_blocks_are_empty(symmetric, dtype):
