@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.batched.copies import all_finite
 
 LARGEST = 1e153  # coordinates are less: squares of distances stay in range
 
@@ -33,7 +34,7 @@ def as_points(points):
     if points.dtype.kind not in "fiu":
         raise ValueError(f"points: expected real numbers, got dtype {points.dtype}; convert to float64 first")
     points = points.astype(float_type(points), copy=False)
-    if not bool(xp.isfinite(points).all()):
+    if not all_finite(points):
         raise ValueError("points: expected finite coordinates, got NaN or infinity; drop those points")
     return points
 

@@ -84,12 +84,13 @@ class InverseFactor:
         """W with its columns in the caller's order."""
         xp = array_module(self.W.data)
         sites = xp.asarray(self.order.astype(self.W.indices.dtype))
-        return type(self.W)((self.W.data, sites[self.W.indices], self.W.indptr), shape=self.shape)
+        own = self.W.data.copy(), sites[self.W.indices], self.W.indptr  # which are put in another order
+        return ascending(type(self.W)(own, shape=self.shape))
 
     @cached_property
     def _columns(self):
         """Wᵀ with its rows in the caller's order."""
-        return self._rows.T.tocsr()
+        return ascending(self._rows.T.tocsr())
 
 
 def sparse_rows(data, indices, indptr, n):
@@ -101,7 +102,14 @@ def sparse_rows(data, indices, indptr, n):
         import cupyx.scipy.sparse
 
         W = cupyx.scipy.sparse.csr_matrix((data, xp.asarray(indices), xp.asarray(indptr)), shape=(n, n))
+    return ascending(W)
+
+
+def ascending(W):
+    """W with the indices of each row, which differ, ascending, and marked so: else CuPy looks whether they are."""
+    W.has_sorted_indices = False
     W.sort_indices()
+    W.has_canonical_format = True
     return W
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.copies import all_finite
 from h2gpu.covariance.checks import checked
 
 LESS_ACCURATE = (
@@ -28,8 +29,8 @@ def check_vectors(x, n, name="b"):
     if x.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected real numbers, got {x.dtype}; solve for real and imaginary parts")
     x = x.astype(np.float32 if x.dtype == np.float32 else np.float64, copy=False)
-    bad = ~xp.isfinite(x.reshape(n, -1)).all(axis=1)
-    if bool(bad.any()):
+    if not all_finite(x):
+        bad = ~xp.isfinite(x.reshape(n, -1)).all(axis=1)
         raise ValueError(
             f"{name}: expected finite numbers, got NaN or infinity in {int(bad.sum())} rows, first in row "
             f"{int(bad.argmax())}; drop those sites"

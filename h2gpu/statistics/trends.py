@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.batched.copies import all_finite
 
 DEGREES = {"constant": 0, "linear": 1}
 
@@ -47,7 +48,7 @@ class Trend:
     def _called(self, X, xp, n):
         F = xp.asarray(self.kind(self.sites(X)), dtype=np.float64)
         F = F[:, None] if F.ndim == 1 else F
-        if F.ndim != 2 or len(F) != n or not bool(xp.isfinite(F).all()):
+        if F.ndim != 2 or len(F) != n or not all_finite(F):
             raise ValueError(
                 f"trend: expected a function that returns finite numbers of shape ({n},) or ({n}, p) for {n} sites, "
                 f"got shape {F.shape}"

@@ -54,6 +54,11 @@ def transpose(A):
     return gather(A, np.arange(len(A)), True)
 
 
+def all_finite(A):
+    """Whether an array of float32 or float64, of any shape, holds no NaN and no infinity."""
+    return twin(A).all_finite(A)
+
+
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return over_leading(lambda A: twin(A).frobenius_norms(A), A)

@@ -30,6 +30,10 @@ def join(batches, out):
     return out
 
 
+def all_finite(A):
+    return bool(np.isfinite(A).all())
+
+
 def frobenius_norms(A):
     return norms(A, lambda entries: entries.astype(np.float64, copy=False))
 

@@ -1,4 +1,4 @@
-"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh."""
+"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh, all_finite.cuh."""
 
 import cupy
 import numpy as np
@@ -9,6 +9,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, launch, tiling, upload
 
 NORM_WARPS = 4
+FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
 SOURCES, SOURCE_WORDS = 32, 4  # of kernels/copies/gather.cuh: batches of a launch at most
 SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
@@ -51,6 +52,15 @@ def join(batches, out):
         arguments = words.view(SOURCE_TABLE)[0], len(these), out.buffer, *tiles.arguments, *places
         launch(function, tiles.blocks, TILE * LINES, arguments)
     return out
+
+
+def all_finite(A):
+    """See h2gpu.batched.copies.all_finite; reads one number back."""
+    A, found = cupy.ascontiguousarray(A), cupy.zeros(1, np.int32)
+    blocks = -(-A.size // (FINITE_THREADS * FINITE_EACH))
+    function = kernel("copies/all_finite.cuh", "find_not_finite", A.dtype)
+    launch(function, blocks, FINITE_THREADS, (A, np.int64(A.size), found))
+    return not found.get()[0]
 
 
 def frobenius_norms(A):

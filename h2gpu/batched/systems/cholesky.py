@@ -7,6 +7,7 @@ ones panel by panel in place (cholesky_panel.cuh, lu_update.cuh).
 import cupy
 import numpy as np
 
+from h2gpu.batched.copies import all_finite
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device import tuning
@@ -59,7 +60,7 @@ def _vendor(A, L):
                 factor[...] = cupy.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
-    return bool(cupy.isfinite(L).all())
+    return all_finite(L)
 
 
 def _fits(dtype, n):

@@ -1,5 +1,7 @@
 """Norms, selections, joins and leading parts of batches."""
 
+import itertools
+
 import numpy as np
 import pytest
 from batches import DTYPES, SIZES, of_sizes, stack, transposed
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.copies import all_finite
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e160, 1e300])
@@ -32,6 +35,18 @@ def test_frobenius_norms(sizes, dtype):
     np.testing.assert_allclose(norms, [np.linalg.norm(A[b].astype(float)) for b in range(len(A))], rtol=1e-12)
     uniform = stack((4, 3, 5))
     np.testing.assert_allclose(batched.frobenius_norms(uniform) ** 2, (uniform**2).sum(axis=(1, 2)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (257,), (70, 3, 5), (4099, 2)])
+def test_one_number_that_is_none_is_found_wherever_it_stands(shape, dtype, xp):
+    A = np.full(shape, np.finfo(dtype).max, dtype)
+    assert all_finite(xp.asarray(A)) and all_finite(xp.asarray(A)[::2]) and all_finite(xp.asarray(A)[:0])
+    for place, value in itertools.product({0, A.size // 2, A.size - 1}, (np.nan, np.inf, -np.inf)):
+        B = A.copy()
+        B.flat[place] = value
+        assert not all_finite(xp.asarray(B)), (place, value)
+        assert all_finite(xp.asarray(B)[1::2]) == np.isfinite(B[1::2]).all()
 
 
 @given(SIZES.filter(len), st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=10))

@@ -72,6 +72,7 @@ def instances():
         for of_rounding in (False, True):
             norms = compiler.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
             yield "copies/frobenius_norms.cuh", norms, 0
+        yield "copies/all_finite.cuh", compiler.expression("find_not_finite", dtype), 0
         for name in ("gather", "gather_batches"):
             yield "copies/gather.cuh", compiler.expression(name, dtype, basics["TILE"], basics["LINES"]), 0
         yield "copies/pairs.cuh", compiler.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0

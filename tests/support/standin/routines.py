@@ -48,6 +48,11 @@ def owners(first, owner, count):
     host(owner)[:] = np.repeat(np.arange(count), np.diff(host(first)))
 
 
+def find_not_finite(A, size, found):
+    """kernels/copies/all_finite.cuh"""
+    host(found)[0] |= not np.isfinite(host(A)).all()
+
+
 def cycles(*arguments):
     """kernels/common/thread/stopwatch.cuh: one for each part, and one for writing them."""
     numbers = host(arguments[-1])
@@ -55,7 +60,7 @@ def cycles(*arguments):
     numbers[:, -1] = numbers.shape[1]
 
 
-MADE_HERE = {"table": table, "owners": owners}
+MADE_HERE = {"table": table, "owners": owners, "find_not_finite": find_not_finite}
 MADE_HERE |= dict.fromkeys(("block_lu_cycles", "block_qr_cycles"), cycles)
 MADE_HERE |= dict.fromkeys(("bidiagonalize_cycles", "bidiagonalize_large_cycles"), cycles)
 
