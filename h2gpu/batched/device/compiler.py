@@ -2,8 +2,9 @@
 
     kernel("products/gemm.cuh", "gemm", np.float64, 64, 64)   →   the function gemm<double, 64, 64>, ready to launch
 
-One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. CuPy
-keeps the result on disk under a key that ignores included files, so the hash of those travels in the options.
+One NVRTC program per template argument list: it holds one `#include` and nothing else but a caller's definitions. What
+was compiled ahead is taken from there (machine_code.py). CuPy keeps the other results on disk under a key that ignores
+included files, so the hash of those travels in the options.
 """
 
 import hashlib
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from h2gpu.batched.device import machine_code
+
 NAMES = {
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
@@ -21,6 +24,8 @@ NAMES = {
     np.dtype(np.complex128): "Complex<double>",
 }
 STANDARD = "-std=c++17"
+ALL_DEVICE = "-default-device"  # without it NVRTC 13.0 takes generic lambdas for functions of the host
+_functions = {}  # by device, header, full name, definitions
 
 
 @cache
@@ -78,7 +83,7 @@ def _word(argument):
 
 def options(header):
     """The compiler's options, the same for every instance of a header."""
-    return STANDARD, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash(header)}"
+    return STANDARD, ALL_DEVICE, f"-I{source_folder()}", f"-DH2GPU_SOURCES=0x{source_hash(header)}"
 
 
 def kernel(header, name, *arguments, shared_bytes=0, definitions=()):
@@ -103,9 +108,17 @@ def _announced(device, header, name, arguments, shared_bytes, definitions):
     return function
 
 
-@cache
 def _function(device, header, instance, definitions):
-    """Compiled once a process and device; `device` is the current one and part of the key only."""
+    """Compiled ahead, or once a process and device; `device` is the current one."""
+    key = device, header, instance, definitions
+    if key not in _functions:
+        ready = None if definitions else machine_code.function(device, source_folder(), member(header, instance))
+        _functions[key] = ready or _compiled(header, instance, definitions)
+    return _functions[key]
+
+
+def _compiled(header, instance, definitions):
+    """An instance compiled for the current device, or from CuPy's memory on disk."""
     import cupy
 
     source = program(header, definitions)
@@ -116,6 +129,16 @@ def _function(device, header, instance, definitions):
         return module.get_function(instance)
     except cupy.cuda.compiler.CompileException as error:
         raise ValueError(first_error(error.get_message())) from None
+
+
+def loaded():
+    """The (header, name expression) of every instance that this process has loaded, but those with definitions."""
+    return sorted({(header, name.partition("::")[2]) for _, header, name, definitions in _functions if not definitions})
+
+
+def member(header, instance):
+    """What an instance, by its full name, is called among those that were compiled ahead."""
+    return machine_code.member(STANDARD, header, instance, source_hash(header))
 
 
 def program(header, definitions=()):

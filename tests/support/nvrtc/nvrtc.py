@@ -1,65 +1,24 @@
-"""The run-time compiler by itself: CUDA C++ to machine code with no GPU and no driver, through the NVRTC wheel."""
+"""Whether instances compile, and what ptxas says of them, remembered from run to run: no GPU needed."""
 
-import ctypes
-import glob
 import multiprocessing
 import os
 import re
-import site
-import sysconfig
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from hashlib import sha256
 
 import ptx
 
+from h2gpu.apps.packaging.nvrtc import CUPYS_OWN, compiled, library
 from h2gpu.batched.device import compiler
 
-CUPYS_OWN = "-ftz=true"  # option that CuPy adds to ours
 UNOPTIMIZED = "-G"  # an eighth of the time: says whether instances compile, not what they spill
 TOGETHER = 12  # instances in one such program: half the time again
 
 
-@cache
-def library():
-    """libnvrtc of the wheel nvidia-cuda-nvrtc, or of the system; None where there is none."""
-    folders = {*site.getsitepackages(), sysconfig.get_paths()["purelib"]}
-    found = [path for folder in folders for path in glob.glob(f"{folder}/nvidia/*/lib/libnvrtc.so.*")]
-    for name in (*sorted(found, reverse=True), "libnvrtc.so"):
-        if "builtins" in name or ".alt." in name:
-            continue
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
-
-
 def compile_cubin(source, options, names):
     """(size of the machine code, compiler's log with ptxas's report, PTX); RuntimeError with the log where it fails."""
-    nvrtc, program = library(), ctypes.c_void_p()
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"instances.cu", 0, None, None)
-    for name in names:
-        nvrtc.nvrtcAddNameExpression(program, name.encode())
-    encoded = [option.encode() for option in options]
-    status = nvrtc.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
-    log, size = _text(nvrtc, "ProgramLog", program), ctypes.c_size_t()
-    if status:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-        raise RuntimeError(log)
-    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
-    code = _text(nvrtc, "PTX", program)
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return size.value, log, code
-
-
-def _text(nvrtc, what, program):
-    """A text that the compiler has made of a program."""
-    size = ctypes.c_size_t()
-    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    text = ctypes.create_string_buffer(size.value)
-    getattr(nvrtc, f"nvrtcGet{what}")(program, text)
-    return text.value.decode()
+    result = compiled(source, options, names)
+    return len(result.code), result.log, result.ptx
 
 
 def spilled(case):

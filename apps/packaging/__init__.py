@@ -1,0 +1,1 @@
+"""What is done before the package is handed on: kernels compiled ahead."""

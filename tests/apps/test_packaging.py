@@ -1,0 +1,79 @@
+"""Kernels compiled ahead: archives hold what was asked for, for the architecture in their names."""
+
+import struct
+import zipfile
+
+import pytest
+
+from h2gpu.apps.packaging import compile_ahead, nvrtc
+from h2gpu.batched.device import compiler, machine_code
+
+ARCHITECTURES = compile_ahead.ARCHITECTURES
+SMALL = (("copies/table.cuh", "table"), ("copies/owners.cuh", "owners<8>"))
+needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
+
+
+def architecture(code):
+    """The architecture that machine code says it is for: an ELF header's flags."""
+    assert code[:4] == b"\x7fELF"
+    return f"sm_{struct.unpack_from('<I', code, 48)[0] >> 8 & 0xFF}"
+
+
+def key(header, name):
+    return compiler.member(header, compiler.qualified(header, name))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("target", ARCHITECTURES)
+def test_an_archive_holds_machine_code_of_its_architecture(target, tmp_path):
+    path = machine_code.archive(tmp_path, target)
+    assert compile_ahead.write(path, target, SMALL) == len(SMALL)
+    with zipfile.ZipFile(path) as file:
+        assert {i.filename for i in file.infolist()} == {key(*each) for each in SMALL}
+        for header, name in SMALL:
+            code, function = file.read(key(header, name)), file.getinfo(key(header, name)).comment
+            assert architecture(code) == target and function in code and name.partition("<")[0].encode() in function
+
+
+@needs_nvrtc
+def test_equal_sources_give_equal_archives_and_what_is_held_is_not_compiled_again(tmp_path):
+    path, other = tmp_path / "machine_code/sm_90.zip", tmp_path / "other/sm_90.zip"
+    assert compile_ahead.write(path, "sm_90", SMALL[:1]) == 1
+    assert compile_ahead.write(path, "sm_90", SMALL) == 1
+    assert compile_ahead.write(other, "sm_90", SMALL) == 2
+    assert path.read_bytes() == other.read_bytes()
+    assert compile_ahead.write(path, "sm_90", SMALL[1:]) == 0
+    assert list(compile_ahead.held(path, {key(*each): each for each in SMALL})) == [key(*SMALL[1])]
+
+
+@needs_nvrtc
+def test_a_source_that_does_not_compile_leaves_the_archive_as_it_was(tmp_path):
+    path = tmp_path / "machine_code/sm_90.zip"
+    compile_ahead.write(path, "sm_90", SMALL[:1])
+    before = path.read_bytes()
+    with pytest.raises(RuntimeError, match="error"):
+        compile_ahead.write(path, "sm_90", [*SMALL, ("copies/owners.cuh", "owners<none>")])
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    (
+        (["--architectures", "sm90"], "expected architectures such as sm_80,sm_90, got 'sm90'"),
+        (["--instances", "nowhere.csv"], "nowhere.csv"),
+        (["--instances", __file__], "expected the columns header and instance"),
+    ),
+)
+def test_wrong_input_is_told_in_a_line(arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr(nvrtc, "library", lambda: object())
+    assert compile_ahead.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_every_instance_of_the_list_is_a_kernel_of_the_sources():
+    """paths.csv names headers that exist and kernels that they declare."""
+    wanted = compile_ahead.read_instances(compiler.source_folder() / "paths.csv")
+    texts = {header: "".join(compiler.sources(header).values()) for header, _ in wanted}
+    assert len(wanted) > 100
+    assert [each for each in wanted if f" {each[1].partition('<')[0]}(" not in texts[each[0]]] == []
