@@ -14,12 +14,15 @@ from places import ROOT, STANDIN, TESTS
 
 MATRICES = [
     "h2matrix/test_compression.py",
+    "h2matrix/test_compression_promise.py",
     "h2matrix/test_construction.py",
     "h2matrix/test_covariance_matrix.py",
     "h2matrix/test_h2matrix.py",
+    "h2matrix/test_h2matrix_products.py",
     "h2matrix/test_norms.py",
     "h2matrix/test_orthogonalization.py",
     "h2matrix/test_precision.py",
+    "h2matrix/test_truncation.py",
     "storage/test_storage.py",
     "solvers/test_solvers_cg.py",
     "solvers/test_solvers_lanczos.py",
