@@ -33,7 +33,8 @@ MATRICES = [
 ]
 ROUTINES = [
     "batched/test_batched_gpu.py",
-    "apps/test_bench_batched.py",
+    "apps/benchmarks/test_bench_peers.py",
+    "apps/benchmarks/test_bench_routines.py",
     "batched/products/test_blas.py",
     "batched/systems/test_cholesky.py",
     "clustering/test_cluster_tree_gpu.py",
