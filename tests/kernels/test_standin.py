@@ -48,7 +48,7 @@ ROUTINES = [
     "batched/svd/test_randomized.py",
     "batched/svd/test_samples.py",
     "batched/svd/test_triangles.py",
-    "apps/test_study_cycles.py",
+    "apps/studies/test_study_cycles.py",
     "batched/products/test_thin_product_gpu.py",
     "batched/products/test_triple_product.py",
     "batched/svd/test_truncated_svd.py",
