@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 collect_ignore = ["support"]
+collect_ignore_glob = ["*conftest.py"]  # they hold no doctests, and share one name
 if "emulated" not in sys.modules:
     collect_ignore += ["kernels/test_emulator.py"]  # see kernels/test_emulated.py
 

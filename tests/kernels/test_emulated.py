@@ -36,9 +36,9 @@ SAMPLES = {
         "batched/products/test_thin_product_gpu.py::test_entries_of_products_with_samples[True-shape1-float32]",
     ],
     "systems": [
-        "batched/systems/test_systems.py::test_half_of_the_columns_at_a_time[cupy]",
-        "batched/systems/test_systems.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",
-        "batched/systems/test_systems.py::test_nan_and_infinity_are_refused_and_neighbours_untouched[cupy-shared]",
+        "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
+        "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",
+        "batched/systems/test_lu.py::test_nan_and_infinity_are_refused_and_neighbours_untouched[cupy-shared]",
         "batched/systems/test_systems.py::test_solutions[cupy-31-complex128]",
         "batched/systems/test_systems.py::test_determinants_of_what_is_not_finite",
         "batched/systems/test_cholesky.py::test_what_has_no_cholesky_factor_is_reported[cupy-32]",

@@ -1,13 +1,12 @@
-"""Randomized SVD: its samples, the promised norms and ranks, on either back end."""
+"""Randomized SVD: the promised norms and ranks, on either back end."""
 
 import numpy as np
 import pytest
-from latms import orthonormal
+from triplets import check_triplets, decaying
 
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.products.gaussian import gaussian, philox
 
 DTYPES = [np.float64, np.float32]
 
@@ -15,26 +14,6 @@ DTYPES = [np.float64, np.float32]
 @pytest.fixture
 def rng():
     return np.random.default_rng(11)
-
-
-def decaying(shape, rng, dtype=np.float64, rate=0.5):
-    """Singular values exp(−rate k)."""
-    batch, m, n = shape
-    k = min(m, n)
-    U, V = orthonormal(batch, m, k, rng), orthonormal(batch, n, k, rng)
-    return ((U * np.exp(-rate * np.arange(k))) @ V.swapaxes(1, 2)).astype(dtype)
-
-
-def check_triplets(A, U, s, Vt):
-    """Orthonormal vectors, descending values, for one matrix; returns ‖A − U s Vt‖_F."""
-    A, U, s, Vt = (to_host(M) for M in (A, U, s, Vt))
-    epsilon = 30 * max(A.shape) * np.finfo(s.dtype).eps
-    A, U, s, Vt = (M.astype(np.float64) for M in (A, U, s, Vt))
-    k = len(s)
-    assert U.shape == (A.shape[0], k) and Vt.shape == (k, A.shape[1])
-    assert (s >= 0).all() and (np.diff(s) <= 0).all()
-    assert np.linalg.norm(U.T @ U - np.eye(k)) <= epsilon and np.linalg.norm(Vt @ Vt.T - np.eye(k)) <= epsilon
-    return np.linalg.norm(A - (U * s) @ Vt)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e160, 1e300])
@@ -59,55 +38,6 @@ def test_seeds_by_their_kinds(rng):
     for bad in ("4", -1, 1.5, [1]):
         with pytest.raises(ValueError, match="random_state: expected an integer ≥ 0"):
             batched.rsvd(A, 3, random_state=bad)
-
-
-# The generator
-
-
-@pytest.mark.parametrize(
-    ("counter", "key", "words"),
-    [
-        ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-        ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-        ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
-    ],
-)
-def test_philox_gives_the_known_answers_of_its_authors(counter, key, words):
-    counter, key, words = ([int(word, 16) for word in text.split()] for text in (counter, key, words))
-    found = philox([np.array([word], np.uint32) for word in counter], np.array(key, np.uint32))
-    assert found[:, 0].tolist() == words
-
-
-def test_samples_are_normal(xp):
-    z = to_host(gaussian(400, 500, 1, np.float64, xp)).ravel()
-    assert abs(z.mean()) < 4 / np.sqrt(z.size) and abs(z.var() - 1) < 6 / np.sqrt(z.size)
-    assert abs((z**4).mean() - 3) < 40 / np.sqrt(z.size) and abs((z[1:] * z[:-1]).mean()) < 4 / np.sqrt(z.size)
-    assert len(np.unique(z)) == z.size
-
-
-def test_float32_samples_have_eleven_bits(xp):
-    """They are those of float64 to half a unit of the last, and half of that in float32 again."""
-    z, exact = (to_host(gaussian(300, 40, 1, dtype, xp)).astype(np.float64) for dtype in DTYPES[::-1])
-    mantissa, _ = np.frexp(z)
-    assert (mantissa * 2**11 == np.rint(mantissa * 2**11)).all()
-    assert (np.abs(z - exact) <= np.abs(exact) * (2.0**-11 + 2.0**-24)).all()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_sample_depends_on_seed_and_place_alone(dtype, xp):
-    large = to_host(gaussian(30, 20, 5, dtype, xp))
-    assert large.dtype == dtype
-    assert (large[:7, :9] == to_host(gaussian(7, 9, 5, dtype, xp))).all()
-    assert not (large == to_host(gaussian(30, 20, 6, dtype, xp))).any()
-    assert np.mean(large == to_host(gaussian(30, 20, None, dtype, xp))) < 0.05  # some of few bits may agree
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_samples_of_both_back_ends_agree(dtype):
-    cupy = pytest.importorskip("cupy")
-    X, Y = gaussian(300, 70, 9, dtype, np), to_host(gaussian(300, 70, 9, dtype, cupy))
-    np.testing.assert_allclose(X, Y, rtol=0, atol=1e-14 if dtype == np.float64 else 1e-6)
 
 
 # A rank that is given
@@ -225,93 +155,3 @@ def test_an_rtol_out_of_range_gives_one_clear_error(rtol):
 def test_rank_or_rtol_is_needed():
     with pytest.raises(ValueError, match="rsvd: expected an integer rank ≥ 1, got None"):
         batched.rsvd(np.eye(3))
-
-
-# Triangles
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 3, 8, 20, 32, 33, 70, 100, 150])
-def test_svd_of_transposed_triangles(n, dtype, xp, rng):
-    """Of graded, random and wide R, of equal columns."""
-    epsilon = 30 * n * np.finfo(dtype).eps
-    graded, any_R, wide = (
-        decaying((3, n, n), rng, rate=0.1),
-        rng.standard_normal((3, n, n)),
-        rng.standard_normal((2, n, n + 4)),
-    )
-    for A in (any_R, graded, wide, np.ones((2, n, n))):
-        R = np.linalg.qr(A, mode="r").astype(dtype)
-        U, s, Vt, info = batched.svd_of_transposed(xp.asarray(R))
-        V, t, _ = batched.svd_of_transposed(MatrixBatch.from_stack(xp.asarray(R)), "left")
-        exact = np.linalg.svd(R.astype(float), compute_uv=False)
-        assert (to_host(info) >= 0).all()
-        assert np.abs(to_host(s) - exact).max() <= epsilon * exact.max()
-        assert np.abs(to_host(t.entries).reshape(exact.shape) - exact).max() <= epsilon * exact.max()
-        for b in range(len(R)):
-            assert check_triplets(R[b].T, U[b], s[b], Vt[b]) <= epsilon * exact.max()
-            W = to_host(V[b]).astype(float)
-            assert np.linalg.norm(R[b].T - W @ (W.T @ R[b].T)) <= epsilon * exact.max()
-        rank = -(-n // 3)
-        for vectors, whole in (("both", (U[..., :rank], s[:, :rank], Vt[:, :rank])), ("left", None)):
-            *some, info = batched.svd_of_transposed(xp.asarray(R), vectors, rank)
-            whole = whole or (M[..., :rank] for M in batched.svd_of_transposed(xp.asarray(R), vectors)[:2])
-            assert all((to_host(part) == to_host(M)).all() for part, M in zip(some, whole, strict=True))
-            assert (to_host(info) >= 0).all()
-
-
-def values_by_jacobi(L):
-    """Singular values of a matrix of even order, by one-sided Jacobi in long double: relatively accurate for B D."""
-    X, order = L.astype(np.longdouble), np.arange(len(L))
-    for _ in range(12):
-        for _ in range(len(L) - 1):
-            i, j = order[: len(L) // 2], order[len(L) // 2 :][::-1]
-            x, y = X[:, i], X[:, j]
-            difference, twice = (y * y).sum(0) - (x * x).sum(0), 2 * (x * y).sum(0)
-            root = np.abs(difference) + np.hypot(difference, twice)
-            t = np.where(twice == 0, 0, np.copysign(1, difference) * twice / np.where(root == 0, 1, root))
-            c = 1 / np.sqrt(1 + t * t)
-            X[:, i], X[:, j] = c * (x - t * y), c * (t * x + y)
-            order = np.r_[order[:1], order[-1:], order[1:-1]]
-    return np.sort(np.sqrt((X * X).sum(0)))[::-1]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [20, 40, 72, 100])
-def test_small_values_of_graded_triangles_are_right_relatively(n, dtype, xp, rng):
-    """Rows scaled down far below rounding of the largest: the GPU has every value to c n ε of itself."""
-    R = np.triu(rng.standard_normal((3, n, n))) / np.sqrt(n) + 3 * np.eye(n)
-    R = (R * np.geomspace(1, 1e-7 if dtype == np.float32 else 1e-20, n)[:, None]).astype(dtype)
-    exact = np.stack([values_by_jacobi(M.T) for M in R])
-    assert np.abs(exact - np.linalg.svd(R.astype(float), compute_uv=False)).max() < 1e-12
-    s = to_host(batched.svd_of_transposed(xp.asarray(R))[1])
-    bound = 30 * n * np.finfo(dtype).eps * (exact if xp is not np else exact.max())
-    assert (np.abs(s - exact) <= bound).all()
-
-
-@pytest.mark.parametrize("n", [34, 64, 72])
-@pytest.mark.parametrize("size", [0, 1e-9, 1e-5])
-def test_right_vectors_divided_by_a_rest(size, n, xp, rng):
-    """V (I + F)⁻ᵀ for rows of Vt, to rounding."""
-    rank = n - 8
-    R = (np.triu(rng.standard_normal((3, n, n))) / 9 + np.eye(n)) * np.geomspace(1, 1e-6, n)[:, None]
-    F = size * np.triu(rng.uniform(-1, 1, (3, n, n)))
-    R, F = xp.asarray(R), xp.asarray(F)
-    _, _, Vt, _ = batched.svd_of_transposed(R, "both", rank)
-    _, _, Wt, _ = batched.svd_of_transposed(R, "both", rank, F)
-    expected = np.linalg.solve(np.eye(n) + to_host(F), to_host(Vt).swapaxes(1, 2)).swapaxes(1, 2)
-    assert np.abs(to_host(Wt) - expected).max() <= 8 * np.finfo(np.float64).eps
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [20, 34, 64, 72, 80, 82, 300])
-def test_left_vectors_times_a_triangle(n, dtype, xp, rng):
-    """X U for U, to rounding."""
-    rank = n - 8
-    R = ((np.triu(rng.standard_normal((3, n, n))) / 9 + np.eye(n)) * np.geomspace(1, 1e-4, n)[:, None]).astype(dtype)
-    X = (np.eye(n) + 0.1 * np.triu(rng.standard_normal((3, n, n)))).astype(dtype)
-    U, s, Vt, _ = batched.svd_of_transposed(xp.asarray(R), "both", rank)
-    XU, same, equal, _ = batched.svd_of_transposed(xp.asarray(R), "both", rank, None, xp.asarray(X))
-    assert (s == same).all() and (Vt == equal).all()
-    expected = X.astype(np.float64) @ to_host(U)
-    assert np.abs(to_host(XU) - expected).max() <= n * np.finfo(dtype).eps

@@ -1,0 +1,168 @@
+"""The benchmark of the batched routines without a GPU: what is reported, written and drawn."""
+
+import re
+import sys
+
+import pytest
+
+from h2gpu.apps.autotune import kernel_report
+from h2gpu.apps.benchmarks import batched as bench_batched
+from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.benchmarks.peers import peers
+from h2gpu.apps.benchmarks.report import plots as bench_plots
+from h2gpu.apps.benchmarks.report import profiles as bench_profiles
+from h2gpu.apps.benchmarks.report import tables
+
+CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
+
+
+# What the profiles say
+
+
+def test_kernels_by_their_mangled_names():
+    assert kernel_report.name("_Z8svd_gramIdLi32ELb0ELi8EEvPKxii") == "svd_gram"
+    assert kernel_report.instance("_Z8svd_gramIdLi32ELb0ELi8EEvPKxii") == "svd_gram<double, 32, false, 8>"
+    assert kernel_report.instance("_Z4holdy") == "hold" and kernel_report.instance("something") == "something"
+    assert kernel_report.instance("_Z5pairsIfLin3E3SumIdEEvv") == "pairs<float, -3, …>"
+    assert {bench_profiles.phase_of(kernel) for kernel in ("gemm", "thin_product", "thin_parts")} == {"products"}
+    assert (
+        bench_profiles.phase_of("householder_qr") == "QR" and bench_profiles.phase_of("gather") == bench_profiles.REST
+    )
+
+
+def test_q_takes_what_r_alone_does_not():
+    case = next(c for c in CASES if c.figure == "4a" and c.batch == 200 and c.routine == "qr" and c.shape == (64, 64))
+    alone = next(c for c in CASES if (c.routine, c.batch, c.shape, c.dtype) == ("qr_r", 200, (64, 64), case.dtype))
+    rows = [bench_batched.described(case) | {"ms": 4.0}, bench_batched.described(alone) | {"ms": 1.0}]
+    assert [(r["phase"], r["ms"], r["share"]) for r in bench_profiles.of_qr(rows)] == [("R", 1, 0.25), ("Q", 3, 0.75)]
+    assert bench_profiles.of_qr(rows[:1]) == []
+
+
+# What is compared and reported
+
+
+def test_odd_products_are_compared_with_their_neighbours():
+    def row(n, rate):
+        return {"routine": "gemm", "dtype": "float64", "shape": f"{n}³", "GFLOP/s": rate}
+
+    rows = bench_batched.with_neighbours([row(32, 10.0), row(33, 5.0), row(63, 9.0), row(64, 12.0), row(127, 3.0)])
+    assert [r.get("of even size") for r in rows] == [None, 0.5, 0.75, None, None]
+    rows = bench_batched.with_neighbours([row(5, 1.0), row(6, 1.0), row(7, 3.0)])
+    assert [r.get("of neighbours") for r in rows] == [None, 0.5, None]
+    assert bench_batched.dips(rows) == {"float64": "6³"}
+    target = [row(n, 10.0) | {"figure": bench_cases.GEMM_TARGET} for n in (32, 33)]
+    assert [r.get("target of even size") for r in bench_batched.with_neighbours(target)] == [None, 0.85]
+    sizes = {case.shape[0] for case in bench_cases.targets("float64") if case.routine == "gemm"}
+    assert sizes == {32, 33, 64, 65, 127, 128}
+
+
+def test_failing_rows_are_told(monkeypatch, capsys):
+    bench = bench_batched.Bench(with_peers=False)
+    gpu = FakeCupy(monkeypatch)
+    monkeypatch.setattr(bench, "measured", lambda case: 1 / 0)
+    bench.add(CASES[0])
+    (row,) = bench.tables["targets"]
+    assert bench.failed == 1 and row["note"].startswith("ZeroDivisionError") and row["ms"] is None
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    gpu.broken = True
+    with pytest.raises(bench_batched.FailureError, match="the device failed after qr float64"):
+        bench.add(CASES[0])
+    monkeypatch.setattr(bench, "measured", lambda case: None)  # a method that this size does not admit
+    gpu.broken = False
+    bench.add(CASES[0])
+    assert len(bench.tables["targets"]) == 2
+
+
+class FakeCupy:
+    """As much of CuPy as Bench.add asks."""
+
+    broken = False
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "cupy", self)
+        self.cuda = self
+
+    def Device(self):
+        return self
+
+    def synchronize(self):
+        if self.broken:
+            raise RuntimeError("illegal address")
+
+    def get_default_memory_pool(self):
+        return self
+
+    def free_all_blocks(self):
+        pass
+
+
+# What is written and drawn
+
+
+def test_tables_keep_their_circumstances(tmp_path):
+    rows = [{"a": 1, "b": 2.0, "c": None}, {"a": 3, "c": "", "d": "x,y"}]
+    assert tables.columns(rows) == ["a", "b", "d"]
+    tables.write(tmp_path / "t.csv", rows, "Some GPU")
+    about, read = tables.read(tmp_path / "t.csv")
+    assert "device: Some GPU" in about and any(line.startswith("commit: ") for line in about)
+    assert read == [{"a": "1", "b": "2", "d": ""}, {"a": "3", "b": "", "d": "x,y"}]
+    assert tables.markdown(rows).splitlines()[2:] == ["| 1 | 2 |  |", "| 3 |  | x,y |"]
+    assert tables.text([]) == ""
+
+
+def measured(case, ms):
+    """A row as of a run."""
+    row = bench_batched.described(case) | {"ms": ms, "call ms": 2 * ms, "GFLOP/s": 5.0 / ms, "occupancy": 0.25}
+    return row | bench_batched.compared(case, ms, [peers.Peer("gesvdj", 9 * ms, 9 * ms, 4)])
+
+
+def test_pages_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    found = {name: [] for name in bench_batched.ABOUT}
+    for case in CASES:
+        found[case.table].append(measured(case, 1e-6 * case.shape[0] ** 2 * case.shape[1]))
+    found["qr"][0] |= {"ms": None, "GFLOP/s": None, "note": "failed"}
+    for n in (64, 128):
+        row = {"figure": "9", "routine": "svd", "method": "block-gram", "dtype": "float64", "n": n}
+        found["profiles"] += [row | {"phase": phase, "ms": 1.0, "share": 0.5} for phase in ("QR", "products")]
+    bench_batched.write(tmp_path, found, "Some GPU")
+    page = (tmp_path / "batched.md").read_text(encoding="utf-8")
+    assert page.count("- device: Some GPU") == len([rows for rows in found.values() if rows])
+    assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
+    assert bench_plots.main([str(tmp_path)]) == 0
+    pictures = {path.name for path in tmp_path.glob("*.png")}
+    kinds = ("qr", "svd_small", "svd_large", "gebrd", "lu", "profiles", "sizes")
+    assert pictures == {f"batched_{kind}.png" for kind in kinds}
+
+
+def test_profiles_without_methods_are_drawn(tmp_path):
+    """Randomized SVDs alone: a column that is empty in all rows is not in the file."""
+    pytest.importorskip("matplotlib")
+    row = {"figure": "11", "routine": "rsvd", "method": "", "dtype": "float64", "n": 64}
+    found = {name: [] for name in bench_batched.ABOUT}
+    profiles = [row | {"phase": phase, "ms": 1.0, "share": 0.5} for phase in ("QR", "products")]
+    bench_batched.write(tmp_path, found | {"profiles": profiles}, "Some GPU")
+    assert bench_plots.main([str(tmp_path)]) == 0
+    assert [path.name for path in tmp_path.glob("*.png")] == ["batched_profiles.png"]
+
+
+def test_a_part_of_the_tables_leaves_the_others(tmp_path):
+    found = {name: [] for name in bench_batched.ABOUT}
+    bench_batched.write(tmp_path, found | {"qr": [measured(CASES[0], 1.0)]}, "First GPU")
+    bench_batched.write(tmp_path, found | {"svd": [measured(CASES[0], 1.0)]}, "Second GPU")
+    page = (tmp_path / "batched.md").read_text(encoding="utf-8")
+    assert "- device: First GPU" in page and "- device: Second GPU" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lud"], "GROUP: expected some of targets"),
+        (["--dtypes", "float16"], "--dtypes: expected"),
+        (["--bogus"], "see benchmarks.batched --help"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, words, capsys):
+    assert bench_batched.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert re.search(words, err) and err.startswith("benchmarks.batched: error: ") and err.count("\n") == 1

@@ -1,0 +1,34 @@
+"""Covariances on the sphere: great-circle and chordal distances."""
+
+import math
+
+import numpy as np
+from covariances import random_lonlat
+
+from h2gpu.covariance import Exponential, Gaussian, on_sphere
+
+
+def test_great_circle_distance_is_haversine():
+    X, R = np.concatenate([random_lonlat(), [[0, 90], [0, -90], [180, 0], [-180, 0]]]), 6371.0
+    lon, lat = np.deg2rad(X).T
+    h = np.sin((lat[:, None] - lat) / 2) ** 2
+    h += np.cos(lat[:, None]) * np.cos(lat) * np.sin((lon[:, None] - lon) / 2) ** 2
+    r = 2 * R * np.arcsin(np.sqrt(np.minimum(h, 1)))
+    # near antipodes the distance comes from an arcsine near 1: to √ε of the radius
+    np.testing.assert_allclose(on_sphere(Exponential(1, R), R)(X), np.exp(-r / R), rtol=1e-7)
+    near = r < 3 * R
+    np.testing.assert_allclose(on_sphere(Exponential(1, R), R)(X)[near], np.exp(-r / R)[near], rtol=1e-13)
+    chord = 2 * R * np.sqrt(h)
+    np.testing.assert_allclose(on_sphere(Gaussian(1, R), R, "chordal")(X), np.exp(-0.5 * (chord / R) ** 2), rtol=1e-12)
+
+
+def test_smooth_great_circle_covariance_can_be_indefinite():
+    X = random_lonlat(300)
+    assert np.linalg.eigvalsh(on_sphere(Gaussian(1, 1.0), 1.0)(X)).min() < -1e-3
+    assert np.linalg.eigvalsh(on_sphere(Gaussian(1, 1.0), 1.0, "chordal")(X)).min() > -1e-12
+
+
+def test_sphere_values_are_finite_off_the_sphere():
+    x = 3 * np.eye(3)[:, None]  # interpolation nodes lie beside the sphere; chords beyond 2R count as antipodal
+    C = on_sphere(Exponential(1, 1.0), radius=1.0).values(x, -x[:, 0])
+    np.testing.assert_allclose(np.diag(C), math.exp(-math.pi), rtol=1e-12)

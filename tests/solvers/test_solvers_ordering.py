@@ -1,0 +1,73 @@
+"""Orders of sites, farthest first, and the nearest of the earlier ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import point_sets, points_of
+
+from h2gpu.solvers import ordering
+from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers.ordering import farthest_first, maximin_order
+
+# Orders
+
+
+def separations(x):
+    """min_{j < i} |x_i − x_j| of every i > 0."""
+    D = np.linalg.norm(x[:, None] - x[None], axis=2)
+    return np.array([D[i, :i].min() for i in range(1, len(x))])
+
+
+@settings(max_examples=60)
+@given(point_sets(largest=200))
+def test_an_order_holds_every_site_once_and_each_place_before_its_copies(points):
+    order, places = maximin_order(points)
+    assert np.array_equal(np.sort(order), np.arange(len(points)))
+    first = {tuple(points[i]) for i in order[:places]}
+    assert len(first) == places == len(np.unique(points, axis=0))
+
+
+@given(point_sets(largest=120, names=("uniform", "clustered", "collinear", "outlier")))
+def test_the_exact_order_takes_the_farthest_site_each_time(points):
+    x = np.unique(points, axis=0)
+    ordered = x[farthest_first(x)]
+    for i in range(1, len(x)):
+        distance = np.linalg.norm(ordered[i:, None] - ordered[None, :i], axis=2).min(axis=1)
+        assert distance[0] >= distance.max() * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", ["uniform", "grid", "clustered", "collinear", "outlier"])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_order_by_levels_is_nearly_as_spread_as_the_exact_one(name, dim, monkeypatch):
+    x = np.unique(points_of(name, 700, dim), axis=0)
+    exact = separations(x[farthest_first(x)])
+    monkeypatch.setattr(ordering, "EXACT", 8)
+    order, places = maximin_order(x)
+    assert places == len(x) and np.array_equal(np.sort(order), np.arange(len(x)))
+    spread = np.minimum.accumulate(separations(x[order]))
+    early = slice(None, int(0.7 * len(x)))
+    if name != "clustered":  # there a level may remove a whole heap
+        assert (spread[early] >= exact[early] / 4).all()
+    again, _ = maximin_order(x)
+    np.testing.assert_array_equal(order, again)
+
+
+# Neighbours
+
+
+@settings(max_examples=60)
+@given(point_sets(largest=150), st.integers(0, 12))
+def test_neighbours_are_the_nearest_of_the_earlier_sites(points, m):
+    order, places = maximin_order(points)
+    x, n = points[order], len(points)
+    m = min(m, n - 1)
+    found = nearest_earlier(x, places, m)
+    assert found.shape == (n - m, m)
+    for i, sites in zip(range(m, n), found):
+        assert len(set(sites)) == m and (sites < i).all() and (sites >= 0).all()
+        if i < places:
+            distances = np.linalg.norm(x[:i] - x[i], axis=1)
+            np.testing.assert_allclose(np.linalg.norm(x[sites] - x[i], axis=1), np.sort(distances)[:m])
+        elif m:
+            assert np.array_equal(x[sites[0]], x[i])  # a copy

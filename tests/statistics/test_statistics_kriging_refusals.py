@@ -1,0 +1,61 @@
+"""Kriging refuses bad parameters, data, weights and covariances."""
+
+import numpy as np
+import pytest
+from kriging_problems import COV, problem
+from sklearn.gaussian_process import kernels
+
+from h2gpu.covariance import Gaussian, on_sphere
+from h2gpu.statistics import Kriging
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ({"cov": "exponential"}, "cov: expected a covariance"),
+    ({"cov": kernels.DotProduct()}, "kernel: expected scikit-learn's"),
+    ({"nugget": -1.0}, "nugget: expected a finite number"),
+    ({"rtol": 0}, "rtol: expected a finite number > 0"),
+    ({"rtol": 5}, "rtol: expected a number below 1"),
+    ({"rtol": "a"}, "rtol: expected a finite number"),
+    ({"std_rtol": -1}, "std_rtol: expected a finite number ≥ 0"),
+    ({"neighbours": 0}, "neighbours: expected a positive integer"),
+    ({"mean": np.nan}, "mean: expected a finite number"),
+    ({"trend": "cubic"}, "trend: expected None"),
+    ({"trend": [5]}, "trend: expected names or indices of the 2 columns"),
+    ({"trend": ["elevation"]}, "trend: expected names or indices of the 2 columns"),
+    ({"trend": [0, 1]}, "some columns of X to remain as coordinates"),
+    ({"trend": lambda X: X[:3]}, "trend: expected a function that returns"),
+    ({"trend": lambda X: X * np.nan}, "trend: expected a function that returns finite"),
+    ({"fit_parameters": ["range"]}, "parameters: expected some of variance, length_scale"),
+])  # fmt: skip
+def test_bad_parameters_are_refused(arguments, words):
+    X, y, _ = problem(20)
+    with pytest.raises(ValueError, match=words):
+        Kriging(**{"cov": COV, **arguments}).fit(X, y)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda X, y: (X, np.where(np.arange(20) == 3, np.nan, y)), "NaN"),
+    (lambda X, y: (np.where(X > 0.9, np.inf, X), y), "infinity"),
+    (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+    (lambda X, y: (X[:, 0], y), "Expected 2D array"),
+    (lambda X, y: (X[:0], y[:0]), "0 sample"),
+], ids=["NaN", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
+def test_bad_data_are_refused(change, words):
+    X, y, _ = problem(20)
+    with pytest.raises(ValueError, match=words):
+        Kriging(COV).fit(*change(X, y))
+
+
+@pytest.mark.parametrize("weights, words", [
+    (np.ones(3), "expected 20 finite numbers ≥ 0"), (-np.ones(20), "≥ 0"), (np.zeros(20), "zero for all"),
+])  # fmt: skip
+def test_bad_weights_are_refused(weights, words):
+    X, y, _ = problem(20)
+    with pytest.raises(ValueError, match=words):
+        Kriging(COV, 0.1).fit(X, y, sample_weight=weights)
+
+
+def test_an_invalid_covariance_is_refused():
+    X = np.column_stack([np.random.default_rng(0).uniform(-180, 180, 200), np.linspace(-80, 80, 200)])
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        Kriging(on_sphere(Gaussian(1.0, 20000.0))).fit(X, X[:, 1])

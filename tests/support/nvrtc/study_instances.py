@@ -1,0 +1,47 @@
+"""Instances that the studies and the microbenchmarks launch."""
+
+from itertools import product
+
+import numpy as np
+from instance_sources import DTYPES, SHARED_LIMIT
+from register_instances import BLOCK_SPILLS
+
+from h2gpu.apps.autotune import microbench
+from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.studies import gebrd as study_gebrd
+from h2gpu.apps.studies import panels as study_panels
+from h2gpu.apps.studies import small as study_small
+from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
+from h2gpu.batched.device import compiler
+
+WATCHED_SPILLS = 200  # of bidiagonal reductions that count their cycles
+
+
+def watched_instances():
+    """The kernels that read the clock: h2gpu.apps.studies.panels and study_gebrd."""
+    for case in (case for case in study_small.cases() if case.figure == "8"):
+        sizes = (case.n,) if case.routine == "lu" else (case.m, case.n)
+        name = compiler.expression(f"block_{case.routine}_cycles", case.dtype, *sizes, *study_small.grid_of(case))
+        yield study_panels.HEADER, name, BLOCK_SPILLS
+    for dtype, (_, n) in product(DTYPES, bench_cases.GEBRD_ORDERS):
+        plan = bidiagonal_plans.plan(np.dtype(dtype).itemsize, n, n, SHARED_LIMIT)
+        large = "_large" if isinstance(plan, bidiagonal_plans.Rows) else ""
+        name = compiler.expression(f"bidiagonalize{large}_cycles", dtype, *plan)
+        yield study_gebrd.HEADER, name, WATCHED_SPILLS
+
+
+def microbench_instances():
+    """The kernels of h2gpu.apps.autotune.microbench."""
+    header = "studies/microbench.cuh"
+    for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
+        yield header, name, 0
+    unrolled = microbench.UNROLLED
+    yield header, compiler.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
+    for chains in (1, unrolled):
+        yield header, compiler.expression("shuffles", chains), 0
+        for dtype in DTYPES:
+            yield header, compiler.expression("multiply_adds", dtype, chains), 0
+    for dtype in DTYPES:
+        yield header, compiler.expression("tensor_products", dtype, unrolled), 0
+        for root in (False, True):
+            yield header, compiler.expression("slow_latency", dtype, root), 0
