@@ -33,7 +33,7 @@ void packed_gemm(const Real* A, const Real* B, const Real* C, Real* out, const l
                  const long long* inner, long long batch, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     constexpr bool TENSOR = sizeof(Real) == sizeof(double), TURN_A = TransA && !TENSOR, TURN_B = TransB && !TENSOR;
-    constexpr int PITCH = Edge + 4, STRIPS = Edge / PACKED_STRIP, SPACE = Whole * 2 * Edge * PITCH;
+    constexpr int PITCH = edge_pitch(Edge), STRIPS = Edge / PACKED_STRIP, SPACE = Whole * 2 * Edge * PITCH;
     constexpr int INNER_A = TransA && TENSOR ? PITCH : 1, INNER_B = TransB && TENSOR ? 1 : PITCH;
     static_assert(PITCH % 8 == 4, "no bank asked for twice");
     Real* space = reinterpret_cast<Real*>(memory);

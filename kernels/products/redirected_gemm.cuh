@@ -17,7 +17,7 @@ constexpr int REDIRECTED_ROWS = 2, REDIRECTED_MANY = 64;  // warps along rows; e
 
 __host__ __device__ constexpr int redirected_columns(int edge) { return edge < REDIRECTED_MANY ? 2 : 4; }
 
-// lists: as products/gemm.cuh   shared memory: 2 · Edge · (Edge + 4) entries and 4 more   Beyond: see products/block/edge_copies.cuh
+// lists: as products/gemm.cuh   shared memory: 2 · Edge rows of edge_pitch(Edge) entries   Beyond: see products/block/edge_copies.cuh
 template <typename Real, int Edge, bool TransA, bool TransB, int Beyond = REDIRECTED>
 __global__ __launch_bounds__(REDIRECTED_ROWS * redirected_columns(Edge) * WARP, 2)
 void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
@@ -26,7 +26,7 @@ void redirected_gemm(const Real* A, const Real* B, const Real* C, Real* out, con
     extern __shared__ __align__(16) unsigned char memory[];
     constexpr bool TENSOR = sizeof(Real) == sizeof(double);
     constexpr int COLUMNS = redirected_columns(Edge), WARPS = REDIRECTED_ROWS * COLUMNS;
-    constexpr int PITCH = Edge + 4, STRIPS = Edge / 8, TILES = TENSOR ? Edge / 16 : STRIPS, CHUNK = 16 / sizeof(Real);
+    constexpr int PITCH = edge_pitch(Edge), STRIPS = Edge / 8, TILES = TENSOR ? Edge / 16 : STRIPS, CHUNK = 16 / sizeof(Real);
     static_assert(Edge % (at_once(WARPS) * WARPS) == 0 && PITCH % 8 == 4, "rows in whole rounds, no bank asked for twice");
     const long long b = blockIdx.x;
     const int m = rows[b], n = columns[b], k = inner[b];

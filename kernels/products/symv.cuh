@@ -12,15 +12,16 @@ namespace products {
 using namespace common;
 
 constexpr int SYMV_ROWS = 8, SYMV_STEPS = 2;  // rows of a warp at a time; columns of a lane
+constexpr int SYMV_SHARED = 2;  // vectors in shared memory, x and the first sums, before each warp's second sums
 
-// A: batch × n × n   x, y, out: n each   table: products/thread/operands.cuh   shared memory: (2 + Warps) · n entries
+// A: batch × n × n   x, y, out: n each   table: products/thread/operands.cuh   shared memory: (SYMV_SHARED + Warps) · n entries
 template <typename Real, int Warps, bool Lower>
 __global__ __launch_bounds__(Warps * WARP)
 void symv(const Real* A, const Real* x, const Real* y, Real* out, const long long* table, long long batch, int n, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     const Operands at(table, batch, blockIdx.x, n, n, n, n);
     n = at.n, A += at.a;
-    Real *known = reinterpret_cast<Real*>(memory), *rows = known + n, *columns = rows + n;
+    Real *known = reinterpret_cast<Real*>(memory), *rows = known + n, *columns = rows + (SYMV_SHARED - 1) * n;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int i = threadIdx.x; i < n; i += Warps * WARP) known[i] = x[at.x + i], rows[i] = 0;
     __syncthreads();

@@ -39,6 +39,11 @@ struct HouseholderQR {
     static constexpr int EXCHANGE = Threads > WARP ? Rows + 16 / sizeof(Real) : 0;  // a reflector on its way, and α
     using Slots = Triangle<Packed, Real>;
 
+    // Entries of a team's shared memory before the triangle: reflectors in exchange and, for Q, a block of them and their τ.
+    __host__ __device__ static constexpr int before_triangle(int steps, bool want_q) {
+        return 2 * EXCHANGE + (want_q ? steps * PITCH + (steps + 3) / 4 * 4 : 0);
+    }
+
     Team<Threads> team;
     Real x[Columns][Rows];
     int shift = 0, largest = -Range<Real>::BIAS;  // the block is 2^-shift A; exponent of all entries so far
@@ -183,7 +188,7 @@ void householder_qr(const Real* A, Real* Q, Real* R, const long long* table, lon
     const int steps = min(m, n), blocks = (m + Rows - 1) / Rows;
     Real* exchange = reinterpret_cast<Real*>(memory) + static_cast<long long>(team.index) * shared_entries;
     Real *staged = exchange + 2 * qr.EXCHANGE, *taus = staged + steps * qr.PITCH;
-    Real* triangle = WantQ ? taus + (steps + 3) / 4 * 4 : staged;
+    Real* triangle = exchange + qr.before_triangle(steps, WantQ);
     const Triangle<InShared, Real> slots{InShared ? triangle : R, n};
 
     for (int k = 0; k < blocks; k++) {

@@ -31,6 +31,7 @@ __device__ Real given(const Reflection<Real>& p, int i, int l) {
 }
 
 // Matrices of m or r at most `above` or more than `upto` are left to other launches.
+// Shared memory: r columns, leading_dimension apart.
 template <typename Real, int Rows, int Slots, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void reflect_columns(const Real* X, const Real* V, const Real* tau, Real* Y, const long long* table, int rows_above, int rows_upto,
@@ -46,10 +47,11 @@ void reflect_columns(const Real* X, const Real* V, const Real* tau, Real* Y, con
         for (int q = 0; q < Rows; q++) columns.X[c][q] = given(p, columns.lane() + q * WARP, columns.column(c));
     columns.apply(p.V, p.m, p.tau, p.r, numbers[columns.warp()]);
     Real* staged = reinterpret_cast<Real*>(memory);
-    columns.store(staged, p.m | 1, p.m, p.r);
+    const int ld = leading_dimension(p.m, p.r, false);
+    columns.store(staged, ld, p.m, p.r);
     __syncthreads();
     for (int i = columns.warp(); i < p.m; i += Warps)
-        for (int l = columns.lane(); l < p.wide; l += WARP) p.Y[i * p.wide + l] = l < p.r ? staged[l * (p.m | 1) + i] : Real(0);
+        for (int l = columns.lane(); l < p.wide; l += WARP) p.Y[i * p.wide + l] = l < p.r ? staged[l * ld + i] : Real(0);
 }
 
 // scratch   matrices × stride entries

@@ -10,6 +10,10 @@
 
 namespace svd {
 
+// Entries between columns in shared memory, of X and where wanted of V behind it: odd, so that rows lie in different banks.
+// Behind two panels of such columns lie their norms.
+__host__ __device__ constexpr int round_pitch(int r, bool both) { return (both ? 2 * r : r) | 1; }
+
 // a panel's columns between the workspace and shared memory, `stack` rows of each half packed one behind the other
 template <bool In, typename Real>
 __device__ void move_panel(const Workspace<Real>& w, Real* X, int ld, int first, int columns, int rows, int stack, bool both) {
@@ -37,7 +41,7 @@ void svd_round(const long long* table, int m, int n, char* workspaces, long long
     int left = pair.left * width, right = pair.right * width;
     int second = min(width, r - right), columns = second > 0 ? width + second : min(width, r - left);
     if (columns < 2 || (second <= 0 && round > 0)) return;
-    int ld = (Both ? 2 * r : r) | 1;
+    int ld = round_pitch(r, Both);
     Real* X = reinterpret_cast<Real*>(memory);
     Panel<Real> panel = {X, ld, r, r, columns, X + static_cast<long long>(ld) * 2 * width};
     Real* half = X + static_cast<long long>(width) * ld;

@@ -12,6 +12,15 @@
 namespace systems {
 using namespace common;
 
+// A matrix in shared memory, n · pitch entries, and behind it where its rows begin.
+template <typename Real>
+struct CholeskyMemory {
+    Real* X;
+    int* rows;
+    __device__ CholeskyMemory(void* memory, int n, int pitch)
+        : X(static_cast<Real*>(memory)), rows(reinterpret_cast<int*>(X + n * pitch)) {}
+};
+
 // The columns first … of L and the rows first … of Lᵀ, by a whole warp. Returns as cholesky_rows does.
 template <int Panel, int Slots, typename Real>
 __device__ int factor_columns(Real* X, int pitch, int n, int first, int width) {
@@ -38,17 +47,18 @@ __device__ int factor_columns(Real* X, int pitch, int n, int first, int width) {
 }
 
 // A, L, info, table, n: as in systems/cholesky_register.cuh, n ≤ Slots · WARP     pitch, Resident: as in systems/lu_shared.cuh
-// Shared memory: n · pitch entries, then n numbers.
+// Shared memory: CholeskyMemory up to rows + n.
 template <typename Real, int Panel, int Slots, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
 void cholesky_shared(const Real* A, Real* L, int* info, const long long* table, int n, int pitch) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int failed;
     const Place p(table, n, n, blockIdx.x);
-    Real* X = reinterpret_cast<Real*>(memory);
     n = p.n;
+    const CholeskyMemory<Real> shared(memory, n, pitch);
+    Real* X = shared.X;
     const int columns = (n + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
-    int* rows = reinterpret_cast<int*>(X + n * pitch);
+    int* rows = shared.rows;
     A += p.source, L += p.target;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int i = warp; i < n; i += Warps) {

@@ -10,12 +10,15 @@
 namespace systems {
 using namespace common;
 
+// Entries between rows of a factor in shared memory: odd, so that rows lie in different banks.
+__host__ __device__ constexpr int small_pitch(int n) { return n | 1; }
+
 // F, pivots, B, X, table, n: as in systems/solve_triangles.cuh, n ≤ N, one column     count  matrices
-// Shared memory: Warps · N · (N | 1) entries.
+// Shared memory: Warps · N rows of small_pitch(N) entries.
 template <typename Scalar, int N, int Warps, bool Symmetric>
 __global__ __launch_bounds__(Warps * WARP)
 void solve_small(const Scalar* F, const int* pivots, const Scalar* B, Scalar* X, const long long* table, int n, long long count) {
-    constexpr int PITCH = N | 1;  // odd: rows in different banks
+    constexpr int PITCH = small_pitch(N);
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const long long b = static_cast<long long>(blockIdx.x) * Warps + warp;

@@ -10,7 +10,13 @@ from translate import COMPILER, translated
 
 from h2gpu.batched.device import compiler
 
-SPARE = {"qr/blocked_qr.cuh": 8, "qr/tree_qr.cuh": 8}  # bytes more than needed, at most
+SPARE = {"qr/blocked_qr.cuh": 8, "qr/tree_qr.cuh": 8, "qr/householder_qr.cuh": 12}  # bytes more than needed, at most:
+# rounded up, the last so that the next team begins at a multiple of 16
+EXCEPTIONS = {  # of kernels that ask for shared memory: one array, which nothing of a header measures
+    "bidiagonal/bidiagonal_values.cuh": "2 n numbers for 2 n - 1 entries",
+    "products/gemv.cuh": "a sum of each column of a strip, of each warp",
+    "qr/pivoted_qr.cuh": "columns as of qr/reflectors.cuh, by the same function of the host",
+}
 PROGRAM = """\
 #include "ptx.h"
 #include <cstdio>
@@ -34,21 +40,43 @@ def asked():
 
 
 HEADERS = (
+    "bidiagonal/bidiagonal_svd.cuh",
     "bidiagonal/bidiagonalize_large.cuh",
     "blocksparse/block_multiply.cuh",
     "products/fixed_gemm.cuh",
     "products/gemm.cuh",
+    "products/packed_gemm.cuh",
+    "products/redirected_gemm.cuh",
+    "products/streamed_gemm.cuh",
+    "products/symv.cuh",
+    "products/syrk.cuh",
+    "products/thin_parts.cuh",
     "products/thin_product.cuh",
+    "products/triple_product.cuh",
+    "qr/blocked_chain.cuh",
     "qr/blocked_qr.cuh",
     "qr/cholesky_qr.cuh",
+    "qr/householder_qr.cuh",
     "qr/product_triangles.cuh",
+    "qr/reflectors.cuh",
     "qr/tree_qr.cuh",
+    "qr/triangle_chain.cuh",
     "svd/svd_blocks.cuh",
     "svd/svd_gram.cuh",
+    "svd/svd_register.cuh",
+    "svd/svd_rounds.cuh",
     "svd/svd_shared.cuh",
     "svd/svd_triangle.cuh",
+    "systems/cholesky_panel.cuh",
+    "systems/cholesky_register.cuh",
+    "systems/cholesky_shared.cuh",
+    "systems/lu_panel.cuh",
+    "systems/lu_register.cuh",
     "systems/lu_shared.cuh",
+    "systems/lu_update.cuh",
     "systems/lu_warp.cuh",
+    "systems/solve_small.cuh",
+    "systems/solve_triangles.cuh",
     "systems/trsm.cuh",
 )
 
@@ -72,6 +100,13 @@ def laid_out(header, expressions, folder):
 
 def test_every_header_is_looked_at(asked):
     assert set(asked) == set(HEADERS)
+
+
+def test_every_kernel_with_dynamic_shared_memory_is_looked_at():
+    folder = compiler.source_folder()
+    texts = {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in folder.rglob("*.cuh")}
+    asking = {header for header, text in texts.items() if "extern __shared__" in text}
+    assert asking - set(HEADERS) == set(EXCEPTIONS)
 
 
 @pytest.mark.skipif(

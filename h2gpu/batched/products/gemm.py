@@ -18,7 +18,7 @@ THREADS = 128  # GEMM_THREADS of the kernel
 PITCH, STAGES = 20, 3  # of the kernel: row pitch and slabs in shared memory
 EDGES = (16, 32, 48, 64, 80)  # tile edges
 FULL = 64  # edge of the tiles of matrices beyond the largest edge
-REDIRECTED_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
+EDGE_PAD = 4  # of redirected_gemm and packed_gemm: entries between rows in shared memory
 REDIRECTED_MANY = 64  # of the same: edge from which it has twice the threads
 PACKED_WARPS, PACKED = 4, ((16, 4), (24, 3), (32, 2), (40, 2))  # of packed_gemm: (edge, whole pairs)
 SAMPLE = 4096  # sizes looked at to choose the tile
@@ -106,18 +106,27 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
 def run_redirected(largest, dtype, transa, transb, buffers, lists, alpha, beta, beyond=0):
     """Matrices of no more than `largest` rows, columns and inner indices; beyond: products/block/edge_copies.cuh."""
     edge = next(edge for edge in EDGES if largest <= edge)
-    shared = (2 * edge * (edge + REDIRECTED_PAD) + REDIRECTED_PAD) * dtype.itemsize
+    shared = edge_bytes(dtype, edge)
     instance = dtype, edge, bool(transa), bool(transb), beyond
     function = kernel("products/redirected_gemm.cuh", "redirected_gemm", *instance, shared_bytes=shared)
     arguments = *buffers, *lists, dtype.type(alpha), dtype.type(beta)
     launch(function, len(lists[0]), THREADS if edge < REDIRECTED_MANY else 2 * THREADS, arguments, shared)
 
 
+def edge_bytes(dtype, edge):
+    """Shared memory of two factors of at most edge × edge, for redirected_gemm."""
+    return 2 * edge * (edge + EDGE_PAD) * dtype.itemsize
+
+
+def packed_bytes(dtype, edge, whole):
+    """Shared memory of a block of packed_gemm: so many whole pairs of factors, and a number of each warp."""
+    return whole * edge_bytes(dtype, edge) + PACKED_WARPS * np.dtype(np.int32).itemsize
+
+
 def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
     """The same, a warp each."""
     edge, whole = next(pair for pair in PACKED if largest <= pair[0])
-    pitch = edge + REDIRECTED_PAD
-    shared = whole * 2 * edge * pitch * dtype.itemsize + PACKED_WARPS * np.dtype(np.int32).itemsize
+    shared = packed_bytes(dtype, edge, whole)
     instance = dtype, edge, whole, bool(transa), bool(transb)
     function = kernel("products/packed_gemm.cuh", "packed_gemm", *instance, shared_bytes=shared)
     batch = len(lists[0])

@@ -50,13 +50,18 @@ def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
     n, y, out = bounds_of(A)[0], None if beta == 0 else y, _empty_columns(A, 0)
     warps = knobs_of("symv", A.dtype, rows=n)["warps"]
-    shared = (2 + warps) * max(1, n) * A.dtype.itemsize
+    shared = symv_bytes(A.dtype, n, warps)
     check_shared("symv", shared, n)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
     function = kernel("products/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
     arguments = *addresses(A, x, y, out), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
     launch(function, len(A), warps * WARP, arguments, shared)
     return out
+
+
+def symv_bytes(dtype, n, warps):
+    """Shared memory of a block of symv: x, sums along rows, and sums along columns of each warp."""
+    return (2 + warps) * max(1, n) * dtype.itemsize
 
 
 def syrk(A, C, alpha, beta, trans, lower):

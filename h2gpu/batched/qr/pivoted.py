@@ -17,7 +17,7 @@ from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.core.status import check
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
-from h2gpu.batched.qr.reflectors import LARGE_THREADS, LARGEST, Factors, instance_of, reflect, shape_keys
+from h2gpu.batched.qr.reflectors import LARGE_THREADS, LARGEST, Factors, held_bytes, instance_of, reflect, shape_keys
 
 SCRATCH_BYTES = 1 << 28  # of reflectors and triangles at a time
 
@@ -89,7 +89,7 @@ def factor_in_registers(dtype, keys, bounds, sorted, arguments, above=0):
     """Launch for the matrices in the table, the last of the arguments, of `above` < m ≤ bounds[0] rows."""
     tall, wide = bounds
     instance, resident = instance_of(dtype, *map(int, keys))
-    shared = (tall | 1) * wide * dtype.itemsize
+    shared = held_bytes(dtype, tall, wide)
     function = kernel("qr/pivoted_qr.cuh", "pivoted_qr", *instance, sorted, resident, shared_bytes=shared)
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, above, tall), shared)
 

@@ -71,11 +71,16 @@ def reflect_class(dtype, keys, bounds, arguments):
 def reflect_in_registers(dtype, keys, bounds, arguments, above=(0, 0)):
     """Launch for the matrices in the table, the last of the arguments, of above[0] < m ≤ bounds[0], likewise r."""
     instance, resident = instance_of(dtype, *map(int, keys))
-    shared = (bounds[0] | 1) * bounds[1] * dtype.itemsize
+    shared = held_bytes(dtype, *bounds)
     function = kernel("qr/reflectors.cuh", "reflect_columns", *instance, resident, shared_bytes=shared)
     (rows_above, rank_above), (rows, rank) = above, bounds
     sizes = rows_above, rows, rank_above, rank
     launch(function, len(arguments[-1]), instance[3] * WARP, (*arguments, *sizes), shared)
+
+
+def held_bytes(dtype, rows, columns):
+    """Shared memory that a matrix held in registers passes through: columns, an odd number of entries apart."""
+    return (rows | 1) * columns * dtype.itemsize
 
 
 def shape_keys(dtype, rows, columns):

@@ -40,10 +40,14 @@ def _plan(device, dtype, n, batch):
         knobs = row["strips"], row["max_columns"] // TILE, row["ways"], warps, resident
         return kernel("qr/blocked_chain.cuh", "blocked_chain", *knobs, shared_bytes=size), warps, size
     rows, columns, lanes = (row[key] for key in ("register_rows", "register_columns", "lanes"))
-    exchange = 2 * warps * (lanes * columns + 2) if warps > 1 else 0
-    size = (exchange + n * (n + 1) // 2) * dtype.itemsize
+    size = triangle_entries(n, columns, lanes, warps) * dtype.itemsize
     instance = dtype, rows, columns, lanes, warps, resident
     return kernel("qr/triangle_chain.cuh", "triangle_chain", *instance, shared_bytes=size), warps, size
+
+
+def triangle_entries(n, columns, lanes, warps):
+    """Shared memory of qr/triangle_chain.cuh in entries: sums of warps in exchange, then the packed triangle."""
+    return (2 * warps * (lanes * columns + 2) if warps > 1 else 0) + n * (n + 1) // 2
 
 
 def blocked_entries(n, strips, ways, warps):

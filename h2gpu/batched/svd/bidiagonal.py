@@ -73,9 +73,9 @@ def turned(F, s, info):
     for these in _by_columns(F, TURN_THREADS, 2):
         table = these.table(F.d.offsets, F.e.offsets, s.offsets, X.offsets, n, np.arange(len(s)))
         threads, widest = int(these.keys[0]), int(these.rows.max())
-        shared, stride = widest * (TURN_ENTRIES * size + 4), 2 * widest * (widest | 1)
-        in_shared = shared + stride * size <= shared_limit(cp.cuda.runtime.getDevice())
-        shared += stride * size if in_shared else 0
+        shared, stride = turn_bytes(size, widest, True), 2 * widest * (widest | 1)
+        in_shared = shared <= shared_limit(cp.cuda.runtime.getDevice())
+        shared = shared if in_shared else turn_bytes(size, widest, False)
         function = kernel("bidiagonal/bidiagonal_svd.cuh", "bidiagonal_svd", s.dtype, threads, shared_bytes=shared)
         most = these.count if in_shared else max(1, SCRATCH_BYTES // (stride * size))
         for first in range(0, these.count, most):
@@ -84,6 +84,11 @@ def turned(F, s, info):
             buffers = F.d.buffer, F.e.buffer, s.buffer, X.buffer, Y.buffer, info, info[-1:], rows
             launch(function, len(rows), threads, (*buffers, workspace, np.int64(stride), SWEEPS), shared)
     return X, Y
+
+
+def turn_bytes(size, n, in_shared):
+    """Shared memory of a block of bidiagonal_svd for numbers of so many bytes; in_shared: with X and Y."""
+    return n * (TURN_ENTRIES * size + 4) + (2 * n * (n | 1) * size if in_shared else 0)
 
 
 def _by_columns(F, threads, share):

@@ -64,15 +64,19 @@ def gram_rounds(dtype, rank, both):
 
 def direct_rounds(dtype, rank, both, dots, columns, most_threads, shared_limit):
     """Rounds of kernels/svd/svd_rounds.cuh, in the widest panels that two of them fit in shared memory."""
-    column_bytes = (((2 if both else 1) * rank | 1) + 1) * dtype.itemsize
-    width = (shared_limit - RESERVED_BYTES) // (2 * column_bytes) // columns * columns
+    width = (shared_limit - RESERVED_BYTES) // direct_bytes(dtype, rank, both, 1) // columns * columns
     panels = 2 * -(-rank // (2 * width))
     width = -(-rank // (panels * columns)) * columns
     threads = min(most_threads, 32 * max(4, width // columns))
-    shared = 2 * width * column_bytes
+    shared = direct_bytes(dtype, rank, both, width)
     instance = dtype, dots, both, columns, threads
     function = kernel("svd/svd_rounds.cuh", "svd_round", *instance, shared_bytes=shared)
     return Rounds(function, panels, (width,), threads, shared, DIRECT_SWEEPS)
+
+
+def direct_bytes(dtype, rank, both, width):
+    """Shared memory of a block of svd_round: two panels of so many columns, and the columns' norms."""
+    return 2 * width * (((2 if both else 1) * rank | 1) + 1) * dtype.itemsize
 
 
 def panel_bytes(dtype, rank, both):

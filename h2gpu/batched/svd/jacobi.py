@@ -138,10 +138,16 @@ def _power_of_two(least, number):
     return max(least, 1 << (int(number) - 1).bit_length())
 
 
+def register_bytes(dtype, rows, lanes):
+    """Shared memory of a block of svd_register: LaneMemory for each of its matrices, of rows × lanes at most."""
+    entries = lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes
+    return REGISTER_WARPS * WARP // lanes * entries * dtype.itemsize
+
+
 def _run_register(group, info):
     lanes, rows = _power_of_two(4, group.rank), _power_of_two(8, group.longer)
     matrices = REGISTER_WARPS * WARP // lanes
-    shared = matrices * (lanes * (rows + 1) + 2 * lanes * (lanes + 1) + 2 * lanes) * group.dtype.itemsize
+    shared = register_bytes(group.dtype, rows, lanes)
     instance = group.dtype, rows, lanes, group.both, REGISTER_WARPS
     function = kernel("svd/svd_register.cuh", "svd_register", *instance, shared_bytes=shared)
     arguments = (*group.arguments(info), group.above, group.rank, group.count)

@@ -15,8 +15,8 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, launch
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.systems.lu_registers import LEAST_LANES
-from h2gpu.batched.systems.lu_shared import shared_bytes
-from h2gpu.batched.systems.rank_update import ROW_BUFFER, TOGETHER, update_rest
+from h2gpu.batched.systems.lu_shared import pitch_of
+from h2gpu.batched.systems.rank_update import TOGETHER, rows_bytes, update_rest
 
 CHOLESKY_LANES, CHOLESKY_WARPS = 8, 1  # that share a matrix where there are many; of a block
 CHOLESKY_MANY = 2000
@@ -66,7 +66,7 @@ def _vendor(A, L):
 def _fits(dtype, n):
     """Whether a block can hold n × n matrices in shared memory, and a lane its rows of a panel."""
     most, limit = CHOLESKY_SLOTS[dtype.itemsize] * WARP, shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
-    return (n <= most) & (shared_bytes(dtype, n, n)[0] <= limit)
+    return (n <= most) & (shared_bytes(dtype, n) <= limit)
 
 
 def _keys(dtype, n):
@@ -79,7 +79,7 @@ def _run_whole(dtype, buffers, batch, n):
     """One launch: matrices in registers or in shared memory."""
     if n <= WARP:
         return _run_register(dtype, buffers, batch, n)
-    shared, pitch = shared_bytes(dtype, n, n)
+    shared, pitch = shared_bytes(dtype, n), pitch_of(n)
     slots = -(-n // WARP)
     row = tuning.row("cholesky_shared", dtype, rows=n)
     warps, resident = row["warps"], row["resident"]
@@ -88,17 +88,27 @@ def _run_whole(dtype, buffers, batch, n):
     launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)
 
 
+def shared_bytes(dtype, n):
+    """Shared memory of a block of cholesky_shared: an n × n matrix, and where its rows begin."""
+    return n * pitch_of(n) * dtype.itemsize + 4 * n
+
+
 def _run_register(dtype, buffers, batch, n):
     if batch >= CHOLESKY_MANY:
         lanes, slots = CHOLESKY_LANES, -(-n // CHOLESKY_LANES)
     else:
         lanes, slots = max(LEAST_LANES, 1 << (n - 1).bit_length()), 1
     columns = n + n % 2
-    shared = CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
+    shared = register_bytes(dtype, columns, lanes, slots)
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
     function = kernel("systems/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
     launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
+
+
+def register_bytes(dtype, columns, lanes, slots):
+    """Shared memory of a block of cholesky_register: a stage for each of its matrices."""
+    return CHOLESKY_WARPS * (WARP // lanes) * _stage_entries(columns, lanes, slots) * dtype.itemsize
 
 
 def _stage_entries(columns, lanes, slots):
@@ -108,7 +118,7 @@ def _stage_entries(columns, lanes, slots):
 
 
 def _run_panels(dtype, L, info, table, batch, n):
-    shared = PANEL_WARPS * ROW_BUFFER * dtype.itemsize
+    shared = rows_bytes(dtype, PANEL_WARPS)
     instance, together = (dtype, CHOLESKY_PANEL, PANEL_WARPS), TOGETHER[dtype.itemsize]
     function = kernel("systems/cholesky_panel.cuh", "cholesky_panel", *instance, shared_bytes=shared)
     for first in range(0, n, CHOLESKY_PANEL):

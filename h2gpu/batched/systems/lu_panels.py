@@ -12,7 +12,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, launch
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.systems.lu_shared import TUNED
-from h2gpu.batched.systems.rank_update import ROW_BUFFER, TOGETHER, update_rest
+from h2gpu.batched.systems.rank_update import TOGETHER, rows_bytes, update_rest
 
 PANEL_WARPS, GLOBAL_WARPS, GLOBAL_PANEL = 16, 8, {4: 32, 8: 32, 16: 16}
 ROW_WARPS, ROW_COLUMNS = 4, 16  # of a block of lu_rows at most, and columns of a warp
@@ -75,7 +75,7 @@ def _factor_panel(method, dtype, width, rows, batch, arguments):
     if method == "panel":
         slots = 2 ** max(0, (-(-rows // (PANEL_WARPS * WARP)) - 1).bit_length())
         warps = min(PANEL_WARPS, -(-rows // WARP))
-        shared = ROW_BUFFER * warps * dtype.itemsize
+        shared = rows_bytes(dtype, warps)
         function = kernel(header, "lu_panel", dtype, width, slots, PANEL_WARPS, shared_bytes=shared)
     else:
         warps, shared = GLOBAL_WARPS, rows * dtype.itemsize if method == "column" else 0

@@ -14,9 +14,14 @@ def lanes_of(m):
     return np.maximum(LEAST_LANES, 2 ** np.ceil(np.log2(np.maximum(m, 1))).astype(np.int64))
 
 
+def register_bytes(dtype, columns):
+    """Shared memory of a block of lu_register: a row a lane."""
+    return REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
+
+
 def run(dtype, buffers, batch, m, n):
     lanes, columns = int(lanes_of(np.array([m]))[0]), n + n % 2
-    shared = REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
+    shared = register_bytes(dtype, columns)
     instance = dtype, columns, lanes, REGISTER_WARPS
     function = kernel("systems/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))

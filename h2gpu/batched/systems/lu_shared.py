@@ -23,9 +23,14 @@ SHARED_SPILL_BYTES = 128  # the same, of rows of panels in registers, four block
 WINDOW_SPILL_BYTES = 1536  # the same, in kernels/systems/block/lu_advance.cuh: once a matrix
 
 
+def pitch_of(n):
+    """Entries between rows of n in shared memory."""
+    return -(-n // ALIGNED) * ALIGNED + SPREAD
+
+
 def shared_bytes(dtype, m, n):
     """Shared memory of m rows of n entries for a block, with where they lie, and entries between them."""
-    pitch = -(-n // ALIGNED) * ALIGNED + SPREAD
+    pitch = pitch_of(n)
     return m * pitch * dtype.itemsize + 8 * m, pitch
 
 

@@ -21,6 +21,11 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
     launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
 
 
+def rows_bytes(dtype, warps):
+    """Shared memory through which so many warps pass their rows: kernels/systems/warp/panel_rows.cuh."""
+    return ROW_BUFFER * warps * dtype.itemsize
+
+
 def _update_bytes(size, width, symmetric):
     """Shared memory of kernels/systems/lu_update.cuh: tiles of C, L and U (or L)."""
     left = UPDATE_EDGE * (width + LEFT_PAD)

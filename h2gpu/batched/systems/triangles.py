@@ -51,7 +51,7 @@ def _solve_keys(n, columns):
 def _run_solve(dtype, buffers, batch, n, columns, symmetric):
     if columns == 1 and n <= WARP:
         size = n + n % 2
-        shared = SMALL_WARPS * size * (size | 1) * dtype.itemsize
+        shared = small_bytes(dtype, size)
         instance = dtype, size, SMALL_WARPS, symmetric
         function = kernel("systems/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
         return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
@@ -65,6 +65,11 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
     function = kernel("systems/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
     warps = min(SOLVE_WARPS, max(-(-n // WARP), each))
     launch(function, batch * pieces, warps * WARP, (*buffers, n, columns, pieces), shared)
+
+
+def small_bytes(dtype, n):
+    """Shared memory of a block of solve_small: a factor a warp."""
+    return SMALL_WARPS * n * (n | 1) * dtype.itemsize
 
 
 def _solve_bytes(dtype, n, columns):

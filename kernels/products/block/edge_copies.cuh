@@ -12,6 +12,9 @@ using namespace common;
 constexpr int REDIRECTED = 0, MIRRORED = 1, PADDED = 2, CONDITIONAL = 3;
 constexpr int AT_ONCE = 4, ROUND = 16;  // rows of a warp's copies behind one another, of a block's at most
 
+// Entries between rows in shared memory of kernels for matrices up to `edge`.
+__host__ __device__ constexpr int edge_pitch(int edge) { return edge + 4; }
+
 __host__ __device__ constexpr int at_once(int warps) { return warps * AT_ONCE > ROUND ? ROUND / warps : AT_ONCE; }
 
 // The index that is read for index i of `count`.
