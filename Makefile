@@ -2,16 +2,18 @@
 # make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture: some minutes, no GPU needed
+# make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+ARCHITECTURES ?= sm_80,sm_90,sm_100
 DEVICE ?= cpu
 DATA   ?= data
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo test kernels lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo test kernels wheel lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -24,6 +26,12 @@ test: lint
 
 kernels: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not gpu" tests
+
+wheel: $(STAMP)
+	$(BIN)/python -m h2gpu.apps.packaging.compile_ahead --architectures $(ARCHITECTURES)
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m h2gpu.apps.packaging.check_wheel --architectures $(ARCHITECTURES) dist/*.whl
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

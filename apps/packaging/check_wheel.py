@@ -1,20 +1,20 @@
-"""Does a wheel hold what it promises? Every kernel of its list, for every architecture, compiled from its own sources.
+"""Does a wheel hold what it promises? The sources of this checkout, and machine code of every kernel of their list.
 
-python -m h2gpu.apps.packaging.check_wheel dist/h2gpu-….whl
+python -m h2gpu.apps.packaging.check_wheel [--architectures sm_80,sm_90,sm_100] dist/NAME.whl
 """
 
 import io
 import struct
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
 from h2gpu.apps.command.command import FailureError, Parser, run
-from h2gpu.apps.packaging.compile_ahead import ARCHITECTURES, read_instances
+from h2gpu.apps.packaging.compile_ahead import ARCHITECTURES, architectures, read_instances
 from h2gpu.batched.device import compiler, machine_code
 
 MOST_BYTES = 40_000_000  # of a wheel
+INSIDE = "h2gpu/kernels"  # where a wheel holds the kernels
 ELF, FLAGS = b"\x7fELF", 48  # how machine code begins; where its header names the architecture
 
 
@@ -25,40 +25,44 @@ def main(argv=None):
 
 def _work(argv):
     parser = Parser(prog="packaging.check_wheel", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--architectures", type=architectures, default=ARCHITECTURES, help="separated by commas")
     parser.add_argument("wheel", type=Path)
-    path = parser.parse_args(argv).wheel
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path}: expected a wheel, a zip file")
-    with tempfile.TemporaryDirectory(prefix="h2gpu-") as place, zipfile.ZipFile(path) as wheel:
-        names = [name for name in wheel.namelist() if name.startswith("h2gpu/kernels/")]
-        wheel.extractall(place, names)
-        found = faults(Path(place, "h2gpu", "kernels"))
-    size = path.stat().st_size
+    options = parser.parse_args(argv)
+    if not zipfile.is_zipfile(options.wheel):
+        raise ValueError(f"{options.wheel}: expected a wheel, a zip file")
+    with zipfile.ZipFile(options.wheel) as wheel:
+        found = [*other_sources(wheel), *(line for name in options.architectures for line in faults(wheel, name))]
+    size = options.wheel.stat().st_size
     if size > MOST_BYTES:
         found.append(f"{size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}")
     if found:
-        raise FailureError(f"{path}: {'; '.join(found)}")
-    print(f"{path}: {len(names)} files of kernels, machine code for {', '.join(ARCHITECTURES)}, {size / 1e6:.1f} MB")
+        raise FailureError(f"{options.wheel}: {'; '.join(found)}")
+    print(f"{options.wheel}: machine code for {', '.join(options.architectures)}, {size / 1e6:.1f} MB")
 
 
-def faults(kernels):
-    """What is wrong with a folder of kernels, a line for each architecture."""
-    compiler.source_folder = lambda: kernels
-    keys = {compiler.member(h, compiler.qualified(h, name)): name for h, name in read_instances(kernels / "paths.csv")}
-    lines = []
-    for architecture in ARCHITECTURES:
-        try:
-            archive = zipfile.ZipFile(io.BytesIO(machine_code.archive(kernels, architecture).read_bytes()))
-        except (OSError, zipfile.BadZipFile) as error:
-            lines.append(f"{architecture}: {error}")
-            continue
-        held = {info.filename: info for info in archive.infolist()}
-        absent = [name for key, name in keys.items() if key not in held]
-        wrong = [keys[key] for key in keys.keys() & held if not fits(archive, held[key], architecture)]
-        for names, what in ((absent, "absent"), (wrong, "damaged or of another architecture")):
-            if names:
-                lines.append(f"{architecture}: {len(names)} kernels {what}, among them {names[0]}")
-    return lines
+def other_sources(wheel):
+    """A line where files of kernels differ from those of this checkout, whose hash the machine code is named by."""
+    here = compiler.source_folder()
+    names = [path.relative_to(here).as_posix() for path in sorted(here.rglob("*.c*")) if path.suffix != ".cubin"]
+    held = set(wheel.namelist())
+    differ = [n for n in names if f"{INSIDE}/{n}" not in held or wheel.read(f"{INSIDE}/{n}") != (here / n).read_bytes()]
+    return [f"{len(differ)} sources absent or others than here, among them {differ[0]}"] if differ else []
+
+
+def faults(wheel, architecture):
+    """What is wrong with the archive of an architecture, a line for each kind."""
+    path = machine_code.archive(INSIDE, architecture).as_posix()
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(wheel.read(path)))
+    except (KeyError, zipfile.BadZipFile):
+        return [f"no archive {path}"]
+    wanted = read_instances(compiler.source_folder() / "paths.csv")
+    keys = {compiler.member(header, compiler.qualified(header, name)): name for header, name in wanted}
+    held = {info.filename: info for info in archive.infolist()}
+    absent = [name for key, name in keys.items() if key not in held]
+    wrong = [keys[key] for key in sorted(keys.keys() & held) if not fits(archive, held[key], architecture)]
+    kinds = (absent, "absent"), (wrong, "damaged or of another architecture")
+    return [f"{path}: {len(names)} kernels {what}, among them {names[0]}" for names, what in kinds if names]
 
 
 def fits(archive, info, architecture):
@@ -71,7 +75,7 @@ def fits(archive, info, architecture):
 
 
 def architecture_of(code):
-    """ "sm_90" of machine code, None of anything else."""
+    """Such as sm_90, of machine code; None of anything else."""
     if code[: len(ELF)] != ELF or len(code) < FLAGS + 4:
         return None
     return f"sm_{struct.unpack_from('<I', code, FLAGS)[0] >> 8 & 0xFF}"

@@ -33,7 +33,7 @@ def main(argv=None):
 
 def _work(argv):
     parser = Parser(prog="packaging.compile_ahead", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--architectures", type=_architectures, default=ARCHITECTURES, help="separated by commas")
+    parser.add_argument("--architectures", type=architectures, default=ARCHITECTURES, help="separated by commas")
     parser.add_argument(
         "--instances", type=Path, default=compiler.source_folder() / "paths.csv", help="what to compile"
     )
@@ -50,7 +50,8 @@ def _work(argv):
         print(f"{path}: {len(wanted)} kernels, {new} compiled now, {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
-def _architectures(text):
+def architectures(text):
+    """Names separated by commas, as a tuple."""
     names = tuple(text.split(","))
     if not all(re.fullmatch(r"sm_\d{2,3}", name) for name in names):
         raise argparse.ArgumentTypeError(f"expected architectures such as sm_80,sm_90, got {text!r}")

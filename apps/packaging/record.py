@@ -134,14 +134,15 @@ def orthogonal(dtype, n):
         A = stack(dtype, m, n)
         batched.qr(A), batched.qr(A, mode="r"), batched.bidiagonalize(A)
         batched.svd(A), batched.svd(A, vectors="left"), batched.svd(A, vectors="none")
-        batched.lstsq(A, stack(dtype, m, 1))
+        batched.lstsq(A, stack(dtype, m, 1)[: len(A)])
         if n > 8:
             batched.rsvd(A, n // 4)
 
 
 def linear(dtype, n):
     """Products and systems of equations."""
-    A, b, x = stack(dtype, n, n), stack(dtype, n, 4), stack(dtype, n, 1)[..., 0]
+    A = stack(dtype, n, n)
+    b, x = stack(dtype, n, 4)[: len(A)], stack(dtype, n, 1)[: len(A), :, 0]
     for transa, transb in product((False, True), repeat=2):
         batched.gemm(A, A, transa=transa, transb=transb)
     batched.gemv(A, x), batched.gemv(A, x, trans=True)

@@ -1,22 +1,15 @@
 """Kernels compiled ahead: archives hold what was asked for, for the architecture in their names."""
 
-import struct
 import zipfile
 
 import pytest
 
-from h2gpu.apps.packaging import compile_ahead, nvrtc
+from h2gpu.apps.packaging import check_wheel, compile_ahead, nvrtc
 from h2gpu.batched.device import compiler, machine_code
 
 ARCHITECTURES = compile_ahead.ARCHITECTURES
 SMALL = (("copies/table.cuh", "table"), ("copies/owners.cuh", "owners<8>"))
 needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
-
-
-def architecture(code):
-    """The architecture that machine code says it is for: an ELF header's flags."""
-    assert code[:4] == b"\x7fELF"
-    return f"sm_{struct.unpack_from('<I', code, 48)[0] >> 8 & 0xFF}"
 
 
 def key(header, name):
@@ -32,7 +25,11 @@ def test_an_archive_holds_machine_code_of_its_architecture(target, tmp_path):
         assert {i.filename for i in file.infolist()} == {key(*each) for each in SMALL}
         for header, name in SMALL:
             code, function = file.read(key(header, name)), file.getinfo(key(header, name)).comment
-            assert architecture(code) == target and function in code and name.partition("<")[0].encode() in function
+            assert (
+                check_wheel.architecture_of(code) == target
+                and function in code
+                and name.partition("<")[0].encode() in function
+            )
 
 
 @needs_nvrtc
@@ -77,3 +74,36 @@ def test_every_instance_of_the_list_is_a_kernel_of_the_sources():
     texts = {header: "".join(compiler.sources(header).values()) for header, _ in wanted}
     assert len(wanted) > 100
     assert [each for each in wanted if f" {each[1].partition('<')[0]}(" not in texts[each[0]]] == []
+
+
+@needs_nvrtc
+def test_a_wheel_is_checked_against_the_sources(tmp_path, monkeypatch, capsys):
+    """Sources, list and machine code of two kernels make a wheel; each thing that is amiss with it is told."""
+    here, good = compiler.source_folder(), tmp_path / "good.whl"
+    monkeypatch.setattr(check_wheel, "read_instances", lambda path: list(SMALL))
+    for target in ARCHITECTURES[:2]:
+        compile_ahead.write(machine_code.archive(tmp_path, target), target, SMALL)
+    archives = {target: machine_code.archive(tmp_path, target).read_bytes() for target in ARCHITECTURES[:2]}
+    sources = {p.relative_to(here).as_posix(): p.read_bytes() for p in here.rglob("*.c*") if p.is_file()}
+
+    def told(path, changed_sources=(), **archives):
+        with zipfile.ZipFile(path, "w") as wheel:
+            for name, text in (sources | dict(changed_sources)).items():
+                wheel.writestr(f"h2gpu/kernels/{name}", text)
+            for name, code in archives.items():
+                wheel.writestr(f"h2gpu/kernels/machine_code/{name}.zip", code)
+        status = check_wheel.main(["--architectures", ",".join(ARCHITECTURES[:2]), str(path)])
+        return status, "".join(capsys.readouterr())
+
+    sm_80, sm_90 = archives.values()
+    status, text = told(good, sm_80=sm_80, sm_90=sm_90)
+    assert status == 0 and "machine code for sm_80, sm_90" in text
+    assert "no archive" in told(tmp_path / "a.whl", sm_80=sm_80)[1]
+    assert "2 kernels damaged or of another architecture" in told(tmp_path / "b.whl", sm_80=sm_80, sm_90=sm_80)[1]
+    assert (
+        "1 sources absent or others" in told(tmp_path / "c.whl", {"copies/table.cuh": b""}, sm_80=sm_80, sm_90=sm_90)[1]
+    )
+    compile_ahead.write(machine_code.archive(tmp_path, "sm_90"), "sm_90", SMALL[:1])
+    few = machine_code.archive(tmp_path, "sm_90").read_bytes()
+    status, text = told(tmp_path / "d.whl", sm_80=sm_80, sm_90=few)
+    assert status == 1 and "1 kernels absent" in text and text.count("\n") == 1
