@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from places import EMULATOR, NVRTC
+from places import EMULATOR, LAYOUTS
 from translate import COMPILER, translated
 
 from h2gpu.batched.device import compiler
@@ -30,7 +30,7 @@ int main() {{
 @pytest.fixture(scope="module")
 def asked():
     """{header: [(expression, bytes that the host asks for)]}"""
-    program = NVRTC / "shared_memory.py"
+    program = LAYOUTS / "shared_memory.py"
     lines = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout.splitlines()
     found = {}
     for line in lines:

@@ -65,7 +65,7 @@ def capability_of(device):
 
 
 def function(device, folder, name):
-    """A member as a function of the current device, whose number is given; None where it is absent."""
+    """A member as a function of the current device, whose number is given; None where it is absent or not accepted."""
     found = read(folder, capability_of(device), name)
     if found is None:
         return None
@@ -74,7 +74,10 @@ def function(device, folder, name):
     with tempfile.TemporaryDirectory(prefix="h2gpu-") as place:  # CuPy loads machine code from files alone
         path = Path(place) / "kernel.cubin"
         path.write_bytes(found[0])
-        loaded = cupy.RawModule(path=str(path)).get_function(found[1])  # loads it at once
+        try:
+            loaded = cupy.RawModule(path=str(path)).get_function(found[1])  # loads it at once
+        except cupy.cuda.driver.CUDADriverError:  # made by a compiler that is too new for the driver
+            return None
     _taken.append(name)
     return loaded
 

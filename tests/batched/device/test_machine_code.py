@@ -1,6 +1,9 @@
 """Kernels compiled ahead: which archive a device takes; anything amiss with it leads to compiling, not to errors."""
 
+import sys
+import types
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +58,36 @@ def test_a_damaged_member_is_none(folder):
     path = machine_code.archive(folder, "sm_80")
     path.write_bytes(path.read_bytes().replace(b"code" * 100, b"codE" * 100))
     assert machine_code.read(folder, "80", "key") is None
+
+
+class Refused(Exception):
+    """As CUDADriverError."""
+
+
+@pytest.mark.parametrize("accepted", (True, False))
+def test_a_member_is_loaded_from_a_file_of_its_own(folder, accepted, monkeypatch):
+    """A stand-in for CuPy reads what it is to load; what the driver refuses is to be compiled."""
+    seen = []
+
+    def get_function(name):
+        if not accepted:
+            raise Refused
+        seen.append((Path(path_of[0]).read_bytes(), name))
+        return name
+
+    path_of = []
+
+    def raw_module(path):
+        path_of.append(path)
+        return types.SimpleNamespace(get_function=get_function)
+
+    cuda = types.SimpleNamespace(driver=types.SimpleNamespace(CUDADriverError=Refused))
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(RawModule=raw_module, cuda=cuda))
+    monkeypatch.setattr(machine_code, "capability_of", lambda device: "80")
+    before = machine_code.taken()
+    assert machine_code.function(0, folder, "key") == ("mangled" if accepted else None)
+    assert machine_code.taken() - before == accepted and not Path(path_of[0]).exists()
+    assert seen == ([(b"code" * 100, "mangled")] if accepted else [])
 
 
 def test_a_member_is_named_by_all_that_it_is_compiled_from(monkeypatch):

@@ -2,7 +2,7 @@
 
 Run as a program on the stand-in for CuPy, so that nothing of it stays behind in the process of the tests:
 
-    python tests/support/nvrtc/shared_memory.py   →   lines of header, expression, bytes
+    python tests/support/layouts/shared_memory.py   →   lines of header, expression, bytes
 """
 
 from itertools import product
