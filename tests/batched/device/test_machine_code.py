@@ -60,7 +60,7 @@ def test_a_damaged_member_is_none(folder):
     assert machine_code.read(folder, "80", "key") is None
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """As CUDADriverError."""
 
 
@@ -71,7 +71,7 @@ def test_a_member_is_loaded_from_a_file_of_its_own(folder, accepted, monkeypatch
 
     def get_function(name):
         if not accepted:
-            raise Refused
+            raise RefusedError
         seen.append((Path(path_of[0]).read_bytes(), name))
         return name
 
@@ -81,7 +81,7 @@ def test_a_member_is_loaded_from_a_file_of_its_own(folder, accepted, monkeypatch
         path_of.append(path)
         return types.SimpleNamespace(get_function=get_function)
 
-    cuda = types.SimpleNamespace(driver=types.SimpleNamespace(CUDADriverError=Refused))
+    cuda = types.SimpleNamespace(driver=types.SimpleNamespace(CUDADriverError=RefusedError))
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(RawModule=raw_module, cuda=cuda))
     monkeypatch.setattr(machine_code, "capability_of", lambda device: "80")
     before = machine_code.taken()
