@@ -29,7 +29,7 @@ SITES, RTOLS = (1000, 20_000, 131_072), (1e-3, 1e-5, 1e-7)
 FEW, TARGETS = 3000, 500
 COVARIANCES = (Matern(length_scale=0.1), Matern(length_scale=0.1, smoothness=2.5), Gaussian(length_scale=0.1))
 COVARIANCES += (Matern(length_scale=0.1, smoothness=1.2), Matern(length_scale=(0.1, 0.2, 0.3)))
-SIZES, BATCH = (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512), 500
+SIZES, BATCHES = (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512), (1, 500, 100_000)
 MOST_ENTRIES = 1 << 25  # of a batch
 
 
@@ -114,35 +114,35 @@ def kriging(dtype, n, nugget):
 
 def routines():
     """(path, function) of every routine at its usual sizes."""
-    for dtype, n in product(REALS, SIZES):
-        yield "batched", lambda d=dtype, n=n: orthogonal(d, n)
-    for dtype, n in product(REALS + COMPLEX, SIZES):
-        yield "batched", lambda d=dtype, n=n: linear(d, n)
+    for dtype, n, batch in product(REALS, SIZES, BATCHES):
+        yield "batched", lambda c=(dtype, n, batch): orthogonal(*c)
+    for dtype, n, batch in product(REALS + COMPLEX, SIZES, BATCHES):
+        yield "batched", lambda c=(dtype, n, batch): linear(*c)
 
 
-def stack(dtype, m, n):
+def stack(dtype, m, n, batch):
     """Random matrices, a multiple of the unit matrix added."""
     import cupy
 
-    count = min(BATCH, max(1, MOST_ENTRIES // (m * n)))
+    count = min(batch, max(1, MOST_ENTRIES // (m * n)))
     return cupy.asarray(np.random.default_rng(0).standard_normal((count, m, n)) + 4 * np.eye(m, n), dtype)
 
 
-def orthogonal(dtype, n):
+def orthogonal(dtype, n, batch):
     """QR, bidiagonal reduction, SVD."""
     for m in (n, 4 * n):
-        A = stack(dtype, m, n)
+        A = stack(dtype, m, n, batch)
         batched.qr(A), batched.qr(A, mode="r"), batched.bidiagonalize(A)
         batched.svd(A), batched.svd(A, vectors="left"), batched.svd(A, vectors="none")
-        batched.lstsq(A, stack(dtype, m, 1)[: len(A)])
+        batched.svd(A, method="bidiagonal"), batched.lstsq(A, stack(dtype, m, 1, len(A)))
         if n > 8:
             batched.rsvd(A, n // 4)
 
 
-def linear(dtype, n):
+def linear(dtype, n, batch):
     """Products and systems of equations."""
-    A = stack(dtype, n, n)
-    b, x = stack(dtype, n, 4)[: len(A)], stack(dtype, n, 1)[: len(A), :, 0]
+    A = stack(dtype, n, n, batch)
+    b, x = stack(dtype, n, 4, len(A)), stack(dtype, n, 1, len(A))[..., 0]
     for transa, transb in product((False, True), repeat=2):
         batched.gemm(A, A, transa=transa, transb=transb)
     batched.gemv(A, x), batched.gemv(A, x, trans=True)
