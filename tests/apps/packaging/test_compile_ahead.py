@@ -107,3 +107,19 @@ def test_a_wheel_is_checked_against_the_sources(tmp_path, monkeypatch, capsys):
     few = machine_code.archive(tmp_path, "sm_90").read_bytes()
     status, text = told(tmp_path / "d.whl", sm_80=sm_80, sm_90=few)
     assert status == 1 and "1 kernels absent" in text and text.count("\n") == 1
+
+
+@pytest.mark.gpu
+@needs_nvrtc
+def test_machine_code_of_an_archive_runs_on_the_device(tmp_path):
+    """The function of an archive finds the one number that is none, as the compiled one does."""
+    cupy = pytest.importorskip("cupy")
+    device = cupy.cuda.Device()
+    target, each = f"sm_{device.compute_capability}", ("copies/all_finite.cuh", "find_not_finite<double>")
+    compile_ahead.write(machine_code.archive(tmp_path, target), target, [each])
+    function = machine_code.function(device.id, tmp_path, key(*each))
+    for bad in (False, True):
+        x, found = cupy.ones(1000), cupy.zeros(1, cupy.int32)
+        x[777] = cupy.nan if bad else 1
+        function((2,), (256,), (x, cupy.int64(x.size), found))
+        assert int(found[0]) == bad
