@@ -1,7 +1,7 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
 # make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
-# make kernels   set up, compile every instance of the kernels for every architecture: some minutes, no GPU needed
+# make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 PYTHON ?= python3
 VENV   := .venv

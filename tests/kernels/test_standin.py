@@ -93,6 +93,7 @@ def runs():
             process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matrices", "routines"])
 def test_host_code_of_the_gpu_runs_without_one(name, runs):
     report, _ = runs[name].communicate()

@@ -175,6 +175,7 @@ def test_a_row_of_the_table_tells_the_plan(n, dtype):
         assert plan.shared <= SHARED_BYTES and plan.threads(n) <= THREADS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_plans_fit_the_device(dtype):
     for n in range(1, fixed_plans.LARGEST + 1):
