@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 import h2gpu
 from h2gpu import batched
-from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.command.command import FailureError, Parser, run
 from h2gpu.apps.command.devices import device as device_named
 from h2gpu.batched.device import compiler
 from h2gpu.covariance import Exponential, Gaussian, Matern, on_sphere
@@ -42,7 +42,10 @@ def _work(argv):
     parser = Parser(prog="packaging.record", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("-o", "--output", type=Path, default=compiler.source_folder() / "paths.csv")
     options = parser.parse_args(argv)
-    device_named("cuda")
+    try:
+        device_named("cuda")
+    except FailureError as error:
+        raise FailureError("recording needs a CUDA device and CuPy, such as h2gpu[cuda13] installs") from error
     paths = {}
     for path, work in tqdm([*upper_paths(), *routines()], disable=not sys.stderr.isatty()):
         work()
