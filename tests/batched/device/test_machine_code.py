@@ -19,6 +19,7 @@ def folder(tmp_path):
         info = zipfile.ZipInfo("key")
         info.comment = b"mangled"
         file.writestr(info, b"code" * 100)
+        file.writestr("packed", b"code" * 100, zipfile.ZIP_LZMA)
     machine_code.opened.cache_clear()
     yield tmp_path
     machine_code.opened.cache_clear()
@@ -56,8 +57,15 @@ def test_a_truncated_archive_is_none(folder, kept):
 
 def test_a_damaged_member_is_none(folder):
     path = machine_code.archive(folder, "sm_80")
-    path.write_bytes(path.read_bytes().replace(b"code" * 100, b"codE" * 100))
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"code" * 100, b"codE" * 100))
     assert machine_code.read(folder, "80", "key") is None
+    begin = whole.index(b"packed") + len("packed")
+    assert machine_code.read(folder, "80", "packed")[0] == b"code" * 100
+    for place in range(begin, whole.index(b"PK\x01\x02")):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        machine_code.opened.cache_clear()
+        assert machine_code.read(folder, "80", "packed") in (None, (b"code" * 100, ""))
 
 
 class RefusedError(Exception):
