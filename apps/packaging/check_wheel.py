@@ -4,6 +4,7 @@ python -m h2gpu.apps.packaging.check_wheel [--architectures sm_80,sm_90,sm_100] 
 """
 
 import io
+import lzma
 import struct
 import sys
 import zipfile
@@ -69,7 +70,7 @@ def fits(archive, info, architecture):
     """Whether a member is machine code of an architecture and holds the function that it names."""
     try:
         code = archive.read(info)
-    except zipfile.BadZipFile:
+    except (EOFError, lzma.LZMAError, zipfile.BadZipFile):
         return False
     return architecture_of(code) == architecture and info.comment in code
 
