@@ -1,6 +1,7 @@
 """One job from points to the compressed matrix: its seconds, bytes and errors, as the row of a table."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -60,10 +61,11 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     return row
 
 
-def of_own_process(module, device, *words):
-    """The row that a benchmark's --row prints, in a process of its own: its peak memory is its own."""
+def of_own_process(module, device, *words, environment=()):
+    """What a benchmark's --row prints, in a process of its own: its peak memory is its own, and its environment."""
     command = [sys.executable, "-m", module, "--device", device, "--row", *map(str, words)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    environment = os.environ | dict(environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise FailureError(f"the process of a row: {done.stderr.strip().rpartition(': error: ')[2]}")
     return json.loads(done.stdout)

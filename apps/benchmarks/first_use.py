@@ -17,13 +17,15 @@ from pathlib import Path
 import numpy as np
 
 import h2gpu
+from h2gpu.apps.benchmarks.compress_row import of_own_process
 from h2gpu.apps.benchmarks.report import tables
-from h2gpu.apps.command.command import FailureError, Parser, run
+from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import count
 from h2gpu.batched.device import compiler, machine_code
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging
 
+MODULE = "h2gpu.apps.benchmarks.first_use"
 TARGETS = 10_000
 RTOL, LENGTH, NUGGET = 1e-6, 0.1, 0.01
 
@@ -38,31 +40,26 @@ def _work(argv):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--n", type=count, default=100_000, help="number of sites (default: 100000)")
     parser.add_argument("--compile", action="store_true", help="ignore kernels that were compiled ahead")
-    parser.add_argument("--here", action="store_true", help="in this process; prints the rows as JSON")
+    parser.add_argument("--row", action="store_true", help="measure in this process, print the rows as JSON")
     parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(argv)
-    if options.here:
+    if options.row:
         print(json.dumps(measure(options.n, options.device, options.compile)))
         return
-    rows = in_fresh_process(sys.argv[1:] if argv is None else argv)
+    rows = in_fresh_process(options)
     print(tables.text(rows))
     if options.output:
         tables.write(options.output, rows, tables.device_name(options.device))
 
 
-def in_fresh_process(argv):
+def in_fresh_process(options):
     """The rows of a process of its own, with an empty cache of kernels; importing is timed by itself."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import h2gpu.statistics"], check=True)
     imported = time.perf_counter() - start
-    command = [sys.executable, "-m", "h2gpu.apps.benchmarks.first_use", *argv, "--here"]
+    words = ["--n", options.n, *["--compile"] * options.compile]
     with tempfile.TemporaryDirectory(prefix="h2gpu-") as cache:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, env={**os.environ, "CUPY_CACHE_DIR": cache}
-        )
-    if done.returncode:
-        raise FailureError(f"the process that measures: {done.stderr.strip().rpartition(': error: ')[2]}")
-    rows = json.loads(done.stdout)
+        rows = of_own_process(MODULE, options.device, *words, environment={"CUPY_CACHE_DIR": cache})
     return [{"n": rows[0]["n"], "step": "python, import h2gpu", "first s": imported}, *rows]
 
 
@@ -76,10 +73,8 @@ def measure(n, device, compile_all):
         row = {"n": n, "step": name, "first s": _seconds(step, device)}
         loaded = {key: number - before[key] for key, number in _kernels(device).items()}
         rows.append(row | {"again s": _seconds(step, device)} | loaded)
-    return [
-        *rows,
-        {"n": n, "step": "all"} | {key: sum(row[key] for row in rows) for key in rows[0] if key not in ("n", "step")},
-    ]
+    sums = {key: sum(row[key] for row in rows) for key in rows[0] if key not in ("n", "step")}
+    return [*rows, {"n": n, "step": "all"} | sums]
 
 
 def _steps(n, device):

@@ -1,6 +1,8 @@
 """Does a wheel hold what it promises? The sources of this checkout, and machine code of every kernel of their list.
 
-python -m h2gpu.apps.packaging.check_wheel [--architectures sm_80,sm_90,sm_100] dist/NAME.whl
+    python -m h2gpu.apps.packaging.check_wheel [--architectures sm_80,sm_90,sm_100] dist/NAME.whl
+
+A wheel is a zip file of at most 40 MB.
 """
 
 import io
@@ -11,10 +13,11 @@ import zipfile
 from pathlib import Path
 
 from h2gpu.apps.command.command import FailureError, Parser, run
-from h2gpu.apps.packaging.compile_ahead import ARCHITECTURES, architectures, read_instances
+from h2gpu.apps.packaging.compile_ahead import ARCHITECTURES, architectures, members, read_instances
 from h2gpu.batched.device import compiler, machine_code
 
 MOST_BYTES = 40_000_000  # of a wheel
+SOURCES = ".cuh", ".cu", ".csv"  # as pyproject.toml packs
 INSIDE = "h2gpu/kernels"  # where a wheel holds the kernels
 ELF, FLAGS = b"\x7fELF", 48  # how machine code begins; where its header names the architecture
 
@@ -44,7 +47,7 @@ def _work(argv):
 def other_sources(wheel):
     """A line where files of kernels differ from those of this checkout, whose hash the machine code is named by."""
     here = compiler.source_folder()
-    names = [path.relative_to(here).as_posix() for path in sorted(here.rglob("*.c*")) if path.suffix != ".cubin"]
+    names = [path.relative_to(here).as_posix() for path in sorted(here.rglob("*.*")) if path.suffix in SOURCES]
     held = set(wheel.namelist())
     differ = [n for n in names if f"{INSIDE}/{n}" not in held or wheel.read(f"{INSIDE}/{n}") != (here / n).read_bytes()]
     return [f"{len(differ)} sources absent or others than here, among them {differ[0]}"] if differ else []
@@ -57,11 +60,10 @@ def faults(wheel, architecture):
         archive = zipfile.ZipFile(io.BytesIO(wheel.read(path)))
     except (KeyError, zipfile.BadZipFile):
         return [f"no archive {path}"]
-    wanted = read_instances(compiler.source_folder() / "paths.csv")
-    keys = {compiler.member(header, compiler.qualified(header, name)): name for header, name in wanted}
+    keys = members(read_instances(compiler.source_folder() / "paths.csv"))
     held = {info.filename: info for info in archive.infolist()}
-    absent = [name for key, name in keys.items() if key not in held]
-    wrong = [keys[key] for key in sorted(keys.keys() & held) if not fits(archive, held[key], architecture)]
+    absent = [name for key, (_, name) in keys.items() if key not in held]
+    wrong = [keys[key][1] for key in sorted(keys.keys() & held) if not fits(archive, held[key], architecture)]
     kinds = (absent, "absent"), (wrong, "damaged or of another architecture")
     return [f"{path}: {len(names)} kernels {what}, among them {names[0]}" for names, what in kinds if names]
 

@@ -71,7 +71,7 @@ def read_instances(path):
 
 def write(path, architecture, wanted):
     """Make the archive of an architecture hold the wanted instances; returns how many were compiled for it."""
-    keys = {compiler.member(header, compiler.qualified(header, name)): (header, name) for header, name in wanted}
+    keys = members(wanted)
     kept = held(path, keys)
     missing = [key for key in keys if key not in kept]
     with ThreadPoolExecutor(thread_count()) as pool:
@@ -85,6 +85,11 @@ def write(path, architecture, wanted):
             code, info.comment = found[key][0], found[key][1].encode()
             file.writestr(info, code, zipfile.ZIP_LZMA)
     return len(missing)
+
+
+def members(wanted):
+    """{name in an archive: (header, name expression)} of instances."""
+    return {compiler.member(header, compiler.qualified(header, name)): (header, name) for header, name in wanted}
 
 
 def held(path, keys):

@@ -11,6 +11,7 @@ Reference: Golub & Meurant (2010), Matrices, moments and quadrature, chapters 4 
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.copies import all_finite
 from h2gpu.solvers.operators import LESS_ACCURATE, column_dots
 
 ENDED = 10.0  # ε: a next vector that small against the matrix is rounding, the Krylov space is exhausted
@@ -48,7 +49,7 @@ class Lanczos:
         for Q in self.basis or ():
             U -= column_dots(Q, U) * Q
         beta = xp.sqrt(column_dots(U, U))
-        if not bool(xp.isfinite(beta).all()):
+        if not all_finite(beta):
             raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
         self._scale = xp.maximum(self._scale, abs(alpha) + beta)
         ended = beta <= ENDED * xp.finfo(U.dtype).eps * self._scale

@@ -226,7 +226,7 @@ def compiled(cov, dtype, architecture="sm_90"):
     name = pairwise_instance(cov, 2, dtype, knobs["THREADS"], knobs["ROWS"])
     header = "covariance/pairwise.cuh"
     source = compiler.program(header, function.definitions)
-    return nvrtc.compile_cubin(source, [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"], [name])
+    return nvrtc.compiled(source, [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"], [name])
 
 
 @needs_nvrtc

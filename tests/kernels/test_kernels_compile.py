@@ -27,7 +27,7 @@ def test_a_sample_of_the_instances_compiles(request):
 )
 def test_code_whose_sign_ptxas_loses_is_found(value, lost):
     source = f"__global__ void extreme(int* r, int a, int b, int c, int d) {{ *r = {value}; }}"
-    _, _, code = nvrtc.compile_cubin(source, [f"-arch={TUNED}"], ["extreme"])
+    code = nvrtc.compiled(source, [f"-arch={TUNED}"], ["extreme"]).ptx
     assert bool(ptx.lost_signs(code)) == lost
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from h2gpu.batched.bidiagonal import plans
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Steps, launch, tables
-from h2gpu.batched.device.limits import multiprocessors, shared_limit
+from h2gpu.batched.device.limits import compute_capability, multiprocessors, shared_limit
 from h2gpu.batched.qr.reflectors import reflect_class, shape_keys
 
 WORKSPACE_BYTES = 1 << 31  # of matrices in device memory at a time: 132 of 1024² float64 take half
@@ -99,4 +99,4 @@ def _blocks(dtype, knobs, m, n, count):
 @cache
 def _device(device):
     """Multiprocessors and compute capability."""
-    return multiprocessors(device), int(cp.cuda.Device(device).compute_capability)
+    return multiprocessors(device), int(compute_capability(device))

@@ -138,7 +138,7 @@ def loaded():
 
 def member(header, instance):
     """What an instance, by its full name, is called among those that were compiled ahead."""
-    return machine_code.member(STANDARD, header, instance, source_hash(header))
+    return machine_code.member((STANDARD, ALL_DEVICE), header, instance, source_hash(header))
 
 
 def program(header, definitions=()):

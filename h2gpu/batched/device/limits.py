@@ -1,4 +1,4 @@
-"""What a device has: multiprocessors, and shared memory for a thread block."""
+"""What a device has: multiprocessors, a compute capability, and shared memory for a thread block."""
 
 from functools import cache
 
@@ -12,6 +12,14 @@ def multiprocessors(device):
     import cupy
 
     return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+
+
+@cache
+def compute_capability(device):
+    """Its version as text, "90" for 9.0."""
+    import cupy
+
+    return cupy.cuda.Device(device).compute_capability
 
 
 @cache

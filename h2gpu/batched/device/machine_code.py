@@ -12,12 +12,14 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+from h2gpu.batched.device.limits import compute_capability
+
 _taken = []  # names of members in use
 
 
-def member(standard, header, instance, sources):
+def member(options, header, instance, sources):
     """The name in an archive of an instance of a header; `sources` is the hash of the header and what it includes."""
-    return hashlib.sha256("\n".join((standard, header, instance, sources)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join((*options, header, instance, sources)).encode()).hexdigest()[:32]
 
 
 def archive(folder, architecture):
@@ -56,17 +58,9 @@ def read(folder, capability, name):
         return None
 
 
-@cache
-def capability_of(device):
-    """The compute capability of a device, as "90"."""
-    import cupy
-
-    return cupy.cuda.Device(device).compute_capability
-
-
 def function(device, folder, name):
     """A member as a function of the current device, whose number is given; None where it is absent or not accepted."""
-    found = read(folder, capability_of(device), name)
+    found = read(folder, compute_capability(device), name)
     if found is None:
         return None
     import cupy

@@ -23,5 +23,5 @@ def test_a_process_of_its_own_measures_and_its_error_is_told(capsys, monkeypatch
     assert first_use.main(["--n", "300", "-o", str(path)]) == 0
     assert "python, import h2gpu" in capsys.readouterr().out and "Kriging.fit" in path.read_text()
     assert first_use.main(["--n", "300", "--device", "cuda", "--n", "none"]) == 2
-    assert first_use.main(["--n", "300", "--here"]) == 0
+    assert first_use.main(["--n", "300", "--row"]) == 0
     assert [row["step"] for row in json.loads(capsys.readouterr().out)] == [*STEPS, "all"]

@@ -91,7 +91,7 @@ def test_a_member_is_loaded_from_a_file_of_its_own(folder, accepted, monkeypatch
 
     cuda = types.SimpleNamespace(driver=types.SimpleNamespace(CUDADriverError=RefusedError))
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(RawModule=raw_module, cuda=cuda))
-    monkeypatch.setattr(machine_code, "capability_of", lambda device: "80")
+    monkeypatch.setattr(machine_code, "compute_capability", lambda device: "80")
     before = machine_code.taken()
     assert machine_code.function(0, folder, "key") == ("mangled" if accepted else None)
     assert machine_code.taken() - before == accepted and not Path(path_of[0]).exists()

@@ -15,12 +15,6 @@ UNOPTIMIZED = "-G"  # an eighth of the time: says whether instances compile, not
 TOGETHER = 12  # instances in one such program: half the time again
 
 
-def compile_cubin(source, options, names):
-    """(size of the machine code, compiler's log with ptxas's report, PTX); RuntimeError with the log where it fails."""
-    result = compiled(source, options, names)
-    return len(result.code), result.log, result.ptx
-
-
 def spilled(case):
     """The most bytes that ptxas spills in a function of (architecture, header, name expressions, options).
 
@@ -29,11 +23,11 @@ def spilled(case):
     architecture, header, names, more = case
     options = [*compiler.options(header), CUPYS_OWN, f"-arch={architecture}", "--ptxas-options=-v", *more]
     names = [compiler.qualified(header, name) for name in names]
-    size, log, code = compile_cubin(compiler.program(header), options, names)
-    assert size
-    lost = [] if UNOPTIMIZED in more else ptx.lost_signs(code)
+    result = compiled(compiler.program(header), options, names)
+    assert result.code
+    lost = [] if UNOPTIMIZED in more else ptx.lost_signs(result.ptx)
     assert not lost, f"ptxas 13.0 loses a sign in {names}: {lost}; see ptx.py"
-    return max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
+    return max(map(int, re.findall(r"(\d+) bytes spill stores", result.log)))
 
 
 def unoptimized(architecture, instances):
@@ -56,10 +50,7 @@ def digest(case):
 
 
 def all_spilled(cases, config):
-    """`spilled` of every case, on all cores, and remembered by pytest until a source changes.
-
-    NVRTC compiles one program at a time in a process: processes, not threads.
-    """
+    """`spilled` of every case, on all cores, and remembered by pytest until a source changes."""
     memory = getattr(config, "cache", None)
     known = memory.get("nvrtc/spilled", {}) if memory else {}
     keys = [digest(case) for case in cases]
