@@ -4,15 +4,25 @@ import sys
 
 import numpy as np
 
+_modules = {np.ndarray: np}  # of types of arrays; asked for many times a call
+
 
 def array_module(*arrays):
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays."""
-    for array in arrays:  # called often: NumPy's are told by the first question
-        if type(array) is not np.ndarray:
-            cupy = sys.modules.get("cupy")
-            if cupy is not None and isinstance(array, cupy.ndarray):
-                return cupy
+    for array in arrays:
+        kind = type(array)
+        module = _modules[kind] if kind in _modules else _module(kind)
+        if module is not np:
+            return module
     return np
+
+
+def _module(kind):
+    """The module of a type that was not met before."""
+    cupy = sys.modules.get("cupy")
+    module = cupy if cupy is not None and issubclass(kind, cupy.ndarray) else np
+    _modules[kind] = module
+    return module
 
 
 def module_of_device(device):

@@ -34,6 +34,11 @@ def all_finite(A):
     return bool(np.isfinite(A).all())
 
 
+def signs(info):
+    """See h2gpu.batched.copies.signs."""
+    return bool((info < 0).any()), bool((info > 0).any())
+
+
 def frobenius_norms(A):
     return norms(A, lambda entries: entries.astype(np.float64, copy=False))
 

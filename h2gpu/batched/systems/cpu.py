@@ -47,6 +47,24 @@ def lu_solve(LU, piv, b):
     return x
 
 
+def solve(A, b):
+    """Solutions and info."""
+    LU, piv, info = lu_factor(A, "auto")
+    return lu_solve(LU, piv, b), info
+
+
+def inv(A):
+    """Inverses and info."""
+    return solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+
+
+def det(A):
+    """From slogdet, beyond the range of numbers infinite."""
+    sign, logarithm = slogdet(A)
+    with np.errstate(over="ignore"):
+        return sign * np.exp(logarithm)
+
+
 def slogdet(A):
     """NumPy's, but NaN, both of them, where a matrix holds NaN or Inf."""
     finite, real = _finite(A), A.dtype.type(0).real.dtype

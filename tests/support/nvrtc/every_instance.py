@@ -29,6 +29,7 @@ def instances():
     )
     yield "copies/owners.cuh", compiler.expression("owners", constants("batched/device/launch")["OWNER_WARPS"]), 0
     yield "copies/table.cuh", compiler.expression("table"), 0
+    yield "copies/signs.cuh", compiler.expression("signs"), 0
     yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
