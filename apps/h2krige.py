@@ -6,6 +6,7 @@ The output holds `points`, `mean`, `std` (of the field) and `std_observation` (o
 covariance and scores as attributes. Every file is written whole or not at all.
 """
 
+import logging
 import sys
 from argparse import Namespace
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
 from h2gpu.statistics.systems import DENSE
 from h2gpu.storage import whole_file, whole_hdf5
+
+logger = logging.getLogger("h2gpu")
 
 DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
 WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
@@ -126,6 +129,8 @@ def _krige(job):
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
     job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
     job.model.fit(take(job.sites), take(job.values))
+    for message in job.model.estimation_.messages if a.fit else ():
+        logger.warning(message)
     mean, std = job.model.predict(take(job.targets), return_std=True)
     job.mean, job.std = to_host(mean), to_host(std)
     known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)

@@ -6,8 +6,11 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
+import warnings
+
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,7 +52,8 @@ class Kriging(RegressorMixin, BaseEstimator):
 
     cov_, nugget_           the covariance and the nugget in use
     parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
-    estimation_             the `estimation.Estimate`; None where nothing was estimated
+    estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
+                            each, tell what went wrong; each is a ConvergenceWarning too
     trend_coefficients_     (p,) β
     weights_                (n,) w of the different sites
     iterations_             of conjugate gradients, at most; 0 for a dense factorization
@@ -146,6 +150,8 @@ class Kriging(RegressorMixin, BaseEstimator):
         found = estimate(data, model, self.neighbours, seed_of(self.random_state))
         if self.refine and not found.exact:
             found, system = refined(data, found, *self._accuracy)
+        for message in found.messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.estimation_, self.parameter_errors_ = found, found.errors
         self.parameters_ = {free.name: free.value for free in found.model.free}
         return found.model, system

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import points_of
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
@@ -140,8 +141,8 @@ def test_where_vecchia_agrees_nothing_is_corrected(monkeypatch):
     assert other.parameters_["nugget"] == pytest.approx(0.1, rel=0.3)
 
 
-@pytest.mark.parametrize("failure", ["refused", "worse"])
-def test_a_step_that_fails_is_taken_back(monkeypatch, caplog, failure):
+@pytest.mark.parametrize("failure", ["refused", "worse", "no information", "no likelihood"])
+def test_a_step_that_fails_is_taken_back(monkeypatch, failure):
     X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
     monkeypatch.setattr(estimation, "EXACT", 100)
     kriging = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=4).fit(X, y)
@@ -150,16 +151,32 @@ def test_a_step_that_fails_is_taken_back(monkeypatch, caplog, failure):
 
     def failing(data, model, options):
         calls.append(model)
-        if len(calls) > 1 and failure == "refused":
+        if failure == "no likelihood" or (len(calls) > 1 and failure == "refused"):
             raise np.linalg.LinAlgError("not positive definite")
         system, value = at(data, model, options)
         return system, type(value)(value - 100 * (len(calls) > 1))
 
+    def unsolved(data, found, value, moments):
+        raise np.linalg.LinAlgError("conjugate gradients left 1 of 3 columns")
+
     monkeypatch.setattr(refinement, "_at", failing)
+    if failure == "no information":
+        monkeypatch.setattr(refinement, "_stepped", unsolved)
     again = kriging.set_params(refine=True).parameters_.copy()
-    with caplog.at_level("WARNING", logger="h2gpu"):
+    with pytest.warns(ConvergenceWarning, match="kept the parameters"):
         kriging.fit(X, y)
-    assert len(calls) == 2 and kriging.parameters_ == again and "kept" in caplog.text
+    assert len(calls) == (2 if failure in ("refused", "worse") else 1)
+    assert kriging.parameters_ == again and "kept" in kriging.estimation_.messages[0]
+    assert np.isfinite(kriging.predict(X[:3])).all()
+
+
+def test_curvature_is_known_well_enough_where_solves_stagnate():
+    X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
+    system = systems.hierarchical_system(X, Matern(1.5, 0.3, 2.3), 0.3, 1e-6, 30, 0)
+    with pytest.raises(np.linalg.LinAlgError, match="conjugate gradients left"):
+        system.solve(y[:, None], rtol=1e-20)
+    usual, stagnated = system.solve(y[:, None]), system.solve(y[:, None], rtol=1e-20, enough=1e-2)
+    assert np.linalg.norm(stagnated - usual) < 1e-6 * np.linalg.norm(usual)
 
 
 # Variograms

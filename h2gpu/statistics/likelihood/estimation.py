@@ -46,6 +46,7 @@ class Estimate:
     covariance   (J, J) of the logarithms of the parameters, the inverse information
     iterations   of the last maximization
     exact        whether the likelihood was
+    messages     what the user should know: one sentence each
     """
 
     model: Model
@@ -53,6 +54,11 @@ class Estimate:
     covariance: np.ndarray
     iterations: int
     exact: bool = False
+    messages: tuple = ()
+
+    def told(self, message):
+        """The same with one more message."""
+        return replace(self, messages=(*self.messages, message))
 
     @property
     def errors(self):
