@@ -54,6 +54,7 @@ class Kriging(RegressorMixin, BaseEstimator):
     parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
                             each, tell what went wrong; each is a ConvergenceWarning too
+    converged_              whether there are no such messages
     trend_coefficients_     (p,) β
     weights_                (n,) w of the different sites
     iterations_             of conjugate gradients, at most; 0 for a dense factorization
@@ -110,7 +111,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         X, y, weights = weighted(*training(self, X, y), sample_weight)
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
-        self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
+        self.estimation_, self.parameters_, self.parameter_errors_, self.converged_ = None, {}, {}, True
         system = None
         if self.fit_parameters:
             model, system = self._estimate(model)
@@ -150,6 +151,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         found = estimate(data, model, self.neighbours, seed_of(self.random_state))
         if self.refine and not found.exact:
             found, system = refined(data, found, *self._accuracy)
+        self.converged_ = not found.messages
         for message in found.messages:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.estimation_, self.parameter_errors_ = found, found.errors

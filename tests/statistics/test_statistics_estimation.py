@@ -11,7 +11,7 @@ from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, syst
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import NAMES, USUAL, Model
-from h2gpu.statistics.likelihood.variogram import empirical_variogram, start_from_variogram
+from h2gpu.statistics.likelihood.variogram import empirical_variogram, starts_from_variogram
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
 
@@ -202,18 +202,38 @@ def test_the_start_is_near_the_truth(cov, nugget):
     X = points_of("uniform", 2000, 2)
     y = simulate(cov, X, 1, 0, nugget=nugget)[:, 0]
     truth = Model(cov, nugget)
-    start = start_from_variogram(truth.scaled(10.0, 30.0), X, y)
+    (start,) = starts_from_variogram(truth.scaled(10.0, 30.0), X, y)
     assert abs(start.theta - truth.theta).max() < 1.2
     assert start.names == truth.names
 
 
-def test_a_start_is_found_for_pure_noise():
+def test_pure_noise_is_told():
     X = points_of("uniform", 500, 2)
     y = np.random.default_rng(0).standard_normal(500)
-    start = start_from_variogram(Model(Exponential(), 0.0), X, y)
-    assert np.isfinite(start.theta).all()
-    kriging = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert all(np.isfinite(start.theta).all() for start in starts_from_variogram(Model(Exponential(), 0.0), X, y))
+    with pytest.warns(ConvergenceWarning, match="independent data are as likely"):
+        kriging = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert not kriging.converged_
     assert kriging.predict(X, return_std=True)[0].std() < 0.5
+
+
+@pytest.mark.filterwarnings("ignore:maximum likelihood")
+@pytest.mark.parametrize("outliers", [0, 4])
+def test_estimates_do_not_depend_on_units(outliers):
+    """Values like the emergency of SIC2004, where the variogram shows a nugget alone: a release at few sites."""
+    X, y = sample(Exponential(0.4, 0.1), 120, 1.0, 3)
+    y[:outliers] += 20
+    found = [Kriging(Exponential(), fit_parameters=True).fit(unit * X, y) for unit in (1e-4, 1.0, 1e6)]
+    best = [k.log_marginal_likelihood() for k in found]
+    np.testing.assert_allclose(best, best[0], atol=2e-2)
+    started = Kriging(Exponential(1.0, 0.1), 1.0, fit_parameters=True).fit(X, y)
+    assert best[0] > started.log_marginal_likelihood() - 2e-2
+
+
+def test_iterations_that_end_early_are_told(monkeypatch):
+    monkeypatch.setattr(estimation, "MOST", 1)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
+        Kriging(Exponential(), fit_parameters=True).fit(*sample(Exponential(2.0, 0.2), 100))
 
 
 # Refusals

@@ -21,7 +21,7 @@ from h2gpu.progress import phase
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
 from h2gpu.statistics.likelihood.parameters import Model
-from h2gpu.statistics.likelihood.variogram import start_from_variogram
+from h2gpu.statistics.likelihood.variogram import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
 logger = logging.getLogger("h2gpu")
@@ -32,7 +32,8 @@ MOST = 60  # iterations
 GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not taken
 LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
-EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none
+EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
+CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
 REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "smoothness": 1e2}  # factors from the start, at most
 SMOOTHNESS = 0.05, 10.0
 
@@ -83,19 +84,31 @@ def estimate(data, model, neighbours=30, random_state=0):
         )
     if not model.free:
         raise ValueError(f"cov: expected a covariance with {', '.join(model.kinds)} to estimate, got {model.cov!r}")
-    start = start_from_variogram(model, data.sites, y, random_state)
-    own = model.at(np.where(np.isfinite(model.theta), model.theta, start.theta))
+    starts = starts_from_variogram(model, data.sites, y, random_state)
+    own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):
         if len(y) <= EXACT:
             evaluate = _exact(data)
-            found = _maximum(evaluate, start, own)
+            found = _best_maximum(evaluate, starts, own)
         else:
-            rows = vecchia_rows(data.sites, start.cov, neighbours, random_state)
-            found = _maximum(_of_vecchia(data, rows.some(SOME, random_state)), start, own)
+            rows = vecchia_rows(data.sites, starts[0].cov, neighbours, random_state)
+            found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own)
             evaluate = _of_vecchia(data, vecchia_rows(data.sites, found.model.cov, neighbours, random_state))
             found = _maximum(evaluate, found.model)
         found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
+    return _judged(found, data)
+
+
+def _judged(found, data):
+    """The estimate with messages on what it says nothing about."""
+    independent = data.independent_log_likelihood
+    kinds = {free.kind for free in found.model.free}
+    if independent is not None and {"variance", "length_scale"} <= kinds and found.value < independent + CORRELATED:
+        found = found.told(
+            f"maximum likelihood: independent data are as likely, {independent:.6g} to {found.value:.6g}: variance "
+            "and length scale are not determined; take more sites close to each other, or no covariance"
+        )
     return found
 
 
@@ -126,12 +139,40 @@ def _evaluated(data, model, value, moments):
     return _Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
 
 
-def _maximum(evaluate, *starts):
-    """Fisher scoring from the best of the starting models, their variances rescaled to fit: an Estimate."""
-    candidates = [point for model in starts for point in [_attempt(evaluate, model)] if point is not None]
-    if not candidates:
+def _best_maximum(evaluate, starts, own):
+    """The best maximum reached from each of the starts, and from the user's own values where they are more likely than
+    those; the first of equals, so that units do not matter."""
+    points = [_started(evaluate, model) for model in starts]
+    likeliest = max((point.value for point in points if point), default=-np.inf)
+    mine = _started(evaluate, own)
+    if mine and mine.value > likeliest:
+        points.append(mine)
+    best = None
+    for point in filter(None, points):
+        found = _climbed(evaluate, point)
+        if best is None or found.value > best.value + EVIDENCE:
+            best = found
+    if best is None:
         raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
-    point = max((_rescaled(evaluate, point) for point in candidates), key=lambda point: point.value)
+    return best
+
+
+def _maximum(evaluate, start):
+    """The Estimate reached from one starting model."""
+    point = _started(evaluate, start)
+    if point is None:
+        raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {start.cov!r}")
+    return _climbed(evaluate, point)
+
+
+def _started(evaluate, model):
+    """The _Point of a model, its variances rescaled to fit; None where its likelihood cannot be evaluated."""
+    point = _attempt(evaluate, model)
+    return point and _rescaled(evaluate, point)
+
+
+def _climbed(evaluate, point):
+    """The Estimate that Fisher scoring reaches from a _Point."""
     low, high = _bounds(point.model)
     damping, iterations = DAMPING, 0
     while iterations < MOST and damping < LARGEST:
@@ -144,7 +185,11 @@ def _maximum(evaluate, *starts):
             point, damping = new, max(damping / 10, 1e-12)
         else:
             damping *= 10
-    return Estimate(point.model, point.value, inverse_information(point.information), iterations)
+    found = Estimate(point.model, point.value, inverse_information(point.information), iterations)
+    left = _step(point, 0.0, low, high)[1]
+    if left < EVIDENCE:
+        return found
+    return found.told(f"maximum likelihood: stopped after {iterations} iterations, where {left:.2g} might be gained")
 
 
 def inverse_information(information):

@@ -108,6 +108,14 @@ class Data:
         """Number of observations, less the trend's coefficients where restricted."""
         return len(self.B) + self.places.repeats - (self.p if self.restricted else 0)
 
+    @property
+    def independent_log_likelihood(self):
+        """The largest log-likelihood of independent data of one variance; None where it has no closed form."""
+        if self.restricted or self.places.repeats or not (self.places.weights == self.places.weights[0]).all():
+            return None
+        n = len(self.B)
+        return -0.5 * n * (np.log(2 * np.pi * float((self.B[:, 0] ** 2).mean())) + 1)
+
     def log_likelihood(self, model, gradient=False, **options):
         """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""
         return self.full(model, gradient, **options)[0]
