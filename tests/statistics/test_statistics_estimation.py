@@ -179,6 +179,25 @@ def test_curvature_is_known_well_enough_where_solves_stagnate():
     assert np.linalg.norm(stagnated - usual) < 1e-6 * np.linalg.norm(usual)
 
 
+def test_a_trend_left_out_is_told():
+    X = points_of("uniform", 150, 2)
+    y = 30 * X[:, 0] + simulate(Exponential(0.1, 0.05), X, 1, 0, nugget=0.05)[:, 0]
+    with pytest.warns(ConvergenceWarning, match="length_scale .* exceeds the extent 1.4.* of the sites"):
+        kriging = Kriging(Matern(smoothness=1.5), fit_parameters=True).fit(X, y)
+    assert not kriging.converged_ and kriging.cov_.length_scale > 1.4
+    with pytest.warns(ConvergenceWarning, match=r"length_scale\[[01]\] .* exceeds the extent 0.99"):
+        Kriging(Matern(1.0, (1.0, 1.0), 1.5), fit_parameters=True).fit(X, y)
+    assert Kriging(Exponential(1.0), trend="linear", fit_parameters=True).fit(X, y).converged_
+
+
+def test_bounds_are_told():
+    X = points_of("uniform", 120, 1)
+    y = simulate(Gaussian(1.0, 0.2), X, 1, 0, nugget=1e-4)[:, 0]
+    with pytest.warns(ConvergenceWarning, match="smoothness ended at 10, as far as it is allowed to go"):
+        kriging = Kriging(Matern(1.0, 0.2, 2.5), 1e-4, fit_parameters=["length_scale", "smoothness"]).fit(X, y)
+    assert not kriging.converged_
+
+
 # Variograms
 
 

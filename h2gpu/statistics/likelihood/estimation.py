@@ -13,10 +13,12 @@ Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecc
 """
 
 import logging
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.progress import phase
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
@@ -102,6 +104,11 @@ def estimate(data, model, neighbours=30, random_state=0):
 
 def _judged(found, data):
     """The estimate with messages on what it says nothing about."""
+    for name, length, extent in _beyond(found.model, data.sites):
+        found = found.told(
+            f"maximum likelihood: {name} {length:.4g} exceeds the extent {extent:.4g} of the sites: the data do not "
+            "tell it and the variance apart; a trend that is left out does that"
+        )
     independent = data.independent_log_likelihood
     kinds = {free.kind for free in found.model.free}
     if independent is not None and {"variance", "length_scale"} <= kinds and found.value < independent + CORRELATED:
@@ -110,6 +117,19 @@ def _judged(found, data):
             "and length scale are not determined; take more sites close to each other, or no covariance"
         )
     return found
+
+
+def _beyond(model, sites):
+    """(name, length scale, extent of the sites along it) of the free length scales that are longer."""
+    x = to_host(model.cov.embed(sites))
+    extents = np.ptp(x, axis=0)
+    whole = float(np.linalg.norm(extents))
+    for free in model.free:
+        if free.kind == "length_scale":
+            along = re.search(r"length_scale\[(\d+)\]$", free.name)
+            extent = float(extents[int(along[1])]) if along else whole
+            if free.value > extent:
+                yield free.name, free.value, extent
 
 
 def _exact(data):
@@ -186,6 +206,10 @@ def _climbed(evaluate, point):
         else:
             damping *= 10
     found = Estimate(point.model, point.value, inverse_information(point.information), iterations)
+    theta, g = point.model.theta, point.value.gradient
+    at_bound = ((theta <= low) & (g < 0)) | ((theta >= high) & (g > 0))
+    for free in (free for free, stopped in zip(point.model.free, at_bound) if stopped):
+        found = found.told(f"maximum likelihood: {free.name} ended at {free.value:.4g}, as far as it is allowed to go")
     left = _step(point, 0.0, low, high)[1]
     if left < EVIDENCE:
         return found
