@@ -22,6 +22,8 @@ CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, mall
 class Covariance:
     """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`."""
 
+    estimated = ()  # attributes that are parameters of the field: positive numbers, or tuples of them
+
     __array_ufunc__ = None  # so that numpy.float64(2) * cov calls __rmul__ here
 
     @property

@@ -25,6 +25,7 @@ class Radial(Covariance):
 
     variance: float = 1.0
     length_scale: float | tuple = 1.0
+    estimated = ("variance", "length_scale")
 
     def __post_init__(self):
         object.__setattr__(self, "variance", checked("variance", self.variance))
@@ -127,6 +128,7 @@ class Constant(Covariance):
         object.__setattr__(self, "variance", checked("variance", self.variance))
 
     embedding = None
+    estimated = ("variance",)
 
     @property
     def variance_at_zero(self):

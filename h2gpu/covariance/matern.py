@@ -42,6 +42,7 @@ class Matern(Radial):
     """
 
     smoothness: float = 1.5
+    estimated = ("variance", "length_scale", "smoothness")
 
     def __post_init__(self):
         super().__post_init__()

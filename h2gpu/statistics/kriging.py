@@ -43,7 +43,8 @@ class Kriging(RegressorMixin, BaseEstimator):
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
-                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness"
+                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness", or names of
+                    numbers of an Expression
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
     random_state    seed of everything random
@@ -129,7 +130,8 @@ class Kriging(RegressorMixin, BaseEstimator):
 
     def _model(self):
         chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
-        return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
+        cov = covariance_of(self.cov)
+        return Model(cov, checked("nugget", self.nugget, zero=True), checked_kinds(chosen, cov))
 
     def _check_options(self):
         """ValueError for what is wrong at any number of sites, even where few do not need it."""

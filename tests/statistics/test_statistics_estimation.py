@@ -6,14 +6,16 @@ from reference import points_of
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.covariance import Exponential, Expression, Gaussian, Matern, Nugget, from_distance, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.log_likelihood import Data
-from h2gpu.statistics.likelihood.parameters import NAMES, USUAL, Model
+from h2gpu.statistics.likelihood.parameters import USUAL, Model
 from h2gpu.statistics.likelihood.variogram import empirical_variogram, starts_from_variogram
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
+
+SMOOTH = ("variance", "length_scale", "nugget", "smoothness")
 
 
 def sample(cov, n=400, nugget=0.1, seed=0):
@@ -25,7 +27,7 @@ def sample(cov, n=400, nugget=0.1, seed=0):
     (Exponential(2.0, 0.2), Exponential(1.0, 10.0), True),
     (Matern(2.0, 0.1, 1.5), Matern(50.0, 1.0, 1.5), True),
     (Exponential(2.0, (0.3, 0.1)), Exponential(1.0, (1.0, 1.0)), True),
-    (Matern(2.0, 0.2, 1.5), Matern(1.0, 1.0, 0.7), NAMES),
+    (Matern(2.0, 0.2, 1.5), Matern(1.0, 1.0, 0.7), SMOOTH),
 ], ids=repr)  # fmt: skip
 def test_the_likelihood_is_at_its_maximum_and_the_truth_within_the_errors(cov, start, kinds):
     X, y = sample(cov)
@@ -110,6 +112,24 @@ def test_sums_and_the_sphere_are_estimated():
     assert 150 < kriging.cov_.covariance.length_scale < 2000
     kriging = Kriging(Exponential(1.0, 10.0) + Gaussian(1.0, 1.0), fit_parameters=True).fit(X, y)
     assert len(kriging.parameters_) == 5
+
+
+def test_numbers_of_an_expression_are_estimated():
+    X, y = sample(Exponential(2.0, 0.2), 150)
+    cov = Expression("sill * exp(-pow(r / reach, power))", sill=1.0, reach=7.0, power=1.0)
+    assert [cov.role(name) for name in ("sill", "reach", "power")] == ["variance", "length_scale", "number"]
+    kriging = Kriging(cov, fit_parameters=["sill", "length_scale", "nugget"]).fit(X, y)
+    expected = Kriging(Exponential(), fit_parameters=True).fit(X, y)
+    assert list(kriging.parameters_) == ["reach", "sill", "nugget"]
+    assert kriging.cov_.with_numbers(power=0.5).numbers == (("power", 0.5), *kriging.cov_.numbers[1:])
+    best = kriging.log_marginal_likelihood()
+    assert best == pytest.approx(expected.log_marginal_likelihood(), abs=1e-4)
+    assert kriging.parameters_["reach"] == pytest.approx(expected.cov_.length_scale, rel=0.02)
+    every = Kriging(cov, fit_parameters=True).fit(X, y)
+    assert set(every.parameters_) == {"sill", "reach", "power", "nugget"}
+    assert every.log_marginal_likelihood(gradient=True) >= best
+    coordinates = Expression("v * exp(-fabs(x[0] - y[0]) / a - fabs(x[1] - y[1]) / b)", v=1.0, a=1.0, b=1.0)
+    assert [coordinates.role(name) for name in "vab"] == ["variance", "number", "number"]
 
 
 # Many sites
@@ -272,6 +292,22 @@ def test_a_covariance_without_free_numbers_is_refused():
     X, y = sample(Exponential(), 20)
     with pytest.raises(ValueError, match="cov: expected a covariance with smoothness to estimate"):
         Kriging(Exponential(), fit_parameters="smoothness").fit(X, y)
+
+
+@pytest.mark.parametrize("cov, kinds, words", [
+    (Exponential(), ["variance", "smoothness"], "cov: expected a covariance with smoothness to estimate, got Expon"),
+    (from_distance(lambda r: np.exp(-r)), True, "has no numbers that can be estimated; write it as an Expression"),
+    (Exponential() + 2.0 * from_distance(lambda r: np.exp(-r)), True, "has no numbers that can be estimated"),
+    (on_sphere(Expression("exp(-r / 300)")), True, "has no numbers that can be estimated"),
+    (Expression("exp(-r / l) + c * r", l=0.3, c=-1e-3), True, "c: expected a number above 0 to be estimated, got -0.0"),
+    (Exponential(), ["length"], "parameters: expected some of variance, .*, got .'length'.$"),
+], ids=range(6))  # fmt: skip
+def test_parameters_that_cannot_be_estimated_are_refused(cov, kinds, words):
+    X, y = sample(Exponential(2.0, 0.2), 20)
+    with pytest.raises(ValueError, match=words):
+        Kriging(cov, fit_parameters=kinds).fit(X, y)
+    if kinds is True and "above 0" not in words:
+        assert Kriging(cov, fit_parameters=["nugget"]).fit(X, y).parameters_["nugget"] > 0
 
 
 def test_data_that_disagree_keep_their_nugget():

@@ -22,7 +22,7 @@ from h2gpu.arrays import to_host
 from h2gpu.progress import phase
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
-from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.likelihood.parameters import Model, check_free
 from h2gpu.statistics.likelihood.variogram import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
@@ -36,7 +36,7 @@ LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
 EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
 CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
-REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "smoothness": 1e2}  # factors from the start, at most
+REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "number": 1e2, "smoothness": 1e2}  # factors, at most
 SMOOTHNESS = 0.05, 10.0
 
 
@@ -84,8 +84,7 @@ def estimate(data, model, neighbours=30, random_state=0):
             "y: expected values that vary around the trend, to estimate parameters from, got none that do; give the "
             "parameters"
         )
-    if not model.free:
-        raise ValueError(f"cov: expected a covariance with {', '.join(model.kinds)} to estimate, got {model.cov!r}")
+    check_free(model)
     starts = starts_from_variogram(model, data.sites, y, random_state)
     own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):

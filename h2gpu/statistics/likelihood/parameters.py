@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.covariance import Constant, Covariance, Nugget, OnSphere, Product, Sum
-from h2gpu.covariance.functions import Radial
+from h2gpu.covariance import Covariance, DistanceFunction, Expression, Nugget, OnSphere, Product, Sum, UserFunction
 
-NAMES = "variance", "length_scale", "nugget", "smoothness"
-USUAL = NAMES[:3]
+NAMES = "variance", "length_scale", "nugget", "number", "smoothness"
+USUAL = NAMES[:4]
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
 
 @dataclass(frozen=True)
 class Free:
-    """One free number: kind (of NAMES), name as users read it, value."""
+    """One free number: kind (of NAMES; "number" is one of an Expression that is no variance and no length scale), name
+    as users read it, value."""
 
     kind: str
     name: str
@@ -31,8 +31,8 @@ class Free:
 class Model:
     """A covariance, the variance of the measurement error, and which of their numbers are free.
 
-    kinds   some of NAMES; "nugget" means the Nugget terms of the covariance where it has any, else the measurement
-            error: one sees both only where sites repeat
+    kinds   some of NAMES, or names of numbers of an Expression; "nugget" means the Nugget terms of the covariance where
+            it has any, else the measurement error: one sees both only where sites repeat
     """
 
     cov: Covariance
@@ -70,8 +70,8 @@ class Model:
 
     def scaled(self, factor, lengths=1.0):
         """All free variances times `factor`, all free length scales times `lengths`."""
-        shift = {"variance": np.log(factor), "nugget": np.log(factor), "length_scale": np.log(lengths), "smoothness": 0}
-        return self.at(self.theta + [shift[free.kind] for free in self.free])
+        shift = {"variance": np.log(factor), "nugget": np.log(factor), "length_scale": np.log(lengths)}
+        return self.at(self.theta + [shift.get(free.kind, 0.0) for free in self.free])
 
     def started(self, factor, lengths, nugget):
         """As scaled, the nuggets but set to their share of `nugget`."""
@@ -112,13 +112,24 @@ def _numbers(cov, kinds, path=""):
     elif isinstance(cov, Nugget):
         if "nugget" in kinds:
             yield Free("nugget", f"{path}nugget", cov.variance)
-    elif isinstance(cov, (Radial, Constant)):
-        for kind in ("variance", "length_scale", "smoothness"):
-            if kind in kinds and hasattr(cov, kind):
-                value = getattr(cov, kind)
-                several = isinstance(value, tuple)
-                for k, number in enumerate(value if several else [value]):
-                    yield Free(kind, f"{path}{kind}[{k}]" if several else f"{path}{kind}", number)
+    elif isinstance(cov, Expression):
+        yield from (Free(role, f"{path}{name}", value) for name, role, value in _own_numbers(cov, kinds))
+    else:
+        for kind in (kind for kind in cov.estimated if kind in kinds):
+            value = getattr(cov, kind)
+            several = isinstance(value, tuple)
+            for k, number in enumerate(value if several else [value]):
+                yield Free(kind, f"{path}{kind}[{k}]" if several else f"{path}{kind}", number)
+
+
+def _own_numbers(cov, kinds):
+    """(name, role, value) of the numbers of an Expression that are wanted, by their names or roles."""
+    for name, value in cov.numbers:
+        role = cov.role(name)
+        if name in kinds or role in kinds:
+            if value <= 0:
+                raise ValueError(f"{name}: expected a number above 0 to be estimated, got {value}; rewrite {cov!r}")
+            yield name, role, value
 
 
 def _kinds_of_term(cov, i, kinds):
@@ -134,14 +145,38 @@ def _replaced(cov, kinds, values):
         return replace(cov, terms=tuple(_replaced(t, _kinds_of_term(cov, i, kinds), values) for i, t in terms))
     if isinstance(cov, Nugget):
         return Nugget(next(values)) if "nugget" in kinds else cov
-    if not isinstance(cov, (Radial, Constant)):
-        return cov
+    if isinstance(cov, Expression):
+        return cov.with_numbers(**{name: next(values) for name, _, _ in _own_numbers(cov, kinds)})
     new = {}
-    for kind in ("variance", "length_scale", "smoothness"):
-        if kind in kinds and hasattr(cov, kind):
-            old = getattr(cov, kind)
-            new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
+    for kind in (kind for kind in cov.estimated if kind in kinds):
+        old = getattr(cov, kind)
+        new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
     return replace(cov, **new)
+
+
+def check_free(model):
+    """ValueError where a number that is asked for is none of the covariance's, or cannot be estimated."""
+    if model.kinds == USUAL:
+        unknown = _unknown(model.cov)
+        if unknown is not None:
+            raise ValueError(
+                f"cov: {unknown!r} has no numbers that can be estimated; write it as an Expression with numbers by "
+                'name, or choose those of the others, such as fit_parameters=["nugget"]'
+            )
+    found = {name for free in model.free for name in (free.kind, free.name.rpartition(".")[2])}
+    missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
+    if missing or not model.free:
+        raise ValueError(
+            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {model.cov!r}"
+        )
+
+
+def _unknown(cov):
+    """The first part of a covariance that is a caller's, without numbers; None without."""
+    parts = cov.terms if isinstance(cov, (Sum, Product)) else [getattr(cov, "covariance", None)]
+    if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
+        return cov
+    return next((found for part in parts if part for found in [_unknown(part)] if found), None)
 
 
 @dataclass(frozen=True)
@@ -213,10 +248,19 @@ class Smooth(Covariance):
         self.cov.evaluate(x, y, out)
 
 
-def checked_kinds(names):
-    """Some of NAMES as a tuple; ValueError for others."""
+def checked_kinds(names, cov):
+    """Some of NAMES, or of the names of numbers in the covariance, as a tuple; ValueError for others."""
     kinds = (names,) if isinstance(names, str) else tuple(names)
-    unknown = [kind for kind in kinds if kind not in NAMES]
-    if unknown or not kinds:
-        raise ValueError(f"parameters: expected some of {', '.join(NAMES)}, got {names!r}")
+    known = [*NAMES, *dict.fromkeys(_names_in(cov))]
+    if not kinds or any(kind not in known for kind in kinds):
+        raise ValueError(f"parameters: expected some of {', '.join(known)}, got {names!r}")
     return kinds
+
+
+def _names_in(cov):
+    """Names of all numbers of the Expressions in a covariance."""
+    if isinstance(cov, Expression):
+        yield from (name for name, _ in cov.numbers)
+    parts = cov.terms if isinstance(cov, (Sum, Product)) else [getattr(cov, "covariance", None)]
+    for part in filter(None, parts):
+        yield from _names_in(part)
