@@ -23,6 +23,7 @@ from h2gpu.apps.command.points_file import check_file, holds, read_points, read_
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
+from h2gpu.covariance.sphere import Sphere
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
@@ -141,7 +142,8 @@ def _krige(job):
 def _model(job):
     """The covariance and the nugget given; what is to be estimated starts from the spread of values and sites."""
     a = job.arguments
-    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(job.sites, axis=0).max()) or 1.0
+    sites = Sphere(a.radius or options.EARTH).embed(job.sites) if a.sphere else job.sites
+    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
     start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
     return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 

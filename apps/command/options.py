@@ -1,15 +1,21 @@
 """The options of the commands on points: what may be given, and what it means."""
 
 import argparse
+import logging
 import math
 
 from h2gpu.apps.command.command import InputError, Parser
-from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
+from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.covariance.sphere import DISTANCES
 from h2gpu.h2matrix.compression.precision import STORAGES
 from h2gpu.memory import parse_size
 
+logger = logging.getLogger("h2gpu")
+
 COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
 LARGEST_RANK = 10_000
+EARTH = 6371.0  # radius in kilometres
+DEGREES = "lon", "lat", "long", "longitude", "latitude"  # names of coordinates
 FOR_POINTS = (
     "points",
     "covariance",
@@ -17,6 +23,8 @@ FOR_POINTS = (
     "smoothness",
     "variance",
     "nugget",
+    "sphere",
+    "radius",
     "leaf_size",
     "eta",
     "order",
@@ -36,6 +44,7 @@ def parser():
     p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
     add_points(p)
     add_covariance(p)
+    add_sphere(p)
     add_rtol(p)
     p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
     p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
@@ -73,6 +82,19 @@ def add_covariance(p, unless_given="1"):
     p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
 
 
+def add_sphere(p):
+    """Points that are degrees."""
+    p.add_argument(
+        "--sphere",
+        nargs="?",
+        const="chordal",
+        choices=DISTANCES,
+        help="points are lon, lat in degrees, length scales in the unit of --radius; through the Earth (chordal, the "
+        "default) or along it (great-circle)",
+    )
+    p.add_argument("--radius", type=positive, metavar="R", help="of the sphere (default: 6371, kilometres)")
+
+
 def add_rtol(p):
     """The accuracy of the matrix."""
     p.add_argument(
@@ -103,7 +125,25 @@ def covariance(arguments, dim):
         raise InputError(f"--smoothness: is for --covariance matern only, not for {kind}")
     more = {} if arguments.smoothness is None else {"smoothness": arguments.smoothness}
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
-    return cov + Nugget(arguments.nugget) if arguments.nugget else cov
+    cov = cov + Nugget(arguments.nugget) if arguments.nugget else cov
+    return on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)
+
+
+def _sphere(arguments, dim):
+    """Radius and distance. Raises InputError."""
+    if dim != 2:
+        raise InputError(f"--sphere: expected longitude and latitude, got {dim} coordinates; choose them with --points")
+    return arguments.radius or EARTH, arguments.sphere
+
+
+def _in_the_plane(cov, arguments):
+    """The covariance; degrees that it takes for a plane are told."""
+    if arguments.radius:
+        raise InputError("--radius: is for --sphere only")
+    names = [name.rpartition("/")[2].lower() for name in arguments.points or ()]
+    if any(name in DEGREES for name in names):
+        logger.warning("--points %s are taken for a plane; if they are degrees, give --sphere", ",".join(names))
+    return cov
 
 
 def check_order(arguments, dim):

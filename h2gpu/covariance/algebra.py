@@ -88,6 +88,10 @@ class Composed(Covariance):
         return all(term.isotropic for term in self.terms)
 
     @property
+    def great_circle(self):
+        return all(term.great_circle for term in self.terms)
+
+    @property
     def units(self):
         found = [term.units for term in self.terms if term.units is not None]
         return tuple(2.0 ** np.round(np.log2(found).mean(axis=0))) if found else None

@@ -52,6 +52,11 @@ class Covariance:
         return False
 
     @property
+    def great_circle(self):
+        """Whether it stays positive definite as a function of the great-circle distance; a caller's own is trusted."""
+        return True
+
+    @property
     def units(self):
         """Units of the coordinates in which the field varies about equally fast along each, or None: as they are.
 

@@ -105,6 +105,8 @@ class Exponential(Radial):
 class Gaussian(Radial):
     """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget."""
 
+    great_circle = False
+
     def of_distances(self, r):
         r *= r
         self.of_squares(r)

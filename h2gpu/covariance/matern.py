@@ -55,6 +55,10 @@ class Matern(Radial):
         ranges = np.atleast_1d(np.asarray(range, dtype=float)) * scale
         return cls(variance, ranges if np.ndim(range) else ranges[0], smoothness)
 
+    @property
+    def great_circle(self):
+        return self.smoothness <= 0.5
+
     def of_distances(self, r):
         r *= math.sqrt(2 * self.smoothness) / self.first_length_scale
         correlation(r, self.smoothness)

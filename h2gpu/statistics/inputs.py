@@ -10,7 +10,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
-from h2gpu.statistics.tables import table, values
+from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values
 
 
 def covariance_of(cov):
@@ -28,8 +28,11 @@ def covariance_of(cov):
     )
 
 
-def training(estimator, X, y):
-    """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features."""
+def training(estimator, X, y, cov):
+    """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features, and the
+    reference system of a GeoDataFrame, which must suit the covariance."""
+    estimator.crs_ = crs_of(X)
+    check_crs(estimator.crs_, cov)
     if array_module(X, y) is not np:
         return _device_table(estimator, X, reset=True), _device_values(X, y)
     columns = named(estimator.trend)
@@ -45,7 +48,8 @@ def observations(X, y, trend):
 
 
 def targets(estimator, X):
-    """X (m, features) in float64, checked against the features of the training."""
+    """X (m, features) in float64, checked against the features and the reference system of the training."""
+    check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
     return validate_data(estimator, table(X, named(estimator.trend)), dtype=np.float64, reset=False)

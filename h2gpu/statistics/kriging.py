@@ -51,6 +51,7 @@ class Kriging(RegressorMixin, BaseEstimator):
 
     After fit:
 
+    crs_                    coordinate reference system of a GeoDataFrame, that of targets must be the same; else None
     cov_, nugget_           the covariance and the nugget in use
     parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
@@ -109,7 +110,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         """
         model = self._model()
         self._check_options()
-        X, y, weights = weighted(*training(self, X, y), sample_weight)
+        X, y, weights = weighted(*training(self, X, y, model.cov), sample_weight)
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
         self.estimation_, self.parameters_, self.parameter_errors_, self.converged_ = None, {}, {}, True

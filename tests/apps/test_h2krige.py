@@ -15,7 +15,7 @@ import h2gpu
 from h2gpu.apps import h2krige
 from h2gpu.apps.command import devices
 from h2gpu.apps.command.command import FailureError
-from h2gpu.covariance import Matern, Nugget
+from h2gpu.covariance import Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, scores
 
 COV, NUGGET = Matern(2.0, 0.3, 1.5), 0.05
@@ -146,6 +146,26 @@ def test_one_file_for_both(files, field, capsys):
     assert found["std"].max() < 1e-5 and "rmse" not in attributes
 
 
+def test_degrees_are_on_a_sphere_where_asked(files, field, capsys):
+    sites, values, targets, _ = field
+    for path, points in ((files[0], sites), (files[1], targets)):
+        with h5py.File(path, "r+") as file:
+            file["lon"], file["lat"] = 10 + 4 * points[:, 0], 50 + 4 * points[:, 1]
+    out = files[0].with_name("out.h5")
+    given = ("--covariance", "matern", "--variance", "2", "--nugget", "0.05", "-o", out, "--points", "lon,lat")
+    for option, distance in ((["--sphere"], "chordal"), (["--sphere", "great-circle"], "great-circle")):
+        smoothness = 1.5 if distance == "chordal" else 0.5
+        asked = (*given, *option, "--length-scale", "100", "--smoothness", str(smoothness), "--quiet")
+        assert krige(files, *asked) == 0 and capsys.readouterr().err == ""
+        cov = on_sphere(Matern(2.0, 100.0, smoothness), distance=distance)
+        model = Kriging(cov, 0.05).fit([10.0, 50.0] + 4 * sites, values)
+        np.testing.assert_allclose(read(out)[0]["mean"], model.predict([10.0, 50.0] + 4 * targets), rtol=1e-6)
+    assert krige(files, "--fit", "--sphere", "-o", out, "--points", "lon,lat", "--quiet") == 0
+    assert 10 < json.loads(read(out)[1]["covariance"])["covariance"]["length_scale"] < 1000
+    assert krige(files, *given, "--length-scale", "1") == 0
+    assert "warning: --points lon,lat are taken for a plane; if they are deg" in capsys.readouterr().err
+
+
 def test_other_dimensions(tmp_path, capsys):
     rng = np.random.default_rng(0)
     for dim in (1, 3):
@@ -174,6 +194,8 @@ BAD = {
     "lengths": ([*GIVEN, "--length-scale", "1,2,3"], "expected 1 or 2 numbers for points in 2D"),
     "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern only"),
     "smoothness of another": (["--fit", "--fit-smoothness"], "--fit-smoothness: is for"),
+    "radius": ([*GIVEN, "--radius", "1"], "--radius: is for --sphere only"),
+    "smooth great circle": ([*GIVEN, "--sphere", "great-circle"], 'take distance="chordal"'),
     "unknown": ([*GIVEN, "--fast"], "unrecognized arguments: --fast"),
     "no values": ([*GIVEN, "--values", "height"], r"'height' not found; the file holds .* choose with --values"),
     "short values": ([*GIVEN, "--values", "short"], "short: expected 220 values as there are points, got 9"),

@@ -54,7 +54,7 @@ def smoothnesses(dim):
 SPHERES = [
     on_sphere(Exponential(1.0, 2000.0)),
     on_sphere(Matern(2.0, 3000.0, 2.5) + Nugget(0.1), distance="chordal"),
-    on_sphere(Exponential(1.0, 0.5) * Exponential(1.0, 0.7) + Gaussian(1.0, 0.3), radius=1.0),
+    on_sphere(Exponential(1.0, 0.5) * Exponential(1.0, 0.7) + Matern(1.0, 0.3, 0.3), radius=1.0),
     on_sphere(Matern(2.0, 900.0, 0.4)),
 ]
 
@@ -116,7 +116,7 @@ def test_types_compose_as_the_covariances_do():
     three = "Sum<Sum<Matern<0, Isotropic<2>>, Constant<Isotropic<2>>>, Gaussian<Isotropic<2>>>"
     assert spelled(Exponential() + Constant() + Gaussian()) == three
     assert spelled(Exponential() * Constant()) == "Product<Matern<0, Isotropic<2>>, Constant<Isotropic<2>>>"
-    assert spelled(on_sphere(Gaussian()), 3) == "Gaussian<GreatCircle>"
+    assert spelled(on_sphere(Exponential()), 3) == "Matern<0, GreatCircle>"
     assert spelled(on_sphere(Gaussian(), distance="chordal"), 3) == "Gaussian<Isotropic<3>>"
     assert spelled(Matern(smoothness=1.7)) == "MaternTable<Pieces<4, 9, -27, 37>, Isotropic<2>>"
     assert spelled(Matern(smoothness=30.0)) == "MaternDebye<32, Isotropic<2>>"

@@ -163,6 +163,12 @@ def check_free(model):
                 f"cov: {unknown!r} has no numbers that can be estimated; write it as an Expression with numbers by "
                 'name, or choose those of the others, such as fit_parameters=["nugget"]'
             )
+    along = any(getattr(term, "distance", None) == "great-circle" for term in getattr(model.cov, "terms", [model.cov]))
+    if along and any(free.kind == "smoothness" for free in model.free):
+        raise ValueError(
+            "smoothness: expected a covariance of the chord to estimate it, as great circles allow ½ at most, got "
+            f'{model.cov!r}; take on_sphere(…, distance="chordal")'
+        )
     found = {name for free in model.free for name in (free.kind, free.name.rpartition(".")[2])}
     missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
     if missing or not model.free:
