@@ -8,6 +8,7 @@ covariance and scores as attributes. Every file is written whole or not at all.
 
 import logging
 import sys
+import warnings
 from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from h2gpu.apps.command import krige_options, map_plot, options
 from h2gpu.apps.command.command import InputError, run
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
-from h2gpu.apps.command.outputs import check_outputs
+from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
 from h2gpu.apps.command.points_file import check_file, holds, read_points, read_values
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import write_report
@@ -95,6 +96,7 @@ def _job(arguments):
     targets = Path(a.targets)
     output = Path(a.output) if a.output else targets.with_name(f"{targets.stem}-kriged.h5")
     inputs = {"the targets": a.targets, "the input": a.input}
+    check_hdf5_name("--output", output)
     outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
     check_outputs(inputs, outputs, a.plot)
     return Job(a, output, device(a.device))
@@ -132,7 +134,11 @@ def _krige(job):
     job.model.fit(take(job.sites), take(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
         logger.warning(message)
-    mean, std = job.model.predict(take(job.targets), return_std=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        mean, std = job.model.predict(take(job.targets), return_std=True)
+    for one in told:
+        logger.warning(one.message)
     job.mean, job.std = to_host(mean), to_host(std)
     known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)
     if known.any():

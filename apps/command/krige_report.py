@@ -72,7 +72,7 @@ def summary(report):
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
     if report["estimated"]:
         found = report["estimated"]["parameters"].items()
-        told = ", ".join(f"{name} {p['value']:.4g} ± {p['error']:.2g}" for name, p in found)
+        told = ", ".join(f"{name} {p['value']:.4g}{_plus_minus(p['error'])}" for name, p in found)
         yield f"estimated     {told}; log-likelihood {report['estimated']['log_likelihood']:.6g}"
     if report["iterations"]:
         yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
@@ -80,6 +80,10 @@ def summary(report):
         yield "scores        " + " · ".join(f"{SCORES[name]} {value:.4g}" for name, value in report["scores"].items())
     yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
     yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+
+
+def _plus_minus(error):
+    return "" if error is None else f" ± {error:.2g}"
 
 
 def covariance_in_short(parameters):
@@ -94,5 +98,5 @@ def estimated(model):
     errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
     return {
         "log_likelihood": float(model.estimation_.value),
-        "parameters": {name: {"value": float(v), "error": errors[name]} for name, v in model.parameters_.items()},
+        "parameters": {name: {"value": float(v), "error": errors.get(name)} for name, v in model.parameters_.items()},
     }

@@ -10,7 +10,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
-from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values
+from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 
 
 def covariance_of(cov):
@@ -35,16 +35,19 @@ def training(estimator, X, y, cov):
     check_crs(estimator.crs_, cov)
     if array_module(X, y) is not np:
         return _device_table(estimator, X, reset=True), _device_values(X, y)
-    columns = named(estimator.trend)
-    return validate_data(estimator, table(X, columns), values(y, X), dtype=np.float64, y_numeric=True)
+    estimator._variables = variables_of(X, y)
+    sites, y = table(X, named(estimator.trend), estimator._variables), _known_values(values(y, X))
+    sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+    return _finite_rows(sites, "X"), y
 
 
 def observations(X, y, trend):
     """The same without an estimator, and the names of the features if they have any."""
     if array_module(X, y) is not np:
         return _checked_table(X), _device_values(X, y), None
-    X, y = table(X, named(trend)), values(y, X)
-    return *check_X_y(X, y, dtype=np.float64, y_numeric=True), getattr(X, "columns", None)
+    X, y = table(X, named(trend), variables_of(X, y)), _known_values(values(y, X))
+    sites, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+    return _finite_rows(sites, "X"), y, getattr(X, "columns", None)
 
 
 def targets(estimator, X):
@@ -52,7 +55,25 @@ def targets(estimator, X):
     check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
-    return validate_data(estimator, table(X, named(estimator.trend)), dtype=np.float64, reset=False)
+    X = table(X, named(estimator.trend), estimator._variables if hasattr(X, "data_vars") else None)
+    return _finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
+
+
+def _known_values(y):
+    """y, if its numbers are finite; ValueError otherwise. What is no array of numbers is left to scikit-learn."""
+    a = np.asarray(y)
+    return _finite_rows(a, "y") if a.dtype.kind == "f" and a.ndim == 1 and len(a) else y
+
+
+def _finite_rows(A, name):
+    """A (n,) or (n, features) if it is finite; ValueError otherwise."""
+    bad = ~np.isfinite(A.reshape(len(A), -1)).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name}: expected finite numbers, got NaN or infinity in {int(bad.sum())} of {len(A)} rows, first in row "
+            f"{int(np.argmax(bad))}; leave those rows out"
+        )
+    return A
 
 
 def named(trend):

@@ -7,6 +7,7 @@ Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -53,7 +54,8 @@ class Kriging(RegressorMixin, BaseEstimator):
 
     crs_                    coordinate reference system of a GeoDataFrame, that of targets must be the same; else None
     cov_, nugget_           the covariance and the nugget in use
-    parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
+    parameters_             estimated values by name
+    parameter_errors_       standard errors of their logarithms, by name; a nugget that was found to be 0 has none
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
                             each, tell what went wrong; each is a ConvergenceWarning too
     converged_              whether there are no such messages
@@ -158,7 +160,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         for message in found.messages:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.estimation_, self.parameter_errors_ = found, found.errors
-        self.parameters_ = {free.name: free.value for free in found.model.free}
+        self.parameters_ = {free.name: free.value for free in replace(found.model, kinds=model.kinds).free}
         return found.model, system
 
     def score(self, X, y, sample_weight=None):
@@ -191,7 +193,18 @@ class Kriging(RegressorMixin, BaseEstimator):
         mean, variances, self.variance_error_ = self._equations.means_and_variances(
             X, self.std_rtol, seed_of(self.random_state), added
         )
+        self._tell_error()
         return mean + self._known_mean(), array_module(X).sqrt(variances)
+
+    def _tell_error(self):
+        """A warning where standard deviations are less accurate than asked for."""
+        error = self.variance_error_
+        if error.worst > self.std_rtol:
+            warnings.warn(
+                f"standard deviations: {error.worst:.2g} too large at worst of {error.checked} random targets, beside "
+                f"exact ones, where std_rtol={self.std_rtol:g} was asked; take std_rtol=0 for exact ones",
+                stacklevel=3,
+            )
 
     def sample_y(self, X, n_samples=1, random_state=0, observations=False):
         """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.

@@ -2,7 +2,8 @@
 
 pandas      as scikit-learn takes it: the columns are coordinates, or trend columns where the trend names them
 GeoPandas   x and y of the points, and the columns that the trend names
-xarray      a DataArray (n, dim); a Dataset: its variables, or its coordinates where it has none, on their common grid
+xarray      a DataArray (n, dim); a Dataset: its variables but the observed one, or its coordinates where it has no
+            others, on their common grid
 """
 
 import warnings
@@ -12,15 +13,28 @@ import numpy as np
 from h2gpu.covariance.base import PLANE
 
 
-def table(X, columns=()):
+def variables_of(X, y=None):
+    """Names of the variables or coordinates of an xarray Dataset that are columns, y not among them; None of others."""
+    if not hasattr(X, "data_vars"):
+        return None
+    observed = getattr(y, "name", None)
+    return [name for name in X.data_vars if name != observed] or list(X.coords)
+
+
+def table(X, columns=(), variables=None):
     """X as an array or a pandas table.
 
-    columns   names of columns that are wanted beside the points of a GeoDataFrame
+    columns     names of columns that are wanted beside the points of a GeoDataFrame
+    variables   names that are wanted of an xarray Dataset; None: all of them
     """
     if hasattr(X, "geometry") and hasattr(X.geometry, "x"):
         return _points(X, [name for name in columns if isinstance(name, str)])
     if hasattr(X, "data_vars"):
-        return np.column_stack([_on_grid(X[name], X) for name in list(X.data_vars) or list(X.coords)])
+        names = variables_of(X) if variables is None else variables
+        missing = [name for name in names if name not in X]
+        if missing:
+            raise ValueError(f"X: expected {', '.join(map(str, names))} as in fit, got a Dataset without {missing[0]}")
+        return np.column_stack([_on_grid(X[name], X) for name in names])
     return np.asarray(X.values) if _is_data_array(X) else X
 
 

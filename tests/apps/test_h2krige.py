@@ -194,6 +194,7 @@ BAD = {
     "lengths": ([*GIVEN, "--length-scale", "1,2,3"], "expected 1 or 2 numbers for points in 2D"),
     "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern only"),
     "smoothness of another": (["--fit", "--fit-smoothness"], "--fit-smoothness: is for"),
+    "another format": ([*GIVEN, "-o", "map.csv"], "--output: expected a name that ends in .h5, as HDF5 is wri"),
     "radius": ([*GIVEN, "--radius", "1"], "--radius: is for --sphere only"),
     "smooth great circle": ([*GIVEN, "--sphere", "great-circle"], 'take distance="chordal"'),
     "unknown": ([*GIVEN, "--fast"], "unrecognized arguments: --fast"),

@@ -89,7 +89,10 @@ def test_nuggets_within_the_covariance_are_estimated_there():
 def test_no_nugget_is_found_where_there_is_none():
     X, y = sample(Matern(2.0, 0.2, 1.5), nugget=0.0)
     kriging = Kriging(Matern(1.0, 1.0, 1.5), fit_parameters=True).fit(X, y)
-    assert kriging.nugget_ == 0.0
+    assert kriging.nugget_ == 0.0 and kriging.parameters_["nugget"] == 0.0
+    assert kriging.parameter_errors_.keys() == {"variance", "length_scale"}
+    within = Kriging(Matern(1.0, 1.0, 1.5) + Nugget(0.1), fit_parameters=True).fit(X, y)
+    assert within.parameters_["terms[1].nugget"] == 0.0
     np.testing.assert_allclose(kriging.predict(X), y, atol=1e-6)
 
 

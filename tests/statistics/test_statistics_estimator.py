@@ -188,6 +188,14 @@ def test_grids_of_xarray_are_sites_and_values_in_one_order():
     for y in (grid, grid.T):
         kriging = Kriging(COV).fit(grid.coords.to_dataset(), y)
         np.testing.assert_allclose(kriging.predict([[2.0, 30.0]]), values[2, 3])  # lat, lon: the grid's order
+    dataset = xarray.Dataset({"t": grid})
+    kriging = Kriging(COV).fit(dataset, dataset.t)
+    assert kriging.n_features_in_ == 2
+    np.testing.assert_allclose(kriging.predict(dataset), values.ravel())
+    np.testing.assert_allclose(kriging.predict(dataset.coords.to_dataset()), values.ravel())
+    assert log_likelihood(COV, dataset, dataset.t) == log_likelihood(COV, grid.coords.to_dataset(), grid)
+    with pytest.raises(ValueError, match="X: expected lat, lon as in fit, got a Dataset without lon"):
+        kriging.predict(xarray.Dataset(coords={"lat": np.arange(3.0)}))
     sites = xarray.Dataset({"lon": ("site", [0.0, 1.0, 3.0]), "lat": ("site", [0.0, 2.0, 1.0])})
     kriging = Kriging(COV).fit(sites, xarray.DataArray([1.0, 2.0, 4.0], dims="site"))
     np.testing.assert_allclose(kriging.predict([[1.0, 2.0]]), 2.0)

@@ -34,12 +34,13 @@ def test_bad_parameters_are_refused(arguments, words):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda X, y: (X, np.where(np.arange(20) == 3, np.nan, y)), "NaN"),
+    (lambda X, y: (X, np.where(np.arange(20) == 3, np.nan, y)), "y: .* got NaN .* in 1 of 20 rows, first in row 3; "),
+    (lambda X, y: (np.where(np.arange(40).reshape(20, 2) == 9, np.nan, X), y), "X: .* first in row 4; leave those r"),
     (lambda X, y: (np.where(X > 0.9, np.inf, X), y), "infinity"),
     (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
     (lambda X, y: (X[:, 0], y), "Expected 2D array"),
     (lambda X, y: (X[:0], y[:0]), "0 sample"),
-], ids=["NaN", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
+], ids=["NaN", "NaN in X", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
 def test_bad_data_are_refused(change, words):
     X, y, _ = problem(20)
     with pytest.raises(ValueError, match=words):
