@@ -41,8 +41,6 @@ def small_systems():
         for sides in (1, 16, unknowns):
             each = f"solve_entries<{scalar}, {unknowns}, {sides}, {lanes}>()"
             entries = f"{solutions.SOLVE_WARPS} * WARP / {lanes} * {each}"
-                f"{solutions.SOLVE_WARPS} * WARP / {lanes} * solve_entries<{scalar}, {unknowns}, {sides}, {lanes}>()"
-            )
             yield "systems/solve_register.cuh", f"{entries} * {size}", solutions.shared_bytes(dtype, unknowns, sides)
         small = f"{triangles.SMALL_WARPS} * {n} * small_pitch({n}) * sizeof({scalar})"
         yield "systems/solve_small.cuh", small, triangles.small_bytes(dtype, n)
