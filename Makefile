@@ -3,6 +3,7 @@
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
+# make sdist     build dist/*.tar.gz, the sources, and check what it holds
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,7 +14,7 @@ DEVICE ?= cpu
 DATA   ?= data
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo test kernels wheel lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo test kernels wheel sdist lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -32,6 +33,10 @@ wheel: $(STAMP)
 	rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python -m h2gpu.apps.packaging.check_wheel --architectures $(ARCHITECTURES) dist/*.whl
+
+sdist: $(STAMP)
+	rm -rf dist/*.tar.gz
+	$(BIN)/python -m h2gpu.apps.packaging.check_sdist --build dist
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

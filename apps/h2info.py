@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 
+from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
@@ -21,6 +22,7 @@ def _work(argv):
     p = Parser(prog="h2info", description="What an H2-matrix file holds.", allow_abbrev=False)
     p.add_argument("file", metavar="FILE.h5", help="a matrix written by h2gpu")
     p.add_argument("--check", action="store_true", help="verify every checksum and the whole structure")
+    add_about(p)
     arguments = p.parse_args(argv)
     check_file(arguments.file)
     header = read_header(arguments.file)

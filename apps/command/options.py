@@ -4,6 +4,7 @@ import argparse
 import logging
 import math
 
+from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import InputError, Parser
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.covariance.sphere import DISTANCES
@@ -113,6 +114,7 @@ def add_circumstances(p, picture):
     p.add_argument("--plot", metavar="FILE.png", help=f"{picture} (needs matplotlib)")
     p.add_argument("--max-memory", type=size, metavar="8G", help="refuse jobs that take more (default: what is free)")
     p.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    add_about(p)
 
 
 def covariance(arguments, dim):
