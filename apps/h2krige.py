@@ -130,6 +130,7 @@ def _krige(job):
     cov, nugget = _model(job)
     _admit(job, take(job.sites), cov, nugget)
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
     job.model.fit(take(job.sites), take(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
@@ -151,6 +152,8 @@ def _model(job):
     sites = Sphere(a.radius or options.EARTH).embed(job.sites) if a.sphere else job.sites
     spread, extent = float(job.values.var()) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
     start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
+    if a.rotation and not a.length_scale:
+        start["length_scale"] *= job.sites.shape[1]
     return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 
 

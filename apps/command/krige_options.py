@@ -23,7 +23,7 @@ def parser():
     p.add_argument("--truth", metavar="NAME", help="(m,) dataset to score against (default: --values, where there)")
     options.add_covariance(p, unless_given="estimated, with --fit")
     options.add_sphere(p)
-    p.add_argument("--fit", action="store_true", help="estimate variance, length scale and nugget; those given: start")
+    p.add_argument("--fit", action="store_true", help="estimate variance, length scale, nugget, given --rotation")
     p.add_argument("--fit-smoothness", action="store_true", help="estimate the Matérn smoothness too")
     p.add_argument("--trend", choices=TRENDS, default="constant", help="mean of the field (default: constant)")
     options.add_rtol(p)

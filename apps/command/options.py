@@ -6,14 +6,35 @@ import math
 
 from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import InputError, Parser
-from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.covariance import (
+    Cubic,
+    Exponential,
+    Gaussian,
+    Matern,
+    Nugget,
+    PoweredExponential,
+    RationalQuadratic,
+    Spherical,
+    Wendland,
+    on_sphere,
+)
 from h2gpu.covariance.sphere import DISTANCES
 from h2gpu.h2matrix.compression.precision import STORAGES
 from h2gpu.memory import parse_size
 
 logger = logging.getLogger("h2gpu")
 
-COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
+COVARIANCES = {
+    "exponential": Exponential,
+    "matern": Matern,
+    "gaussian": Gaussian,
+    "spherical": Spherical,
+    "cubic": Cubic,
+    "wendland": Wendland,
+    "powered-exponential": PoweredExponential,
+    "rational-quadratic": RationalQuadratic,
+}
+SHAPES = {"smoothness": "matern", "exponent": "powered-exponential", "alpha": "rational-quadratic"}  # of which one each
 LARGEST_RANK = 10_000
 EARTH = 6371.0  # radius in kilometres
 DEGREES = "lon", "lat", "long", "longitude", "latitude"  # names of coordinates
@@ -22,6 +43,9 @@ FOR_POINTS = (
     "covariance",
     "length_scale",
     "smoothness",
+    "exponent",
+    "alpha",
+    "rotation",
     "variance",
     "nugget",
     "sphere",
@@ -79,6 +103,9 @@ def add_covariance(p, unless_given="1"):
         help=f"in units of the coordinates: one, or one a coordinate (default: {unless_given})",
     )
     p.add_argument("--smoothness", type=positive, metavar="NU", help="of the Matérn covariance (default: 1.5)")
+    p.add_argument("--exponent", type=positive, metavar="P", help="of the powered exponential, up to 2 (default: 1.5)")
+    p.add_argument("--alpha", type=positive, metavar="A", help="of the rational quadratic (default: 1)")
+    p.add_argument("--rotation", type=numbers, metavar="A[,B,C]", help="of axes with a length scale each, in radians")
     p.add_argument("--variance", type=positive, metavar="V", help=f"default: {unless_given}")
     p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
 
@@ -123,9 +150,12 @@ def covariance(arguments, dim):
     if len(scales) not in (1, dim):
         raise InputError(f"--length-scale: expected 1 or {dim} numbers for points in {dim}D, got {len(scales)}")
     kind = arguments.covariance or "exponential"
-    if arguments.smoothness is not None and kind != "matern":
-        raise InputError(f"--smoothness: is for --covariance matern only, not for {kind}")
-    more = {} if arguments.smoothness is None else {"smoothness": arguments.smoothness}
+    more = {name: getattr(arguments, name) for name in SHAPES if getattr(arguments, name) is not None}
+    for name in more:
+        if kind != SHAPES[name]:
+            raise InputError(f"--{name}: is for --covariance {SHAPES[name]} only, not for {kind}")
+    if arguments.rotation:
+        more["rotation"] = arguments.rotation
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
     cov = cov + Nugget(arguments.nugget) if arguments.nugget else cov
     return on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)
@@ -183,6 +213,14 @@ def not_negative(text):
 def positives(text):
     """Numbers above zero, separated by commas."""
     return tuple(positive(part) for part in text.split(","))
+
+
+def numbers(text):
+    """Finite numbers, separated by commas."""
+    found = tuple(_number(part) for part in text.split(","))
+    if not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"expected finite numbers, got {text!r:.40}")
+    return found
 
 
 def count(text):

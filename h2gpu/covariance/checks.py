@@ -1,7 +1,7 @@
 """Checks at the doors: numbers and point sets that callers give."""
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -17,6 +17,13 @@ def checked(name, value, zero=False):
     if not (number and math.isfinite(value) and (value > 0 or (zero and value == 0))):
         raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {value!r}")
     return float(value)
+
+
+def checked_integer(name, value, least, most):
+    """The value as an int, if it is an integer from least to most; else ValueError."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name}: expected an integer from {least} to {most}, got {value!r}")
+    return int(value)
 
 
 def float_type(array):

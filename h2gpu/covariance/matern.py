@@ -29,7 +29,7 @@ DEBYE_TERMS = 12
 SMALL = matern_table.SMALLEST  # below, z² is under the rounding error of 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     """C(r) = σ² 2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r/l; scikit-learn's length scale l.
 
@@ -42,7 +42,7 @@ class Matern(Radial):
     """
 
     smoothness: float = 1.5
-    estimated = ("variance", "length_scale", "smoothness")
+    estimated = ("variance", "length_scale", "rotation", "smoothness")
 
     def __post_init__(self):
         super().__post_init__()

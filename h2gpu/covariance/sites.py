@@ -1,6 +1,6 @@
 """The sites of a matrix: points checked and embedded once, in the coordinates in which its covariance measures.
 
-    A_ij = cov(x_i, y_j),     x = embed(points) / units
+    A_ij = cov(x_i, y_j),     x = frame · embed(points) / units
 
 In these coordinates clusters and interpolation grids are as isotropic as the field.
 """
@@ -49,10 +49,14 @@ class Sites:
             raise ValueError(
                 f"cov: expected a variance from {VARIANCES[0]:g} to {VARIANCES[1]:g}, got {size:g}; scale it"
             )
-        if cov.units is None:
-            return cls(x, y, cov)
-        units = array_module(x).asarray(cov.units, dtype=x.dtype)
-        return cls(x / units, None if y is None else y / units, cov.in_units(cov.units))
+        xp, (frame, units) = array_module(x), cov.placement
+        if frame is not None:
+            axes = xp.asarray(frame, dtype=x.dtype).T
+            x, y = xp.ascontiguousarray(x @ axes), None if y is None else xp.ascontiguousarray(y @ axes)
+        if units is not None:
+            u = xp.asarray(units, dtype=x.dtype)
+            x, y = x / u, None if y is None else y / u
+        return cls(x, y, cov.placed(frame, units))
 
     @property
     def columns(self):

@@ -48,6 +48,8 @@ class OnSphere(Covariance):
             raise ValueError(f"covariance: expected one not yet on a sphere, got {self.covariance!r}")
         if not self.covariance.isotropic:
             raise ValueError(f"covariance: expected a function of the distance alone, got {self.covariance!r}")
+        if self.covariance.most_dimensions is not None and self.covariance.most_dimensions < 3:
+            raise ValueError(f"covariance: expected one that is valid in 3 dimensions, got {self.covariance!r}")
         if self.distance not in DISTANCES:
             raise ValueError(f"distance: expected one of {', '.join(DISTANCES)}, got {self.distance!r}")
         if self.distance == "great-circle" and not self.covariance.great_circle:
@@ -70,6 +72,10 @@ class OnSphere(Covariance):
     @property
     def nugget(self):
         return self.covariance.nugget
+
+    @property
+    def kinks(self):
+        return self.covariance.kinks  # covariances with kinks are of the chord
 
     def evaluate(self, x, y, out):
         xp = array_module(x, y)

@@ -14,8 +14,7 @@ from h2gpu.arrays import array_module
 from h2gpu.covariance.algebra import Product
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import in_units
-from h2gpu.covariance.functions import Constant, squared_distances
+from h2gpu.covariance.functions import Constant, InUnits, squared_distances
 
 
 class Written(Covariance):
@@ -31,6 +30,9 @@ class Written(Covariance):
 
     def in_units(self, units):
         return InUnits(self, tuple(units))
+
+    def in_frame(self, frame):
+        return self if self.isotropic else InFrame(self, frame)
 
     def parameters(self):
         raise ValueError(
@@ -74,11 +76,11 @@ class DistanceFunction(Written):
 
 
 @dataclass(frozen=True)
-class InUnits(Covariance):
-    """A covariance for coordinates divided by factors: what `in_units` answers where a class has no better way."""
+class InFrame(Covariance):
+    """A covariance for coordinates frame @ x, evaluated in those before."""
 
     covariance: Covariance
-    factors: tuple
+    frame_of_points: tuple
 
     @property
     def variance_at_zero(self):
@@ -86,17 +88,17 @@ class InUnits(Covariance):
 
     @property
     def dimension(self):
-        return len(self.factors)
+        return len(self.frame_of_points)
+
+    def in_units(self, units):
+        return InUnits(self, tuple(units))
 
     def evaluate(self, x, y, out):
-        factors = array_module(x, y).asarray(self.factors, dtype=x.dtype)
-        self.covariance.evaluate(x * factors, y * factors, out)
-
-    def on_device(self, space, dtype):
-        return in_units(self.covariance.on_device(space, dtype), self.factors)
+        back = array_module(x, y).asarray(self.frame_of_points, dtype=x.dtype)
+        self.covariance.evaluate(x @ back, y @ back, out)
 
     def scaled(self, factor):
-        return Product((Constant(checked("factor", factor)), self))
+        return InFrame(self.covariance.scaled(factor), self.frame_of_points)
 
 
 def from_function(function, dimension=None):

@@ -44,8 +44,8 @@ class Kriging(RegressorMixin, BaseEstimator):
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
-                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness", or names of
-                    numbers of an Expression
+                    start (`estimation`), and rotation where it has one; or a list of "variance", "length_scale",
+                    "rotation", "nugget", "smoothness", "exponent", "alpha", or names of numbers of an Expression
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
     random_state    seed of everything random
@@ -55,7 +55,8 @@ class Kriging(RegressorMixin, BaseEstimator):
     crs_                    coordinate reference system of a GeoDataFrame, that of targets must be the same; else None
     cov_, nugget_           the covariance and the nugget in use
     parameters_             estimated values by name
-    parameter_errors_       standard errors of their logarithms, by name; a nugget that was found to be 0 has none
+    parameter_errors_       standard errors of their logarithms (angles: in radians), by name; a nugget that was
+                            found to be 0 has none
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
                             each, tell what went wrong; each is a ConvergenceWarning too
     converged_              whether there are no such messages

@@ -111,6 +111,25 @@ def test_estimated_parameters_are_more_likely_than_the_true_ones(files, field, t
     assert smooth["estimated"]["log_likelihood"] > found["estimated"]["log_likelihood"]
 
 
+@pytest.mark.parametrize("name, option, kind", [
+    ("spherical", (), {}), ("cubic", (), {}), ("wendland", (), {}),
+    ("powered-exponential", ("--exponent", "1.3"), {"exponent": 1.3}),
+    ("rational-quadratic", ("--alpha", "0.7", "--rotation", "0.3"), {"alpha": 0.7, "rotation": 0.3}),
+])  # fmt: skip
+def test_further_covariances(files, field, name, option, kind):
+    out = files[0].with_name("out.h5")
+    given = ("--covariance", name, "--variance", "2", "--length-scale", "0.3,0.5", "--nugget", "0.1", *option)
+    assert krige(files, *given, "-o", out, "--quiet") == 0
+    model = getattr(h2gpu.covariance, name.title().replace("-", ""))(2.0, (0.3, 0.5), **kind)
+    np.testing.assert_allclose(read(out)[0]["mean"], Kriging(model, 0.1).fit(*field[:2]).predict(field[2]), rtol=1e-9)
+
+
+def test_rotation_is_fitted_where_given(files):
+    out = files[0].with_name("out.h5")
+    assert krige(files, "--fit", "--rotation", "0.3", "-o", out, "--quiet") == 0
+    assert json.loads(read(out)[1]["covariance"])["rotation"] != 0.3
+
+
 def test_names_of_datasets(files, capsys):
     out = files[0].with_name("out.h5")
     assert krige(files, *GIVEN, "-o", out, "--quiet") == 0
@@ -188,7 +207,10 @@ def test_other_dimensions(tmp_path, capsys):
 BAD = {
     "no parameters": ([], "--variance and --length-scale: expected a number, or --fit"),
     "no length": (["--variance", "1"], "--length-scale: expected a number, or --fit"),
-    "covariance": ([*GIVEN, "--covariance", "spherical"], "invalid choice: 'spherical'"),
+    "covariance": ([*GIVEN, "--covariance", "circular"], "invalid choice: 'circular'"),
+    "exponent": ([*GIVEN, "--exponent", "1"], "--exponent: is for --covariance powered-exponential only"),
+    "rotation": ([*GIVEN, "--rotation", "0.3"], "rotation: expected a length scale for each of 2 or 3 coordinates"),
+    "bad rotation": ([*GIVEN, "--rotation", "nan"], "expected finite numbers, got 'nan'"),
     "negative variance": ([*GIVEN, "--variance=-1"], "variance: expected a finite number above 0"),
     "trend": ([*GIVEN, "--trend", "cubic"], "invalid choice: 'cubic'"),
     "lengths": ([*GIVEN, "--length-scale", "1,2,3"], "expected 1 or 2 numbers for points in 2D"),

@@ -1,12 +1,24 @@
 """Maximum likelihood: the gradient vanishes, the truth lies within the errors told, the start is found in the data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reference import points_of
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from h2gpu.covariance import Exponential, Expression, Gaussian, Matern, Nugget, from_distance, on_sphere
+from h2gpu.covariance import (
+    Exponential,
+    Expression,
+    Gaussian,
+    Matern,
+    Nugget,
+    PoweredExponential,
+    RationalQuadratic,
+    from_distance,
+    on_sphere,
+)
 from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.log_likelihood import Data
@@ -133,6 +145,35 @@ def test_numbers_of_an_expression_are_estimated():
     assert every.log_marginal_likelihood(gradient=True) >= best
     coordinates = Expression("v * exp(-fabs(x[0] - y[0]) / a - fabs(x[1] - y[1]) / b)", v=1.0, a=1.0, b=1.0)
     assert [coordinates.role(name) for name in "vab"] == ["variance", "number", "number"]
+
+
+@pytest.mark.parametrize("axes", [0.6, -1.0])
+def test_rotation_is_estimated(axes):
+    cov = Exponential(2.0, (0.6, 0.1), rotation=axes)
+    X, y = sample(cov, 250)
+    start = Exponential(1.0, (1.0, 1.0), rotation=0.0)
+    kriging = Kriging(start, fit_parameters=True).fit(X, y)
+    assert list(kriging.parameters_) == ["variance", "length_scale[0]", "length_scale[1]", "rotation", "nugget"]
+    likelihood = kriging.log_marginal_likelihood(gradient=True)
+    assert abs(likelihood.gradient).max() < 0.2 and likelihood > log_likelihood(cov, X, y, 0.1, "constant")
+    straight = Kriging(Exponential(1.0, (1.0, 1.0)), fit_parameters=True).fit(X, y)
+    assert likelihood > straight.log_marginal_likelihood() + 10
+    first, second = kriging.cov_.length_scale
+    off = kriging.cov_.rotation - axes + (np.pi / 2 if first < second else 0)
+    assert abs((off + np.pi / 2) % np.pi - np.pi / 2) < 4 * kriging.parameter_errors_["rotation"] < 0.5
+
+
+@pytest.mark.parametrize("cov, kinds", [
+    (PoweredExponential(2.0, 0.2, 1.4), [*USUAL[:2], "nugget", "exponent"]),
+    (RationalQuadratic(2.0, 0.2, 0.8), [*USUAL[:2], "nugget", "alpha"]),
+], ids=repr)  # fmt: skip
+def test_shapes_are_estimated_on_request(cov, kinds):
+    X, y = sample(cov, 200, 0.05)
+    kinds = [kind for kind in kinds if kind != "rotation"]
+    kriging = Kriging(replace(cov, length_scale=1.0), fit_parameters=kinds).fit(X, y)
+    assert set(kriging.parameters_) == set(kinds)
+    assert kriging.log_marginal_likelihood() > log_likelihood(cov, X, y, 0.05, "constant")
+    assert Kriging(PoweredExponential(1.0, 0.3, 2.0), 0.1, fit_parameters=["exponent"]).fit(X, y).cov_.exponent < 1.99
 
 
 # Many sites

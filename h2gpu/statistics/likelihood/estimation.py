@@ -36,8 +36,9 @@ LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
 EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
 CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
-REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "number": 1e2, "smoothness": 1e2}  # factors, at most
-SMOOTHNESS = 0.05, 10.0
+REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "number": 1e2, "rotation": 1e3}  # factors, at most
+LIMITS = {"smoothness": (0.05, 10.0), "exponent": (0.05, 1.99), "alpha": (0.01, 1e3)}
+ANGLES, RATIO = 4, 2**0.5  # of axes to start from, and what lengthens the first axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,7 @@ def estimate(data, model, neighbours=30, random_state=0):
             "parameters"
         )
     check_free(model)
+    model = model.at(np.clip(model.theta, *_limits(model)))
     starts = starts_from_variogram(model, data.sites, y, random_state)
     own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):
@@ -125,7 +127,7 @@ def _beyond(model, sites):
     whole = float(np.linalg.norm(extents))
     for free in model.free:
         if free.kind == "length_scale":
-            along = re.search(r"length_scale\[(\d+)\]$", free.name)
+            along = None if model.cov.frame else re.search(r"length_scale\[(\d+)\]$", free.name)
             extent = float(extents[int(along[1])]) if along else whole
             if free.value > extent:
                 yield free.name, free.value, extent
@@ -161,7 +163,7 @@ def _evaluated(data, model, value, moments):
 def _best_maximum(evaluate, starts, own):
     """The best maximum reached from each of the starts, and from the user's own values where they are more likely than
     those; the first of equals, so that units do not matter."""
-    points = [_started(evaluate, model) for model in starts]
+    points = [_started(evaluate, model) for start in starts for model in [_best_axes(evaluate, start)]]
     likeliest = max((point.value for point in points if point), default=-np.inf)
     mine = _started(evaluate, own)
     if mine and mine.value > likeliest:
@@ -174,6 +176,15 @@ def _best_maximum(evaluate, starts, own):
     if best is None:
         raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
     return best
+
+
+def _best_axes(evaluate, start):
+    """The start, or the likeliest of some with other axes where their rotation is free."""
+    if not any(free.kind == "rotation" for free in start.free):
+        return start
+    models = [start.turned(np.pi * k / ANGLES, RATIO) for k in range(ANGLES)]
+    points = [point for model in (start, *models) for point in [_attempt(evaluate, model)] if point]
+    return max(points, key=lambda point: point.value).model if points else start
 
 
 def _maximum(evaluate, start):
@@ -240,14 +251,17 @@ def _rescaled(evaluate, point):
     return new if new is not None and new.value > point.value else point
 
 
+def _limits(model):
+    """Logarithms between which numbers of limited range lie; no limits for others."""
+    low, high = (np.log([LIMITS.get(free.kind, (1e-300, 1e300))[i] for free in model.free]) for i in (0, 1))
+    unlimited = np.array([free.kind not in LIMITS for free in model.free])
+    return np.where(unlimited, -np.inf, low), np.where(unlimited, np.inf, high)
+
+
 def _bounds(model):
     """Lowest and highest logarithms."""
-    reach = np.log([REACH[free.kind] for free in model.free])
-    low, high = model.theta - reach, model.theta + reach
-    for j, free in enumerate(model.free):
-        if free.kind == "smoothness":
-            low[j], high[j] = np.log(SMOOTHNESS)
-    return low, high
+    reach, (least, most) = np.log([REACH.get(free.kind, np.inf) for free in model.free]), _limits(model)
+    return np.maximum(model.theta - reach, least), np.minimum(model.theta + reach, most)
 
 
 def _step(point, damping, low, high):

@@ -12,8 +12,8 @@ import numpy as np
 
 from h2gpu.covariance import Covariance, DistanceFunction, Expression, Nugget, OnSphere, Product, Sum, UserFunction
 
-NAMES = "variance", "length_scale", "nugget", "number", "smoothness"
-USUAL = NAMES[:4]
+NAMES = "variance", "length_scale", "rotation", "nugget", "number", "smoothness", "exponent", "alpha"
+USUAL = NAMES[:5]
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
 
@@ -58,13 +58,14 @@ class Model:
 
     @property
     def theta(self):
-        """Logarithms of the free numbers; −∞ for a nugget of zero."""
+        """Logarithms of the free numbers, −∞ for a nugget of zero; angles as they are."""
         with np.errstate(divide="ignore"):
-            return np.log([free.value for free in self.free])
+            return np.array([free.value if free.kind == "rotation" else np.log(free.value) for free in self.free])
 
     def at(self, theta):
         """The same model with other free numbers."""
-        values = iter(np.exp(np.asarray(theta, float)).tolist())
+        found = [t if free.kind == "rotation" else np.exp(t) for t, free in zip(np.asarray(theta, float), self.free)]
+        values = iter(map(float, found))
         cov = _replaced(self.cov, self.kinds, values)
         return replace(self, cov=cov, nugget=next(values) if self.error_is_free else self.nugget)
 
@@ -79,6 +80,17 @@ class Model:
         nuggets = np.array([one.kind == "nugget" for one in free])
         with np.errstate(divide="ignore"):
             return self.at(np.where(nuggets, np.log(nugget / max(1, nuggets.sum())), own))
+
+    def turned(self, angle, ratio):
+        """Other axes to start from: first angles `angle`, first length scales times `ratio`, others divided."""
+        theta, free = self.theta.copy(), self.free
+        for j, one in enumerate(free):
+            first = "[" not in one.name or one.name.endswith("[0]")
+            if one.kind == "rotation" and first:
+                theta[j] = angle
+            elif one.kind == "length_scale" and "[" in one.name:
+                theta[j] += np.log(ratio) if first else -np.log(ratio)
+        return self.at(theta)
 
     def is_itself(self, derivative):
         """Whether a derivative is the covariance, nugget left out: that by the logarithm of the only variance."""
@@ -115,7 +127,7 @@ def _numbers(cov, kinds, path=""):
     elif isinstance(cov, Expression):
         yield from (Free(role, f"{path}{name}", value) for name, role, value in _own_numbers(cov, kinds))
     else:
-        for kind in (kind for kind in cov.estimated if kind in kinds):
+        for kind in (kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None):
             value = getattr(cov, kind)
             several = isinstance(value, tuple)
             for k, number in enumerate(value if several else [value]):
@@ -148,7 +160,7 @@ def _replaced(cov, kinds, values):
     if isinstance(cov, Expression):
         return cov.with_numbers(**{name: next(values) for name, _, _ in _own_numbers(cov, kinds)})
     new = {}
-    for kind in (kind for kind in cov.estimated if kind in kinds):
+    for kind in (kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None):
         old = getattr(cov, kind)
         new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
     return replace(cov, **new)
@@ -213,6 +225,17 @@ class Difference(Covariance):
     def units(self):
         return self.f.units
 
+    @property
+    def kinks(self):
+        return self.f.kinks + self.g.kinks
+
+    @property
+    def frame(self):
+        return self.f.frame
+
+    def in_frame(self, frame):
+        return replace(self, f=self.f.in_frame(frame), g=self.g.in_frame(frame))
+
     def in_units(self, units):
         return replace(self, f=self.f.in_units(units), g=self.g.in_units(units))
 
@@ -246,6 +269,17 @@ class Smooth(Covariance):
     @property
     def units(self):
         return self.cov.units
+
+    @property
+    def kinks(self):
+        return self.cov.kinks
+
+    @property
+    def frame(self):
+        return self.cov.frame
+
+    def in_frame(self, frame):
+        return replace(self, cov=self.cov.in_frame(frame))
 
     def in_units(self, units):
         return replace(self, cov=self.cov.in_units(units))

@@ -74,9 +74,7 @@ def starts_from_variogram(model, sites, y, random_state=0):
     weights = np.sqrt(gamma.count) / np.maximum(gamma.value, gamma.value.max() * 1e-6)
     best = None
     for stretch in _stretches(model, gamma):
-        cov = model.scaled(1.0, stretch).cov
-        if model.cov.units is not None:
-            cov = cov.in_units(model.cov.units)
+        cov = model.scaled(1.0, stretch).cov.placed(*model.cov.placement)
         rho = cov.values(x[gamma.pairs[0]], x[gamma.pairs[1]]) / cov.variance_at_zero
         basis = np.stack([np.ones(len(gamma.value)), 1 - gamma.means(rho)], axis=1)
         (nugget, variance), residual = nnls(basis * weights[:, None], gamma.value * weights)
