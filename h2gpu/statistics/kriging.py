@@ -25,6 +25,7 @@ from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
+from h2gpu.statistics.results.maps import maps
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
@@ -219,6 +220,18 @@ class Kriging(RegressorMixin, BaseEstimator):
         if observations:
             Z += self.nugget_**0.5 * array_module(X).asarray(rng.standard_normal(Z.shape))
         return Z
+
+    def plot(self, pixels=150, ax=None, units="", value_units=""):
+        """Maps of mean and standard deviation around the sites, which are marked: two axes of matplotlib.
+
+        pixels               along the longer side
+        ax                   one of axes to draw the mean on, or two; None makes figures
+        units, value_units   of the coordinates and of the field
+
+        Raises ImportError without matplotlib, ValueError unless there are two coordinates and nothing beside them.
+        """
+        check_is_fitted(self, "weights_")
+        return maps(self, pixels, ax, units, value_units)
 
     def _known_mean(self):
         return float(self.mean) if self.trend is None else 0.0
