@@ -25,13 +25,15 @@ from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
-from h2gpu.statistics.results.maps import maps
+from h2gpu.statistics.results.leave_one_out import joint_covariance
+from h2gpu.statistics.results.results import Results
+from h2gpu.statistics.scores import interval as central_interval
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 
 
-class Kriging(RegressorMixin, BaseEstimator):
+class Kriging(Results, RegressorMixin, BaseEstimator):
     """Kriging with all observations, on as many sites as an H²-matrix holds; a scikit-learn regressor.
 
     cov             `h2gpu.covariance` value, scikit-learn kernel or GSTools model; a Nugget within it is variation of
@@ -49,6 +51,7 @@ class Kriging(RegressorMixin, BaseEstimator):
                     "rotation", "nugget", "smoothness", "exponent", "alpha", or names of numbers of an Expression
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
+    missing         "raise": NaN in y is refused; "skip": those observations are left out
     random_state    seed of everything random
 
     After fit:
@@ -90,6 +93,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         mean=0.0,
         neighbours=30,
         std_rtol=0.01,
+        missing="raise",
         random_state=0,
     ):
         self.cov = cov
@@ -102,6 +106,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.mean = mean
         self.neighbours = neighbours
         self.std_rtol = std_rtol
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
@@ -114,12 +119,16 @@ class Kriging(RegressorMixin, BaseEstimator):
         """
         model = self._model()
         self._check_options()
-        X, y, weights = weighted(*training(self, X, y, model.cov), sample_weight)
+        X, y, weights = self._observed = weighted(*training(self, X, y, sample_weight, model.cov))
+        return self._fitted(model, X, y, weights)
+
+    def _fitted(self, model, X, y, weights):
+        """The equations of checked observations, solved; the parameters estimated first where they are to be."""
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
         self.estimation_, self.parameters_, self.parameter_errors_, self.converged_ = None, {}, {}, True
         system = None
-        if self.fit_parameters:
+        if self.fit_parameters and model.kinds:
             model, system = self._estimate(model)
         if model.nugget == 0:
             self._places.check_agreement()
@@ -143,6 +152,8 @@ class Kriging(RegressorMixin, BaseEstimator):
         if checked("rtol", self.rtol) >= 1:
             raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
         checked("std_rtol", self.std_rtol, zero=True)
+        if self.missing not in ("raise", "skip"):
+            raise ValueError(f'missing: expected "raise" or "skip", got {self.missing!r}')
         if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
             raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
         if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
@@ -182,21 +193,33 @@ class Kriging(RegressorMixin, BaseEstimator):
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 
-    def predict(self, X, return_std=False, observations=False):
-        """Best linear unbiased predictions of the field at X (m, features): means (m,), standard deviations (m,).
+    def predict(self, X, return_std=False, observations=False, *, return_cov=False, interval=None):
+        """Best linear unbiased predictions of the field at X (m, features): means (m,), and where asked for one of
 
-        observations   the standard deviations are those of new observations: measurement error included
+        return_std     standard deviations (m,)
+        return_cov     the covariance matrix (m, m) of the errors, for up to 5,000 targets
+        interval       lower and upper ends (m,), (m,) of the central normal interval of this level, such as 0.95
+        observations   all of them for new observations: measurement error included
+
+        Raises ValueError for two of them, and for a level outside (0, 1).
         """
         check_is_fitted(self, "weights_")
-        X = targets(self, X)
-        if not return_std:
+        if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
+            raise ValueError("predict: expected one of return_std, return_cov and interval, got several")
+        X, added = targets(self, X), self.nugget_ if observations else 0.0
+        if return_cov:
+            mean, cov = joint_covariance(self._equations, X, added)
+            return mean + self._known_mean(), cov
+        if not return_std and interval is None:
             return self._equations.means(X)[:, 0] + self._known_mean()
-        added = self.nugget_ if observations else 0.0
+        if interval is not None:
+            central_interval(0.0, 0.0, interval)  # before the work
         mean, variances, self.variance_error_ = self._equations.means_and_variances(
             X, self.std_rtol, seed_of(self.random_state), added
         )
         self._tell_error()
-        return mean + self._known_mean(), array_module(X).sqrt(variances)
+        mean, std = mean + self._known_mean(), array_module(X).sqrt(variances)
+        return (mean, std) if return_std else (mean, *central_interval(mean, std, interval))
 
     def _tell_error(self):
         """A warning where standard deviations are less accurate than asked for."""
@@ -220,18 +243,6 @@ class Kriging(RegressorMixin, BaseEstimator):
         if observations:
             Z += self.nugget_**0.5 * array_module(X).asarray(rng.standard_normal(Z.shape))
         return Z
-
-    def plot(self, pixels=150, ax=None, units="", value_units=""):
-        """Maps of mean and standard deviation around the sites, which are marked: two axes of matplotlib.
-
-        pixels               along the longer side
-        ax                   one of axes to draw the mean on, or two; None makes figures
-        units, value_units   of the coordinates and of the field
-
-        Raises ImportError without matplotlib, ValueError unless there are two coordinates and nothing beside them.
-        """
-        check_is_fitted(self, "weights_")
-        return maps(self, pixels, ax, units, value_units)
 
     def _known_mean(self):
         return float(self.mean) if self.trend is None else 0.0

@@ -74,9 +74,13 @@ class DenseSystem:
         """K⁻¹ B of B (n, count)."""
         return self._triangular(self._triangular(B), transposed=True)
 
+    def solve_half(self, B):
+        """L⁻¹ B of B (n, count)."""
+        return self._triangular(B)
+
     def explained(self, B):
         """bᵀ K⁻¹ b = ‖L⁻¹ b‖² of the columns, (count,)."""
-        return (self._triangular(B) ** 2).sum(axis=0)
+        return (self.solve_half(B) ** 2).sum(axis=0)
 
     @one_blas_thread()
     def sample(self, Z):
