@@ -47,8 +47,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
-                    start (`estimation`), and rotation where it has one; or a list of "variance", "length_scale",
-                    "rotation", "nugget", "smoothness", "exponent", "alpha", or names of numbers of an Expression
+                    start (`estimation`), and rotation where it has one; "all": smoothness, exponent and alpha too; or
+                    a list of them, or of names of numbers of an Expression
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
     missing         "raise": NaN in y is refused; "skip": those observations are left out
@@ -61,6 +61,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     parameters_             estimated values by name
     parameter_errors_       standard errors of their logarithms (angles: in radians), by name; a nugget that was
                             found to be 0 has none
+    parameter_intervals_    95 % confidence intervals (low, high) by name, on the parameters' own scale
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
                             each, tell what went wrong; each is a ConvergenceWarning too
     converged_              whether there are no such messages
@@ -126,7 +127,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         """The equations of checked observations, solved; the parameters estimated first where they are to be."""
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
-        self.estimation_, self.parameters_, self.parameter_errors_, self.converged_ = None, {}, {}, True
+        self.estimation_, self.parameters_, self.converged_ = None, {}, True
+        self.parameter_errors_, self.parameter_intervals_ = {}, {}
         system = None
         if self.fit_parameters and model.kinds:
             model, system = self._estimate(model)
@@ -143,7 +145,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         return self
 
     def _model(self):
-        chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
+        chosen = USUAL if isinstance(self.fit_parameters, (bool, np.bool_)) else self.fit_parameters
         cov = covariance_of(self.cov)
         return Model(cov, checked("nugget", self.nugget, zero=True), checked_kinds(chosen, cov))
 
@@ -172,7 +174,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         self.converged_ = not found.messages
         for message in found.messages:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        self.estimation_, self.parameter_errors_ = found, found.errors
+        self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
         self.parameters_ = {free.name: free.value for free in replace(found.model, kinds=model.kinds).free}
         return found.model, system
 

@@ -179,6 +179,7 @@ def test_a_saved_estimate_keeps_what_it_found(tmp_path):
     kriging.save(tmp_path / "field.h5")
     again = Kriging.load(tmp_path / "field.h5")
     assert (again.parameters_, again.converged_, again.cov_) == (kriging.parameters_, kriging.converged_, kriging.cov_)
+    assert again.parameter_intervals_ == kriging.parameter_intervals_
     assert again.parameter_errors_ == kriging.parameter_errors_ and again.nugget_ == kriging.nugget_
 
 

@@ -13,16 +13,17 @@ Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecc
 """
 
 import logging
-import re
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
-from h2gpu.arrays import to_host
 from h2gpu.progress import phase
+from h2gpu.statistics.likelihood.bounds import bounds, limits
+from h2gpu.statistics.likelihood.judgement import judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
-from h2gpu.statistics.likelihood.parameters import Model, check_free
+from h2gpu.statistics.likelihood.parameters import Model, check_free, kept_shapes
 from h2gpu.statistics.likelihood.variogram import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
@@ -35,9 +36,7 @@ GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not 
 LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
 EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
-CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
-REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "number": 1e2, "rotation": 1e3}  # factors, at most
-LIMITS = {"smoothness": (0.05, 10.0), "exponent": (0.05, 1.99), "alpha": (0.01, 1e3)}
+MOST_LOGARITHM = 700.0  # of an end of an interval
 ANGLES, RATIO = 4, 2**0.5  # of axes to start from, and what lengthens the first axis
 
 
@@ -66,8 +65,17 @@ class Estimate:
 
     @property
     def errors(self):
-        """Standard errors of the logarithms, by name: 0.1 means ten per cent."""
+        """Standard errors of the logarithms, by name: 0.1 means ten per cent; of angles in radians."""
         return dict(zip(self.model.names, np.sqrt(np.diagonal(self.covariance)).tolist()))
+
+    def intervals(self, level=0.95):
+        """Confidence intervals (low, high) by name, on the parameters' own scale: normal in the logarithms."""
+        reach = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diagonal(self.covariance))
+        theta, free = self.model.theta, self.model.free
+        ends = np.stack([theta - reach, theta + reach], axis=1)
+        angle = np.array([one.kind == "rotation" for one in free])
+        ends = np.where(angle[:, None], ends, np.exp(np.clip(ends, -MOST_LOGARITHM, MOST_LOGARITHM)))
+        return {f.name: tuple(map(float, end)) for f, end in zip(free, ends)}
 
 
 def estimate(data, model, neighbours=30, random_state=0):
@@ -86,7 +94,9 @@ def estimate(data, model, neighbours=30, random_state=0):
             "parameters"
         )
     check_free(model)
-    model = model.at(np.clip(model.theta, *_limits(model)))
+    for name, kept in kept_shapes(model):
+        logger.warning('estimation: %s %g is kept as given; fit_parameters="all" estimates it too', name, kept)
+    model = model.at(np.clip(model.theta, *limits(model)))
     starts = starts_from_variogram(model, data.sites, y, random_state)
     own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):
@@ -96,41 +106,18 @@ def estimate(data, model, neighbours=30, random_state=0):
         else:
             rows = vecchia_rows(data.sites, starts[0].cov, neighbours, random_state)
             found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own)
-            evaluate = _of_vecchia(data, vecchia_rows(data.sites, found.model.cov, neighbours, random_state))
+            evaluate = evaluation(data, found.model, neighbours, random_state)
             found = _maximum(evaluate, found.model)
         found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
-    return _judged(found, data)
+    return judged(found, data)
 
 
-def _judged(found, data):
-    """The estimate with messages on what it says nothing about."""
-    for name, length, extent in _beyond(found.model, data.sites):
-        found = found.told(
-            f"maximum likelihood: {name} {length:.4g} exceeds the extent {extent:.4g} of the sites: the data do not "
-            "tell it and the variance apart; a trend that is left out does that"
-        )
-    independent = data.independent_log_likelihood
-    kinds = {free.kind for free in found.model.free}
-    if independent is not None and {"variance", "length_scale"} <= kinds and found.value < independent + CORRELATED:
-        found = found.told(
-            f"maximum likelihood: independent data are as likely, {independent:.6g} to {found.value:.6g}: variance "
-            "and length scale are not determined; take more sites close to each other, or no covariance"
-        )
-    return found
-
-
-def _beyond(model, sites):
-    """(name, length scale, extent of the sites along it) of the free length scales that are longer."""
-    x = to_host(model.cov.embed(sites))
-    extents = np.ptp(x, axis=0)
-    whole = float(np.linalg.norm(extents))
-    for free in model.free:
-        if free.kind == "length_scale":
-            along = None if model.cov.frame else re.search(r"length_scale\[(\d+)\]$", free.name)
-            extent = float(extents[int(along[1])]) if along else whole
-            if free.value > extent:
-                yield free.name, free.value, extent
+def evaluation(data, model, neighbours, random_state):
+    """The function that gives the `Point` of a model: exact up to EXACT places, else Vecchia's near the given model."""
+    if len(data.B) <= EXACT:
+        return _exact(data)
+    return _of_vecchia(data, vecchia_rows(data.sites, model.cov, neighbours, random_state))
 
 
 def _exact(data):
@@ -146,7 +133,7 @@ def _of_vecchia(data, rows):
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
     """A model, its LogLikelihood and information matrix, and the variance of its standardized residuals."""
 
     model: Model
@@ -157,7 +144,7 @@ class _Point:
 
 def _evaluated(data, model, value, moments):
     c = data.residual(moments)
-    return _Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
+    return Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
 
 
 def _best_maximum(evaluate, starts, own):
@@ -170,7 +157,7 @@ def _best_maximum(evaluate, starts, own):
         points.append(mine)
     best = None
     for point in filter(None, points):
-        found = _climbed(evaluate, point)
+        found = climbed(evaluate, point)
         if best is None or found.value > best.value + EVIDENCE:
             best = found
     if best is None:
@@ -192,18 +179,18 @@ def _maximum(evaluate, start):
     point = _started(evaluate, start)
     if point is None:
         raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {start.cov!r}")
-    return _climbed(evaluate, point)
+    return climbed(evaluate, point)
 
 
 def _started(evaluate, model):
-    """The _Point of a model, its variances rescaled to fit; None where its likelihood cannot be evaluated."""
+    """The Point of a model, its variances rescaled to fit; None where its likelihood cannot be evaluated."""
     point = _attempt(evaluate, model)
     return point and _rescaled(evaluate, point)
 
 
-def _climbed(evaluate, point):
-    """The Estimate that Fisher scoring reaches from a _Point."""
-    low, high = _bounds(point.model)
+def climbed(evaluate, point):
+    """The Estimate that Fisher scoring reaches from a Point."""
+    low, high = bounds(point.model)
     damping, iterations = DAMPING, 0
     while iterations < MOST and damping < LARGEST:
         step, gain = _step(point, damping, low, high)
@@ -233,7 +220,7 @@ def inverse_information(information):
 
 
 def _attempt(evaluate, model):
-    """The _Point of a model; None where its likelihood cannot be evaluated."""
+    """The Point of a model; None where its likelihood cannot be evaluated."""
     try:
         point = evaluate(model)
     except np.linalg.LinAlgError:
@@ -249,19 +236,6 @@ def _rescaled(evaluate, point):
         return point
     new = _attempt(evaluate, model.scaled(point.dispersion))
     return new if new is not None and new.value > point.value else point
-
-
-def _limits(model):
-    """Logarithms between which numbers of limited range lie; no limits for others."""
-    low, high = (np.log([LIMITS.get(free.kind, (1e-300, 1e300))[i] for free in model.free]) for i in (0, 1))
-    unlimited = np.array([free.kind not in LIMITS for free in model.free])
-    return np.where(unlimited, -np.inf, low), np.where(unlimited, np.inf, high)
-
-
-def _bounds(model):
-    """Lowest and highest logarithms."""
-    reach, (least, most) = np.log([REACH.get(free.kind, np.inf) for free in model.free]), _limits(model)
-    return np.maximum(model.theta - reach, least), np.minimum(model.theta + reach, most)
 
 
 def _step(point, damping, low, high):

@@ -3,7 +3,7 @@
     θ = (log variance, log length scale, …, log nugget),     ∂K/∂θ_j ≈ (K(θ + h e_j) − K(θ − h e_j)) / 2h
 
 Every covariance is a tree of frozen dataclasses; its free numbers are read and replaced in the order of the tree. The
-derivative is a covariance-like function itself: it is evaluated, or becomes an H²-matrix, as a covariance does.
+derivative is a covariance-like function itself (`differences`).
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu.covariance import Covariance, DistanceFunction, Expression, Nugget, OnSphere, Product, Sum, UserFunction
+from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
+ALL = "all"  # every number that a covariance has
 NAMES = "variance", "length_scale", "rotation", "nugget", "number", "smoothness", "exponent", "alpha"
 USUAL = NAMES[:5]
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
@@ -166,6 +168,12 @@ def _replaced(cov, kinds, values):
     return replace(cov, **new)
 
 
+def kept_shapes(model):
+    """(name, value) of numbers that shape the covariance and are not estimated: smoothness, exponent, alpha."""
+    shapes = [kind for kind in NAMES if kind not in USUAL and kind not in model.kinds]
+    return [(free.name, free.value) for free in _numbers(model.cov, shapes)]
+
+
 def check_free(model):
     """ValueError where a number that is asked for is none of the covariance's, or cannot be estimated."""
     if model.kinds == USUAL:
@@ -197,99 +205,11 @@ def _unknown(cov):
     return next((found for part in parts if part for found in [_unknown(part)] if found), None)
 
 
-@dataclass(frozen=True)
-class Difference(Covariance):
-    """(f − g)/divisor of two covariances in one space: symmetric and stationary, not positive definite."""
-
-    f: Covariance
-    g: Covariance
-    divisor: float
-
-    @property
-    def variance_at_zero(self):
-        return (self.f.variance_at_zero - self.g.variance_at_zero) / self.divisor
-
-    @property
-    def nugget(self):
-        return (self.f.nugget - self.g.nugget) / self.divisor
-
-    @property
-    def dimension(self):
-        return self.f.dimension
-
-    @property
-    def embedding(self):
-        return self.f.embedding
-
-    @property
-    def units(self):
-        return self.f.units
-
-    @property
-    def kinks(self):
-        return self.f.kinks + self.g.kinks
-
-    @property
-    def frame(self):
-        return self.f.frame
-
-    def in_frame(self, frame):
-        return replace(self, f=self.f.in_frame(frame), g=self.g.in_frame(frame))
-
-    def in_units(self, units):
-        return replace(self, f=self.f.in_units(units), g=self.g.in_units(units))
-
-    def evaluate(self, x, y, out):
-        self.f.evaluate(x, y, out)
-        other = out.copy()
-        self.g.evaluate(x, y, other)
-        out -= other
-        out /= self.divisor
-
-
-@dataclass(frozen=True)
-class Smooth(Covariance):
-    """A covariance without its nugget."""
-
-    cov: Covariance
-    nugget = 0.0
-
-    @property
-    def variance_at_zero(self):
-        return self.cov.variance_at_zero
-
-    @property
-    def dimension(self):
-        return self.cov.dimension
-
-    @property
-    def embedding(self):
-        return self.cov.embedding
-
-    @property
-    def units(self):
-        return self.cov.units
-
-    @property
-    def kinks(self):
-        return self.cov.kinks
-
-    @property
-    def frame(self):
-        return self.cov.frame
-
-    def in_frame(self, frame):
-        return replace(self, cov=self.cov.in_frame(frame))
-
-    def in_units(self, units):
-        return replace(self, cov=self.cov.in_units(units))
-
-    def evaluate(self, x, y, out):
-        self.cov.evaluate(x, y, out)
-
-
 def checked_kinds(names, cov):
-    """Some of NAMES, or of the names of numbers in the covariance, as a tuple; ValueError for others."""
+    """Some of NAMES, or names of numbers in the covariance, as a tuple; "all": those it has. ValueError for others."""
+    if isinstance(names, str) and names == ALL:
+        kinds = (*USUAL, *(kind for kind in NAMES if kind not in USUAL))
+        return tuple(kind for kind in kinds if kind == "nugget" or any(True for _ in _numbers(cov, (kind,))))
     kinds = (names,) if isinstance(names, str) else tuple(names)
     known = [*NAMES, *dict.fromkeys(_names_in(cov))]
     if not kinds or any(kind not in known for kind in kinds):

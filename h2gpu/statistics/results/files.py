@@ -53,6 +53,7 @@ def save(kriging, path):
         "nugget_": float(kriging.nugget_),
         "parameters_": {name: float(value) for name, value in kriging.parameters_.items()},
         "parameter_errors_": {name: float(value) for name, value in kriging.parameter_errors_.items()},
+        "parameter_intervals_": {name: list(ends) for name, ends in kriging.parameter_intervals_.items()},
         "converged_": bool(kriging.converged_),
         "feature_names_in_": None if names is None else [str(name) for name in names],
         "crs_": None if kriging.crs_ is None else str(getattr(kriging.crs_, "srs", kriging.crs_)),
@@ -95,6 +96,7 @@ def _fill(kriging, model, settings, arrays):
         kriging.feature_names_in_ = np.array(names, dtype=object)
     for name in ("parameters_", "parameter_errors_", "converged_", "crs_", "rtol_", "residual_", "iterations_"):
         setattr(kriging, name, settings[name])
+    kriging.parameter_intervals_ = {name: tuple(ends) for name, ends in settings["parameter_intervals_"].items()}
     kriging.estimation_, kriging.cov_, kriging.nugget_ = None, model.cov, model.nugget
     kriging._trend = trend = trend_of(kriging.trend, X.shape[1], names)
     kriging._places = places = places_of(X, y - kriging._known_mean(), weights)
