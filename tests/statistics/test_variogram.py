@@ -81,6 +81,14 @@ def test_a_published_fit_is_found_again():
     assert fit.cov.length_scale == pytest.approx(897.02, rel=2e-3)
     nearby = meuse.fit(fit.cov, fit.nugget, weights="model")
     assert nearby.cov.length_scale == pytest.approx(897, rel=0.2)
+    pairs, h, value = MEUSE.T
+
+    def cressie(length):
+        gamma = nearby.nugget + nearby.cov.variance - Spherical(nearby.cov.variance, length).at_distance(h)
+        return float((pairs * (value / gamma - 1) ** 2).sum())
+
+    assert nearby.error == pytest.approx(cressie(nearby.cov.length_scale))
+    assert all(cressie(factor * nearby.cov.length_scale) > nearby.error for factor in (0.99, 1.01))
 
 
 @pytest.mark.parametrize("weights", ["model", "distance", "pairs"])
