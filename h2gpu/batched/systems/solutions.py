@@ -16,7 +16,8 @@ from h2gpu.batched.systems.triangles import inverse_of, lu_solve
 
 UNKNOWNS, SIDES = 4, (1, 2, 4, 8, 16)  # of an instance: unknowns in multiples; right-hand sides
 SOLVE_WARPS = 2  # of a block
-SPILL_BYTES = {4: 0, 8: 0, 16: 0}  # by bytes of a number, at most
+HELD_BYTES = 960  # of a lane, a row of A and of the right-hand sides: more do not fit in its registers
+SPILL_BYTES = {4: 0, 8: 16, 16: 0}  # by bytes of a number, at most
 
 
 def solve(A, b):
@@ -50,6 +51,8 @@ def _plan(dtype, batch, n, k, inverse):
         return None
     unknowns = -(-n // UNKNOWNS) * UNKNOWNS
     sides = unknowns if inverse else next(size for size in SIDES if k <= size)
+    if (unknowns + sides) * dtype.itemsize > HELD_BYTES:
+        return None
     lanes, shared = int(lanes_of(np.array([n]))[0]), shared_bytes(dtype, unknowns, sides)
     instance = dtype, unknowns, sides, lanes, SOLVE_WARPS, inverse
     function = kernel("systems/solve_register.cuh", "solve_register", *instance, shared_bytes=shared)

@@ -58,6 +58,8 @@ def linear_instances(dtype):
         name = compiler.expression("solve_register", dtype, unknowns, sides, lanes, solve["SOLVE_WARPS"], False)
         yield "systems/solve_register.cuh", name, solve["SPILL_BYTES"][size]
     for unknowns, lanes in ((4, 4), (16, 16), (28, 32), (32, 32)):
+        if 2 * unknowns * size > solve["HELD_BYTES"]:
+            continue
         name = compiler.expression("solve_register", dtype, unknowns, unknowns, lanes, solve["SOLVE_WARPS"], True)
         yield "systems/solve_register.cuh", name, solve["SPILL_BYTES"][size]
     name = compiler.expression("permuted_rows", dtype, chol["PERMUTE_THREADS"])
