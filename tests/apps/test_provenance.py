@@ -8,12 +8,7 @@ from places import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 TABLES = sorted(BENCHMARKS.glob("**/*.csv"))
-AGAIN = {  # to be run again: commits that are gone, changed trees, parts of several commits (24 November 2026)
-    "compress-h200",
-    "pairwise",
-    "study_panels",
-    "study_small_peers",
-}
+AGAIN = set()  # tables to be run again: commits that are gone, changed trees, parts of several commits
 
 
 def git(*arguments):
