@@ -12,9 +12,9 @@ from h2gpu.batched.core.status import NOT_FINITE, failure
 
 
 def check(info, name="svd", first=0):
-    """LinAlgError naming the matrices of negative info; waits for a GPU. first: the number of the first matrix."""
+    """LinAlgError naming the matrices of negative info, of any shape; waits for a GPU. first: number of the first."""
     if signs(info)[0]:
-        raise failure(name, to_host(info), first)
+        raise failure(name, to_host(info).ravel(), first)
 
 
 def refuse(info, name, reason):

@@ -79,7 +79,7 @@ def _limits_here():
 
 
 def _release():
-    """Let other threads change BLAS's: threadpoolctl from 3.7 on lets only the thread that set a limit lift it."""
+    """Let other threads change BLAS's: threadpoolctl (seen in 3.8.0) lets only the thread that set a limit lift it."""
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()

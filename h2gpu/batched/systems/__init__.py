@@ -54,7 +54,7 @@ def lu_factor(A, method="auto", return_info=False):
     LU, piv, info = over_leading(lambda A: twin(A).lu_factor(A, method), A, REAL + COMPLEX)
     if return_info:
         return LU, piv, info
-    check(info.ravel(), "lu_factor")
+    check(info, "lu_factor")
     return LU, piv
 
 

@@ -73,8 +73,9 @@ def permuted_rows(piv, b, shape, dtype):
     """P b of a stack of this shape for pivots (batch, n); the identity in place of b or of P that is None."""
     X, (batch, n, columns) = cupy.empty(shape, dtype), shape
     pieces = max(1, min(-(-n * columns // PERMUTED_ENTRIES), np.iinfo(np.int32).max // batch))
-    function = kernel("systems/solve_triangles.cuh", "permuted_rows", X.dtype, PERMUTE_THREADS, shared_bytes=4 * n)
-    launch(function, batch * pieces, PERMUTE_THREADS, (*addresses(piv, b, X), n, columns, pieces), 4 * n)
+    shared = 4 * n
+    function = kernel("systems/solve_triangles.cuh", "permuted_rows", X.dtype, PERMUTE_THREADS, shared_bytes=shared)
+    launch(function, batch * pieces, PERMUTE_THREADS, (*addresses(piv, b, X), n, columns, pieces), shared)
     return X
 
 

@@ -11,13 +11,46 @@ from dataclasses import dataclass, replace
 from h2gpu.covariance import Covariance
 
 
+class Alike(Covariance):
+    """What lives in the space of another covariance, `of`, and differs from it in its values alone."""
+
+    @property
+    def of(self):
+        """The other covariance."""
+        raise NotImplementedError
+
+    @property
+    def dimension(self):
+        return self.of.dimension
+
+    @property
+    def embedding(self):
+        return self.of.embedding
+
+    @property
+    def units(self):
+        return self.of.units
+
+    @property
+    def kinks(self):
+        return self.of.kinks
+
+    @property
+    def frame(self):
+        return self.of.frame
+
+
 @dataclass(frozen=True)
-class Difference(Covariance):
+class Difference(Alike):
     """(f − g)/divisor of two covariances in one space: symmetric and stationary, not positive definite."""
 
     f: Covariance
     g: Covariance
     divisor: float
+
+    @property
+    def of(self):
+        return self.f
 
     @property
     def variance_at_zero(self):
@@ -28,24 +61,8 @@ class Difference(Covariance):
         return (self.f.nugget - self.g.nugget) / self.divisor
 
     @property
-    def dimension(self):
-        return self.f.dimension
-
-    @property
-    def embedding(self):
-        return self.f.embedding
-
-    @property
-    def units(self):
-        return self.f.units
-
-    @property
     def kinks(self):
         return self.f.kinks + self.g.kinks
-
-    @property
-    def frame(self):
-        return self.f.frame
 
     def in_frame(self, frame):
         return replace(self, f=self.f.in_frame(frame), g=self.g.in_frame(frame))
@@ -62,35 +79,19 @@ class Difference(Covariance):
 
 
 @dataclass(frozen=True)
-class Smooth(Covariance):
+class Smooth(Alike):
     """A covariance without its nugget."""
 
     cov: Covariance
     nugget = 0.0
 
     @property
+    def of(self):
+        return self.cov
+
+    @property
     def variance_at_zero(self):
         return self.cov.variance_at_zero
-
-    @property
-    def dimension(self):
-        return self.cov.dimension
-
-    @property
-    def embedding(self):
-        return self.cov.embedding
-
-    @property
-    def units(self):
-        return self.cov.units
-
-    @property
-    def kinks(self):
-        return self.cov.kinks
-
-    @property
-    def frame(self):
-        return self.cov.frame
 
     def in_frame(self, frame):
         return replace(self, cov=self.cov.in_frame(frame))

@@ -161,7 +161,7 @@ def _best_maximum(evaluate, starts, own):
         if best is None or found.value > best.value + EVIDENCE:
             best = found
     if best is None:
-        raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
+        raise _nowhere(starts[0])
     return best
 
 
@@ -178,8 +178,12 @@ def _maximum(evaluate, start):
     """The Estimate reached from one starting model."""
     point = _started(evaluate, start)
     if point is None:
-        raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {start.cov!r}")
+        raise _nowhere(start)
     return climbed(evaluate, point)
+
+
+def _nowhere(model):
+    return np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {model.cov!r}")
 
 
 def _started(evaluate, model):

@@ -129,11 +129,21 @@ def _numbers(cov, kinds, path=""):
     elif isinstance(cov, Expression):
         yield from (Free(role, f"{path}{name}", value) for name, role, value in _own_numbers(cov, kinds))
     else:
-        for kind in (kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None):
+        for kind in _estimated(cov, kinds):
             value = getattr(cov, kind)
             several = isinstance(value, tuple)
             for k, number in enumerate(value if several else [value]):
                 yield Free(kind, f"{path}{kind}[{k}]" if several else f"{path}{kind}", number)
+
+
+def _estimated(cov, kinds):
+    """The attributes of a covariance that are free."""
+    return [kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None]
+
+
+def _parts(cov):
+    """The covariances that a covariance is made of, directly."""
+    return cov.terms if isinstance(cov, (Sum, Product)) else [cov.covariance] if hasattr(cov, "covariance") else []
 
 
 def _own_numbers(cov, kinds):
@@ -162,7 +172,7 @@ def _replaced(cov, kinds, values):
     if isinstance(cov, Expression):
         return cov.with_numbers(**{name: next(values) for name, _, _ in _own_numbers(cov, kinds)})
     new = {}
-    for kind in (kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None):
+    for kind in _estimated(cov, kinds):
         old = getattr(cov, kind)
         new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
     return replace(cov, **new)
@@ -199,10 +209,9 @@ def check_free(model):
 
 def _unknown(cov):
     """The first part of a covariance that is a caller's, without numbers; None without."""
-    parts = cov.terms if isinstance(cov, (Sum, Product)) else [getattr(cov, "covariance", None)]
     if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
         return cov
-    return next((found for part in parts if part for found in [_unknown(part)] if found), None)
+    return next(filter(None, map(_unknown, _parts(cov))), None)
 
 
 def checked_kinds(names, cov):
@@ -221,6 +230,5 @@ def _names_in(cov):
     """Names of all numbers of the Expressions in a covariance."""
     if isinstance(cov, Expression):
         yield from (name for name, _ in cov.numbers)
-    parts = cov.terms if isinstance(cov, (Sum, Product)) else [getattr(cov, "covariance", None)]
-    for part in filter(None, parts):
+    for part in _parts(cov):
         yield from _names_in(part)

@@ -57,15 +57,20 @@ class Profile:
     best: float
     highest: float
 
+    @property
+    def _curve(self):
+        """Values and log-likelihoods, the estimate among them, behind an equal one."""
+        at = np.searchsorted(self.values, self.best, side="right")
+        return np.insert(self.values, at, self.best), np.insert(self.log_likelihood, at, self.highest)
+
     def interval(self, level=0.95):
         """(low, high): where the profile is χ²_1(level)/2 below its maximum, by straight lines between the values; an
         end that lies beyond them is the last of the values. Raises ValueError for a level outside (0, 1)."""
         if not 0 < level < 1:
             raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
         least = self.highest - 0.5 * float(chdtri(1, 1 - level))
-        v, l = np.append(self.values, self.best), np.append(self.log_likelihood, self.highest)
-        order = np.argsort(v, kind="stable")
-        v, l, at = v[order], l[order], int(np.flatnonzero(order == len(self.values))[0])
+        v, l = self._curve
+        at = int(np.searchsorted(self.values, self.best, side="right"))
         return _crossing(v[at::-1], l[at::-1], least), _crossing(v[at:], l[at:], least)
 
     def plot(self, ax=None, level=0.95):
@@ -74,9 +79,7 @@ class Profile:
         Raises ImportError without matplotlib.
         """
         ax = axes_or_new(ax)
-        v, l = np.append(self.values, self.best), np.append(self.log_likelihood, self.highest)
-        order = np.argsort(v)
-        ax.plot(v[order], l[order], ".-")
+        ax.plot(*self._curve, ".-")
         ax.axhline(self.highest - 0.5 * float(chdtri(1, 1 - level)), color="C1", linewidth=0.8)
         for end in self.interval(level):
             ax.axvline(end, color="C1", linewidth=0.8, linestyle="--")

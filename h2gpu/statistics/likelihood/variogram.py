@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.spatial import cKDTree
 
 from h2gpu.arrays import to_host
-from h2gpu.batched.device.threads import thread_count
 from h2gpu.covariance.sites import Sites
+from h2gpu.statistics.variography.pairs import with_nearest
 
 SITES, NEAREST, RANDOM = 2000, 10, 40000  # sites drawn, their neighbours, random pairs
 BINS = 24
@@ -52,9 +51,7 @@ def empirical_variogram(x, y, random_state=0):
     """The Variogram of values y (n,) at different points x (n, d), both on the host; n ≥ 2."""
     rng, n = np.random.default_rng(random_state), len(x)
     some = rng.permutation(n)[:SITES]
-    k = min(NEAREST + 1, n)
-    near = cKDTree(x).query(x[some], k, workers=thread_count())[1][:, 1:]
-    pairs = np.stack([np.repeat(some, k - 1), near.ravel()])
+    pairs = np.stack(with_nearest(x, some, NEAREST))
     drawn = rng.integers(0, n, (2, RANDOM))
     pairs = np.concatenate([pairs, drawn[:, drawn[0] != drawn[1]]], axis=1)
     r = np.linalg.norm(x[pairs[0]] - x[pairs[1]], axis=1)

@@ -8,7 +8,6 @@ first asks for it, such as standard deviations of few targets. Written whole or 
 """
 
 import json
-from dataclasses import replace
 from functools import cached_property
 
 import h5py
@@ -111,10 +110,9 @@ def _fill(kriging, model, settings, arrays):
     regression = Regression(change, Q, solved, 0.5 * (information + information.T))
     system = LateSystem(sites, model.cov, noise, *kriging._accuracy)
     spread = float(places.values.std()) or max(1e-300, float(abs(places.values).max()))
-    equations = Equations(
+    kriging._equations = Equations(
         sites, model.cov, noise, trend, system, regression, gamma[:, None], w[:, None], spread, kriging.rtol
     )
-    kriging._equations = replace(equations)
     kriging.trend_coefficients_, kriging.weights_ = change @ gamma, w
 
 

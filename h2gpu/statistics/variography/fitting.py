@@ -17,6 +17,7 @@ from h2gpu.covariance.base import PLANE
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics.inputs import covariance_of
 from h2gpu.statistics.likelihood.parameters import Model, check_free, checked_kinds
+from h2gpu.statistics.variography.pairs import unit_vector
 
 WEIGHTS = "model", "distance", "pairs"
 STRETCHES = 40
@@ -95,8 +96,7 @@ def _gamma(empirical, model, h):
     elif empirical.direction is None:
         raise ValueError(f"cov: expected one of the distance alone, or variogram(…, direction=…), got {cov!r}")
     else:
-        u = np.asarray(empirical.direction, np.float64)
-        u = np.array([np.cos(u), np.sin(u)]) if u.ndim == 0 else u / np.linalg.norm(u)
+        u = unit_vector(empirical.direction)
         C = cov([0 * u], h.reshape(-1, 1) * u)[0].reshape(h.shape)
     return np.where(h > 0, model.nugget + cov.nugget + cov.variance_at_zero - C, 0.0)
 

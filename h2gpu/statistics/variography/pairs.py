@@ -48,9 +48,21 @@ def towards(pairs, x, direction, tolerance):
 
     direction   an angle in radians from the first axis (plane), or a vector (d,)
     """
-    u = np.array([np.cos(direction), np.sin(direction)]) if np.ndim(direction) == 0 else np.asarray(direction, float)
-    along = (x[pairs.i] - x[pairs.j]) @ (u / np.linalg.norm(u))
+    along = (x[pairs.i] - x[pairs.j]) @ unit_vector(direction)
     return pairs.where(np.abs(along) >= np.cos(tolerance) * pairs.distance * (1 - 1e-12))
+
+
+def unit_vector(direction):
+    """(d,) of an angle in radians from the first axis (plane), or of a vector (d,)."""
+    u = np.asarray(direction, np.float64)
+    return np.array([np.cos(u), np.sin(u)]) if u.ndim == 0 else u / np.linalg.norm(u)
+
+
+def with_nearest(points, some, count):
+    """Indices i, j of some of the points, each paired with its `count` nearest others, or all where there are fewer."""
+    k = min(count + 1, len(points))
+    near = cKDTree(points).query(points[some], k, workers=thread_count())[1][:, 1:]
+    return np.repeat(some, k - 1), near.ravel()
 
 
 def _all(n):
@@ -61,7 +73,6 @@ def _drawn(points, most, random_state):
     rng, n = np.random.default_rng(random_state), len(points)
     i, j = rng.integers(0, n, (2, most // 2))
     some = rng.permutation(n)[: max(1, most // (2 * NEAREST))]
-    near = cKDTree(points).query(points[some], NEAREST + 1, workers=thread_count())[1][:, 1:]
-    i, j = np.concatenate([i, np.repeat(some, NEAREST)]), np.concatenate([j, near.ravel()])
+    i, j = map(np.concatenate, zip((i, j), with_nearest(points, some, NEAREST)))
     different = i != j
     return i[different], j[different]
