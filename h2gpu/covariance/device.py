@@ -118,9 +118,9 @@ def gaussian(variance, decay, space, dtype):
     return DeviceFunction("Gaussian", numbers).of(space) if _representable(numbers, dtype) else None
 
 
-def compact(variance, rate, polynomial, space, dtype):
-    """variance · Σ_i polynomial[i] t^i, t = max(1 − rate r, 0)."""
-    own = DeviceFunction(f"Compact<{len(polynomial) - 1}>", (rate, variance, *polynomial))
+def compact(variance, rate, exponent, coefficients, space, dtype):
+    """variance · t^exponent Σ_i coefficients[i] z^i, z = min(rate r, 1), t = 1 − z."""
+    own = DeviceFunction(f"Compact<{exponent}, {len(coefficients) - 1}>", (rate, variance, *coefficients))
     return own.of(space) if _normal((rate, variance), dtype) else None
 
 

@@ -130,8 +130,9 @@ def test_types_compose_as_the_covariances_do():
     assert spelled(Matern(length_scale=(1.0, 2.0), smoothness=2.5)) == "Matern<2, Stretched<2>>"
     assert spelled(Gaussian(length_scale=(1.0,)), 1) == "Gaussian<Isotropic<1>>"
     assert spelled(Exponential() + Nugget(1.0), 3) == "Matern<0, Isotropic<3>>"
-    assert spelled(Spherical()) == "Compact<3, Isotropic<2>>" and spelled(Wendland(), 3) == "Compact<5, Isotropic<3>>"
-    assert spelled(Spherical(1.0, (1, 2), rotation=0.3)) == "Compact<3, Rotated<2>>"
+    assert spelled(Spherical()) == "Compact<2, 1, Isotropic<2>>"
+    assert spelled(Wendland(), 3) == "Compact<4, 1, Isotropic<3>>"
+    assert spelled(Spherical(1.0, (1, 2), rotation=0.3)) == "Compact<2, 1, Rotated<2>>"
     assert spelled(Nugget(1.0)) == "Constant<Isotropic<2>>"
     three = "Sum<Sum<Matern<0, Isotropic<2>>, Constant<Isotropic<2>>>, Gaussian<Isotropic<2>>>"
     assert spelled(Exponential() + Constant() + Gaussian()) == three

@@ -1,19 +1,17 @@
-"""Covariances that vanish beyond a distance: polynomials of t = 1 − r/l, zero for r ≥ l.
+"""Covariances that vanish beyond a distance: σ² t^m q(z) with z = r/l and t = 1 − z, zero for r ≥ l.
 
-    Spherical   σ² (3/2 t² − ½ t³)  =  σ² (1 − 3/2 z + ½ z³),   z = r/l
-    Cubic       σ² (1 − 7 z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷)
-    Wendland    σ² t^(m+k) p_k(z),   m = ⌊d/2⌋ + k + 1,   2k times differentiable at r = 0
+    Spherical   t² (1 + ½ z)                   =  1 − 3/2 z + ½ z³
+    Cubic       t⁴ (1 + 4 z + 3 z² + 3/4 z³)   =  1 − 7 z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷
+    Wendland    t^(l+k) q_k(z),   l = ⌊d/2⌋ + k + 1,   2k times differentiable at r = 0
 
-Positive definite up to 3, 3 and d dimensions. By powers of t no digits cancel where the values are small.
+Positive definite up to 3, 3 and d dimensions. The coefficients of q are positive, so that no digits cancel.
 References: Chilès & Delfiner (2012), Geostatistics, section 2.5.1; Wendland (1995), Piecewise polynomial, positive
 definite and compactly supported radial functions of minimal degree.
 """
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import Polynomial
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked_integer
@@ -24,13 +22,13 @@ MOST_ORDER = 3
 
 
 class Compact(Radial):
-    """σ² p(t), t = max(1 − r/l, 0); length_scale l is where it becomes zero."""
+    """σ² t^m q(z); length_scale l is where it becomes zero."""
 
     great_circle = False
 
     @property
-    def polynomial(self):
-        """Coefficients of the powers of t, from t⁰ on."""
+    def factors(self):
+        """m, and the coefficients of q from the constant on."""
         raise NotImplementedError
 
     @property
@@ -38,19 +36,25 @@ class Compact(Radial):
         return (tuple(1 / l for l in np.atleast_1d(self.length_scale).tolist()),)
 
     def of_distances(self, r):
+        exponent, coefficients = self.factors
         xp = array_module(r)
-        r *= -1 / self.first_length_scale
-        r += 1
-        xp.maximum(r, 0, out=r)
-        t = r.copy()
-        r[...] = self.polynomial[-1]
-        for c in self.polynomial[-2::-1]:
-            r *= t
+        r *= 1 / self.first_length_scale
+        z = xp.minimum(r, 1, out=r).copy()
+        r[...] = coefficients[-1]
+        for c in coefficients[-2::-1]:
+            r *= z
             r += c
         r *= self.variance
+        power = xp.subtract(1, z, out=z)
+        while exponent:  # by its binary digits
+            if exponent % 2:
+                r *= power
+            exponent //= 2
+            if exponent:
+                power *= power
 
     def of_device_distance(self, distance, dtype):
-        return compact(self.variance, 1 / self.first_length_scale, self.polynomial, distance, dtype)
+        return compact(self.variance, 1 / self.first_length_scale, *self.factors, distance, dtype)
 
 
 class Spherical(Compact):
@@ -61,17 +65,14 @@ class Spherical(Compact):
     """
 
     most_dimensions = 3
-    polynomial = 0.0, 0.0, 1.5, -0.5
+    factors = 2, (1.0, 0.5)
 
 
 class Cubic(Compact):
     """C(r) = σ² (1 − 7z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷), z = r/l < 1, else 0: differentiable. Up to 3 dimensions."""
 
     most_dimensions = 3
-
-    @property
-    def polynomial(self):
-        return _in_t((1, 0, -7, 8.75, 0, -3.5, 0, 0.75))
+    factors = 4, (1.0, 4.0, 3.0, 0.75)
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,24 +96,13 @@ class Wendland(Compact):
         object.__setattr__(self, "most_dimensions", checked_integer("most_dimensions", self.most_dimensions, 1, 20))
 
     @property
-    def polynomial(self):
-        return _wendland(self.order, self.most_dimensions)
-
-
-@functools.lru_cache(maxsize=64)
-def _wendland(k, d):
-    """Coefficients of the powers of t."""
-    l = d // 2 + k + 1
-    factor = (
-        (1,),
-        (1, l + 1),
-        (1, l + 2, (l * l + 4 * l + 3) / 3),
-        (1, l + 3, (6 * l * l + 36 * l + 45) / 15, (l**3 + 9 * l * l + 23 * l + 15) / 15),
-    )[k]
-    return (0.0,) * (l + k) + _in_t(factor)
-
-
-@functools.lru_cache(maxsize=64)
-def _in_t(powers_of_z):
-    """Coefficients of the powers of t = 1 − z of a polynomial in z."""
-    return tuple(Polynomial(powers_of_z)(Polynomial([1.0, -1.0])).coef.tolist())
+    def factors(self):
+        k = self.order
+        l = self.most_dimensions // 2 + k + 1
+        coefficients = (
+            (1.0,),
+            (1.0, l + 1.0),
+            (1.0, l + 2.0, (l * l + 4 * l + 3) / 3),
+            (1.0, l + 3.0, (6 * l * l + 36 * l + 45) / 15, (l**3 + 9 * l * l + 23 * l + 15) / 15),
+        )
+        return l + k, coefficients[k]

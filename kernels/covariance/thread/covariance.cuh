@@ -90,17 +90,27 @@ struct Gaussian {
     }
 };
 
-// σ² Σ a_i t^i, t = max(1 − r/l, 0)   p: 1/l, σ², a_0 … a_Degree, the distance's
-template <int Degree, typename Distance>
+// x^Exponent by its binary digits
+template <int Exponent, typename Real>
+__device__ inline Real power(Real x) {
+    Real result = 1;
+#pragma unroll
+    for (int digits = Exponent; digits > 0; digits /= 2, x *= x)
+        if (digits % 2) result *= x;
+    return result;
+}
+
+// σ² t^Exponent Σ a_i z^i, z = min(r/l, 1), t = 1 − z   p: 1/l, σ², a_0 … a_Degree, the distance's
+template <int Exponent, int Degree, typename Distance>
 struct Compact {
     static constexpr int dimension = Distance::dimension, parameters = Degree + 3 + Distance::parameters, table = 0;
     template <typename Real>
     static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
-        const Real t = fmax(1 - sqrt(Distance::square(x, y, p + Degree + 3)) * p[0], Real(0));
+        const Real z = fmin(sqrt(Distance::square(x, y, p + Degree + 3)) * p[0], Real(1));
         Real polynomial = p[2 + Degree];
 #pragma unroll
-        for (int i = Degree - 1; i >= 0; i--) polynomial = fma(polynomial, t, p[2 + i]);
-        return p[1] * polynomial;
+        for (int i = Degree - 1; i >= 0; i--) polynomial = fma(polynomial, z, p[2 + i]);
+        return p[1] * polynomial * power<Exponent>(1 - z);
     }
 };
 
