@@ -48,6 +48,7 @@ bench: $(STAMP)
 figures: $(STAMP) figures-$(DEVICE)
 
 figures-cpu:
+	$(RUN).benchmarks.as_called --batches 1,500 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
 	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
 	$(RUN).studies.memory --largest 16
 	$(RUN).benchmarks.solvers --heaton $(DATA)/heaton2019.h5 --kaust $(DATA)/kaust2021.h5 --output benchmarks/solvers/solvers-cpu.csv
@@ -56,6 +57,7 @@ figures-cpu:
 
 figures-cuda:
 	$(RUN).benchmarks.batched --figures
+	$(RUN).benchmarks.as_called --device cuda --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar

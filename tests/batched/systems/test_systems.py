@@ -5,7 +5,7 @@ import pytest
 from lu_matrices import C64, C128, F32, F64, random, singular_matrices
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import solution_error
+from h2gpu.apps.benchmarks.routines.criteria import solution_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 
