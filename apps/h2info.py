@@ -8,6 +8,7 @@ from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
+from h2gpu.covariance.checks import is_finite
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
 from h2gpu.storage.header import FORMAT
@@ -75,7 +76,7 @@ def _accuracy(attributes):
 
 
 def _is_number(values, name):
-    return isinstance(values.get(name), (int, float))
+    return isinstance(values.get(name), (int, float)) and is_finite(values[name])
 
 
 def _pairs(values):

@@ -14,16 +14,24 @@ LARGEST = 1e153  # coordinates are less: squares of distances stay in range
 def checked(name, value, zero=False):
     """The value as a float, if it is a finite positive number (or zero, where allowed); else ValueError."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {value!r}")
+    if not (number and is_finite(value) and (value > 0 or (zero and value == 0))):
+        raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {value!r:.80}")
     return float(value)
 
 
 def checked_integer(name, value, least, most):
     """The value as an int, if it is an integer from least to most; else ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name}: expected an integer from {least} to {most}, got {value!r}")
+        raise ValueError(f"{name}: expected an integer from {least} to {most}, got {value!r:.80}")
     return int(value)
+
+
+def is_finite(value):
+    """Whether a real number is finite as a float: an integer of 400 digits is not."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def float_type(array):

@@ -17,6 +17,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance import formula
+from h2gpu.covariance.checks import is_finite
 from h2gpu.covariance.device import expression
 from h2gpu.covariance.functions import squared_distances
 from h2gpu.covariance.user import Written, check_dimension, check_function, write
@@ -71,6 +72,7 @@ class Expression(Written):
             check_function(function, "(x, y) and the numbers" if mentioned else "r and the numbers")
         if dimension is None and mentioned:
             dimension = max((int(k) + 1 for k in mentioned if k is not None), default=None)
+            check_dimension(dimension)
         for name, value in (("text", text), ("function", function), ("dimension", dimension), ("numbers", given)):
             object.__setattr__(self, name, value)
         if function is None:
@@ -174,6 +176,6 @@ def _number(name, value):
     """A finite number by a name that C++ and the text can use."""
     if not NAME.fullmatch(name) or name in formula.RESERVED or name == "p":
         raise ValueError(f"{name}: expected a name of letters and digits other than {', '.join(formula.RESERVED)}, p")
-    if not (isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)):
-        raise ValueError(f"{name}: expected a finite number, got {value!r}")
+    if not (isinstance(value, Real) and not isinstance(value, bool) and is_finite(value)):
+        raise ValueError(f"{name}: expected a finite number, got {value!r:.80}")
     return float(value)

@@ -16,6 +16,8 @@ from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import Constant, InUnits, squared_distances
 
+MOST_COORDINATES = 1000  # a file may say any number; values at equal points take an array of as many
+
 
 class Written(Covariance):
     """What covariances written by callers share: their variance is their value, units and factors come from outside."""
@@ -147,5 +149,7 @@ def check_function(function, arguments):
 
 def check_dimension(dimension):
     """Raises ValueError for what is not a number of coordinates."""
-    if dimension is not None and not (type(dimension) is int and dimension > 0):
-        raise ValueError(f"dimension: expected a positive integer or None, got {dimension!r}")
+    if dimension is not None and not (type(dimension) is int and 0 < dimension <= MOST_COORDINATES):
+        raise ValueError(
+            f"dimension: expected a positive integer up to {MOST_COORDINATES} or None, got {dimension!r:.80}"
+        )

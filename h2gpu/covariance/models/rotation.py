@@ -11,6 +11,8 @@ from numbers import Real
 
 import numpy as np
 
+from h2gpu.covariance.checks import is_finite
+
 ANGLES = {2: 1, 3: 3}  # by the number of coordinates
 STRAIGHT = 1e-14  # sine of an angle below which axes are parallel
 
@@ -23,9 +25,11 @@ def checked_rotation(value, dim):
         raise ValueError(
             f"rotation: expected a length scale for each of 2 or 3 coordinates beside it, got {dim or 'one for all'}"
         )
-    numbers = all(isinstance(a, Real) and not isinstance(a, bool) and math.isfinite(a) for a in given)
+    numbers = all(isinstance(a, Real) and not isinstance(a, bool) and is_finite(a) for a in given)
     if len(given) != wanted or not numbers:
-        raise ValueError(f"rotation: expected {wanted} finite angle(s) in radians in {dim} dimensions, got {value!r}")
+        raise ValueError(
+            f"rotation: expected {wanted} finite angle(s) in radians in {dim} dimensions, got {value!r:.80}"
+        )
     return float(given[0]) if dim == 2 else tuple(map(float, given))
 
 
