@@ -11,7 +11,7 @@ from pathlib import Path
 
 from h2gpu import compress
 from h2gpu.apps.command import options, structure_plot
-from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
 from h2gpu.apps.command.points_file import check_file, read_points
@@ -45,7 +45,7 @@ class Job:
     def say(self, *lines):
         """Print for the user, unless asked to be quiet."""
         if not self.arguments.quiet:
-            print(*lines, sep="\n", flush=True)
+            say(*lines)
 
     def admit(self, estimate):
         """FailureError when the estimated memory exceeds the limit; the estimate is told before it is needed."""

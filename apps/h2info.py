@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from h2gpu.apps.command.about import add_about
-from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.command.command import Parser, run, say
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
 from h2gpu.covariance.checks import is_finite
@@ -29,16 +29,16 @@ def _work(argv):
     header = read_header(arguments.file)
     if arguments.check:
         load(arguments.file, check=True)
-    print("\n".join(lines(header)))
+    say(*lines(header))
     if arguments.check:
-        print("check         all checksums and the structure are in order")
+        say("check         all checksums and the structure are in order")
 
 
 def lines(header):
     """The header in words."""
     n, m = header.shape
     kind = "symmetric" if header.symmetric else "rectangular"
-    yield f"format        {FORMAT} {header.version}, written by {header.software}"
+    yield f"format        {FORMAT} {header.version}, written by {header.software:.80}"
     yield f"matrix        {n:,} × {m:,}, {kind}, {header.dtype}, boxes in {header.dim}D"
     yield from _attribute_lines(header.attributes)
     yield from rank_lines([{"min": int(r[r > 0].min(initial=r.max())), "max": int(r.max())} for r in header.ranks])

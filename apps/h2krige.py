@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps.command import krige_options, map_plot, options
-from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
 from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
@@ -58,7 +58,7 @@ class Job:
     def say(self, *lines):
         """Print for the user, unless asked to be quiet."""
         if not self.arguments.quiet:
-            print(*lines, sep="\n", flush=True)
+            say(*lines)
 
     @property
     def std_observation(self):

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from h2gpu.storage.plain_text import plain
+
 
 class InputError(ValueError):
     """The user asked for something that cannot be, or gave a file that cannot be used."""
@@ -36,6 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 def run(name, work, arguments):
     """work(arguments) → exit status, errors as one line on stderr."""
+    _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a letter shows a question mark
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -62,6 +65,22 @@ def run(name, work, arguments):
         return _failed(name, 1, described(error))
     except Exception as error:  # a mistake of ours: the user still gets one line
         return _failed(name, 1, f"unexpected {type(error).__name__}: {error}")
+
+
+def say(*lines):
+    """Print lines for the user, each as one line whatever a file put into it."""
+    print(*map(plain, lines), sep="\n", flush=True)
+
+
+def _reopen_closed_streams():
+    """Output that was closed, as by `>&-`, goes nowhere; else a file of ours would be opened in its place."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 @contextmanager
@@ -92,5 +111,5 @@ def described(error):
 
 
 def _failed(name, status, message):
-    print(f"{name}: error: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"{name}: error: {plain(' '.join(str(message).split()))}", file=sys.stderr)
     return status

@@ -6,6 +6,7 @@ import re
 from h2gpu.apps.command.report import covariance_text, versions
 from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
+from h2gpu.storage.plain_text import plain
 
 SCORES = {
     "rmse": "RMSE",
@@ -60,7 +61,7 @@ def attributes(job):
     """What is kept in the output beside the predictions: numbers as such, all else of the model as JSON."""
     found = model_of(job).items()
     told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
-    return told | {"n": len(job.sites), "source": job.arguments.input} | job.scores
+    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | job.scores
 
 
 def summary(report):

@@ -18,13 +18,17 @@ import numpy as np
 from h2gpu.memory import free_memory, readable
 from h2gpu.storage.header import FORMAT, VERSIONS, Header, digest_of
 from h2gpu.storage.layout import names
+from h2gpu.storage.plain_text import plain
 from h2gpu.storage.writing import TYPES
 
 AGAIN = "the file is damaged or of other origin; save the matrix again"
 
 
 class FormatError(ValueError):
-    """A file that is not what it should be."""
+    """A file that is not what it should be; what it says is shown on one line, unprintable letters escaped."""
+
+    def __init__(self, message):
+        super().__init__(plain(message))
 
 
 @contextmanager
