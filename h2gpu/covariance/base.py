@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.covariance.checks import as_points, float_type
+from h2gpu.covariance.checks import as_points, check_lengths, float_type
 from h2gpu.covariance.device import PairFunction
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
@@ -150,6 +150,7 @@ class Covariance:
     def embed(self, points):
         """Coordinates in which clustering and `values` work: points (n, dim) → (n, d). Raises ValueError."""
         points = as_points(points)
+        check_lengths(self, points.dtype)
         if self.dimension not in (None, points.shape[1]):
             raise ValueError(
                 f"points: expected {self.dimension} coordinates a point for {self!r}, got {points.shape[1]}; "

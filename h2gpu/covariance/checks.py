@@ -3,12 +3,12 @@
 import math
 from numbers import Integral, Real
 
-import numpy as np
-
 from h2gpu.arrays import array_module
 from h2gpu.batched.copies import all_finite
 
-LARGEST = 1e153  # coordinates are less: squares of distances stay in range
+RANGES = {"float32": (1e-12, 1e18), "float64": (1e-135, 1e153)}  # of lengths and coordinates, by their precision:
+# squares of distances stay in range, and those lost below it are of distances that are nothing against the lengths
+LONGEST = 1e153  # length scales of any precision: their squares are numbers
 
 
 def checked(name, value, zero=False):
@@ -51,7 +51,42 @@ def as_points(points):
     points = points.astype(float_type(points), copy=False)
     if not all_finite(points):
         raise ValueError("points: expected finite coordinates, got NaN or infinity; drop those points")
+    if points.size:
+        check_range(points, "points")
     return points
+
+
+def check_range(points, name, small=False):
+    """ValueError unless the largest coordinate, where it is not 0, is in the range of the points' precision.
+
+    small   whether it may be below the range: trees compare coordinates and square none
+    """
+    least, most = RANGES[float_type(points)]
+    largest = max(float(points.max()), -float(points.min()))  # both are NaN if any is
+    if largest == 0 or ((small or least <= largest) and largest < most):
+        return
+    raise ValueError(
+        f"{name}: expected coordinates of {float_type(points)} from {least:g} to {most:g}, got {largest:g} at most; "
+        "take other units"
+    )
+
+
+def check_lengths(cov, dtype):
+    """ValueError unless the length scales of a covariance are in the range of points of that precision."""
+    least, most = RANGES[dtype.name][0], LONGEST
+    for length in _lengths(cov):
+        if not least <= length <= most:
+            raise ValueError(
+                f"length_scale: expected a number from {least:g} to {most:g} for points of {dtype}, got {length:g}; "
+                "take other units, for the coordinates too"
+            )
+
+
+def _lengths(cov):
+    """All length scales of a covariance and of those that it is made of."""
+    own = getattr(cov, "length_scale", ())
+    inner = [*getattr(cov, "terms", ()), *filter(None, [getattr(cov, "covariance", None)])]
+    return [*(own if isinstance(own, tuple) else (own,)), *(length for part in inner for length in _lengths(part))]
 
 
 def check_points(points, name):
@@ -63,13 +98,10 @@ def check_points(points, name):
         )
     if points.dtype.kind != "f":
         raise ValueError(f"{name}: expected floating-point coordinates, got {points.dtype}; convert with astype(float)")
-    largest = max(float(points.max()), -float(points.min()))  # both are NaN if any is
-    if largest < LARGEST:
-        return
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
+    if not all_finite(points):
+        bad = ~array_module(points).isfinite(points).all(axis=1)
         raise ValueError(
             f"{name}: expected finite coordinates, got NaN or infinity in {int(bad.sum())} rows, first in row "
-            f"{int(np.argmax(bad))}; drop those rows"
+            f"{int(bad.argmax())}; drop those rows"
         )
-    raise ValueError(f"{name}: expected coordinates below {LARGEST:g}, got {largest:g}; take other units")
+    check_range(points, name, small=True)

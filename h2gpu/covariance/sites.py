@@ -14,7 +14,7 @@ from h2gpu.arrays import array_module, native, to_host
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import check_points
 
-VARIANCES = 1e-100, 1e100  # sums of squares of entries stay in range
+VARIANCES = {"float32": (1e-30, 1e30), "float64": (1e-100, 1e100)}  # sums of squares of entries stay in range
 ROWS, COLUMNS = 48, 1 << 18  # drawn for the estimate of the norm, at most
 
 
@@ -45,10 +45,9 @@ class Sites:
                 f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
             )
         size = abs(cov.variance_at_zero + cov.nugget)
-        if size and not VARIANCES[0] < size < VARIANCES[1]:
-            raise ValueError(
-                f"cov: expected a variance from {VARIANCES[0]:g} to {VARIANCES[1]:g}, got {size:g}; scale it"
-            )
+        least, most = VARIANCES[x.dtype.name]
+        if size and not least < size < most:
+            raise ValueError(f"cov: expected a variance from {least:g} to {most:g}, got {size:g}; scale it")
         xp, (frame, units) = array_module(x), cov.placement
         if frame is not None:
             axes = xp.asarray(frame, dtype=x.dtype).T
