@@ -4,7 +4,19 @@ from importlib import import_module
 
 from h2gpu import batched, covariance, solvers
 from h2gpu.clustering import BlockTree, ClusterTree
-from h2gpu.h2matrix import H2Matrix, add, build, compress, covariance_matrix, low_rank, plan, sampled_error
+from h2gpu.h2matrix import (
+    H2Matrix,
+    add,
+    build,
+    compress,
+    covariance_matrix,
+    from_dense,
+    from_entries,
+    from_samples,
+    low_rank,
+    plan,
+    sampled_error,
+)
 from h2gpu.storage import load, read_header, save
 
 __all__ = [
@@ -17,6 +29,9 @@ __all__ = [
     "compress",
     "covariance",
     "covariance_matrix",
+    "from_dense",
+    "from_entries",
+    "from_samples",
     "load",
     "low_rank",
     "plan",

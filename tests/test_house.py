@@ -16,6 +16,7 @@ INNER = {  # of our own: kernels that a CPU never asks for, and values that make
     ("h2gpu/covariance/base.py", "h2gpu.covariance.algebra"),
     ("h2gpu/h2matrix/matrix.py", "h2gpu.h2matrix.algebra"),
     ("h2gpu/h2matrix/matrix.py", "h2gpu.h2matrix.norms"),
+    ("h2gpu/h2matrix/matrix.py", "h2gpu.h2matrix.skeletons"),
 }
 FOLDERS = sorted({p.parent for top in ("h2gpu", "kernels", "apps", "tests") for p in (ROOT / top).rglob("*.[pc]*[yh]")})
 

@@ -23,6 +23,7 @@ from h2gpu.h2matrix.compression.truncation import truncate
 from h2gpu.h2matrix.construction import build
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.planning.planner import plan
+from h2gpu.h2matrix.skeletons.known import from_dense, from_entries, from_samples
 
 __all__ = [
     "BasisChange",
@@ -32,6 +33,9 @@ __all__ = [
     "build",
     "compress",
     "covariance_matrix",
+    "from_dense",
+    "from_entries",
+    "from_samples",
     "low_rank",
     "orthogonalize",
     "plan",

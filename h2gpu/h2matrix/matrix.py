@@ -35,6 +35,13 @@ class H2Matrix:
 
     __array_ufunc__ = None  # numpy arrays leave x @ A to us
 
+    @staticmethod
+    def from_samples(*args, **kwargs):
+        """A matrix known by products and entries alone: `h2gpu.from_samples`."""
+        from h2gpu.h2matrix.skeletons import known
+
+        return known.from_samples(*args, **kwargs)
+
     @property
     def shape(self):
         """(rows, columns)."""

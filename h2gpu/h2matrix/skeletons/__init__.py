@@ -1,0 +1,1 @@
+"""H²-matrices from entries and products alone: bases whose coefficients are chosen rows, the skeletons."""

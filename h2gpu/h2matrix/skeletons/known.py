@@ -1,0 +1,175 @@
+"""H²-matrices of what is no covariance function: known by entries, by products, or stored densely.
+
+The points say only which indices are near each other. Blocks between clusters that are well apart must be of low rank,
+or the accuracy is not reached, and the error says so. What `skeletonized` makes is compressed and then checked on
+random rows; where it misses rtol, there are more samples and a smaller tolerance the next time.
+"""
+
+import math
+
+import numpy as np
+
+from h2gpu.arrays import array_module, as_array
+from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.compression.compress import compress
+from h2gpu.h2matrix.skeletons.blocks import Entries
+from h2gpu.h2matrix.skeletons.build import dense_blocks, skeletonized
+from h2gpu.h2matrix.skeletons.columns import Columns
+from h2gpu.h2matrix.skeletons.products import Products
+from h2gpu.memory import require
+
+ATTEMPTS = 5
+ROWS_CHECKED, ROWS_TOGETHER = 128, 32  # and columns, of a matrix that is not symmetric
+TIGHTEN = 8.0  # of the tolerance, where the checked error misses rtol
+FIRST_SAMPLES, SPARE = 64, 8  # samples of the first attempt, and those beyond the largest rank
+COLUMNS = 4  # times as many columns, which are worse samples than products
+
+
+def from_entries(points, entries, rtol=1e-6, *, col_points=None, leaf_size=64, eta=1.0, storage="auto", seed=0):
+    """The compressed H²-matrix of M_ij = entries(i, j) with ‖A − M‖_F ≤ rtol ‖M‖_F, checked on random rows.
+
+    points       (n, dim) NumPy or CuPy array: where index i lies; the matrix is made where it is, in its precision
+    entries      function of two integer arrays of one shape, where the points are, to real numbers; asked for
+                 some thousands of entries a point
+    col_points   (m, dim) points of the column indices; None: the points, and M symmetric
+    leaf_size, eta, storage   as for `build` and `compress`
+    seed         of the choice of columns
+
+    Raises ValueError for bad arguments, for entries that are not finite, and where rtol is not reached.
+    Sources: Bebendorf & Venn (2012), Constructing nested bases approximations from the entries of non-local operators;
+    Cai, Huang, Chow & Xi (2023), Data-driven linear complexity low-rank approximation of general kernel matrices.
+    """
+    problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
+    return problem.solved(lambda count, rng: Columns(problem.blocks, problem.entries, COLUMNS * count, rng))
+
+
+def from_samples(
+    points,
+    product,
+    entries,
+    rtol=1e-6,
+    *,
+    transposed=None,
+    col_points=None,
+    leaf_size=64,
+    eta=1.0,
+    storage="auto",
+    seed=0,
+):
+    """The same, from products of M with random vectors, and some hundreds of entries a point.
+
+    product      function of an (m, k) array X, where the points are, to M X
+    transposed   function of an (n, k) array Y to Mᵀ Y; needed where col_points are given
+    others       as for `from_entries`
+
+    Every column takes part in a sample, so that no far one is overlooked; k grows with the ranks, from 64.
+    Source: Boukaram, Liu, Ghysels & Li (2025), arXiv 2506.16759.
+    """
+    if (transposed is None) != (col_points is None):
+        raise ValueError("from_samples: expected transposed(Y) = Mᵀ Y and col_points together, or none of them")
+    problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
+    nearfield = dense_blocks(problem.blocks, problem.entries)
+    return problem.solved(lambda count, rng: problem.products(product, transposed, nearfield, count, rng), nearfield)
+
+
+def from_dense(M, points, rtol=1e-6, *, col_points=None, leaf_size=64, eta=1.0, storage="auto", seed=0):
+    """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric."""
+    M = as_array(M)
+    columns = points if col_points is None else col_points
+    if M.ndim != 2 or M.shape != (len(points), len(columns)) or array_module(M) is not array_module(as_array(points)):
+        raise ValueError(
+            f"from_dense: expected M of shape {(len(points), len(columns))} where the points are, got {M.shape}"
+        )
+    if col_points is None and not bool((M == M.T).all()):
+        raise ValueError("from_dense: expected a symmetric M, or col_points; for a square one, its points twice")
+    turned = None if col_points is None else lambda Y: M.T @ Y
+    parameters = {"col_points": col_points, "leaf_size": leaf_size, "eta": eta, "storage": storage, "seed": seed}
+    return from_samples(points, lambda X: M @ X, lambda i, j: M[i, j], rtol, transposed=turned, **parameters)
+
+
+class _Problem:
+    """What all ways have in common: trees, blocks, accuracy, and attempts."""
+
+    def __init__(self, points, col_points, entries, rtol, leaf_size, eta, storage, seed):
+        points = as_array(points)
+        rows = ClusterTree.build(points, leaf_size)
+        cols = rows if col_points is None else ClusterTree.build(as_array(col_points), leaf_size)
+        self.blocks = BlockTree.build(rows, cols, Admissibility(eta))
+        self.trees, self.shape = [rows] if col_points is None else [rows, cols], (rows.n, cols.n)
+        self.entries = Entries(
+            entries, np.dtype(points.dtype if points.dtype.kind == "f" else float), array_module(points)
+        )
+        self.accuracy, self.storage, self.seed = Accuracy.of(rtol, self.entries.dtype), storage, seed
+        sizes = [tree.sizes[c] for tree, c in zip((rows, cols), self.blocks.near)]
+        require(int(sizes[0] @ sizes[1]) * self.entries.dtype.itemsize, self.entries.xp, "nearfield")
+
+    def solved(self, sampler, nearfield=None):
+        """The compressed matrix. sampler: function of how many samples, and a random generator."""
+        nearfield = nearfield or dense_blocks(self.blocks, self.entries)
+        clusters, most = max(len(tree) for tree in self.trees), max(tree.n for tree in self.trees)
+        count, tolerance, error = FIRST_SAMPLES, self.accuracy.interpolation, math.inf
+        checks = [_Check(self.entries, *self.shape, self.seed)]
+        if not self.blocks.symmetric:
+            checks.append(_Check(self.entries.transposed(), *self.shape[::-1], self.seed))
+        for attempt in range(ATTEMPTS):
+            rng = np.random.default_rng((self.seed, attempt))
+            atol = tolerance * checks[0].norm / clusters**0.5
+            samples = sampler(count, rng)
+            A = skeletonized(self.blocks, self.entries, nearfield, samples, atol * samples.norm_of_one)
+            largest = max(int(basis.ranks.max(initial=0)) for basis in (A.row_basis, A.col_basis))
+            if largest + SPARE > count and count < most:
+                count = min(most, max(2 * count, largest + SPARE))
+                continue
+            B = compress(A, self.accuracy.compression.rtol, storage=self.storage)
+            error = max(check.error(M) for check, M in zip(checks, (B, B.T)))
+            if error <= self.accuracy.rtol:
+                return B
+            count, tolerance = min(most, 2 * count), tolerance / TIGHTEN
+        raise ValueError(
+            f"rtol: {self.accuracy.rtol:g} was not reached with {count} samples: the error on {ROWS_CHECKED} rows is "
+            f"{error:.2g}; far blocks are not of low rank on these points{self._hint()}"
+        )
+
+    def _hint(self):
+        return ", or the matrix is not symmetric" if self.blocks.symmetric else ""
+
+    def products(self, product, transposed, nearfield, count, rng):
+        """The sampler of `from_samples`."""
+        trees, xp = self.trees, self.entries.xp
+        tests = [xp.asarray(rng.standard_normal((tree.n, count)), self.entries.dtype) for tree in trees]
+        samples = [self._multiplied(product, tests[-1], trees[0].n, "product(X)")]
+        if transposed is not None:
+            samples.append(self._multiplied(transposed, tests[0], trees[1].n, "transposed(Y)"))
+        in_tree = [[Y[tree.permutation_on(xp)] for tree, Y in zip(trees, side)] for side in (samples, tests)]
+        return Products(nearfield, *in_tree)
+
+    def _multiplied(self, product, X, rows, name):
+        xp = self.entries.xp
+        Y = xp.asarray(product(X))
+        if Y.shape != (rows, X.shape[1]) or Y.dtype.kind not in "fiub" or not bool(xp.isfinite(Y).all()):
+            raise ValueError(
+                f"from_samples: expected {name} of finite real numbers {(rows, X.shape[1])}, got {Y.dtype} of "
+                f"shape {Y.shape}"
+            )
+        return Y.astype(self.entries.dtype, copy=False)
+
+
+class _Check:
+    """Random rows of a matrix as its entries tell them. norm: ‖M‖_F as they foretell it."""
+
+    def __init__(self, entries, n, m, seed):
+        self.drawn = np.random.default_rng(seed).permutation(n)[:ROWS_CHECKED]
+        rows = entries(np.repeat(self.drawn, m), np.tile(np.arange(m), len(self.drawn)))
+        self.exact, self.xp = rows.reshape(len(self.drawn), m), entries.xp
+        self.length = float(self.xp.linalg.norm(self.exact.astype(np.float64)))
+        self.norm = math.sqrt(n / len(self.drawn)) * self.length
+
+    def error(self, B):
+        """‖(B − M)[drawn]‖_F / ‖M[drawn]‖_F."""
+        xp, square = self.xp, 0.0
+        for part in np.array_split(np.arange(len(self.drawn)), -(-len(self.drawn) // ROWS_TOGETHER)):
+            unit = xp.zeros((len(part), B.shape[0]), B.dtype)
+            unit[xp.arange(len(part)), xp.asarray(self.drawn[part])] = 1
+            square += float(xp.sum((unit @ B - self.exact[xp.asarray(part)]).astype(np.float64) ** 2))
+        return math.sqrt(square) / self.length if self.length else math.sqrt(square)
