@@ -10,6 +10,7 @@ An adapter answers `start` (one grouped exchange of arrays), `sum` and `gather`,
 this rank cannot go on. Who waits listens for that, and gives up after `limit` seconds with the exchange's name.
 """
 
+import pickle
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -97,6 +98,17 @@ class Communicator(ABC):
         """The values of all ranks, anything that can be pickled, by rank."""
         self._check()
         return self._gather(value, name)
+
+    def collect(self, value, name="collect"):
+        """The values of all ranks on rank 0, by rank; None on others."""
+        mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
+        sizes = self.gather(len(mine), name)
+        if self.rank:
+            self.start({0: mine}, {}, name)()
+            return None
+        parts = {q: np.empty(size, np.uint8) for q, size in enumerate(sizes) if q}
+        self.start({}, parts, name)()
+        return [value, *(pickle.loads(parts[q].data) for q in range(1, self.size))]
 
     def fail(self, error):
         """Tell all ranks of an error, and raise it here: one message everywhere, of this rank and its cause."""

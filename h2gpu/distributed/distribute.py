@@ -10,7 +10,7 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.distributed.ghosts import Halo, Share
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
-from h2gpu.distributed.partition import LocalTree, Partition
+from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 
 
@@ -29,8 +29,8 @@ def distribute(A, comm):
                 f"distribute: expected an H2Matrix with stored blocks in {comm.xp.__name__} arrays, got {A!r}; "
                 "see H2Matrix.to_device, and compress"
             )
-        rows = local_tree(A.row_basis.tree, comm)
-        cols = rows if A.symmetric else local_tree(A.col_basis.tree, comm)
+        rows = LocalTree.of(A.row_basis.tree, comm)
+        cols = rows if A.symmetric else LocalTree.of(A.col_basis.tree, comm)
         row_basis = _basis(A.row_basis, rows)
         col_basis = row_basis if A.symmetric else _basis(A.col_basis, cols)
         far = Share.of((A.couplings.rows, A.couplings.columns), A.symmetric, rows.partition, cols.partition, comm.rank)
@@ -42,15 +42,10 @@ def distribute(A, comm):
         )
         starts = (row_basis.starts[:-1], col_basis.starts[:-1]), (rows.tree.start, tree.start)
         parts = [
-            Blocks(*_blocks(blocks, share, rows, cols, halo, *first), halo.on(comm.xp))
+            Blocks(*_blocks(blocks, share, rows, cols, halo, *first), halo.on(comm.xp), share.ghosts, share.turned)
             for blocks, share, halo, first in zip((A.couplings, A.nearfield), (far, near), halos, starts)
         ]
         return DistributedH2Matrix(comm, rows, cols, row_basis, col_basis, *parts)
-
-
-def local_tree(tree, comm):
-    """The LocalTree of this rank."""
-    return LocalTree(Partition.of(tree, comm.size), comm.rank)
 
 
 def _basis(basis, local):

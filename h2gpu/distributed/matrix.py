@@ -27,11 +27,15 @@ class Blocks:
     diagonal   BlockSparse or MixedBlocks between the rank's own clusters
     off        the same from ghosts to its clusters, never symmetric
     halo       Halo of the ghosts
+    ghosts     (ghosts,) their clusters in the whole tree
+    turned     (off-diagonal blocks,) which are transposes of those that a serial matrix would keep
     """
 
     diagonal: object
     off: object
     halo: Halo
+    ghosts: np.ndarray
+    turned: np.ndarray
 
     @property
     def nbytes(self):

@@ -97,6 +97,16 @@ class LocalTree:
     partition: Partition
     rank: int
 
+    @classmethod
+    def of(cls, tree, comm):
+        """That of a communicator's rank, of a tree in about equal shares."""
+        return cls(Partition.of(tree, comm.size), comm.rank)
+
+    @property
+    def begin(self):
+        """The first of the rank's points in the order of the whole tree."""
+        return int(self.partition.bounds[self.rank])
+
     @cached_property
     def clusters(self):
         p = self.partition
