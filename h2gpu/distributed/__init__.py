@@ -9,6 +9,7 @@
 | `gathered_matrix(A)`                                     | the serial matrix, on rank 0                        |
 """
 
+from h2gpu.distributed import solvers
 from h2gpu.distributed.assembly import covariance_matrix
 from h2gpu.distributed.communicator import Alone, Communicator
 from h2gpu.distributed.distribute import distribute
@@ -30,4 +31,5 @@ __all__ = [
     "covariance_matrix",
     "distribute",
     "gathered_matrix",
+    "solvers",
 ]

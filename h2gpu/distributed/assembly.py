@@ -39,7 +39,9 @@ def covariance_matrix(my_points, cov, rtol=1e-6, *, comm, my_col_points=None, st
     with comm.together("covariance_matrix"):
         Accuracy.of(rtol, np.float64)
         check_storage(storage)
-        sites = Sites.of(_all(comm, my_points), cov, None if my_col_points is None else _all(comm, my_col_points))
+        sites = Sites.of(
+            all_points(comm, my_points), cov, None if my_col_points is None else all_points(comm, my_col_points)
+        )
         planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
         while True:
             chosen = comm.gather(_next(planned), "plan")[0]
@@ -95,7 +97,7 @@ def _next(planned):
     return None if chosen is None else replace(chosen, trees=())
 
 
-def _all(comm, share):
+def all_points(comm, share):
     """The points of all ranks, one share after the other, on the host."""
     share = to_host(share)
     shares = comm.gather((share.shape[1:], share.dtype.name), "points")

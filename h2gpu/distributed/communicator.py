@@ -29,9 +29,10 @@ class ToldError:
 
 @dataclass
 class Traffic:
-    """What a rank received from others, in total and by the name of the exchange: {name: [messages, bytes]}."""
+    """What a rank received from others by the name of the exchange, {name: [messages, bytes]}, and {name: sums}."""
 
     exchanges: dict = field(default_factory=dict)
+    sums: dict = field(default_factory=dict)
 
     def add(self, name, arrays):
         """Count the arrays received in one exchange."""
@@ -92,6 +93,7 @@ class Communicator(ABC):
     def sum(self, values, name="sum"):
         """The sum over all ranks of an array of numbers, on the host, the same bits on all."""
         self._check()
+        self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
         return self._sum(np.ascontiguousarray(values), name)
 
     def gather(self, value, name="gather"):
