@@ -7,6 +7,7 @@ import numpy as np
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
+from h2gpu.distributed.launch import number
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
 from h2gpu.storage.header import FORMAT
@@ -22,6 +23,8 @@ def _work(argv):
     p.add_argument("file", metavar="FILE.h5", help="a matrix written by h2gpu")
     p.add_argument("--check", action="store_true", help="verify every checksum and the whole structure")
     arguments = p.parse_args(argv)
+    if number() > 0:  # of several processes the first one answers
+        return
     check_file(arguments.file)
     header = read_header(arguments.file)
     if arguments.check:

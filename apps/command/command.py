@@ -18,6 +18,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from h2gpu.distributed.launch import launched, number
+
 
 class InputError(ValueError):
     """The user asked for something that cannot be, or gave a file that cannot be used."""
@@ -92,5 +94,8 @@ def described(error):
 
 
 def _failed(name, status, message):
+    """One line, of the first process where several were launched: all have the same error."""
+    if launched() > 1 and number() > 0:
+        return status
     print(f"{name}: error: {' '.join(str(message).split())}", file=sys.stderr)
     return status

@@ -43,10 +43,7 @@ def covariance_matrix(my_points, cov, rtol=1e-6, *, comm, my_col_points=None, st
             all_points(comm, my_points), cov, None if my_col_points is None else all_points(comm, my_col_points)
         )
         planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
-        while True:
-            chosen = comm.gather(_next(planned), "plan")[0]
-            if chosen is None:
-                break
+        for chosen in agreed(comm, planned):
             B, error = of_plan(comm, sites, chosen, storage=storage)
             if error <= rtol:
                 return B
@@ -91,10 +88,14 @@ def error_on_rows(B, sites, rows, random_state=None):
     return math.sqrt(error / norm) if norm else math.sqrt(error)
 
 
-def _next(planned):
-    """The next plan without its trees, on rank 0; None on others and at the end."""
-    chosen = None if planned is None else next(planned, None)
-    return None if chosen is None else replace(chosen, trees=())
+def agreed(comm, planned):
+    """The plans of rank 0 without their trees, on all ranks; planned: what yields them there, None on others."""
+    while True:
+        chosen = None if planned is None else next(planned, None)
+        chosen = comm.gather(None if chosen is None else replace(chosen, trees=()), "plan")[0]
+        if chosen is None:
+            return
+        yield chosen
 
 
 def all_points(comm, share):

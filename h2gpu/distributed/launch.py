@@ -8,7 +8,8 @@ from h2gpu.distributed.communicator import LIMIT, Alone
 from h2gpu.distributed.mpi import MPI
 from h2gpu.distributed.nccl import NCCL
 
-SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers
+SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers,
+NUMBERS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"  # and so is which process this is
 
 
 def communicator(device="cpu", *, limit=LIMIT):
@@ -40,6 +41,11 @@ def communicator(device="cpu", *, limit=LIMIT):
 def launched():
     """How many processes the launcher says it started; 1 without one."""
     return max([1, *(int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit())])
+
+
+def number():
+    """Which of the launched processes this is, before any communicator is there."""
+    return max([0, *(int(os.environ[name]) for name in NUMBERS if os.environ.get(name, "").isdigit())])
 
 
 def _cupy(number):

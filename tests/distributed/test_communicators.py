@@ -1,10 +1,14 @@
 """Adapters of the protocol: what is sent arrives, and an error on one rank is one error of all."""
 
+import json
+
+import h5py
 import numpy as np
 import pytest
 from mpiexec import launch, needs_mpi
 from threads import on_ranks
 
+import h2gpu
 from h2gpu import distributed
 
 
@@ -109,3 +113,24 @@ def test_the_death_of_a_rank_ends_all(tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     assert launch(2, script, limit=30).returncode != 0
+
+
+@needs_mpi
+def test_the_commands_by_processes(tmp_path):
+    """One file as a serial run writes it; one line for what is wrong, and nothing else on stderr."""
+    source, target = tmp_path / "places.h5", tmp_path / "matrix.h5"
+    points = np.random.default_rng(0).random((900, 2))
+    with h5py.File(source, "w") as file:
+        file["points"] = points
+    options = "--leaf-size", "32", "--eta", "1.5", "--rtol", "1e-4", "--length-scale", "0.3"
+    report = tmp_path / "report.json"
+    done = launch(3, "-m", "h2gpu.apps.h2compress", source, "-o", target, "--report", report, *options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.count("estimated peak memory") == 1 and "by 3 processes" in done.stdout
+    assert json.loads(report.read_text())["error"]["exact"] < 1e-4
+    cov = h2gpu.covariance.Exponential(length_scale=0.3)
+    assert h2gpu.sampled_error(h2gpu.load(target), points, cov, random_state=1) < 1e-4
+    done = launch(2, "-m", "h2gpu.apps.h2info", target, "--check")
+    assert done.returncode == 0 and done.stdout.count("in order") == 1
+    done = launch(2, "-m", "h2gpu.apps.h2compress", target, "-o", source)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "h2compress: error: rank" in done.stderr
