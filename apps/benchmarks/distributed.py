@@ -10,9 +10,10 @@ there gains a row.
 
 counts what the worst rank receives for a product, from the trees alone, for any number of processes; and a model,
 
-    seconds = max(FLOOR, bytes of the matrix / P / BANDWIDTH) + messages · LATENCY + bytes received / LINK
+    seconds = max(FLOOR, n / P · SECONDS_A_SITE) + messages · LATENCY + bytes received / LINK
 
-whose constants are measured on one H200 (FLOOR, BYTES) or assumed (LATENCY, LINK), not measured between GPUs.
+where a sum over the ranks of what lies above the cut is 2 log₂ P messages. Measured on one H200 are FLOOR and
+SECONDS_A_SITE; LATENCY and LINK are assumed, not measured between GPUs.
 """
 
 import sys
@@ -82,15 +83,17 @@ def counted(n):
         partition = Partition.of(tree, ranks)
         some = np.unique(np.linspace(0, ranks - 1, min(ranks, SAMPLED)).round().astype(int))
         worst = np.max([_of_rank(blocks, partition, int(rank)) for rank in some], axis=0)
-        names = "messages", "far clusters", "near points", "off-diagonal far %", "off-diagonal near %"
+        names = "messages", "far clusters", "near points", "off-diagonal far %", "off-diagonal near %", "summed"
         size = 8 * (MEAN_RANK * worst[1] + worst[2])
-        row = {"n": n, "ranks": ranks, "above the cut": int(partition.above.sum())} | dict(zip(names, worst.tolist()))
-        rows.append(row | {"kB received": size / 1e3} | modelled(n, ranks, worst[0], size))
+        row = {"n": n, "ranks": ranks} | dict(zip(names, worst.tolist()))
+        rows.append(row | {"kB received": size / 1e3} | modelled(n, ranks, worst[0], size, worst[5]))
     return rows
 
 
-def modelled(n, ranks, messages, size):
+def modelled(n, ranks, messages, size, summed=0):
     """{link: milliseconds of a product, speed-up} of the model."""
+    if summed:
+        messages, size = messages + 2 * np.ceil(np.log2(ranks)), size + 2 * 8 * MEAN_RANK * summed
     row, alone = {}, max(FLOOR, n * SECONDS_A_SITE)
     for link, bandwidth in LINK.items():
         seconds = max(FLOOR, n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
@@ -99,12 +102,13 @@ def modelled(n, ranks, messages, size):
 
 
 def _of_rank(blocks, partition, rank):
-    """Messages, far clusters and near points received, and off-diagonal blocks in per cent of the rank's."""
+    """Messages, far clusters, near points received, off-diagonal blocks in per cent, clusters above that are summed."""
     far, near = (Share.of(pairs, True, partition, partition, rank) for pairs in (blocks.far, blocks.near))
-    messages = len({*far.receives, *near.receives} - {rank})
+    messages = len(set().union(*(receives for share in (far, near) for _, receives in [share.peers()])) - {rank})
     points = blocks.col_tree.sizes[near.ghosts].sum()
     parts = [100 * len(share.off) / max(1, len(share.off) + 2 * len(share.diagonal)) for share in (far, near)]
-    return messages, len(far.ghosts), points, *parts
+    below = len(np.setdiff1d(far.ghosts, far.above))
+    return messages, below, points, *parts, len(far.above)
 
 
 def measured(comm, n):

@@ -140,15 +140,22 @@ class DistributedH2Matrix:
 
     def __matmul__(self, x):
         """A x for a local vector (own columns,) or a block of them; a call of all ranks."""
-        return self._apply(x, self.turned)
+        return self._told(x, self.turned)
 
     matvec = matmat = dot = __matmul__
 
     def rmatvec(self, x):
         """Aᵀ x."""
-        return self._apply(x, not self.turned and not self.symmetric)
+        return self._told(x, not self.turned and not self.symmetric)
 
     rmatmat = rmatvec
+
+    def _told(self, x, transpose):
+        """A x or Aᵀ x; what one rank raises, all do."""
+        try:
+            return self._apply(x, transpose)
+        except Exception as error:
+            self.comm.fail(error)
 
     def _apply(self, x, transpose):
         """A x or Aᵀ x, a few vectors at a time."""
@@ -156,11 +163,9 @@ class DistributedH2Matrix:
         xp = self.xp
         if array_module(x) is not xp or x.ndim not in (1, 2) or x.shape[0] != sides[0] or x.dtype.kind not in "fiub":
             kind, shape = array_module(x).__name__, getattr(x, "shape", None)
-            self.comm.fail(
-                ValueError(
-                    f"A @ x: expected a real {xp.__name__} array of shape ({sides[0]},) or ({sides[0]}, count), the "
-                    f"points that this rank owns, got a {kind} array of shape {shape}; see A.scatter"
-                )
+            raise ValueError(
+                f"A @ x: expected a real {xp.__name__} array of shape ({sides[0]},) or ({sides[0]}, count), the "
+                f"points that this rank owns, got a {kind} array of shape {shape}; see A.scatter"
             )
         vectors = x.reshape(sides[0], -1) if x.size else x.reshape(sides[0], 1 if x.ndim == 1 else x.shape[1])
         y = xp.empty((sides[1], vectors.shape[1]), self.dtype)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from threads import all_of
+from threads import all_of, on_ranks
 
 import h2gpu
 from h2gpu import distributed
@@ -121,8 +121,12 @@ def test_what_cannot_be_distributed_is_refused():
     computed = h2gpu.build(points, COV, nearfield="computed")
     with pytest.raises(ValueError, match="rank 0: distribute: expected an H2Matrix with stored blocks"):
         distributed.distribute(computed, distributed.Alone())
-    B = distributed.distribute(h2gpu.build(points, COV), distributed.Alone())
+    A = h2gpu.build(points, COV)
+    B = distributed.distribute(A, distributed.Alone())
     with pytest.raises(ValueError, match=r"A @ x: expected a real numpy array of shape \(100,\)"):
         B @ np.ones(99)
+    lengths = [np.ones(50), np.ones(49)]
+    for error in on_ranks(2, lambda comm: distributed.distribute(A, comm) @ lengths[comm.rank]):
+        assert isinstance(error, ValueError) and str(error).startswith("rank 1: A @ x: expected a real numpy array")
     with pytest.raises(ValueError, match="ranks: expected a positive integer, got 0"):
         Partition.of(computed.row_basis.tree, 0)

@@ -33,13 +33,13 @@ class Threads(Communicator):
 
     def _gather(self, value, name):
         for q in range(self.size):
-            self._boxes[self.rank, q].put(value)
+            self._boxes["gather", self.rank, q].put(value)
         found = {}
 
         def done():
             for q in range(self.size):
-                if q not in found and not self._boxes[q, self.rank].empty():
-                    found[q] = self._boxes[q, self.rank].get()
+                if q not in found and not self._boxes["gather", q, self.rank].empty():
+                    found[q] = self._boxes["gather", q, self.rank].get()
             return len(found) == self.size
 
         self._until(done, name)
@@ -59,7 +59,8 @@ class Threads(Communicator):
 
 def on_ranks(size, work, limit=20.0):
     """The results of work(comm) of all ranks; the exceptions of those that raise."""
-    boxes = {(p, q): queue.SimpleQueue() for p in range(size) for q in range(size)}
+    pairs = [(p, q) for p in range(size) for q in range(size)]
+    boxes = {key: queue.SimpleQueue() for pair in pairs for key in (pair, ("gather", *pair))}
     alarms, results = [queue.SimpleQueue() for _ in range(size)], [None] * size
 
     def run(rank):
