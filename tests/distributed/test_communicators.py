@@ -1,6 +1,7 @@
 """Adapters of the protocol: what is sent arrives, and an error on one rank is one error of all."""
 
 import json
+import sys
 
 import h5py
 import numpy as np
@@ -10,6 +11,7 @@ from threads import on_ranks
 
 import h2gpu
 from h2gpu import distributed
+from h2gpu.apps import h2krige
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -63,6 +65,7 @@ import sys
 import numpy as np
 import h2gpu
 from h2gpu import distributed
+from h2gpu.apps import h2krige
 
 comm = distributed.communicator(limit=20)
 assert type(comm).__name__ == "MPI" and comm.size == int(sys.argv[1])
@@ -100,6 +103,7 @@ KILLED = """
 import os, signal
 import numpy as np
 from h2gpu import distributed
+from h2gpu.apps import h2krige
 
 comm = distributed.communicator(limit=3)
 if comm.rank == 1:
@@ -134,3 +138,21 @@ def test_the_commands_by_processes(tmp_path):
     assert done.returncode == 0 and done.stdout.count("in order") == 1
     done = launch(2, "-m", "h2gpu.apps.h2compress", target, "-o", source)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "h2compress: error: rank" in done.stderr
+
+
+def test_launched_processes_need_mpi4py_and_kriging_takes_one(monkeypatch, capsys):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(ImportError, match=r'2 processes were launched: pip install "h2gpu\[mpi\]"'):
+        distributed.communicator()
+    assert h2krige.main(["a.h5", "--values", "z", "--targets", "b.h5"]) == 2
+    assert "expected one process, got 2" in capsys.readouterr().err
+    monkeypatch.setenv("PMI_RANK", "1")  # which leaves it to the first process to say so
+    assert h2krige.main(["a.h5", "--values", "z", "--targets", "b.h5"]) == 2 and capsys.readouterr().err == ""
+
+
+def test_a_transpose_is_not_gathered():
+    points, cov = np.random.default_rng(0).random((60, 2)), h2gpu.covariance.Exponential()
+    A = h2gpu.build(points, cov, col_points=points[:40])
+    with pytest.raises(ValueError, match="expected a matrix that is not transposed"):
+        distributed.gathered_matrix(distributed.distribute(A, distributed.Alone()).T)
