@@ -49,12 +49,14 @@ def test_solves_by_one_sum_a_step(ranks):
         solution = distributed.solvers.conjugate_gradients(B, B.scatter(b), V, nugget=0.1, rtol=1e-10)
         sums = comm.traffic.sums["dot products"]
         plain = distributed.solvers.conjugate_gradients(B, B.scatter(b)[:, 0], nugget=0.1, rtol=1e-10)
-        return B.gather(solution.checked()), solution.iterations, B.gather(plain.checked()), sums
+        return B.gather(solution.checked()), solution.iterations, B.gather(plain.checked()), sums, plain.iterations[0]
 
     serial = h2gpu.solvers.conjugate_gradients(A, b, W, nugget=0.1, rtol=1e-10).iterations
-    for x, iterations, plain, sums in all_of(ranks, work):
+    long = h2gpu.solvers.conjugate_gradients(A, b[:, 0], nugget=0.1, rtol=1e-10).iterations[0]
+    for x, iterations, plain, sums, steps in all_of(ranks, work):
         assert np.abs(x - exact).max() < 1e-8 * np.abs(exact).max()
         assert np.abs(plain - exact[:, 0]).max() < 1e-8 * np.abs(exact).max()
+        assert steps <= 1.1 * long  # the coefficients are those of the three sums
         assert abs(iterations - serial).max() <= 1 and iterations[1] == 0
         assert sums <= iterations.max() + 4  # and the norms of b, of the last residual, and of the true one
 
