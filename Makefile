@@ -3,6 +3,7 @@
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
+# make sdist     build dist/*.tar.gz, the sources, and check what it holds
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,7 +14,7 @@ DEVICE ?= cpu
 DATA   ?= data
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo test kernels wheel lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo test kernels wheel sdist lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -33,6 +34,10 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python -m h2gpu.apps.packaging.check_wheel --architectures $(ARCHITECTURES) dist/*.whl
 
+sdist: $(STAMP)
+	rm -rf dist/*.tar.gz
+	$(BIN)/python -m h2gpu.apps.packaging.check_sdist --build dist
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,6 +48,7 @@ bench: $(STAMP)
 figures: $(STAMP) figures-$(DEVICE)
 
 figures-cpu:
+	$(RUN).benchmarks.as_called --batches 1,500 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
 	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
 	$(RUN).studies.memory --largest 16
 	$(RUN).benchmarks.solvers --heaton $(DATA)/heaton2019.h5 --kaust $(DATA)/kaust2021.h5 --output benchmarks/solvers/solvers-cpu.csv
@@ -51,6 +57,7 @@ figures-cpu:
 
 figures-cuda:
 	$(RUN).benchmarks.batched --figures
+	$(RUN).benchmarks.as_called --device cuda --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar

@@ -13,9 +13,9 @@ import numpy as np
 
 from h2gpu import compress
 from h2gpu.apps.command import options, structure_plot
-from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
-from h2gpu.apps.command.outputs import check_outputs
+from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
 from h2gpu.apps.command.points_file import check_file, read_points
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
@@ -52,7 +52,7 @@ class Job:
     def say(self, *lines):
         """Print for the user, unless asked to be quiet."""
         if not self.arguments.quiet:
-            print(*lines, sep="\n", flush=True)
+            say(*lines)
 
     def admit(self, estimate):
         """FailureError when the estimated memory exceeds the limit; the estimate is told before it is needed."""
@@ -112,6 +112,7 @@ def _job(arguments):
     source = Path(arguments.input)
     check_file(source)
     output = Path(arguments.output) if arguments.output is not None else source.with_name(f"{source.stem}-h2.h5")
+    check_hdf5_name("--output", output)
     outputs = {"--output": output, "--report": arguments.report, "--plot": arguments.plot}
     check_outputs({"the input": source}, outputs, arguments.plot)
     return Job(arguments, source, output, device(arguments.device))

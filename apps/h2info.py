@@ -4,9 +4,11 @@ import sys
 
 import numpy as np
 
-from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.command.about import add_about
+from h2gpu.apps.command.command import Parser, run, say
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
+from h2gpu.covariance.checks import is_finite
 from h2gpu.distributed.launch import number
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
@@ -22,6 +24,7 @@ def _work(argv):
     p = Parser(prog="h2info", description="What an H2-matrix file holds.", allow_abbrev=False)
     p.add_argument("file", metavar="FILE.h5", help="a matrix written by h2gpu")
     p.add_argument("--check", action="store_true", help="verify every checksum and the whole structure")
+    add_about(p)
     arguments = p.parse_args(argv)
     if number() > 0:  # of several processes the first one answers
         return
@@ -29,16 +32,16 @@ def _work(argv):
     header = read_header(arguments.file)
     if arguments.check:
         load(arguments.file, check=True)
-    print("\n".join(lines(header)))
+    say(*lines(header))
     if arguments.check:
-        print("check         all checksums and the structure are in order")
+        say("check         all checksums and the structure are in order")
 
 
 def lines(header):
     """The header in words."""
     n, m = header.shape
     kind = "symmetric" if header.symmetric else "rectangular"
-    yield f"format        {FORMAT} {header.version}, written by {header.software}"
+    yield f"format        {FORMAT} {header.version}, written by {header.software:.80}"
     yield f"matrix        {n:,} × {m:,}, {kind}, {header.dtype}, boxes in {header.dim}D"
     yield from _attribute_lines(header.attributes)
     yield from rank_lines([{"min": int(r[r > 0].min(initial=r.max())), "max": int(r.max())} for r in header.ranks])
@@ -76,7 +79,7 @@ def _accuracy(attributes):
 
 
 def _is_number(values, name):
-    return isinstance(values.get(name), (int, float))
+    return isinstance(values.get(name), (int, float)) and is_finite(values[name])
 
 
 def _pairs(values):

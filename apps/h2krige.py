@@ -6,7 +6,9 @@ The output holds `points`, `mean`, `std` (of the field) and `std_observation` (o
 covariance and scores as attributes. Every file is written whole or not at all.
 """
 
+import logging
 import sys
+import warnings
 from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,20 +16,23 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps.command import krige_options, map_plot, options
-from h2gpu.apps.command.command import InputError, run
+from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
-from h2gpu.apps.command.outputs import check_outputs
+from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
 from h2gpu.apps.command.points_file import check_file, holds, read_points, read_values
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
+from h2gpu.covariance.sphere import Sphere
 from h2gpu.distributed.launch import launched
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
 from h2gpu.statistics.systems import DENSE
 from h2gpu.storage import whole_file, whole_hdf5
+
+logger = logging.getLogger("h2gpu")
 
 DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
 WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
@@ -54,7 +59,7 @@ class Job:
     def say(self, *lines):
         """Print for the user, unless asked to be quiet."""
         if not self.arguments.quiet:
-            print(*lines, sep="\n", flush=True)
+            say(*lines)
 
     @property
     def std_observation(self):
@@ -95,6 +100,7 @@ def _job(arguments):
     targets = Path(a.targets)
     output = Path(a.output) if a.output else targets.with_name(f"{targets.stem}-kriged.h5")
     inputs = {"the targets": a.targets, "the input": a.input}
+    check_hdf5_name("--output", output)
     outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
     check_outputs(inputs, outputs, a.plot)
     return Job(a, output, device(a.device))
@@ -128,9 +134,16 @@ def _krige(job):
     cov, nugget = _model(job)
     _admit(job, take(job.sites), cov, nugget)
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
     job.model.fit(take(job.sites), take(job.values))
-    mean, std = job.model.predict(take(job.targets), return_std=True)
+    for message in job.model.estimation_.messages if a.fit else ():
+        logger.warning(message)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        mean, std = job.model.predict(take(job.targets), return_std=True)
+    for one in told:
+        logger.warning(one.message)
     job.mean, job.std = to_host(mean), to_host(std)
     known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)
     if known.any():
@@ -140,8 +153,11 @@ def _krige(job):
 def _model(job):
     """The covariance and the nugget given; what is to be estimated starts from the spread of values and sites."""
     a = job.arguments
-    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(job.sites, axis=0).max()) or 1.0
+    sites = Sphere(a.radius or options.EARTH).embed(job.sites) if a.sphere else job.sites
+    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
     start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
+    if a.rotation and not a.length_scale:
+        start["length_scale"] *= job.sites.shape[1]
     return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 
 

@@ -4,19 +4,21 @@ from importlib import import_module
 
 from h2gpu import batched, covariance, solvers
 from h2gpu.clustering import BlockTree, ClusterTree
-from h2gpu.h2matrix import H2Matrix, build, compress, covariance_matrix, plan, sampled_error
+from h2gpu.h2matrix import H2Matrix, add, build, compress, covariance_matrix, low_rank, plan, sampled_error
 from h2gpu.storage import load, read_header, save
 
 __all__ = [
     "BlockTree",
     "ClusterTree",
     "H2Matrix",
+    "add",
     "batched",
     "build",
     "compress",
     "covariance",
     "covariance_matrix",
     "load",
+    "low_rank",
     "plan",
     "read_header",
     "sampled_error",

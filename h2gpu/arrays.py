@@ -4,15 +4,34 @@ import sys
 
 import numpy as np
 
+_modules = {np.ndarray: np}  # of types of arrays; asked for many times a call
+
 
 def array_module(*arrays):
-    """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays."""
-    for array in arrays:  # called often: NumPy's are told by the first question
-        if type(array) is not np.ndarray:
-            cupy = sys.modules.get("cupy")
-            if cupy is not None and isinstance(array, cupy.ndarray):
-                return cupy
+    """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays.
+
+    Raises ValueError for a masked array of which some is masked: what lies under a mask is no number to compute with.
+    """
+    for array in arrays:
+        kind = type(array)
+        module = _modules[kind] if kind in _modules else _module(array)
+        if module is not np:
+            return module
     return np
+
+
+def _module(array):
+    """The module of an array whose type was not met before, or may be masked."""
+    cupy = sys.modules.get("cupy")
+    module = cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
+    if not isinstance(array, np.ma.MaskedArray):
+        _modules[type(array)] = module
+    elif np.ma.is_masked(array):
+        raise ValueError(
+            f"expected arrays without masked entries, got {np.ma.count_masked(array)} masked of {array.size}; "
+            "drop them, or give them values with filled()"
+        )
+    return module
 
 
 def module_of_device(device):

@@ -49,7 +49,7 @@ def phase(name, total=1):
 
 
 class PhaseTimes:
-    """An observer that adds up the seconds of each phase, in `seconds` by name.
+    """An observer that adds up the seconds of each phase, in `seconds` by name, those of phases within it left out.
 
     synchronize   called before each reading of the clock; on a GPU, the device's
     """
@@ -57,7 +57,7 @@ class PhaseTimes:
     def __init__(self, synchronize=None):
         self.seconds = {}
         self._synchronize = synchronize
-        self._begun = {}
+        self._open = []  # [name, seconds of the clock when it began, seconds of phases within it]
 
     def __call__(self, name, done, total):
         if done == 0 or done is None:
@@ -65,6 +65,9 @@ class PhaseTimes:
                 self._synchronize()
             now = time.perf_counter()
             if done == 0:
-                self._begun[name] = now
-            else:
-                self.seconds[name] = self.seconds.get(name, 0.0) + now - self._begun.pop(name)
+                self._open.append([name, now, 0.0])
+                return
+            _, begun, inner = self._open.pop()
+            self.seconds[name] = self.seconds.get(name, 0.0) + now - begun - inner
+            if self._open:
+                self._open[-1][2] += now - begun

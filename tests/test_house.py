@@ -14,6 +14,7 @@ INNER = {  # of our own: kernels that a CPU never asks for, and values that make
     ("h2gpu/batched/products/gaussian.py", "h2gpu.batched.device.compiler"),
     ("h2gpu/batched/products/gaussian.py", "h2gpu.batched.device.launch"),
     ("h2gpu/covariance/base.py", "h2gpu.covariance.algebra"),
+    ("h2gpu/h2matrix/matrix.py", "h2gpu.h2matrix.algebra"),
     ("h2gpu/h2matrix/matrix.py", "h2gpu.h2matrix.norms"),
 }
 FOLDERS = sorted({p.parent for top in ("h2gpu", "kernels", "apps", "tests") for p in (ROOT / top).rglob("*.[pc]*[yh]")})

@@ -58,6 +58,17 @@ def test_times_of_a_phase_add_up():
     assert len(calls) == 6
 
 
+def test_seconds_of_a_phase_are_its_own():
+    with watched_by(PhaseTimes()) as times, phase("outer"):
+        time.sleep(0.02)
+        for _ in range(2):
+            with phase("inner"):
+                time.sleep(0.03)
+                with phase("outer"):
+                    time.sleep(0.01)
+    assert 0.04 <= times.seconds["outer"] < 0.06 <= times.seconds["inner"]
+
+
 def test_building_and_compressing_report_phases_that_reach_their_totals():
     seen, observer = watching()
     with watched_by(observer):

@@ -59,15 +59,22 @@ def rows(launches, case, known):
 
 
 def name(mangled):
-    """_Z8svd_gramIdLi32E… → svd_gram."""
-    found = re.match(r"_Z(\d+)", mangled)
-    return mangled[found.end() :][: int(found[1])] if found else mangled
+    """_ZN3svd8svd_gramIdLi32E… → svd_gram: the last name, behind those of namespaces."""
+    return _divided(mangled)[0]
+
+
+def _divided(mangled):
+    """The last name, and what follows it."""
+    word, rest = mangled, mangled.removeprefix("_Z").removeprefix("N") if mangled.startswith("_Z") else ""
+    while found := re.match(r"(\d+)", rest):
+        rest = rest[found.end() :]
+        word, rest = rest[: int(found[1])], rest[int(found[1]) :]
+    return word, rest
 
 
 def instance(mangled):
-    """_Z8svd_gramIdLi32ELb0EEvPK… → svd_gram<double, 32, false>, for templates of types, numbers and truth values."""
-    word = name(mangled)
-    rest = mangled.partition(word)[2]
+    """_ZN3svd8svd_gramIdLi32ELb0EEEvPK… → svd_gram<double, 32, false>, of types, numbers and truth values."""
+    word, rest = _divided(mangled)
     if not rest.startswith("I"):
         return word
     arguments, rest = [], rest[1:]

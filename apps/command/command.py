@@ -18,7 +18,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from h2gpu.distributed.launch import launched, number
+from h2gpu.distributed import launch
+from h2gpu.storage.plain_text import plain
 
 
 class InputError(ValueError):
@@ -38,6 +39,7 @@ class Parser(argparse.ArgumentParser):
 
 def run(name, work, arguments):
     """work(arguments) → exit status, errors as one line on stderr."""
+    _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a letter shows a question mark
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -64,6 +66,22 @@ def run(name, work, arguments):
         return _failed(name, 1, described(error))
     except Exception as error:  # a mistake of ours: the user still gets one line
         return _failed(name, 1, f"unexpected {type(error).__name__}: {error}")
+
+
+def say(*lines):
+    """Print lines for the user, each as one line whatever a file put into it."""
+    print(*map(plain, lines), sep="\n", flush=True)
+
+
+def _reopen_closed_streams():
+    """Output that was closed, as by `>&-`, goes nowhere; else a file of ours would be opened in its place."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 @contextmanager
@@ -95,7 +113,7 @@ def described(error):
 
 def _failed(name, status, message):
     """One line, of the first process where several were launched: all have the same error."""
-    if launched() > 1 and number() > 0:
+    if launch.launched() > 1 and launch.number() > 0:
         return status
-    print(f"{name}: error: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"{name}: error: {plain(' '.join(str(message).split()))}", file=sys.stderr)
     return status

@@ -6,6 +6,7 @@ import re
 from h2gpu.apps.command.report import covariance_text, versions
 from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
+from h2gpu.storage.plain_text import plain
 
 SCORES = {
     "rmse": "RMSE",
@@ -60,7 +61,7 @@ def attributes(job):
     """What is kept in the output beside the predictions: numbers as such, all else of the model as JSON."""
     found = model_of(job).items()
     told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
-    return told | {"n": len(job.sites), "source": job.arguments.input} | job.scores
+    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | job.scores
 
 
 def summary(report):
@@ -72,7 +73,7 @@ def summary(report):
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
     if report["estimated"]:
         found = report["estimated"]["parameters"].items()
-        told = ", ".join(f"{name} {p['value']:.4g} ± {p['error']:.2g}" for name, p in found)
+        told = ", ".join(f"{name} {p['value']:.4g}{_plus_minus(p['error'])}" for name, p in found)
         yield f"estimated     {told}; log-likelihood {report['estimated']['log_likelihood']:.6g}"
     if report["iterations"]:
         yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
@@ -80,6 +81,10 @@ def summary(report):
         yield "scores        " + " · ".join(f"{SCORES[name]} {value:.4g}" for name, value in report["scores"].items())
     yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
     yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+
+
+def _plus_minus(error):
+    return "" if error is None else f" ± {error:.2g}"
 
 
 def covariance_in_short(parameters):
@@ -94,5 +99,5 @@ def estimated(model):
     errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
     return {
         "log_likelihood": float(model.estimation_.value),
-        "parameters": {name: {"value": float(v), "error": errors[name]} for name, v in model.parameters_.items()},
+        "parameters": {name: {"value": float(v), "error": errors.get(name)} for name, v in model.parameters_.items()},
     }

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.apps.command.structure_plot import INK, QUIET, require_matplotlib
+from h2gpu.storage.plain_text import plain
 
 PIXELS = 360  # of a panel's longer side
 REACH, MOST = 0.8, 99
@@ -76,8 +77,10 @@ def draw(panels, path, title, subtitle="", format="png"):
     size = (2 * width + 2.2 * MARGIN, rows * (height + 0.5) + MARGIN)
     figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.75 / size[1]))
-    figure.text(0.3 / size[0], 1 - 0.32 / size[1], title, fontsize=15, fontweight="bold", color=INK)
-    figure.text(0.3 / size[0], 1 - 0.6 / size[1], subtitle, fontsize=10.5, color=QUIET)
+    figure.text(
+        0.3 / size[0], 1 - 0.32 / size[1], plain(title, 80), parse_math=False, fontsize=15, fontweight="bold", color=INK
+    )
+    figure.text(0.3 / size[0], 1 - 0.6 / size[1], plain(subtitle, 200), parse_math=False, fontsize=10.5, color=QUIET)
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     for ax, panel in zip(axes, panels):
         _map(figure, ax, panel, extent)

@@ -1,22 +1,55 @@
 """The options of the commands on points: what may be given, and what it means."""
 
 import argparse
+import logging
 import math
 
+from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import InputError, Parser
-from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget
+from h2gpu.covariance import (
+    Cubic,
+    Exponential,
+    Gaussian,
+    Matern,
+    Nugget,
+    PoweredExponential,
+    RationalQuadratic,
+    Spherical,
+    Wendland,
+    on_sphere,
+)
+from h2gpu.covariance.sphere import DISTANCES
 from h2gpu.h2matrix.compression.precision import STORAGES
 from h2gpu.memory import parse_size
 
-COVARIANCES = {"exponential": Exponential, "matern": Matern, "gaussian": Gaussian}
+logger = logging.getLogger("h2gpu")
+
+COVARIANCES = {
+    "exponential": Exponential,
+    "matern": Matern,
+    "gaussian": Gaussian,
+    "spherical": Spherical,
+    "cubic": Cubic,
+    "wendland": Wendland,
+    "powered-exponential": PoweredExponential,
+    "rational-quadratic": RationalQuadratic,
+}
+SHAPES = {"smoothness": "matern", "exponent": "powered-exponential", "alpha": "rational-quadratic"}  # of which one each
 LARGEST_RANK = 10_000
+EARTH = 6371.0  # radius in kilometres
+DEGREES = "lon", "lat", "long", "longitude", "latitude"  # names of coordinates
 FOR_POINTS = (
     "points",
     "covariance",
     "length_scale",
     "smoothness",
+    "exponent",
+    "alpha",
+    "rotation",
     "variance",
     "nugget",
+    "sphere",
+    "radius",
     "leaf_size",
     "eta",
     "order",
@@ -36,6 +69,7 @@ def parser():
     p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
     add_points(p)
     add_covariance(p)
+    add_sphere(p)
     add_rtol(p)
     p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
     p.add_argument("--svd", choices=("auto", "jacobi", "randomized"), default="auto")
@@ -69,8 +103,24 @@ def add_covariance(p, unless_given="1"):
         help=f"in units of the coordinates: one, or one a coordinate (default: {unless_given})",
     )
     p.add_argument("--smoothness", type=positive, metavar="NU", help="of the Matérn covariance (default: 1.5)")
+    p.add_argument("--exponent", type=positive, metavar="P", help="of the powered exponential, up to 2 (default: 1.5)")
+    p.add_argument("--alpha", type=positive, metavar="A", help="of the rational quadratic (default: 1)")
+    p.add_argument("--rotation", type=numbers, metavar="A[,B,C]", help="of axes with a length scale each, in radians")
     p.add_argument("--variance", type=positive, metavar="V", help=f"default: {unless_given}")
     p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
+
+
+def add_sphere(p):
+    """Points that are degrees."""
+    p.add_argument(
+        "--sphere",
+        nargs="?",
+        const="chordal",
+        choices=DISTANCES,
+        help="points are lon, lat in degrees, length scales in the unit of --radius; through the Earth (chordal, the "
+        "default) or along it (great-circle)",
+    )
+    p.add_argument("--radius", type=positive, metavar="R", help="of the sphere (default: 6371, kilometres)")
 
 
 def add_rtol(p):
@@ -91,6 +141,7 @@ def add_circumstances(p, picture):
     p.add_argument("--plot", metavar="FILE.png", help=f"{picture} (needs matplotlib)")
     p.add_argument("--max-memory", type=size, metavar="8G", help="refuse jobs that take more (default: what is free)")
     p.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    add_about(p)
 
 
 def covariance(arguments, dim):
@@ -99,11 +150,32 @@ def covariance(arguments, dim):
     if len(scales) not in (1, dim):
         raise InputError(f"--length-scale: expected 1 or {dim} numbers for points in {dim}D, got {len(scales)}")
     kind = arguments.covariance or "exponential"
-    if arguments.smoothness is not None and kind != "matern":
-        raise InputError(f"--smoothness: is for --covariance matern only, not for {kind}")
-    more = {} if arguments.smoothness is None else {"smoothness": arguments.smoothness}
+    more = {name: getattr(arguments, name) for name in SHAPES if getattr(arguments, name) is not None}
+    for name in more:
+        if kind != SHAPES[name]:
+            raise InputError(f"--{name}: is for --covariance {SHAPES[name]} only, not for {kind}")
+    if arguments.rotation:
+        more["rotation"] = arguments.rotation
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
-    return cov + Nugget(arguments.nugget) if arguments.nugget else cov
+    cov = cov + Nugget(arguments.nugget) if arguments.nugget else cov
+    return on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)
+
+
+def _sphere(arguments, dim):
+    """Radius and distance. Raises InputError."""
+    if dim != 2:
+        raise InputError(f"--sphere: expected longitude and latitude, got {dim} coordinates; choose them with --points")
+    return arguments.radius or EARTH, arguments.sphere
+
+
+def _in_the_plane(cov, arguments):
+    """The covariance; degrees that it takes for a plane are told."""
+    if arguments.radius:
+        raise InputError("--radius: is for --sphere only")
+    names = [name.rpartition("/")[2].lower() for name in arguments.points or ()]
+    if any(name in DEGREES for name in names):
+        logger.warning("--points %s are taken for a plane; if they are degrees, give --sphere", ",".join(names))
+    return cov
 
 
 def check_order(arguments, dim):
@@ -141,6 +213,14 @@ def not_negative(text):
 def positives(text):
     """Numbers above zero, separated by commas."""
     return tuple(positive(part) for part in text.split(","))
+
+
+def numbers(text):
+    """Finite numbers, separated by commas."""
+    found = tuple(_number(part) for part in text.split(","))
+    if not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"expected finite numbers, got {text!r:.40}")
+    return found
 
 
 def count(text):

@@ -7,6 +7,14 @@ from h2gpu.apps.command.command import InputError, described
 from h2gpu.apps.command.structure_plot import FORMATS, require_matplotlib
 from h2gpu.storage import check_writable
 
+HDF5 = ".h5", ".hdf5", ".hdf", ".he5", ""
+
+
+def check_hdf5_name(name, path):
+    """InputError where the name of an HDF5 file promises another format."""
+    if os.path.splitext(path)[1].lower() not in HDF5:
+        raise InputError(f"{name}: expected a name that ends in .h5, as HDF5 is written, got {path}")
+
 
 def check_outputs(inputs, outputs, plot=None):
     """Every output can be written, and none is an input or another output.

@@ -6,7 +6,9 @@ refused: a file of points holds its points.
 
 import os
 import stat
+from collections import deque
 from contextlib import contextmanager
+from itertools import islice
 from math import prod
 
 import h5py
@@ -14,9 +16,13 @@ import numpy as np
 
 from h2gpu.apps.command.command import InputError, described
 from h2gpu.memory import readable
+from h2gpu.storage.plain_text import plain
 
 MOST_COORDINATES = 8  # interpolation takes at least 2^dim points
 LISTED = 20  # datasets named in a message, at most
+VISITED = 500  # groups and datasets looked at to name them
+CHUNK = 1 << 26  # bytes that HDF5 may unpack at a time: a chunk is held as a whole, however little of it is asked for
+FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)  # these do not change the size of what passes
 
 
 def read_points(path, names, dtype, most, option="--points"):
@@ -63,7 +69,13 @@ def read_values(path, name, n, option, missing=False):
 def holds(path, name):
     """Whether the file has a dataset of that name. Raises InputError for a file that cannot be read."""
     with _own_words(path) as file:
-        return bool(file.visit(lambda found: found == name.strip("/") or None))  # follows no links
+        node = file
+        for part in filter(None, name.split("/")):
+            hard = isinstance(node, h5py.Group) and isinstance(node.get(part, getlink=True), h5py.HardLink)
+            if not hard:
+                return False
+            node = node[part]
+        return node is not file
 
 
 @contextmanager
@@ -117,17 +129,49 @@ def _declared(file, name, option, several):
         raise InputError(
             f"{name}: expected at most {MOST_COORDINATES} coordinates a point, got shape {node.shape}; one row a point"
         )
+    _check_packing(node, name)
     if 0 in node.shape:
         raise InputError(f"{name}: expected at least one point and one coordinate, got shape {node.shape}")
     return node
 
 
+def _check_packing(node, name):
+    """InputError where little on the disk may unpack to far more than the dataset: large chunks, packed twice."""
+    if node.chunks is None or node.shape is None:
+        return
+    size, most = (prod(shape) * node.dtype.itemsize for shape in (node.chunks, node.shape))
+    plan = node.id.get_create_plist()
+    packings = [k for k in range(plan.get_nfilters()) if plan.get_filter(k)[0] not in FILTERS]
+    if size > max(CHUNK, most) or len(packings) > 1:
+        raise InputError(
+            f"{name}: expected chunks of at most {readable(max(CHUNK, most))}, packed once, got {readable(size)} "
+            f"packed {len(packings)} times; write it anew"
+        )
+
+
 def listed(file):
     """The datasets of a file with their shapes, as text."""
-    found = []
-    file.visititems(lambda name, node: found.append(f"{name} {node.shape}") if hasattr(node, "shape") else None)
-    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
-    return ", ".join(found[:LISTED]) + more if found else "no datasets"
+    found = list(islice(_datasets(file), LISTED + 1))
+    more = " and more" if len(found) > LISTED else ""
+    return ", ".join(found[:LISTED]) + more if found else "no datasets near its root"
+
+
+def _datasets(file):
+    """Names and shapes of the datasets, nearest to the root first, among the first VISITED things of the file."""
+    waiting, left = deque([("", file)]), VISITED
+    while waiting:
+        path, group = waiting.popleft()
+        for name in group:
+            left -= 1
+            if left < 0:
+                return
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                continue
+            node = group[name]
+            if isinstance(node, h5py.Group):
+                waiting.append((f"{path}{name}/", node))
+            elif isinstance(node, h5py.Dataset):
+                yield f"{plain(path + name, 80)} {node.shape}"
 
 
 def _check_lengths(names, columns, option):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.memory import readable
+from h2gpu.storage.plain_text import plain
 
 FORMATS = (".png", ".pdf", ".svg")
 FINER = 4  # painted pixels a pixel shown, each way
@@ -49,8 +50,23 @@ def draw(B, path, title="", subtitle="", format="png"):
     dense = B.shape[0] * B.shape[1] * B.dtype.itemsize
     numbers = f"{readable(B.nbytes)}, {dense / max(1, B.nbytes):,.3g} times smaller than dense ({readable(dense)})"
     left = MATRIX[0]
-    figure.text(left, 0.96, title or f"{B.shape[0]:,} × {B.shape[1]:,}", fontsize=19, fontweight="bold", color=INK)
-    figure.text(left, 0.925, "  ·  ".join(filter(None, (subtitle, numbers))), fontsize=12.5, color=QUIET)
+    figure.text(
+        left,
+        0.96,
+        plain(title or f"{B.shape[0]:,} × {B.shape[1]:,}", 80),
+        parse_math=False,
+        fontsize=19,
+        fontweight="bold",
+        color=INK,
+    )
+    figure.text(
+        left,
+        0.925,
+        plain("  ·  ".join(filter(None, (subtitle, numbers)))),
+        parse_math=False,
+        fontsize=12.5,
+        color=QUIET,
+    )
     _enlarged(figure, B, ranks, palette)
     _legend(figure, ranks, palette)
     _memory(figure, B.memory)

@@ -42,6 +42,12 @@ class Boxes:
         """Euclidean diameters, (boxes,)."""
         return _norms(self.sides)
 
+    def gaps(self, other):
+        """Smallest and largest distance in each coordinate, (boxes, dim) each, from points of each box to those of the
+        box of the same index in `other`."""
+        one, two = self.lower - other.upper, other.lower - self.upper
+        return np.maximum(np.maximum(one, two), 0), np.maximum(-one, -two)
+
     def distances(self, other):
         """Euclidean distance of each box to the box of the same index in `other`, (boxes,); 0 where they meet."""
         gap = np.maximum(self.lower - other.upper, other.lower - self.upper)

@@ -40,12 +40,15 @@ class SampledBlocks:
     reached: np.ndarray
 
     @classmethod
-    def build(cls, row_tree, col_tree, leaf_size, eta, positions):
-        """Traverse for the given η, level by level; larger ones may be asked for, smaller ones not."""
+    def build(cls, row_tree, col_tree, leaf_size, eta, positions, kinks=()):
+        """Traverse for the given η, level by level; larger ones may be asked for, smaller ones not.
+
+        kinks   as for `Admissibility`
+        """
         row, t, s = np.arange(len(positions)), np.zeros(len(positions), np.int64), np.zeros(len(positions), np.int64)
         reached, visited = np.full(len(positions), np.inf), []
         while len(t):
-            least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s))
+            least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s), kinks)
             if row_tree is col_tree:
                 least[t == s] = np.inf
             visited.append((row, t, s, least, reached))

@@ -12,6 +12,8 @@ from h2gpu.covariance.converters import from_gstools, from_sklearn
 from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
+from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.covariance.parameters import from_parameters
 from h2gpu.covariance.sphere import OnSphere, on_sphere
@@ -20,6 +22,7 @@ from h2gpu.covariance.user import DistanceFunction, UserFunction, from_distance,
 __all__ = [
     "Constant",
     "Covariance",
+    "Cubic",
     "DistanceFunction",
     "Exponential",
     "Expression",
@@ -27,9 +30,13 @@ __all__ = [
     "Matern",
     "Nugget",
     "OnSphere",
+    "PoweredExponential",
     "Product",
+    "RationalQuadratic",
+    "Spherical",
     "Sum",
     "UserFunction",
+    "Wendland",
     "from_distance",
     "from_function",
     "from_gstools",

@@ -88,6 +88,25 @@ class Composed(Covariance):
         return all(term.isotropic for term in self.terms)
 
     @property
+    def great_circle(self):
+        return all(term.great_circle for term in self.terms)
+
+    @property
+    def most_dimensions(self):
+        return min((term.most_dimensions for term in self.terms if term.most_dimensions is not None), default=None)
+
+    @property
+    def kinks(self):
+        return tuple(kink for term in self.terms for kink in term.kinks)
+
+    @property
+    def frame(self):
+        return next((term.frame for term in self.terms if term.frame is not None), None)
+
+    def in_frame(self, frame):
+        return replace(self, terms=tuple(term.in_frame(frame) for term in self.terms))
+
+    @property
     def units(self):
         found = [term.units for term in self.terms if term.units is not None]
         return tuple(2.0 ** np.round(np.log2(found).mean(axis=0))) if found else None

@@ -11,16 +11,19 @@ from numbers import Real
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.covariance.checks import as_points, float_type
+from h2gpu.covariance.checks import as_points, check_lengths, float_type
 from h2gpu.covariance.device import PairFunction
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
+OMITTED = ("rotation",)  # of the dictionaries of parameters where it is None, as files before it have none
 CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, malloc reuses them, and a thread that waits
 # for the interpreter waits rarely (two threads: 3.1 ns an entry, 4.1 with chunks of 24,000)
 
 
 class Covariance:
     """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`."""
+
+    estimated = ()  # attributes that are parameters of the field: positive numbers, or tuples of them
 
     __array_ufunc__ = None  # so that numpy.float64(2) * cov calls __rmul__ here
 
@@ -49,6 +52,14 @@ class Covariance:
         """Whether f is a function of the distance alone, so that `at_distance` works."""
         return False
 
+    most_dimensions = None  # coordinates up to which it is positive definite; None: any number
+    kinks = ()  # of each distance at which it is not smooth, the factors of the coordinates that make it 1
+
+    @property
+    def great_circle(self):
+        """Whether it stays positive definite as a function of the great-circle distance; a caller's own is trusted."""
+        return True
+
     @property
     def units(self):
         """Units of the coordinates in which the field varies about equally fast along each, or None: as they are.
@@ -60,6 +71,26 @@ class Covariance:
     def in_units(self, units):
         """The same covariance for coordinates divided by `units`, one positive number a coordinate."""
         return self
+
+    @property
+    def frame(self):
+        """Rows: axes (d, d) along which the field varies independently, or None: the coordinates' own."""
+        return None
+
+    def in_frame(self, frame):
+        """The same covariance for coordinates frame @ x, an orthogonal matrix."""
+        return self
+
+    @property
+    def placement(self):
+        """Frame and units of the coordinates in which clustering and interpolation work, each or None; see `placed`."""
+        frame = self.frame
+        return frame, (self if frame is None else self.in_frame(frame)).units
+
+    def placed(self, frame, units):
+        """The same covariance for coordinates (frame @ x) / units."""
+        turned = self if frame is None else self.in_frame(frame)
+        return turned if units is None else turned.in_units(units)
 
     def values(self, x, y, out=None):
         """f(x − y) for embedded points, without nugget.
@@ -119,10 +150,16 @@ class Covariance:
     def embed(self, points):
         """Coordinates in which clustering and `values` work: points (n, dim) → (n, d). Raises ValueError."""
         points = as_points(points)
+        check_lengths(self, points.dtype)
         if self.dimension not in (None, points.shape[1]):
             raise ValueError(
                 f"points: expected {self.dimension} coordinates a point for {self!r}, got {points.shape[1]}; "
                 "give one length scale for all coordinates or one for each"
+            )
+        if self.most_dimensions is not None and points.shape[1] > self.most_dimensions:
+            raise ValueError(
+                f"points: expected at most {self.most_dimensions} coordinates, up to which {self!r} is positive "
+                f"definite, got {points.shape[1]}; take another covariance, such as Wendland(most_dimensions=…)"
             )
         return points if self.embedding in (None, PLANE) else self.embedding.embed(points)
 
@@ -141,7 +178,8 @@ class Covariance:
 
     def parameters(self):
         """Name and numbers as a plain dictionary that JSON can hold; `from_parameters` reads it."""
-        return {"name": type(self).__name__} | {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        found = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {"name": type(self).__name__} | {name: v for name, v in found.items() if name not in OMITTED or v}
 
     def __add__(self, other):
         from h2gpu.covariance.algebra import Sum

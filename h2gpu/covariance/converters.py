@@ -2,18 +2,28 @@
 
 scikit-learn   RBF exp(−r²/(2l²))         Matern z = √(2ν) r/l
 GSTools        Gaussian exp(−(s r/l)²)    Matern z = √ν s r/l      Exponential exp(−s r/l)    s: rescale
+               Rational (1 + (s r/l)²/α)^(−α)    Stable exp(−(s r/l)^α)
 """
 
 import math
+from dataclasses import replace
+
+import numpy as np
 
 from h2gpu.covariance.algebra import Nugget, Product, Sum
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.models.compact import Cubic, Spherical
+from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
 from h2gpu.covariance.sphere import on_sphere
+
+SAME = {"Exponential": Exponential, "Spherical": Spherical, "Cubic": Cubic}  # of one name, l = length/rescale
+GSTOOLS = (*SAME, "Gaussian", "Matern", "Rational", "Stable")
 
 
 def from_sklearn(kernel):
-    """The covariance of a scikit-learn kernel: RBF, Matern, ConstantKernel, WhiteKernel, their sums and products.
+    """The covariance of a scikit-learn kernel: RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, their sums
+    and products.
 
     `from_sklearn(kernel)(X)` equals `kernel(X)`. Raises ValueError for every other kernel.
     """
@@ -30,11 +40,13 @@ def from_sklearn(kernel):
         return Nugget(kernel.noise_level)
     if kind is kernels.RBF or (kind is kernels.Matern and kernel.nu == math.inf):
         return Gaussian(1.0, kernel.length_scale)
+    if kind is kernels.RationalQuadratic:
+        return RationalQuadratic(1.0, kernel.length_scale, kernel.alpha)
     if kind is kernels.Matern:
         half = kernel.nu == 0.5
         return Exponential(1.0, kernel.length_scale) if half else Matern(1.0, kernel.length_scale, kernel.nu)
     raise ValueError(
-        "kernel: expected scikit-learn's RBF, Matern, ConstantKernel, WhiteKernel or their sums and products, "
+        "kernel: expected scikit-learn's RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, sums, products, "
         f"got {kernel!r}; write others with from_function"
     )
 
@@ -46,11 +58,12 @@ def _simplified_product(f, g):
 
 
 def from_gstools(model):
-    """The covariance of a GSTools model: Exponential, Gaussian or Matern, with variance, nugget and anisotropy.
+    """The covariance of a GSTools model: Exponential, Gaussian, Matern, Spherical, Cubic, Rational or Stable, with
+    variance, nugget, anisotropy and rotation.
 
     Models of geographic coordinates (latlon=True) become `on_sphere(…, radius=geo_scale, distance="chordal")`,
-    GSTools' own construction; its points are (lat, lon), ours (lon, lat). Raises ValueError for other models,
-    rotated anisotropy and models in time.
+    GSTools' own construction; its points are (lat, lon), ours (lon, lat). Raises ValueError for other models and for
+    models in time.
     """
     scales = _gstools_scales(model)
     smoothness = getattr(model, "nu", None)
@@ -61,8 +74,14 @@ def from_gstools(model):
         cov = Matern(model.var, _times(scales, math.sqrt(2)), smoothness)
     elif name == "Gaussian":
         cov = Gaussian(model.var, _times(scales, math.sqrt(0.5)))
+    elif name == "Rational":
+        cov = RationalQuadratic(model.var, _times(scales, math.sqrt(0.5)), model.alpha)
+    elif name == "Stable":
+        cov = PoweredExponential(model.var, scales, model.alpha)
     else:
-        cov = Exponential(model.var, scales)
+        cov = SAME[name](model.var, scales)
+    if isinstance(scales, tuple) and np.any(model.angles):
+        cov = replace(cov, rotation=tuple(map(float, model.angles)))
     if model.nugget > 0:
         cov = Sum((cov, Nugget(model.nugget)))
     return on_sphere(cov, model.geo_scale, "chordal") if model.latlon else cov
@@ -71,12 +90,10 @@ def from_gstools(model):
 def _gstools_scales(model):
     """l/s: one number, or one a coordinate."""
     known = type(model).__module__.startswith("gstools.")
-    if not known or type(model).__name__ not in ("Exponential", "Gaussian", "Matern"):
-        raise ValueError(f"model: expected GSTools' Exponential, Gaussian or Matern, got {model!r}")
+    if not known or type(model).__name__ not in GSTOOLS:
+        raise ValueError(f"model: expected GSTools' {', '.join(GSTOOLS)}, got {model!r}")
     if getattr(model, "temporal", False):
         raise ValueError(f"model: expected one of space alone, got one of space and time, {model!r}")
-    if not model.is_isotropic and any(angle != 0 for angle in model.angles):
-        raise ValueError(f"model: expected angles 0, got {model.angles}; rotate the coordinates instead")
     scale = float(model.len_scale / model.rescale)
     return scale if model.is_isotropic else tuple(float(l / model.rescale) for l in model.len_scale_vec)
 

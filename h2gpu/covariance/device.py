@@ -72,6 +72,11 @@ def stretched(stretches):
     return DeviceFunction(f"Stretched<{len(stretches)}>", tuple(stretches[1:]))
 
 
+def rotated(metric):
+    """‖A (x − y)‖ of a matrix A."""
+    return DeviceFunction(f"Rotated<{len(metric)}>", tuple(float(a) for row in metric for a in row))
+
+
 def great_circle(radius):
     """2R asin(‖x − y‖ / 2R)."""
     return DeviceFunction("GreatCircle", (2 * radius, 0.5 / radius))
@@ -111,6 +116,24 @@ def gaussian(variance, decay, space, dtype):
     rate = decay / math.log(2)
     numbers = rate, _largest_square(lambda: LONGEST_DECAY[dtype.name] / rate, dtype), variance
     return DeviceFunction("Gaussian", numbers).of(space) if _representable(numbers, dtype) else None
+
+
+def compact(variance, rate, exponent, coefficients, space, dtype):
+    """variance · t^exponent Σ_i coefficients[i] z^i, z = min(rate r, 1), t = 1 − z."""
+    own = DeviceFunction(f"Compact<{exponent}, {len(coefficients) - 1}>", (rate, variance, *coefficients))
+    return own.of(space) if _normal((rate, variance), dtype) else None
+
+
+def powered_exponential(variance, rate, exponent, space, dtype):
+    """variance · exp(−(rate r)^exponent)."""
+    numbers = rate, variance, exponent
+    return DeviceFunction("PoweredExponential", numbers).of(space) if _normal(numbers, dtype) else None
+
+
+def rational_quadratic(variance, decay, alpha, space, dtype):
+    """variance · (1 + decay r²)^(−alpha)."""
+    numbers = decay, variance, alpha
+    return DeviceFunction("RationalQuadratic", numbers).of(space) if _normal(numbers, dtype) else None
 
 
 def constant(variance, space):

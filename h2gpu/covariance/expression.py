@@ -17,6 +17,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance import formula
+from h2gpu.covariance.checks import is_finite
 from h2gpu.covariance.device import expression
 from h2gpu.covariance.functions import squared_distances
 from h2gpu.covariance.user import Written, check_dimension, check_function, write
@@ -71,6 +72,7 @@ class Expression(Written):
             check_function(function, "(x, y) and the numbers" if mentioned else "r and the numbers")
         if dimension is None and mentioned:
             dimension = max((int(k) + 1 for k in mentioned if k is not None), default=None)
+            check_dimension(dimension)
         for name, value in (("text", text), ("function", function), ("dimension", dimension), ("numbers", given)):
             object.__setattr__(self, name, value)
         if function is None:
@@ -97,6 +99,19 @@ class Expression(Written):
     @property
     def _formula(self):
         return formula.parse(self.text, tuple(name for name, _ in self.numbers))
+
+    def with_numbers(self, **numbers):
+        """The same text with some of its numbers replaced."""
+        return Expression(self.text, self.function, self.dimension, **dict(self.numbers) | numbers)
+
+    def role(self, name):
+        """What a number is: "variance" where doubling it doubles C, "length_scale" where it does as halving all
+        distances does, "number" otherwise. Found by trying."""
+        x, y = np.random.default_rng(0).random((2, 9, self.dimension or 2)) * 10.0 ** np.arange(-4, 5)[:, None]
+        doubled = self.with_numbers(**{name: 2 * dict(self.numbers)[name]})
+        if np.allclose(doubled.values(x, y), 2 * self.values(x, y), rtol=1e-9, atol=0):
+            return "variance"
+        return "length_scale" if np.allclose(doubled.values(2 * x, 2 * y), self.values(x, y), rtol=1e-9) else "number"
 
     @property
     def isotropic(self):
@@ -161,6 +176,6 @@ def _number(name, value):
     """A finite number by a name that C++ and the text can use."""
     if not NAME.fullmatch(name) or name in formula.RESERVED or name == "p":
         raise ValueError(f"{name}: expected a name of letters and digits other than {', '.join(formula.RESERVED)}, p")
-    if not (isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)):
-        raise ValueError(f"{name}: expected a finite number, got {value!r}")
+    if not (isinstance(value, Real) and not isinstance(value, bool) and is_finite(value)):
+        raise ValueError(f"{name}: expected a finite number, got {value!r:.80}")
     return float(value)

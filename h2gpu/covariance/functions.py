@@ -6,29 +6,40 @@ Reference: Rasmussen and Williams (2006), equations 4.9 and 4.18.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.covariance.base import Covariance
+from h2gpu.covariance.base import OMITTED, Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import constant, gaussian, matern, stretched
+from h2gpu.covariance.device import constant, gaussian, in_units, matern, rotated, stretched
+from h2gpu.covariance.models.rotation import angles, checked_rotation, matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Radial(Covariance):
     """σ² ρ(r): variance in squared units of the data, length_scale in units of the coordinates.
 
-    length_scale: one number, or one a coordinate (geometric anisotropy along the axes).
+    length_scale: one number, or one a coordinate (geometric anisotropy along the axes). rotation: angles in radians
+    that turn these axes: one in the plane, counterclockwise, three in space (yaw, pitch, roll).
     """
 
     variance: float = 1.0
     length_scale: float | tuple = 1.0
+    rotation: float | tuple | None = field(default=None, kw_only=True)
+    estimated = ("variance", "length_scale", "rotation")
 
     def __post_init__(self):
         object.__setattr__(self, "variance", checked("variance", self.variance))
         object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
+        if self.rotation is not None:
+            object.__setattr__(self, "rotation", checked_rotation(self.rotation, self.dimension))
+
+    def __repr__(self):
+        given = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in OMITTED]
+        given += [] if self.rotation is None else [f"rotation={self.rotation!r}"]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @property
     def variance_at_zero(self):
@@ -54,11 +65,30 @@ class Radial(Covariance):
     def units(self):
         if self.isotropic:
             return None
+        if self.rotation is not None:
+            return tuple(2.0 ** -np.round(np.log2(np.linalg.norm(self.metric, axis=0))))
         return tuple(2.0 ** np.round(np.log2(np.divide(self.length_scale, self.first_length_scale))))
 
     def in_units(self, units):
+        if self.rotation is not None:
+            return InUnits(self, tuple(units))
         lengths = np.divide(self.length_scale, units)
         return replace(self, length_scale=tuple(lengths.tolist()))
+
+    @property
+    def frame(self):
+        return None if self.rotation is None else tuple(map(tuple, matrix(self.rotation, self.dimension).T.tolist()))
+
+    def in_frame(self, frame):
+        if self.isotropic:
+            return self
+        axes = np.eye(self.dimension) if self.rotation is None else matrix(self.rotation, self.dimension)
+        return replace(self, rotation=angles(np.asarray(frame) @ axes))
+
+    @property
+    def metric(self):
+        """A (d, d) with ‖A (x − y)‖ the distance in units of the first axis's length scale."""
+        return np.diag(np.divide(self.first_length_scale, self.length_scale)) @ np.asarray(self.frame)
 
     @property
     def stretches(self):
@@ -66,7 +96,10 @@ class Radial(Covariance):
         return self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
 
     def evaluate(self, x, y, out):
-        squared_distances(x, y, out, self.stretches)
+        if self.rotation is None:
+            squared_distances(x, y, out, self.stretches)
+        else:
+            squared_distances_of(self.metric, x, y, out)
         self.of_squares(out)
 
     def of_squares(self, s):
@@ -77,7 +110,8 @@ class Radial(Covariance):
     def on_device(self, space, dtype):
         if self.isotropic:
             return self.of_device_distance(space, dtype)
-        return self.of_device_distance(stretched(self.stretches), dtype)
+        distance = stretched(self.stretches) if self.rotation is None else rotated(self.metric)
+        return self.of_device_distance(distance, dtype)
 
     def of_device_distance(self, distance, dtype):
         """The DeviceFunction of a distance in units of the first coordinate's; None where no kernel knows it."""
@@ -104,6 +138,8 @@ class Exponential(Radial):
 class Gaussian(Radial):
     """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget."""
 
+    great_circle = False
+
     def of_distances(self, r):
         r *= r
         self.of_squares(r)
@@ -127,6 +163,7 @@ class Constant(Covariance):
         object.__setattr__(self, "variance", checked("variance", self.variance))
 
     embedding = None
+    estimated = ("variance",)
 
     @property
     def variance_at_zero(self):
@@ -166,6 +203,46 @@ def squared_distances(x, y, out, stretches=None):
             term *= stretches[k]
         if k:
             out += part
+
+
+def squared_distances_of(A, x, y, out):
+    """out = ‖A (x − y)‖² for x (..., d), y (..., d) and a matrix A (d, d)."""
+    xp, d = array_module(x, y), len(A)
+    if (x.shape[-1], y.shape[-1]) != (d, d):
+        raise ValueError(f"points: expected {d} coordinates a point, got {x.shape[-1]} and {y.shape[-1]}")
+    differences = [x[..., k] - y[..., k] for k in range(d)]
+    out[...] = 0
+    for row in A:
+        part = differences[0] * float(row[0])
+        for a, difference in zip(row[1:], differences[1:]):
+            part += difference * float(a)
+        out += xp.square(part, out=part)
+
+
+@dataclass(frozen=True)
+class InUnits(Covariance):
+    """A covariance for coordinates divided by factors: what `in_units` answers where a class has no better way."""
+
+    covariance: Covariance
+    factors: tuple
+
+    @property
+    def variance_at_zero(self):
+        return self.covariance.variance_at_zero
+
+    @property
+    def dimension(self):
+        return len(self.factors)
+
+    def evaluate(self, x, y, out):
+        factors = array_module(x, y).asarray(self.factors, dtype=x.dtype)
+        self.covariance.evaluate(x * factors, y * factors, out)
+
+    def on_device(self, space, dtype):
+        return in_units(self.covariance.on_device(space, dtype), self.factors)
+
+    def scaled(self, factor):
+        return InUnits(self.covariance.scaled(factor), self.factors)
 
 
 def _length_scale(value):

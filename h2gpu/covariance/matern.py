@@ -29,7 +29,7 @@ DEBYE_TERMS = 12
 SMALL = matern_table.SMALLEST  # below, z² is under the rounding error of 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     """C(r) = σ² 2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r/l; scikit-learn's length scale l.
 
@@ -42,6 +42,7 @@ class Matern(Radial):
     """
 
     smoothness: float = 1.5
+    estimated = ("variance", "length_scale", "rotation", "smoothness")
 
     def __post_init__(self):
         super().__post_init__()
@@ -53,6 +54,10 @@ class Matern(Radial):
         scale = math.sqrt(2 * checked("smoothness", smoothness))
         ranges = np.atleast_1d(np.asarray(range, dtype=float)) * scale
         return cls(variance, ranges if np.ndim(range) else ranges[0], smoothness)
+
+    @property
+    def great_circle(self):
+        return self.smoothness <= 0.5
 
     def of_distances(self, r):
         r *= math.sqrt(2 * self.smoothness) / self.first_length_scale

@@ -6,12 +6,18 @@ The reader trusts nothing: only the names below, exactly their keys, numbers che
 from dataclasses import fields
 
 from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.base import OMITTED
 from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
+from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
+from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
 from h2gpu.covariance.sphere import OnSphere
 
-NAMED = (Constant, Exponential, Expression, Gaussian, Matern, Nugget, OnSphere, Product, Sum)
+NAMED = (
+    *(Constant, Cubic, Exponential, Expression, Gaussian, Matern, Nugget, OnSphere, PoweredExponential, Product),
+    *(RationalQuadratic, Spherical, Sum, Wendland),
+)
 KINDS = {kind.__name__: kind for kind in NAMED}
 NEVER_WRITTEN = {"function"}  # fields that files do not hold
 DEEPEST = 32
@@ -34,7 +40,7 @@ def from_parameters(parameters, depth=0):
     kind = KINDS[name]
     given = {key: value for key, value in parameters.items() if key != "name"}
     wanted = {field.name for field in fields(kind)} - NEVER_WRITTEN
-    if given.keys() != wanted:
+    if given.keys() | (wanted & set(OMITTED)) != wanted:
         got = ", ".join(sorted(map(str, given)))
         raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got:.80}")
     if "terms" in given:

@@ -1,6 +1,6 @@
 """The sites of a matrix: points checked and embedded once, in the coordinates in which its covariance measures.
 
-    A_ij = cov(x_i, y_j),     x = embed(points) / units
+    A_ij = cov(x_i, y_j),     x = frame · embed(points) / units
 
 In these coordinates clusters and interpolation grids are as isotropic as the field.
 """
@@ -14,7 +14,7 @@ from h2gpu.arrays import array_module, native, to_host
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import check_points
 
-VARIANCES = 1e-100, 1e100  # sums of squares of entries stay in range
+VARIANCES = {"float32": (1e-30, 1e30), "float64": (1e-100, 1e100)}  # sums of squares of entries stay in range
 ROWS, COLUMNS = 48, 1 << 18  # drawn for the estimate of the norm, at most
 
 
@@ -45,14 +45,17 @@ class Sites:
                 f"got {y.shape[1]} of {y.dtype}; give both in one coordinate system and precision"
             )
         size = abs(cov.variance_at_zero + cov.nugget)
-        if size and not VARIANCES[0] < size < VARIANCES[1]:
-            raise ValueError(
-                f"cov: expected a variance from {VARIANCES[0]:g} to {VARIANCES[1]:g}, got {size:g}; scale it"
-            )
-        if cov.units is None:
-            return cls(x, y, cov)
-        units = array_module(x).asarray(cov.units, dtype=x.dtype)
-        return cls(x / units, None if y is None else y / units, cov.in_units(cov.units))
+        least, most = VARIANCES[x.dtype.name]
+        if size and not least < size < most:
+            raise ValueError(f"cov: expected a variance from {least:g} to {most:g}, got {size:g}; scale it")
+        xp, (frame, units) = array_module(x), cov.placement
+        if frame is not None:
+            axes = xp.asarray(frame, dtype=x.dtype).T
+            x, y = xp.ascontiguousarray(x @ axes), None if y is None else xp.ascontiguousarray(y @ axes)
+        if units is not None:
+            u = xp.asarray(units, dtype=x.dtype)
+            x, y = x / u, None if y is None else y / u
+        return cls(x, y, cov.placed(frame, units))
 
     @property
     def columns(self):

@@ -4,8 +4,7 @@
 
 Positive definite for every data set: with the chord any covariance; with the great-circle distance Exponential and
 Matérn up to smoothness ½ and their sums and products (Gneiting, Strictly and non-strictly positive definite
-functions on spheres, Bernoulli 19 (2013), table 1). Smoother ones may give indefinite matrices, the sooner the
-longer the length scale; take distance="chordal" for them.
+functions on spheres, Bernoulli 19 (2013), table 1). Smoother ones give indefinite matrices and are refused.
 """
 
 from dataclasses import dataclass
@@ -49,8 +48,15 @@ class OnSphere(Covariance):
             raise ValueError(f"covariance: expected one not yet on a sphere, got {self.covariance!r}")
         if not self.covariance.isotropic:
             raise ValueError(f"covariance: expected a function of the distance alone, got {self.covariance!r}")
+        if self.covariance.most_dimensions is not None and self.covariance.most_dimensions < 3:
+            raise ValueError(f"covariance: expected one that is valid in 3 dimensions, got {self.covariance!r}")
         if self.distance not in DISTANCES:
             raise ValueError(f"distance: expected one of {', '.join(DISTANCES)}, got {self.distance!r}")
+        if self.distance == "great-circle" and not self.covariance.great_circle:
+            raise ValueError(
+                f"distance: expected a covariance that is positive definite in the great-circle distance, such as "
+                f'Exponential or Matern of smoothness ≤ 0.5, got {self.covariance!r}; take distance="chordal"'
+            )
         object.__setattr__(self, "radius", checked("radius", self.radius))
 
     dimension = 2
@@ -66,6 +72,10 @@ class OnSphere(Covariance):
     @property
     def nugget(self):
         return self.covariance.nugget
+
+    @property
+    def kinks(self):
+        return self.covariance.kinks  # covariances with kinks are of the chord
 
     def evaluate(self, x, y, out):
         xp = array_module(x, y)
@@ -94,7 +104,8 @@ def on_sphere(cov, radius=6371.0, distance="great-circle"):
     distance  "great-circle", along the surface (positive definite for Matérn smoothness ≤ ½, Exponential among
               them), or "chordal", straight through (positive definite for every cov)
 
-    Raises ValueError for an anisotropic cov, one already on a sphere, or any other distance.
+    Raises ValueError for an anisotropic cov, one already on a sphere, any other distance, and a cov that is not
+    positive definite in the great-circle distance.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = on_sphere(Exponential(length_scale=6371.0))

@@ -14,8 +14,9 @@ from h2gpu.arrays import array_module
 from h2gpu.covariance.algebra import Product
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import in_units
-from h2gpu.covariance.functions import Constant, squared_distances
+from h2gpu.covariance.functions import Constant, InUnits, squared_distances
+
+MOST_COORDINATES = 1000  # a file may say any number; values at equal points take an array of as many
 
 
 class Written(Covariance):
@@ -31,6 +32,9 @@ class Written(Covariance):
 
     def in_units(self, units):
         return InUnits(self, tuple(units))
+
+    def in_frame(self, frame):
+        return self if self.isotropic else InFrame(self, frame)
 
     def parameters(self):
         raise ValueError(
@@ -74,11 +78,11 @@ class DistanceFunction(Written):
 
 
 @dataclass(frozen=True)
-class InUnits(Covariance):
-    """A covariance for coordinates divided by factors: what `in_units` answers where a class has no better way."""
+class InFrame(Covariance):
+    """A covariance for coordinates frame @ x, evaluated in those before."""
 
     covariance: Covariance
-    factors: tuple
+    frame_of_points: tuple
 
     @property
     def variance_at_zero(self):
@@ -86,17 +90,17 @@ class InUnits(Covariance):
 
     @property
     def dimension(self):
-        return len(self.factors)
+        return len(self.frame_of_points)
+
+    def in_units(self, units):
+        return InUnits(self, tuple(units))
 
     def evaluate(self, x, y, out):
-        factors = array_module(x, y).asarray(self.factors, dtype=x.dtype)
-        self.covariance.evaluate(x * factors, y * factors, out)
-
-    def on_device(self, space, dtype):
-        return in_units(self.covariance.on_device(space, dtype), self.factors)
+        back = array_module(x, y).asarray(self.frame_of_points, dtype=x.dtype)
+        self.covariance.evaluate(x @ back, y @ back, out)
 
     def scaled(self, factor):
-        return Product((Constant(checked("factor", factor)), self))
+        return InFrame(self.covariance.scaled(factor), self.frame_of_points)
 
 
 def from_function(function, dimension=None):
@@ -145,5 +149,7 @@ def check_function(function, arguments):
 
 def check_dimension(dimension):
     """Raises ValueError for what is not a number of coordinates."""
-    if dimension is not None and not (type(dimension) is int and dimension > 0):
-        raise ValueError(f"dimension: expected a positive integer or None, got {dimension!r}")
+    if dimension is not None and not (type(dimension) is int and 0 < dimension <= MOST_COORDINATES):
+        raise ValueError(
+            f"dimension: expected a positive integer up to {MOST_COORDINATES} or None, got {dimension!r:.80}"
+        )

@@ -12,6 +12,8 @@
 | T_t | new coefficients from old ones | `truncation`, `BasisChange` |
 """
 
+from h2gpu.h2matrix.algebra.low_rank import low_rank
+from h2gpu.h2matrix.algebra.sums import add
 from h2gpu.h2matrix.assembly import covariance_matrix, sampled_error
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.compression.compress import compress
@@ -26,9 +28,11 @@ __all__ = [
     "BasisChange",
     "ClusterBasis",
     "H2Matrix",
+    "add",
     "build",
     "compress",
     "covariance_matrix",
+    "low_rank",
     "orthogonalize",
     "plan",
     "project",

@@ -112,7 +112,7 @@ def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield
         else:
             sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
             trees = [ClusterTree.build(side, leaf_size, split) for side in sides]
-        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta))
+        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta, sites.cov.kinks))
     A = from_trees(blocks, sites, order)
     if nearfield == "computed":
         return A

@@ -154,6 +154,30 @@ class H2Matrix:
         """All entries, (rows, columns): for small matrices."""
         return self @ self.xp.eye(self.shape[1], dtype=self.dtype)
 
+    def __add__(self, B):
+        """A + B for a matrix on the same trees and blocks, exact, of ranks that add: see `h2gpu.add`."""
+        from h2gpu.h2matrix.algebra import sums
+
+        return sums.add(self, B) if isinstance(B, H2Matrix) else NotImplemented
+
+    def __sub__(self, B):
+        """A − B, as A + B."""
+        from h2gpu.h2matrix.algebra import sums
+
+        return sums.add(self, B, beta=-1.0) if isinstance(B, H2Matrix) else NotImplemented
+
+    def __mul__(self, alpha):
+        """α A for a number."""
+        from h2gpu.h2matrix.algebra import sums
+
+        return sums.scaled(self, alpha)
+
+    __rmul__ = __mul__
+
+    def __neg__(self):
+        """−A."""
+        return self * -1.0
+
     def relative_error(self, B):
         """‖A − B‖_F / ‖A‖_F for a matrix B on the same trees, computed by blocks, exact to rounding."""
         from h2gpu.h2matrix.norms import relative_error

@@ -17,7 +17,9 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
+from h2gpu.h2matrix.beside import alternating
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
+from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.progress import phase
 
 PIECE = 1 << 16  # entries of one sum of squares
@@ -88,7 +90,7 @@ def farfield_square(basis, weights):
 
 def relative_error(A, B):
     """‖A − B‖_F / ‖A‖_F of two H²-matrices on the same trees."""
-    _check_same_structure(A, B)
+    check_same_structure(A, B, "relative_error", "compare others through sampled_error")
     rows = JointFactors.of(A.row_basis.widened(), B.row_basis.widened())
     cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis.widened(), B.col_basis.widened())
     error, norm = nearfield_difference(A.nearfield, B.nearfield), nearfield_norm(A.nearfield) ** 2
@@ -120,7 +122,7 @@ class JointFactors:
         for l in reversed(range(tree.levels)):
             t = tree.level(l)
             RT = batched.transpose(batched.qr(_side_by_side(U, V, t, below), mode="r"))
-            parts = RT.halves(_pairwise(U.ranks[t], V.ranks[t]))
+            parts = RT.halves(alternating(U.ranks[t], V.ranks[t]))
             below = parts[::2], parts[1::2]
             levels.append(below)
         return cls(*(MatrixBatch.concatenated(list(part)) for part in zip(*levels[::-1])))
@@ -138,18 +140,13 @@ def _side_by_side(U, V, t, below):
     # [U_t V_t]ᵀ is [U_tᵀ ; V_tᵀ]: transposed, the two stand one above the other.
     joint = MatrixBatch.empty(U.ranks[t] + V.ranks[t], rows, U.dtype, U.leaf.xp)
     for i, basis in enumerate((U, V)):
-        half = joint.halves(_pairwise(U.ranks[t], V.ranks[t]))[i::2]
+        half = joint.halves(alternating(U.ranks[t], V.ranks[t]))[i::2]
         leaf = basis.leaf[at]
         batched.gather(leaf, np.arange(len(leaf)), True, half[is_leaf])
         if len(children):
             RE = batched.gemm(below[i], basis.transfer[children], transa=True).pairs()
             batched.gather(RE, np.arange(len(RE)), True, half[~is_leaf])
     return batched.transpose(joint)
-
-
-def _pairwise(a, b):
-    """a_0, b_0, a_1, b_1, …"""
-    return np.stack([a, b], axis=1).ravel()
 
 
 def _wide(M):
@@ -184,10 +181,11 @@ def multiplicities(blocks):
     return np.where(blocks.symmetric & (blocks.rows != blocks.columns), 2.0, 1.0)
 
 
-def _check_same_structure(A, B):
-    """ValueError unless both matrices have the same trees and blocks, TypeError where B is no H2Matrix."""
-    if not isinstance(B, type(A)):
-        raise TypeError(f"relative_error: expected an H2Matrix, got {type(B).__name__}; see A.to_dense()")
+def check_same_structure(A, B, caller, advice):
+    """ValueError, with advice, unless both have the same trees and blocks; TypeError where one is no H2Matrix."""
+    for M in (A, B):
+        if not isinstance(M, H2Matrix):
+            raise TypeError(f"{caller}: expected an H2Matrix, got {type(M).__name__}; see A.to_dense()")
     same = A.shape == B.shape and A.symmetric == B.symmetric and A.dtype == B.dtype
     for side in ("row_basis", "col_basis"):
         a, b = getattr(A, side).tree, getattr(B, side).tree
@@ -198,6 +196,6 @@ def _check_same_structure(A, B):
         same = same and np.array_equal(a.rows, b.rows) and np.array_equal(a.columns, b.columns)
     if not same:
         raise ValueError(
-            f"relative_error: expected two matrices of one precision on the same points, leaf size and eta, got {A!r} "
-            f"and {B!r}; compare others through sampled_error"
+            f"{caller}: expected two matrices of one precision on the same points, leaf size and eta, got {A!r} "
+            f"and {B!r}; {advice}"
         )

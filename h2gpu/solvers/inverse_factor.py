@@ -79,6 +79,12 @@ class InverseFactor:
         x[xp.asarray(self.order)] = solve(self.W, z, lower=True)
         return x
 
+    @property
+    def squared_columns(self):
+        """diag Wᵀ W (n,), in the caller's order: about the diagonal of A⁻¹."""
+        W = self._rows
+        return array_module(W.data).bincount(W.indices, W.data.astype(np.float64) ** 2, minlength=self.shape[0])
+
     @cached_property
     def _rows(self):
         """W with its columns in the caller's order."""

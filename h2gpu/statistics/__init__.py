@@ -5,6 +5,7 @@
     Ẑ(x), its standard deviation, samples given y   Kriging      a scikit-learn regressor
     log density of y, its gradient                  log_likelihood
     samples of Z                                    simulate
+    ½ E (Z(x) − Z(x + h))²                          variogram    empirical, and models fitted to it
 
 Up to 4,096 sites dense and exact; more by an H²-matrix of K, conjugate gradients with Vecchia's preconditioner, and
 Lanczos. The array decides where to compute. Everything is deterministic under `random_state`.
@@ -22,5 +23,6 @@ True
 from h2gpu.statistics.kriging import Kriging
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood, log_likelihood
 from h2gpu.statistics.simulation import simulate
+from h2gpu.statistics.variography.empirical import EmpiricalVariogram, variogram
 
-__all__ = ["Kriging", "LogLikelihood", "log_likelihood", "simulate"]
+__all__ = ["EmpiricalVariogram", "Kriging", "LogLikelihood", "log_likelihood", "simulate", "variogram"]

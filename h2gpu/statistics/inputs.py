@@ -10,7 +10,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
-from h2gpu.statistics.tables import table, values
+from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 
 
 def covariance_of(cov):
@@ -28,27 +28,74 @@ def covariance_of(cov):
     )
 
 
-def training(estimator, X, y):
-    """X (n, features) and y (n,) in float64 as scikit-learn checks them; the estimator remembers the features."""
+def training(estimator, X, y, weights, cov):
+    """X (n, features) and y (n,) in float64 as scikit-learn checks them, and weights that leave out what the estimator
+    skips. It remembers the features, and the reference system of a GeoDataFrame, which must suit the covariance."""
+    estimator.crs_ = crs_of(X)
+    check_crs(estimator.crs_, cov)
     if array_module(X, y) is not np:
-        return _device_table(estimator, X, reset=True), _device_values(X, y)
-    columns = named(estimator.trend)
-    return validate_data(estimator, table(X, columns), values(y, X), dtype=np.float64, y_numeric=True)
+        X = _device_table(estimator, X, reset=True)
+        y, weights = known_values(estimator, y, weights)
+        return X, _device_values(X, y), weights
+    estimator._variables = variables_of(X, y)
+    sites, y = table(X, named(estimator.trend), estimator._variables), values(y, X)
+    y, weights = known_values(estimator, y, weights)
+    sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+    return _finite_rows(sites, "X"), y, weights
+
+
+def new_values(estimator, X, y, weights):
+    """Observations (n,) in float64 at checked X, and their weights."""
+    y, weights = known_values(estimator, values(y, X), weights)
+    return _device_values(X, y if array_module(y) is not np else np.asarray(y, np.float64)), weights
+
+
+def known_values(estimator, y, weights):
+    """y, and weights: where the estimator skips NaN, they are zero there, and so is y. ValueError for other NaN, and
+    infinity, in arrays on the host; what is no array of numbers is left to scikit-learn."""
+    xp = array_module(y)
+    a = xp.asarray(y)
+    if a.dtype.kind != "f" or a.ndim != 1 or not len(a):
+        return y, weights
+    bad = xp.isnan(a)
+    if estimator.missing == "skip" and bool(bad.any()):
+        if bool(bad.all()):
+            raise ValueError(f"y: expected some observations, got NaN for all {len(a)}")
+        weights = np.ones(len(a)) if weights is None else np.array(to_host(weights), np.float64)
+        weights[to_host(bad)[: len(weights)]] = 0
+        a = xp.where(bad, 0.0, a)
+    return (a if xp is not np else _finite_rows(a, "y")), weights
 
 
 def observations(X, y, trend):
     """The same without an estimator, and the names of the features if they have any."""
     if array_module(X, y) is not np:
         return _checked_table(X), _device_values(X, y), None
-    X, y = table(X, named(trend)), values(y, X)
-    return *check_X_y(X, y, dtype=np.float64, y_numeric=True), getattr(X, "columns", None)
+    X, y = table(X, named(trend), variables_of(X, y)), values(y, X)
+    if getattr(np.asarray(y), "dtype", None) == np.float64 and np.ndim(y) == 1:
+        _finite_rows(np.asarray(y), "y")
+    sites, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+    return _finite_rows(sites, "X"), y, getattr(X, "columns", None)
 
 
 def targets(estimator, X):
-    """X (m, features) in float64, checked against the features of the training."""
+    """X (m, features) in float64, checked against the features and the reference system of the training."""
+    check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
-    return validate_data(estimator, table(X, named(estimator.trend)), dtype=np.float64, reset=False)
+    X = table(X, named(estimator.trend), estimator._variables if hasattr(X, "data_vars") else None)
+    return _finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
+
+
+def _finite_rows(A, name):
+    """A (n,) or (n, features) if it is finite; ValueError otherwise."""
+    bad = ~np.isfinite(A.reshape(len(A), -1)).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name}: expected finite numbers, got NaN or infinity in {int(bad.sum())} of {len(A)} rows, first in row "
+            f"{int(np.argmax(bad))}; leave those rows out"
+        )
+    return A
 
 
 def named(trend):

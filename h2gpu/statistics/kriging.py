@@ -6,8 +6,12 @@
 Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,12 +25,15 @@ from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
+from h2gpu.statistics.results.leave_one_out import joint_covariance
+from h2gpu.statistics.results.results import Results
+from h2gpu.statistics.scores import interval as central_interval
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 
 
-class Kriging(RegressorMixin, BaseEstimator):
+class Kriging(Results, RegressorMixin, BaseEstimator):
     """Kriging with all observations, on as many sites as an H²-matrix holds; a scikit-learn regressor.
 
     cov             `h2gpu.covariance` value, scikit-learn kernel or GSTools model; a Nugget within it is variation of
@@ -40,16 +47,24 @@ class Kriging(RegressorMixin, BaseEstimator):
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
     std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
-                    start (`estimation`); or a list of "variance", "length_scale", "nugget", "smoothness"
+                    start (`estimation`), and rotation where it has one; "all": smoothness, exponent and alpha too; or
+                    a list of them, or of names of numbers of an Expression
     restricted      estimation by the restricted likelihood (REML), which allows for the trend's estimation
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
+    missing         "raise": NaN in y is refused; "skip": those observations are left out
     random_state    seed of everything random
 
     After fit:
 
+    crs_                    coordinate reference system of a GeoDataFrame, that of targets must be the same; else None
     cov_, nugget_           the covariance and the nugget in use
-    parameters_, parameter_errors_    estimated values and standard errors of their logarithms, by name
-    estimation_             the `estimation.Estimate`; None where nothing was estimated
+    parameters_             estimated values by name
+    parameter_errors_       standard errors of their logarithms (angles: in radians), by name; a nugget that was
+                            found to be 0 has none
+    parameter_intervals_    95 % confidence intervals (low, high) by name, on the parameters' own scale
+    estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
+                            each, tell what went wrong; each is a ConvergenceWarning too
+    converged_              whether there are no such messages
     trend_coefficients_     (p,) β
     weights_                (n,) w of the different sites
     iterations_             of conjugate gradients, at most; 0 for a dense factorization
@@ -79,6 +94,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         mean=0.0,
         neighbours=30,
         std_rtol=0.01,
+        missing="raise",
         random_state=0,
     ):
         self.cov = cov
@@ -91,6 +107,7 @@ class Kriging(RegressorMixin, BaseEstimator):
         self.mean = mean
         self.neighbours = neighbours
         self.std_rtol = std_rtol
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
@@ -103,12 +120,17 @@ class Kriging(RegressorMixin, BaseEstimator):
         """
         model = self._model()
         self._check_options()
-        X, y, weights = weighted(*training(self, X, y), sample_weight)
+        X, y, weights = self._observed = weighted(*training(self, X, y, sample_weight, model.cov))
+        return self._fitted(model, X, y, weights)
+
+    def _fitted(self, model, X, y, weights):
+        """The equations of checked observations, solved; the parameters estimated first where they are to be."""
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self._places = places_of(X, y - self._known_mean(), weights)
-        self.estimation_, self.parameters_, self.parameter_errors_ = None, {}, {}
+        self.estimation_, self.parameters_, self.converged_ = None, {}, True
+        self.parameter_errors_, self.parameter_intervals_ = {}, {}
         system = None
-        if self.fit_parameters:
+        if self.fit_parameters and model.kinds:
             model, system = self._estimate(model)
         if model.nugget == 0:
             self._places.check_agreement()
@@ -123,14 +145,17 @@ class Kriging(RegressorMixin, BaseEstimator):
         return self
 
     def _model(self):
-        chosen = USUAL if self.fit_parameters in (True, False) else self.fit_parameters
-        return Model(covariance_of(self.cov), checked("nugget", self.nugget, zero=True), checked_kinds(chosen))
+        chosen = USUAL if isinstance(self.fit_parameters, (bool, np.bool_)) else self.fit_parameters
+        cov = covariance_of(self.cov)
+        return Model(cov, checked("nugget", self.nugget, zero=True), checked_kinds(chosen, cov))
 
     def _check_options(self):
         """ValueError for what is wrong at any number of sites, even where few do not need it."""
         if checked("rtol", self.rtol) >= 1:
             raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
         checked("std_rtol", self.std_rtol, zero=True)
+        if self.missing not in ("raise", "skip"):
+            raise ValueError(f'missing: expected "raise" or "skip", got {self.missing!r}')
         if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
             raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
         if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
@@ -146,8 +171,11 @@ class Kriging(RegressorMixin, BaseEstimator):
         found = estimate(data, model, self.neighbours, seed_of(self.random_state))
         if self.refine and not found.exact:
             found, system = refined(data, found, *self._accuracy)
-        self.estimation_, self.parameter_errors_ = found, found.errors
-        self.parameters_ = {free.name: free.value for free in found.model.free}
+        self.converged_ = not found.messages
+        for message in found.messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
+        self.parameters_ = {free.name: free.value for free in replace(found.model, kinds=model.kinds).free}
         return found.model, system
 
     def score(self, X, y, sample_weight=None):
@@ -167,20 +195,43 @@ class Kriging(RegressorMixin, BaseEstimator):
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 
-    def predict(self, X, return_std=False, observations=False):
-        """Best linear unbiased predictions of the field at X (m, features): means (m,), standard deviations (m,).
+    def predict(self, X, return_std=False, observations=False, *, return_cov=False, interval=None):
+        """Best linear unbiased predictions of the field at X (m, features): means (m,), and where asked for one of
 
-        observations   the standard deviations are those of new observations: measurement error included
+        return_std     standard deviations (m,)
+        return_cov     the covariance matrix (m, m) of the errors, for up to 5,000 targets
+        interval       lower and upper ends (m,), (m,) of the central normal interval of this level, such as 0.95
+        observations   all of them for new observations: measurement error included
+
+        Raises ValueError for two of them, and for a level outside (0, 1).
         """
         check_is_fitted(self, "weights_")
-        X = targets(self, X)
-        if not return_std:
+        if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
+            raise ValueError("predict: expected one of return_std, return_cov and interval, got several")
+        X, added = targets(self, X), self.nugget_ if observations else 0.0
+        if return_cov:
+            mean, cov = joint_covariance(self._equations, X, added)
+            return mean + self._known_mean(), cov
+        if not return_std and interval is None:
             return self._equations.means(X)[:, 0] + self._known_mean()
-        added = self.nugget_ if observations else 0.0
+        if interval is not None:
+            central_interval(0.0, 0.0, interval)  # before the work
         mean, variances, self.variance_error_ = self._equations.means_and_variances(
             X, self.std_rtol, seed_of(self.random_state), added
         )
-        return mean + self._known_mean(), array_module(X).sqrt(variances)
+        self._tell_error()
+        mean, std = mean + self._known_mean(), array_module(X).sqrt(variances)
+        return (mean, std) if return_std else (mean, *central_interval(mean, std, interval))
+
+    def _tell_error(self):
+        """A warning where standard deviations are less accurate than asked for."""
+        error = self.variance_error_
+        if error.worst > self.std_rtol:
+            warnings.warn(
+                f"standard deviations: {error.worst:.2g} too large at worst of {error.checked} random targets, beside "
+                f"exact ones, where std_rtol={self.std_rtol:g} was asked; take std_rtol=0 for exact ones",
+                stacklevel=3,
+            )
 
     def sample_y(self, X, n_samples=1, random_state=0, observations=False):
         """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.

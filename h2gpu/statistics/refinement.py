@@ -27,25 +27,30 @@ LONGEST = 1.0  # step in the logarithm of a parameter
 
 def refined(data, found, rtol, neighbours, random_state):
     """The `estimation.Estimate` with the full likelihood's value, its parameters corrected where Vecchia's are off; and
-    the covariance system at them."""
+    the covariance system at them. Where the full likelihood or a step fails, the estimate before it is kept, with a
+    message; the system is None where there is none."""
     options = {"rtol": rtol, "neighbours": neighbours, "random_state": random_state}
     with phase("full likelihood", STEPS + 1) as advance:
-        system, value = _at(data, found.model, options)
+        try:
+            system, value = _at(data, found.model, options)
+        except np.linalg.LinAlgError as error:
+            return found.told(f"full likelihood: {error}; kept the parameters of Vecchia's likelihood"), None
         logger.info("log-likelihood %.6g ± %.2g, Vecchia's %.6g", value, value.standard_error, found.value)
         gain = np.inf if abs(value - found.value) > AGREE else 0.0
         for _ in range(STEPS):
             advance(1)
             if gain < SMALL:
                 break
-            moved, step, gain = _stepped(data, found, *data.full(found.model, system=system, **options))
-            logger.info("full likelihood: step %s gains %.3g", step.round(4), gain)
             try:
+                moved, step, gain = _stepped(data, found, *data.full(found.model, system=system, **options))
+                logger.info("full likelihood: step %s gains %.3g", step.round(4), gain)
                 new_system, new = _at(data, moved.model, options)
             except np.linalg.LinAlgError as error:
-                logger.warning("full likelihood: %s; kept the parameters before the step", error)
+                found = found.told(f"full likelihood: {error}; kept the parameters before this step")
                 break
             if new < value - CERTAIN * (new.standard_error + value.standard_error):
-                logger.warning("full likelihood: %.6g after the step, %.6g before: kept those before", new, value)
+                told = f"full likelihood: {new:.6g} after a step, {value:.6g} before; kept the parameters before it"
+                found = found.told(told)
                 break
             found, system, value = moved, new_system, new
     return replace(found, value=value), system

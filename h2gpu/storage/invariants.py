@@ -9,6 +9,7 @@ import numpy as np
 from h2gpu.storage.layout import parent_ranks
 
 CHUNK = 1 << 22  # entries checked at a time
+PRIME = (1 << 31) - 1  # products of two remainders fit in 63 bits
 
 
 def check(arrays, symmetric):
@@ -98,7 +99,7 @@ def check_blocks(arrays, part, other, symmetric):
 
 
 def _check_cover(arrays, other, symmetric):
-    """The blocks have as many entries as the matrix, and every leaf of a symmetric one its diagonal block."""
+    """The blocks have every entry of the matrix once, and every leaf of a symmetric one its diagonal block."""
     rows, cols, area = _sizes(arrays, "row"), _sizes(arrays, other), 0.0
     for part in ("couplings", "nearfield"):
         t, s = arrays[f"{part}/rows"], arrays[f"{part}/columns"]
@@ -110,6 +111,31 @@ def _check_cover(arrays, other, symmetric):
         t, leaves = arrays["nearfield/rows"], np.flatnonzero(arrays["row_tree/first_child"] < 0)
         diagonal = t[t == arrays["nearfield/columns"]]
         _expect(np.array_equal(diagonal, leaves), "nearfield/rows", "the diagonal block of every leaf", "others")
+    _check_once(arrays, other, symmetric)
+
+
+def _check_once(arrays, other, symmetric):
+    """Every entry once, by sums of random weights: Σ over blocks (t, s) of u(t) v(s) is u(all) v(all), modulo a prime.
+
+    u(t) is the sum over the points of t. A cover with holes or overlaps passes with probability 2/PRIME (Schwartz and
+    Zippel); the weights are drawn anew each time, so that no file can be made to fit them.
+    """
+    rng = np.random.default_rng()
+    u, v = _random_sums(arrays, "row", rng), _random_sums(arrays, other, rng)
+    total = 0
+    for part in ("couplings", "nearfield"):
+        t, s = arrays[f"{part}/rows"], arrays[f"{part}/columns"]
+        total += int((u[t] * v[s] % PRIME).sum())
+        if symmetric:
+            total += int((u[s] * v[t] % PRIME)[t != s].sum())
+    once = total % PRIME == int(u[0]) * int(v[0]) % PRIME
+    _expect(once, "nearfield/rows", "blocks that hold every entry once", "overlaps and holes")
+
+
+def _random_sums(arrays, side, rng):
+    """(clusters,) sums of one random weight a point, modulo PRIME."""
+    before = np.concatenate(([0], np.cumsum(rng.integers(PRIME, size=_sizes(arrays, side)[0]))))
+    return (before[arrays[f"{side}_tree/stop"]] - before[arrays[f"{side}_tree/start"]]) % PRIME
 
 
 def _check_levels(offsets, inner_before, clusters, name):

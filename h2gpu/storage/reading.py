@@ -18,21 +18,27 @@ import numpy as np
 from h2gpu.memory import free_memory, readable
 from h2gpu.storage.header import FORMAT, VERSIONS, Header, digest_of
 from h2gpu.storage.layout import names
+from h2gpu.storage.plain_text import plain
 from h2gpu.storage.writing import TYPES
 
 AGAIN = "the file is damaged or of other origin; save the matrix again"
 
 
 class FormatError(ValueError):
-    """A file that is not what it should be."""
+    """A file that is not what it should be; what it says is shown on one line, unprintable letters escaped."""
+
+    def __init__(self, message):
+        super().__init__(plain(message))
 
 
 @contextmanager
 def opened(path):
     """The h5py.File; whatever HDF5 stumbles on becomes one FormatError. OSError where the system refuses the file."""
-    with open(path, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FormatError(f"{path}: expected a regular file, got a folder, pipe or device")
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # before it is opened: a pipe waits for its writer
+        raise FormatError(f"{path}: expected a regular file, got a pipe or device")
+    with open(path, "rb"):  # the system's own words where it refuses
+        pass
     try:
         with h5py.File(path, "r") as file:
             yield file
@@ -115,6 +121,9 @@ def member(file, name):
 def read_array(file, header, name, check=True):
     """A dataset's numbers, compared with its checksum."""
     kind, shape, digest = header.datasets[name]
+    size, free = prod(shape) * np.dtype(kind).itemsize, free_memory()
+    if size > free:
+        raise FormatError(f"{name}: expected at most {readable(free)}, which is free, got {readable(size)}")
     array = np.empty(shape, np.dtype(kind).newbyteorder("<"))
     if array.size:
         file[name].read_direct(array)

@@ -6,7 +6,6 @@ rename is one step, so that a reader sees the old file or the new one and a cras
 
 import os
 import secrets
-import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,11 +18,11 @@ def whole_file(path):
     """
     target = checked_target(path)
     temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # not mkstemp: the umask decides
+    _create(temporary, path)
     try:
         yield temporary
         if target.exists():
-            shutil.copymode(target, temporary)
+            temporary.chmod(target.stat().st_mode & 0o777)  # new content is not the owner's program: no setuid
         _synchronize(temporary)
         os.replace(temporary, target)
     except BaseException as error:
@@ -40,7 +39,7 @@ def check_writable(path):
     """OSError unless a file can be written at `path`; tried with an empty file beside it, which is removed again."""
     target = checked_target(path)
     trial = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")
-    os.close(os.open(trial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    _create(trial, path)
     trial.unlink()
 
 
@@ -54,6 +53,15 @@ def checked_target(path):
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist; create it first")
     return target
+
+
+def _create(temporary, path):
+    """An empty file that was not there; an OSError names the path that the user knows."""
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # not mkstemp: the umask decides
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _synchronize(path):

@@ -14,7 +14,7 @@ __global__ __launch_bounds__(GEMM_THREADS, TileRows * TileColumns > LARGE_TILE ?
 void gemm(const Real* A, const Real* B, const Real* C, Real* out, const long long* a_first, const long long* b_first,
           const long long* c_first, const long long* out_first, const long long* rows, const long long* columns,
           const long long* inner, int m, int n, int k,
-          const long long* first, const int* owner, int each, Real alpha, Real beta, bool upper) {
+          const long long* first, const int* owner, int each, bool upper, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
     Real* slabs = reinterpret_cast<Real*>(memory);          // STAGES × (TileRows + TileColumns) × PITCH
     const Tile tile = tile_of_block(first, owner, each);

@@ -9,11 +9,16 @@
 namespace systems {
 using namespace common;
 
-// LU, pivots, table, n: as in systems/lu_register.cuh, of square matrices     sign, logarithm: matrices
+template <typename Real>
+__device__ Real scaled(Real x, Real factor) { return x * factor; }
+template <typename Real>
+__device__ Complex<Real> scaled(Complex<Real> x, Real factor) { return {x.re * factor, x.im * factor}; }
+
+// LU, pivots, table, n: as in systems/lu_register.cuh, of square matrices     determinant, or (null) sign and logarithm: matrices
 template <typename Scalar, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void lu_determinant(const Scalar* LU, const int* pivots, Scalar* sign, typename Field<Scalar>::Real* logarithm,
-                    const long long* table, int n, long long count) {
+void lu_determinant(const Scalar* LU, const int* pivots, Scalar* determinant, Scalar* sign,
+                    typename Field<Scalar>::Real* logarithm, const long long* table, int n, long long count) {
     using Real = typename Field<Scalar>::Real;
     const int lane = threadIdx.x % WARP;
     const long long b = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
@@ -40,7 +45,9 @@ void lu_determinant(const Scalar* LU, const int* pivots, Scalar* sign, typename 
     sum = part_sum<1, WARP>(sum);
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2) phase = times(phase, of_lane<WARP>(phase, lane ^ distance));
-    if (lane == 0) sign[p.index] = phase, logarithm[p.index] = sum;
+    if (lane > 0) return;
+    if (determinant) determinant[p.index] = scaled(phase, exp(sum));
+    else sign[p.index] = phase, logarithm[p.index] = sum;
 }
 
 }  // namespace systems

@@ -128,4 +128,30 @@ void solve_triangles(const Scalar* F, const int* pivots, const Scalar* B, Scalar
             if (column0 + c < columns) X[static_cast<long long>(i) * columns + column0 + c] = x[i * Columns + c];
 }
 
+// X_b = P_b B_b, or P_b, for the interchanges that LU has made; a block a matrix and some of its entries.
+// pivots  matrices × n: row k was interchanged with row pivots[k] ≥ k, for k = 0, 1, …; null: no interchanges
+// B, X    matrices × n × columns; B null: the identity     pieces  blocks a matrix, which share its rows
+// Shared memory: n numbers.
+template <typename Scalar, int Threads>
+__global__ __launch_bounds__(Threads)
+void permuted_rows(const int* pivots, const Scalar* B, Scalar* X, int n, int columns, int pieces) {
+    extern __shared__ int row_of[];
+    const long long b = blockIdx.x / pieces;
+    const int piece = blockIdx.x % pieces;
+    for (int i = threadIdx.x; i < n; i += Threads) row_of[i] = i;
+    __syncthreads();
+    if (pivots && threadIdx.x == 0) {
+        for (int k = 0; k < n; k++) {
+            const int other = pivots[b * n + k], row = row_of[k];
+            row_of[k] = row_of[other], row_of[other] = row;
+        }
+    }
+    __syncthreads();
+    const long long first = b * n * columns;
+    for (int e = piece * Threads + threadIdx.x; e < n * columns; e += pieces * Threads) {
+        const int row = row_of[e / columns], column = e % columns;
+        X[first + e] = B ? B[first + static_cast<long long>(row) * columns + column] : row == column ? one<Scalar>() : Scalar();
+    }
+}
+
 }  // namespace systems

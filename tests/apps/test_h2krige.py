@@ -15,7 +15,7 @@ import h2gpu
 from h2gpu.apps import h2krige
 from h2gpu.apps.command import devices
 from h2gpu.apps.command.command import FailureError
-from h2gpu.covariance import Matern, Nugget
+from h2gpu.covariance import Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, scores
 
 COV, NUGGET = Matern(2.0, 0.3, 1.5), 0.05
@@ -111,6 +111,25 @@ def test_estimated_parameters_are_more_likely_than_the_true_ones(files, field, t
     assert smooth["estimated"]["log_likelihood"] > found["estimated"]["log_likelihood"]
 
 
+@pytest.mark.parametrize("name, option, kind", [
+    ("spherical", (), {}), ("cubic", (), {}), ("wendland", (), {}),
+    ("powered-exponential", ("--exponent", "1.3"), {"exponent": 1.3}),
+    ("rational-quadratic", ("--alpha", "0.7", "--rotation", "0.3"), {"alpha": 0.7, "rotation": 0.3}),
+])  # fmt: skip
+def test_further_covariances(files, field, name, option, kind):
+    out = files[0].with_name("out.h5")
+    given = ("--covariance", name, "--variance", "2", "--length-scale", "0.3,0.5", "--nugget", "0.1", *option)
+    assert krige(files, *given, "-o", out, "--quiet") == 0
+    model = getattr(h2gpu.covariance, name.title().replace("-", ""))(2.0, (0.3, 0.5), **kind)
+    np.testing.assert_allclose(read(out)[0]["mean"], Kriging(model, 0.1).fit(*field[:2]).predict(field[2]), rtol=1e-9)
+
+
+def test_rotation_is_fitted_where_given(files):
+    out = files[0].with_name("out.h5")
+    assert krige(files, "--fit", "--rotation", "0.3", "-o", out, "--quiet") == 0
+    assert json.loads(read(out)[1]["covariance"])["rotation"] != 0.3
+
+
 def test_names_of_datasets(files, capsys):
     out = files[0].with_name("out.h5")
     assert krige(files, *GIVEN, "-o", out, "--quiet") == 0
@@ -146,6 +165,26 @@ def test_one_file_for_both(files, field, capsys):
     assert found["std"].max() < 1e-5 and "rmse" not in attributes
 
 
+def test_degrees_are_on_a_sphere_where_asked(files, field, capsys):
+    sites, values, targets, _ = field
+    for path, points in ((files[0], sites), (files[1], targets)):
+        with h5py.File(path, "r+") as file:
+            file["lon"], file["lat"] = 10 + 4 * points[:, 0], 50 + 4 * points[:, 1]
+    out = files[0].with_name("out.h5")
+    given = ("--covariance", "matern", "--variance", "2", "--nugget", "0.05", "-o", out, "--points", "lon,lat")
+    for option, distance in ((["--sphere"], "chordal"), (["--sphere", "great-circle"], "great-circle")):
+        smoothness = 1.5 if distance == "chordal" else 0.5
+        asked = (*given, *option, "--length-scale", "100", "--smoothness", str(smoothness), "--quiet")
+        assert krige(files, *asked) == 0 and capsys.readouterr().err == ""
+        cov = on_sphere(Matern(2.0, 100.0, smoothness), distance=distance)
+        model = Kriging(cov, 0.05).fit([10.0, 50.0] + 4 * sites, values)
+        np.testing.assert_allclose(read(out)[0]["mean"], model.predict([10.0, 50.0] + 4 * targets), rtol=1e-6)
+    assert krige(files, "--fit", "--sphere", "-o", out, "--points", "lon,lat", "--quiet") == 0
+    assert 10 < json.loads(read(out)[1]["covariance"])["covariance"]["length_scale"] < 1000
+    assert krige(files, *given, "--length-scale", "1") == 0
+    assert "warning: --points lon,lat are taken for a plane; if they are deg" in capsys.readouterr().err
+
+
 def test_other_dimensions(tmp_path, capsys):
     rng = np.random.default_rng(0)
     for dim in (1, 3):
@@ -168,12 +207,18 @@ def test_other_dimensions(tmp_path, capsys):
 BAD = {
     "no parameters": ([], "--variance and --length-scale: expected a number, or --fit"),
     "no length": (["--variance", "1"], "--length-scale: expected a number, or --fit"),
-    "covariance": ([*GIVEN, "--covariance", "spherical"], "invalid choice: 'spherical'"),
+    "covariance": ([*GIVEN, "--covariance", "circular"], "invalid choice: 'circular'"),
+    "exponent": ([*GIVEN, "--exponent", "1"], "--exponent: is for --covariance powered-exponential only"),
+    "rotation": ([*GIVEN, "--rotation", "0.3"], "rotation: expected a length scale for each of 2 or 3 coordinates"),
+    "bad rotation": ([*GIVEN, "--rotation", "nan"], "expected finite numbers, got 'nan'"),
     "negative variance": ([*GIVEN, "--variance=-1"], "variance: expected a finite number above 0"),
     "trend": ([*GIVEN, "--trend", "cubic"], "invalid choice: 'cubic'"),
     "lengths": ([*GIVEN, "--length-scale", "1,2,3"], "expected 1 or 2 numbers for points in 2D"),
     "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern only"),
     "smoothness of another": (["--fit", "--fit-smoothness"], "--fit-smoothness: is for"),
+    "another format": ([*GIVEN, "-o", "map.csv"], "--output: expected a name that ends in .h5, as HDF5 is wri"),
+    "radius": ([*GIVEN, "--radius", "1"], "--radius: is for --sphere only"),
+    "smooth great circle": ([*GIVEN, "--sphere", "great-circle"], 'take distance="chordal"'),
     "unknown": ([*GIVEN, "--fast"], "unrecognized arguments: --fast"),
     "no values": ([*GIVEN, "--values", "height"], r"'height' not found; the file holds .* choose with --values"),
     "short values": ([*GIVEN, "--values", "short"], "short: expected 220 values as there are points, got 9"),

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from covariances import COMPOSED, RADIAL, SMOOTHNESSES, SPHERES, random_lonlat, random_points
+from covariances import COMPOSED, RADIAL, ROTATED, SMOOTHNESSES, SPHERES, random_lonlat, random_points
 from reference import name_of
 
+from h2gpu import covariance
 from h2gpu.covariance import (
     Constant,
     Exponential,
@@ -26,7 +27,7 @@ EPS = np.finfo(float).eps
 # every covariance
 
 
-@pytest.mark.parametrize("cov", RADIAL + COMPOSED + SPHERES, ids=repr)
+@pytest.mark.parametrize("cov", RADIAL + COMPOSED + ROTATED + SPHERES, ids=repr)
 def test_matrix_is_symmetric_positive_definite_with_the_variance_on_the_diagonal(cov):
     X = random_points() if cov.embedding == "plane" else random_lonlat()
     C = cov(X)
@@ -36,7 +37,7 @@ def test_matrix_is_symmetric_positive_definite_with_the_variance_on_the_diagonal
     np.testing.assert_allclose(cov(X, X) + cov.nugget * np.eye(len(X)), C, rtol=1e-13)
 
 
-@pytest.mark.parametrize("cov", RADIAL + COMPOSED, ids=repr)
+@pytest.mark.parametrize("cov", RADIAL + COMPOSED + ROTATED, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_broadcast_keep_the_float_type_and_do_not_depend_on_chunks(cov, dtype):
     x, y = random_points(3 * CHUNK // 64).astype(dtype)[:, None], random_points(64, seed=1).astype(dtype)[None]
@@ -52,15 +53,15 @@ def test_values_broadcast_keep_the_float_type_and_do_not_depend_on_chunks(cov, d
     assert cov(x[:0, 0], y[0]).shape == (0, 64)
 
 
-@pytest.mark.parametrize("cov", RADIAL + COMPOSED + SPHERES, ids=repr)
+@pytest.mark.parametrize("cov", RADIAL + COMPOSED + ROTATED + SPHERES, ids=repr)
 def test_parameters_survive_json(cov):
     again = from_parameters(json.loads(json.dumps(cov.parameters())))
     assert again == cov and hash(again) == hash(cov) and repr(again) == repr(cov)
 
 
-@pytest.mark.parametrize("cov", RADIAL + COMPOSED, ids=repr)
+@pytest.mark.parametrize("cov", RADIAL + COMPOSED + ROTATED, ids=repr)
 def test_repr_evaluates_to_the_value(cov):
-    assert eval(repr(cov)) == cov
+    assert eval(repr(cov), vars(covariance)) == cov
 
 
 @pytest.mark.parametrize("cov", RADIAL, ids=repr)

@@ -7,10 +7,15 @@ from reference import name_of
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import (
     Constant,
+    Cubic,
     Exponential,
     Gaussian,
     Matern,
     Nugget,
+    PoweredExponential,
+    RationalQuadratic,
+    Spherical,
+    Wendland,
     from_distance,
     from_function,
     on_sphere,
@@ -39,7 +44,20 @@ def covariances(dim):
         2 * Gaussian(1.0, 0.5) * Matern(1.0, anisotropic, 1.5) + Constant(0.3) + Nugget(0.2),
         (Exponential() + Matern()) * (Gaussian() + Constant(2.0)),
         Matern() * Nugget(1.0),
+        Spherical(2.0, 0.7),
+        Cubic(1.0, anisotropic),
+        *[Wendland(1.5, 0.8, order) for order in range(4)],
+        PoweredExponential(2.0, 0.3, 0.7) + RationalQuadratic(0.5, anisotropic, 0.8),
+        *rotated(dim),
     ]
+
+
+def rotated(dim):
+    """Anisotropic ones along other axes than the coordinates."""
+    if dim not in (2, 3):
+        return []
+    rotation = 0.6 if dim == 2 else (0.3, 0.5, 0.7)
+    return [Matern(1.0, LENGTHS[:dim], 1.5, rotation=rotation) + Spherical(0.5, LENGTHS[:dim], rotation=rotation)]
 
 
 def smoothnesses(dim):
@@ -54,7 +72,7 @@ def smoothnesses(dim):
 SPHERES = [
     on_sphere(Exponential(1.0, 2000.0)),
     on_sphere(Matern(2.0, 3000.0, 2.5) + Nugget(0.1), distance="chordal"),
-    on_sphere(Exponential(1.0, 0.5) * Exponential(1.0, 0.7) + Gaussian(1.0, 0.3), radius=1.0),
+    on_sphere(Exponential(1.0, 0.5) * Exponential(1.0, 0.7) + Matern(1.0, 0.3, 0.3), radius=1.0),
     on_sphere(Matern(2.0, 900.0, 0.4)),
 ]
 
@@ -112,11 +130,14 @@ def test_types_compose_as_the_covariances_do():
     assert spelled(Matern(length_scale=(1.0, 2.0), smoothness=2.5)) == "Matern<2, Stretched<2>>"
     assert spelled(Gaussian(length_scale=(1.0,)), 1) == "Gaussian<Isotropic<1>>"
     assert spelled(Exponential() + Nugget(1.0), 3) == "Matern<0, Isotropic<3>>"
+    assert spelled(Spherical()) == "Compact<2, 1, Isotropic<2>>"
+    assert spelled(Wendland(), 3) == "Compact<4, 1, Isotropic<3>>"
+    assert spelled(Spherical(1.0, (1, 2), rotation=0.3)) == "Compact<2, 1, Rotated<2>>"
     assert spelled(Nugget(1.0)) == "Constant<Isotropic<2>>"
     three = "Sum<Sum<Matern<0, Isotropic<2>>, Constant<Isotropic<2>>>, Gaussian<Isotropic<2>>>"
     assert spelled(Exponential() + Constant() + Gaussian()) == three
     assert spelled(Exponential() * Constant()) == "Product<Matern<0, Isotropic<2>>, Constant<Isotropic<2>>>"
-    assert spelled(on_sphere(Gaussian()), 3) == "Gaussian<GreatCircle>"
+    assert spelled(on_sphere(Exponential()), 3) == "Matern<0, GreatCircle>"
     assert spelled(on_sphere(Gaussian(), distance="chordal"), 3) == "Gaussian<Isotropic<3>>"
     assert spelled(Matern(smoothness=1.7)) == "MaternTable<Pieces<4, 9, -27, 37>, Isotropic<2>>"
     assert spelled(Matern(smoothness=30.0)) == "MaternDebye<32, Isotropic<2>>"

@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
+import pytest
 from covariances import random_lonlat
 
-from h2gpu.covariance import Exponential, Gaussian, on_sphere
+from h2gpu.covariance import Exponential, Gaussian, Matern, from_distance, on_sphere
 
 
 def test_great_circle_distance_is_haversine():
@@ -24,7 +25,11 @@ def test_great_circle_distance_is_haversine():
 
 def test_smooth_great_circle_covariance_can_be_indefinite():
     X = random_lonlat(300)
-    assert np.linalg.eigvalsh(on_sphere(Gaussian(1, 1.0), 1.0)(X)).min() < -1e-3
+    for cov in (Gaussian(1, 1.0), Matern(1, 1.0, 0.6), Exponential() + 0.1 * Matern(1, 1.0, 2.5)):
+        with pytest.raises(ValueError, match=r"smoothness ≤ 0.5, got .* take distance="):
+            on_sphere(cov, 1.0)
+    trusted = on_sphere(from_distance(Gaussian(1, 1.0).at_distance), 1.0)
+    assert np.linalg.eigvalsh(trusted(X)).min() < -1e-3
     assert np.linalg.eigvalsh(on_sphere(Gaussian(1, 1.0), 1.0, "chordal")(X)).min() > -1e-12
 
 

@@ -249,7 +249,7 @@ POINTS, COV = points_of("uniform", 20, 2), Exponential()
         (
             np.array([[0.0, 1e160], [0, 1]]),
             {},
-            r"points: expected coordinates below 1e\+153, got 1e\+160",
+            r"points: expected coordinates of float64 from 1e-135 to 1e\+153, got 1e\+160",
         ),
         (np.array([[0.0, 1], [np.inf, 1]]), {}, "points: expected finite coordinates, got NaN or infinity in 1 rows"),
         (np.zeros(3), {}, r"points: expected shape \(n, dim\) .* got \(3,\)"),

@@ -75,6 +75,7 @@ HEADERS = (
     "systems/lu_shared.cuh",
     "systems/lu_update.cuh",
     "systems/lu_warp.cuh",
+    "systems/solve_register.cuh",
     "systems/solve_small.cuh",
     "systems/solve_triangles.cuh",
     "systems/trsm.cuh",

@@ -1,6 +1,7 @@
 """Kriging among scikit-learn's estimators, and what it takes as data."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from h2gpu.covariance import Exponential, Matern, Nugget
+from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, simulate, systems
 
 COV = Matern(2.0, 0.3, 1.5)
@@ -141,8 +142,8 @@ def test_points_of_geopandas_are_coordinates_and_only_named_columns_count():
 class Geometry:
     """What GeoPandas' tables answer, without GeoPandas."""
 
-    def __init__(self, X):
-        self.x, self.y, self.name = X[:, 0], X[:, 1], "geometry"
+    def __init__(self, X, crs=None):
+        self.x, self.y, self.name, self.crs = X[:, 0], X[:, 1], "geometry", crs
 
     @property
     def geometry(self):
@@ -156,6 +157,30 @@ def test_what_answers_like_geopandas_is_taken_like_it():
     )
 
 
+@dataclass(frozen=True)
+class System:
+    """What a pyproj.CRS answers."""
+
+    srs: str
+    is_geographic: bool
+
+
+def test_reference_systems_are_kept_and_must_agree():
+    X, y = problem(30)
+    degrees, metres = System("EPSG:4326", True), System("EPSG:32632", False)
+    kriging = Kriging(COV, 0.05).fit(Geometry(X, metres), y)
+    assert kriging.crs_ == metres
+    np.testing.assert_allclose(kriging.predict(Geometry(X, metres)), kriging.predict(X))
+    with pytest.raises(ValueError, match=r"system of the fit, EPSG:32632, got EPSG:4326; convert with X.to_crs"):
+        kriging.predict(Geometry(X, degrees))
+    with pytest.warns(UserWarning, match=r"EPSG:4326 are degrees, which Matern.* takes for a plane; wrap it with"):
+        Kriging(COV, 0.05).fit(Geometry(X, degrees), y)
+    sphere = on_sphere(Matern(2.0, 30.0, 1.5), distance="chordal")
+    assert Kriging(sphere, 0.05).fit(Geometry(X, degrees), y).crs_ == degrees
+    with pytest.raises(ValueError, match=r"expected longitudes and latitudes .* got EPSG:32632; convert"):
+        Kriging(sphere, 0.05).fit(Geometry(X, metres), y)
+
+
 def test_grids_of_xarray_are_sites_and_values_in_one_order():
     xarray = pytest.importorskip("xarray")
     values = np.random.default_rng(0).random((4, 5))
@@ -163,6 +188,14 @@ def test_grids_of_xarray_are_sites_and_values_in_one_order():
     for y in (grid, grid.T):
         kriging = Kriging(COV).fit(grid.coords.to_dataset(), y)
         np.testing.assert_allclose(kriging.predict([[2.0, 30.0]]), values[2, 3])  # lat, lon: the grid's order
+    dataset = xarray.Dataset({"t": grid})
+    kriging = Kriging(COV).fit(dataset, dataset.t)
+    assert kriging.n_features_in_ == 2
+    np.testing.assert_allclose(kriging.predict(dataset), values.ravel())
+    np.testing.assert_allclose(kriging.predict(dataset.coords.to_dataset()), values.ravel())
+    assert log_likelihood(COV, dataset, dataset.t) == log_likelihood(COV, grid.coords.to_dataset(), grid)
+    with pytest.raises(ValueError, match="X: expected lat, lon as in fit, got a Dataset without lon"):
+        kriging.predict(xarray.Dataset(coords={"lat": np.arange(3.0)}))
     sites = xarray.Dataset({"lon": ("site", [0.0, 1.0, 3.0]), "lat": ("site", [0.0, 2.0, 1.0])})
     kriging = Kriging(COV).fit(sites, xarray.DataArray([1.0, 2.0, 4.0], dims="site"))
     np.testing.assert_allclose(kriging.predict([[1.0, 2.0]]), 2.0)

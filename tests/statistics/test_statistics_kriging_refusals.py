@@ -5,7 +5,7 @@ import pytest
 from kriging_problems import COV, problem
 from sklearn.gaussian_process import kernels
 
-from h2gpu.covariance import Gaussian, on_sphere
+from h2gpu.covariance import Gaussian, Matern, from_distance, on_sphere
 from h2gpu.statistics import Kriging
 
 
@@ -34,12 +34,13 @@ def test_bad_parameters_are_refused(arguments, words):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda X, y: (X, np.where(np.arange(20) == 3, np.nan, y)), "NaN"),
+    (lambda X, y: (X, np.where(np.arange(20) == 3, np.nan, y)), "y: .* got NaN .* in 1 of 20 rows, first in row 3; "),
+    (lambda X, y: (np.where(np.arange(40).reshape(20, 2) == 9, np.nan, X), y), "X: .* first in row 4; leave those r"),
     (lambda X, y: (np.where(X > 0.9, np.inf, X), y), "infinity"),
     (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
     (lambda X, y: (X[:, 0], y), "Expected 2D array"),
     (lambda X, y: (X[:0], y[:0]), "0 sample"),
-], ids=["NaN", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
+], ids=["NaN", "NaN in X", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
 def test_bad_data_are_refused(change, words):
     X, y, _ = problem(20)
     with pytest.raises(ValueError, match=words):
@@ -57,5 +58,8 @@ def test_bad_weights_are_refused(weights, words):
 
 def test_an_invalid_covariance_is_refused():
     X = np.column_stack([np.random.default_rng(0).uniform(-180, 180, 200), np.linspace(-80, 80, 200)])
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        Kriging(on_sphere(Gaussian(1.0, 20000.0))).fit(X, X[:, 1])
+    for smooth in (Gaussian(1.0, 20000.0), Matern(1.0, 5000.0, 2.5)):  # eigenvalues below −1 and of −3e-4
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            Kriging(on_sphere(from_distance(smooth.at_distance)), 1e-4).fit(X, X[:, 1])
+    with pytest.raises(ValueError, match="smoothness: expected a covariance of the chord to estimate it"):
+        Kriging(on_sphere(Matern(1.0, 900.0, 0.4)), fit_parameters=["smoothness"]).fit(X, X[:, 1])

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import criteria, spot_checks, timing
-from h2gpu.apps.benchmarks.routines import nominal
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.routines import criteria, nominal, spot_checks
 from h2gpu.apps.benchmarks.routines.blas import BLAS
 from h2gpu.apps.benchmarks.routines.linear import LINEAR
 from h2gpu.apps.benchmarks.routines.routine import Routine

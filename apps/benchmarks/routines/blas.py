@@ -3,8 +3,7 @@
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import spot_checks
-from h2gpu.apps.benchmarks.routines import nominal
+from h2gpu.apps.benchmarks.routines import nominal, spot_checks
 from h2gpu.apps.benchmarks.routines.routine import Paired
 
 

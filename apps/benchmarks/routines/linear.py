@@ -5,8 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import spot_checks, timing
-from h2gpu.apps.benchmarks.routines import nominal
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.routines import nominal, spot_checks
 from h2gpu.apps.benchmarks.routines.routine import Paired, Routine
 from h2gpu.apps.benchmarks.routines.spectra import matrices
 

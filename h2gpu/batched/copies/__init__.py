@@ -59,6 +59,11 @@ def all_finite(A):
     return twin(A).all_finite(A)
 
 
+def signs(info):
+    """Whether any of the integers, int32 of any shape, is negative, and whether any is positive; waits for a GPU."""
+    return twin(info).signs(info)
+
+
 def frobenius_norms(A):
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
     return over_leading(lambda A: twin(A).frobenius_norms(A), A)

@@ -34,6 +34,11 @@ def all_finite(A):
     return bool(np.isfinite(A).all())
 
 
+def signs(info):
+    """See h2gpu.batched.copies.signs."""
+    return bool((info < 0).any()), bool((info > 0).any())
+
+
 def frobenius_norms(A):
     return norms(A, lambda entries: entries.astype(np.float64, copy=False))
 
@@ -57,7 +62,10 @@ def norms(A, change):
                 found[piece] = [norm(x, np.dot(x, x)) for x in (change(M.ravel()) for M in part.matrices())]
             else:
                 rows = change(part.reshape(len(part), -1))
-                found[piece] = [norm(x, square) for x, square in zip(rows, np.einsum("ij,ij->i", rows, rows))]
+                squares = np.einsum("ij,ij->i", rows, rows)
+                found[piece] = np.sqrt(squares)
+                for b in np.flatnonzero(~((SAFE_SQUARES[0] < squares) & (squares < SAFE_SQUARES[1]))):
+                    found[piece][b] = norm(rows[b], squares[b])
 
     parallel(run, stacks(A))
     return found

@@ -1,4 +1,6 @@
-"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh, all_finite.cuh."""
+"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh, all_finite.cuh, signs.cuh."""
+
+from threading import local
 
 import cupy
 import numpy as np
@@ -10,8 +12,10 @@ from h2gpu.batched.device.launch import NULL, WARP, launch, tiling, upload
 
 NORM_WARPS = 4
 FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
+SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a thread at least
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
 SOURCES, SOURCE_WORDS = 32, 4  # of kernels/copies/gather.cuh: batches of a launch at most
+_words = local()  # of each thread: memory of the host that kernels write to
 SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
 
 
@@ -61,6 +65,23 @@ def all_finite(A):
     function = kernel("copies/all_finite.cuh", "find_not_finite", A.dtype)
     launch(function, blocks, FINITE_THREADS, (A, np.int64(A.size), found))
     return not found.get()[0]
+
+
+def signs(info):
+    """See h2gpu.batched.copies.signs; nothing is copied: the kernel writes to memory of the host."""
+    if not info.size:
+        return False, False
+    info = cupy.ascontiguousarray(info, np.int32)
+    if not hasattr(_words, "found"):
+        _words.memory = cupy.cuda.alloc_pinned_memory(2 * np.dtype(np.int32).itemsize)
+        _words.found = np.frombuffer(_words.memory, np.int32, 2)
+    found = _words.found
+    found[:] = 0  # whoever wrote before has been waited for
+    blocks = -(-info.size // (SIGN_THREADS * SIGN_EACH))
+    arguments = info, np.int64(info.size), np.uint64(_words.memory.ptr)
+    launch(kernel("copies/signs.cuh", "signs"), blocks, SIGN_THREADS, arguments)
+    cupy.cuda.get_current_stream().synchronize()
+    return bool(found[0]), bool(found[1])
 
 
 def frobenius_norms(A):

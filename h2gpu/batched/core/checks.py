@@ -17,7 +17,7 @@ def checked(A, name, dtypes=REAL):
     ragged = isinstance(A, MatrixBatch)
     A = A if ragged else as_array(A)
     A = A.astype(np.float64) if A.dtype.kind in "iub" else A if ragged else native(A)
-    if (not ragged and A.ndim < 2) or A.dtype not in dtypes:
+    if (not ragged and A.ndim < 2) or A.dtype.type not in dtypes:
         kinds, got = " or ".join(np.dtype(dtype).name for dtype in dtypes), repr(A) if ragged else f"shape {A.shape}"
         raise ValueError(f"{name}: expected {kinds} matrices of shape (batch, m, n), got {got} of {A.dtype}")
     return A
@@ -51,6 +51,8 @@ def number(x, name, dtype):
 
 def of_precision(name, label, M, A):
     """The array M in the precision of A; ValueError where that would lose any of it."""
+    if M.dtype == A.dtype and array_module(M) is array_module(A):
+        return M
     M = native(M)
     if M.dtype.kind not in "iub" and M.dtype != A.dtype:
         raise ValueError(f"{name}: expected {label} of the precision of A, {A.dtype}, got {M.dtype}")
@@ -63,15 +65,16 @@ def columns_of(A, b, name):
     b = as_array(b)
     if array_module(b) is not xp or b.shape[: A.ndim - 1] != A.shape[:-1] or b.ndim not in (A.ndim - 1, A.ndim):
         raise ValueError(f"{name}: expected b {A.shape[:-1]} or {(*A.shape[:-1], 'k')} where A is, got {b.shape}")
-    if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:
-        raise ValueError(f"{name}: expected b of the precision of A, {A.dtype}, got {b.dtype}")
-    b = xp.ascontiguousarray(b, A.dtype)
+    if b.dtype != A.dtype:
+        if b.dtype.kind not in "iub" and np.result_type(b.dtype, A.dtype) != A.dtype:
+            raise ValueError(f"{name}: expected b of the precision of A, {A.dtype}, got {b.dtype}")
+        b = xp.ascontiguousarray(b, A.dtype)
     return stack(b if b.ndim == A.ndim else b[..., None])
 
 
 def stack(A):
     """All leading dimensions as one, C-contiguous."""
-    A = array_module(A).ascontiguousarray(A)
+    A = A if A.flags.c_contiguous else array_module(A).ascontiguousarray(A)
     return A if A.ndim == 3 else A.reshape(math.prod(A.shape[:-2]), *A.shape[-2:])
 
 

@@ -77,17 +77,23 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
             _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop))
 
 
-class Ready(NamedTuple):
+class Ready:
     """A launch that waits for its arrays alone: the kernel, its grid and the numbers that it takes behind them."""
 
-    function: object
-    blocks: int
-    threads: int
-    shared_bytes: int
-    numbers: tuple
+    __slots__ = "block", "function", "grid", "numbers", "shared_bytes"
 
-    def __call__(self, *arrays):
-        launch(self.function, self.blocks, self.threads, (*arrays, *self.numbers), self.shared_bytes)
+    def __init__(self, function, blocks, threads, shared_bytes, numbers):
+        self.function, self.shared_bytes = function, int(shared_bytes)
+        self.grid, self.block = (int(blocks),), (int(threads),)
+        self.numbers = tuple([np.int32(a) if type(a) is int else a for a in numbers])
+
+    def __call__(self, *arrays, behind=()):
+        """Launch; behind: arguments that differ from call to call and follow the numbers."""
+        arguments = (*arrays, *self.numbers, *behind)
+        if _record is None and self.grid[0]:
+            self.function(self.grid, self.block, arguments, shared_mem=self.shared_bytes)
+        else:
+            launch(self.function, *self.grid, *self.block, arguments, self.shared_bytes)
 
 
 class Launch(NamedTuple):

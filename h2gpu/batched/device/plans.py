@@ -1,7 +1,9 @@
-"""Plans made once for an object that never changes, kept as long as it lives."""
+"""Plans made once: for an object that never changes, kept as long as it lives; or for a shape on a device."""
 
+from functools import lru_cache, wraps
 from weakref import WeakKeyDictionary
 
+SHAPES = 4096  # plans of a routine that are kept
 _plans = WeakKeyDictionary()
 
 
@@ -11,3 +13,18 @@ def planned(owner, key, make):
     if key not in plans:
         plans[key] = make()
     return plans[key]
+
+
+def remembered(plan):
+    """plan(*key) of a routine, made once for each key and current device: all that its launches need but arrays."""
+    import cupy
+
+    current = cupy.cuda.runtime.getDevice
+    made = lru_cache(SHAPES)(lambda device, *key: plan(*key))
+
+    @wraps(plan)
+    def of(*key):
+        return made(current(), *key)
+
+    of.cache_clear = made.cache_clear  # tuning.trial forgets
+    return of

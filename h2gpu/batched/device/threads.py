@@ -1,6 +1,11 @@
-"""Threads over a batch on the CPU: NumPy releases the interpreter lock inside BLAS, LAPACK and array loops."""
+"""Threads over a batch on the CPU: NumPy releases the interpreter lock inside BLAS, LAPACK and array loops.
+
+Work inside work runs where it is called: a thread of the pool that waited for others of the pool could wait for ever.
+A process that was forked has none of its parent's threads, and makes a pool of its own.
+"""
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -21,7 +26,11 @@ def thread_count():
 
 @cache
 def _pool():
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix="h2gpu")
+    return ThreadPoolExecutor(thread_count(), thread_name_prefix="h2gpu", initializer=_of_the_pool)
+
+
+def _of_the_pool():
+    _here.pooled = True
 
 
 @cache
@@ -29,22 +38,88 @@ def _controller():
     return ThreadpoolController()
 
 
+class _Limit:
+    """BLAS's limit of one thread, which the whole process shares: the first to want it sets it, the last lifts it."""
+
+    def __init__(self):
+        self._lock, self._wanted, self._limit = threading.Lock(), 0, None
+
+    def set(self):
+        """Limit BLAS until `lift` was called as often."""
+        with self._lock:
+            if self._wanted == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+                _release()
+            self._wanted += 1
+            _here.limits = _limits_here() + 1
+
+    def lift(self):
+        """BLAS as before, unless others still want the limit."""
+        with self._lock:
+            self._wanted -= 1
+            _here.limits = _limits_here() - 1
+            if self._wanted == 0:
+                self._limit.restore_original_limits()
+                _release()
+
+    def forked(self):
+        """In a new process: of all threads only this one is left, and what the others wanted is void."""
+        self._lock, others, self._wanted = threading.Lock(), self._wanted > _limits_here(), _limits_here()
+        if others and self._wanted == 0:
+            self._limit.restore_original_limits()
+            _release()
+
+
+_here = threading.local()  # .pooled: a thread of the pool; .limits: how often this thread wants BLAS limited
+_limit = _Limit()
+
+
+def _limits_here():
+    return getattr(_here, "limits", 0)
+
+
+def _release():
+    """Let other threads change BLAS's: threadpoolctl (seen in 3.8.0) lets only the thread that set a limit lift it."""
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread()
+
+
+def _forked():
+    _pool.cache_clear()
+    _here.pooled = False
+    _limit.forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forked)
+
+
 @contextmanager
 def one_blas_thread():
-    """BLAS on one thread while we run threads of our own: small matrices gain nothing from BLAS's."""
-    with _controller().limit(limits=1, user_api="blas"):
+    """BLAS on one thread while we run threads of our own: small matrices gain nothing from BLAS's.
+
+    Any number of threads may be inside at once; when the last one leaves, BLAS has as many threads as before the first.
+    """
+    _limit.set()
+    try:
         yield
+    finally:
+        _limit.lift()
 
 
 def parallel(work, tasks, multiplications=LARGE):
     """[work(task) for task in tasks] in order, on the threads of this process; the first error is raised.
+
+    A task that calls `parallel` itself does that work alone: nobody waits for a thread that waits for others.
 
     multiplications   in a call that a task makes, on average: on one thread where they are few, because calls wait for
                       the interpreter (16,000: two threads are as fast as one; 5,000: 19 ms in place of 15)
     """
     tasks = list(tasks)
     with one_blas_thread():
-        if len(tasks) <= 1 or thread_count() == 1 or multiplications < LARGE:
+        alone = len(tasks) <= 1 or multiplications < LARGE or getattr(_here, "pooled", False) or thread_count() == 1
+        if alone:
             return [work(task) for task in tasks]
         return list(_pool().map(work, tasks))
 

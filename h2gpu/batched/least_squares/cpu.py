@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from h2gpu.batched.core.status import NOT_FINITE, check
+from h2gpu.batched.copies.verdicts import check
+from h2gpu.batched.core.status import NOT_FINITE
 from h2gpu.batched.registers.cpu import each_least_squares
 
 

@@ -10,7 +10,8 @@ Golub & Van Loan (2013), sections 5.3 to 5.5.
 import cupy
 import numpy as np
 
-from h2gpu.batched.core.status import NOT_FINITE, check
+from h2gpu.batched.copies.verdicts import check
+from h2gpu.batched.core.status import NOT_FINITE
 from h2gpu.batched.qr import householder
 from h2gpu.batched.registers import cuda as registers
 from h2gpu.batched.svd import cuda as singular_values

@@ -1,9 +1,12 @@
 """The reference for products: NumPy's, on stacks of matrices of one shape."""
 
 import numpy as np
+from scipy.linalg.blas import get_blas_funcs
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.stacks import each, like, shapes, transposed
+
+SYMV_OF_BLAS = 40  # order from which a call of BLAS a matrix is quicker than two products of NumPy with one triangle
 
 
 def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):
@@ -43,7 +46,17 @@ def gemv(A, x, y, alpha, beta, trans):
 
 def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
-    return _scaled(lambda A, x: _whole(A, lower) @ x, like(A, shapes(A)[0], 1), (A, x), y, alpha, beta)
+    (blas,) = get_blas_funcs(("symv",), dtype=A.dtype)
+
+    def product(A, x):
+        if A.shape[-1] < SYMV_OF_BLAS:
+            half = (np.tril if lower else np.triu)(A, -1 if lower else 1)
+            return half @ x + half.swapaxes(-1, -2) @ x + np.einsum("...ii->...i", A)[..., None] * x
+        if A.ndim == 2:
+            return blas(1.0, A.T, x[:, 0], lower=not lower)[:, None]  # BLAS counts by columns
+        return np.stack([product(*one) for one in zip(A, x)])
+
+    return _scaled(product, like(A, shapes(A)[0], 1), (A, x), y, alpha, beta)
 
 
 def syrk(A, C, alpha, beta, trans, lower):
@@ -79,10 +92,3 @@ def _scaled(product, out, factors, y, alpha, beta):
         return (P + P.dtype.type(beta) * y[0],) if y else (P,)
 
     return each(work, [out], *factors, *([] if y is None or beta == 0 else [y]))[0]
-
-
-def _whole(A, lower):
-    """The symmetric matrices whose one triangle counts."""
-    half = np.tril(A, -1) if lower else np.triu(A, 1)
-    diagonal = np.einsum("...ii->...i", A)[..., None] * np.eye(A.shape[-1], dtype=bool)
-    return half + half.swapaxes(-1, -2) + np.where(np.eye(A.shape[-1], dtype=bool), diagonal, 0).astype(A.dtype)

@@ -10,7 +10,8 @@ import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, Tiling, addresses, launch, tiling, upload
+from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, launch, tiling, upload
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products import fixed, thin
 from h2gpu.batched.products.choice import chosen
 
@@ -64,23 +65,39 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
         return _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular)
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
-    if method == "auto" and A.dtype.kind == "f" and C is None and alpha == 1:
-        if not transb and thin.suits(A, B, transa):
-            return thin.thin_product(A, B, transa, out)
-        if transb and not transa and thin.suits(B, A, False, turned=True):
-            return thin.thin_product(B, A, False, out, turned=True)
-    method = chosen(A.dtype, len(A), (m, n, k), transa or transb) if method == "auto" else method
-    if method == "fixed" and fixed.suits(A, B, transa, transb):
-        return fixed.fixed_gemm(A, B, C, alpha, beta, transa, transb, out)
-    if method == "vendor" or A.dtype.kind == "c":
+    plain = method == "auto" and C is None and alpha == 1 and thin.aligned(A, B)
+    way = _way(A.dtype, len(A), (m, n, k), bool(transa), bool(transb), method, plain)
+    if way is thin:
+        factors = (B, A, False) if transb else (A, B, transa)
+        return thin.thin_product(*factors, out, turned=bool(transb))
+    if way is None:
         return _vendor(A, B, C, alpha, beta, transa, transb, out)
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
+    C = NULL if C is None else cupy.ascontiguousarray(C)
+    way(A, B, C, out, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
+    return out
+
+
+@remembered
+def _way(dtype, batch, sizes, transa, transb, method, plain):
+    """What multiplies matrices of one shape: a launch, `thin`, or None for the vendor's.
+
+    sizes   (m, n, k)     plain   nothing but the product is asked for, of arrays that are `thin.aligned`
+    """
+    m, n, k = sizes
+    if plain and dtype.kind == "f":
+        if not transb and thin.suits_sizes(dtype, (batch, m, k, n), transa):
+            return thin
+        if transb and not transa and thin.suits_sizes(dtype, (batch, n, k, m)):
+            return thin
+    method = chosen(dtype, batch, sizes, transa or transb) if method == "auto" else method
+    if method == "fixed" and fixed.plan(dtype, *sizes, transa, transb):
+        return fixed.ready(dtype, batch, *sizes, transa, transb)
+    if method == "vendor" or dtype.kind == "c":
+        return None
     edges = tile_edge((), m), tile_edge((), n)
     each = -(-m // edges[0]) * -(-n // edges[1])
-    C = NULL if C is None else cupy.ascontiguousarray(C)
-    tiles = Tiling(each * len(A), each)
-    _run(edges, A.dtype, transa, transb, tiles, A, B, C, out, (*UNIFORM, m, n, k), alpha, beta)
-    return out
+    return _tiled(edges, dtype, transa, transb, Tiling(each * batch, each), (*UNIFORM, m, n, k))
 
 
 def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
@@ -99,7 +116,8 @@ def _ragged(A, B, C, alpha, beta, transa, transb, out, method, triangular):
         return out
     edges = tuple(map(tile_edge, (out.rows, out.columns), out.bounds))
     tiles, sizes = tiling(out, edges), (*lists, 0, 0, 0)
-    _run(edges, A.dtype, transa, transb, tiles, *buffers, sizes, alpha, beta, triangular and not transa)
+    ready = _tiled(edges, A.dtype, bool(transa), bool(transb), tiles, sizes, triangular and not transa)
+    ready(*buffers, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
     return out
 
 
@@ -134,11 +152,11 @@ def _run_packed(largest, dtype, transa, transb, buffers, lists, alpha, beta):
     launch(function, -(-batch // PACKED_WARPS), PACKED_WARPS * WARP, arguments, shared)
 
 
-def _run(edges, dtype, transa, transb, tiles, A, B, C, out, sizes, alpha, beta, upper=False):
+def _tiled(edges, dtype, transa, transb, tiles, sizes, upper=False):
+    """The launch of method "tiles"."""
     shared = shared_bytes(dtype, edges)
-    function = kernel("products/gemm.cuh", "gemm", dtype, *edges, bool(transa), bool(transb), shared_bytes=shared)
-    scalars = dtype.type(alpha), dtype.type(beta), np.bool_(upper)
-    launch(function, tiles.blocks, THREADS, (A, B, C, out, *sizes, *tiles.arguments, *scalars), shared)
+    function = kernel("products/gemm.cuh", "gemm", dtype, *edges, transa, transb, shared_bytes=shared)
+    return Ready(function, tiles.blocks, THREADS, shared, (*sizes, *tiles.arguments, np.bool_(upper)))
 
 
 def _vendor(A, B, C, alpha, beta, transa, transb, out):

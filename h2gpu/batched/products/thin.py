@@ -4,7 +4,7 @@ Turned, B and out lie transposed: out_bᵀ = A_b B_bᵀ. Short: entries of B hav
 them in float32.
 """
 
-from functools import cache, lru_cache
+from functools import cache
 
 import cupy
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import Ready
 from h2gpu.batched.device.limits import most_shared, multiprocessors
+from h2gpu.batched.device.plans import remembered
 
 STEP, ROWS, THREADS = 8, 128, 128  # of the kernel: inner indices of a product, rows of a block
 STAGES, STAGES_OF_PARTS, SHORT_STAGES = 3, 4, 3  # of the kernels: slabs in shared memory
@@ -25,19 +26,13 @@ RESIDENT = 2  # blocks of a multiprocessor
 FEW = 4  # tiles beyond the last full round are few, times this, among all blocks
 
 
-def suits(A, B, transa, turned=False):
-    """Whether the kernel can multiply two stacks, and is the fastest; not both transa and turned."""
-    sizes = (len(A), *_sizes(A, transa), B.shape[1 if turned else 2])
-    return aligned(A, B) and suits_sizes(A.dtype, sizes, transa)
-
-
 def aligned(A, B):
     """Whether both begin where a copy can."""
     return (A.data.ptr | B.data.ptr) % PIECE == 0
 
 
 def suits_sizes(dtype, sizes, transa=False):
-    """The same for stacks that are `aligned`, sizes (batch, m, k, n)."""
+    """Whether the kernel can multiply two stacks that are `aligned`, and is the fastest; sizes (batch, m, k, n)."""
     (batch, m, k, n), each = sizes, PIECE // dtype.itemsize
     large = k >= LEAST_INNER and m >= ROWS and batch * m >= LEAST_BLOCKS * ROWS
     if not large or (m if transa else k) % each or n % each:
@@ -66,13 +61,13 @@ def thin_product(A, B, transa, out, turned=False, short=False):
 def multiply(A, B, sizes, shape, out=None, transa=False, turned=False, short=False):
     """Products of `sizes` (batch, m, k, n) by arrays whose entries lie so, as an array of `shape` or in `out`."""
     out = cupy.empty(shape, A.dtype) if out is None else out
-    _ready(cupy.cuda.runtime.getDevice(), A.dtype, sizes, transa, turned, short)(A, B, out)
+    _ready(A.dtype, sizes, transa, turned, short)(A, B, out)
     return out
 
 
-@lru_cache(maxsize=1024)
-def _ready(device, dtype, sizes, transa, turned, short):
-    """The launch for products of one shape; device: the current one."""
+@remembered
+def _ready(dtype, sizes, transa, turned, short):
+    """The launch for products of one shape."""
     batch, m, k, n = sizes
     strips, each = -(-n // STEP), -(-m // ROWS)
     if dtype == np.float32:

@@ -9,54 +9,71 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, Tiling, addresses, launch, upload
+from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, launch, upload
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 
 PIECE = 16  # bytes that a thread of gemv reads at a time
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
+NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
 
 
 def gemv(A, x, y, alpha, beta, trans):
     """Columns x and y."""
-    (m, n), ragged = bounds_of(A), isinstance(A, MatrixBatch)
     y, out = None if beta == 0 else y, _empty_columns(A, 1 if trans else 0)
-    table = _table(A, x, y, out) if ragged else NULL
-    size, buffers = A.dtype.itemsize, addresses(A, x, y, out)
-    each = PIECE // size
-    aligned = not ragged and n % each == 0 and not any(M.data.ptr % PIECE for M in (A, x))
+    if isinstance(A, MatrixBatch):
+        table, ready = _table(A, x, y, out), _gemv(A.dtype, len(A), *A.bounds, bool(trans), False, out.rows)
+    else:
+        aligned = not (A.data.ptr | x.data.ptr) % PIECE
+        table, ready = NULL, _gemv_plan(A.dtype, *A.shape, bool(trans), aligned)
+    ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
+    return out
+
+
+def _gemv(dtype, batch, m, n, trans, aligned, sizes=None):
+    """The launch; aligned: arrays begin where a copy of PIECE bytes can   sizes: of the results of a ragged batch."""
+    each = PIECE // dtype.itemsize
+    aligned = aligned and n % each == 0
     if trans:
         count = each if aligned else 1
-        row = knobs_of("gemv_t", A.dtype, pieces=-(-n // count), rows=m)
+        row = knobs_of("gemv_t", dtype, pieces=-(-n // count), rows=m)
         lanes, threads = row["lanes"], row["threads"]
-        instance, shared = ("gemv_columns", A.dtype, threads, lanes, count), threads // WARP * lanes * count * size
-        tiles = _tiles(out.rows if ragged else None, len(A), n, lanes * count)
+        shared = threads // WARP * lanes * count * dtype.itemsize
+        instance = "gemv_columns", dtype, threads, lanes, count
+        tiles = _tiles(sizes, batch, n, lanes * count)
         blocks = tiles.blocks
     else:
-        row = knobs_of("gemv", A.dtype, pieces=-(-n // each) + (not aligned))
+        row = knobs_of("gemv", dtype, pieces=-(-n // each) + (not aligned))
         lanes, rows, threads, shared = row["lanes"], row["rows"], row["threads"], 0
-        instance = "gemv_rows", A.dtype, threads, lanes, rows, aligned
-        tiles = _tiles(out.rows if ragged else None, len(A), m, threads // lanes * rows)
-        blocks = tiles.blocks if ragged else -(-len(A) * -(-m // rows) // (threads // lanes))
+        instance = "gemv_rows", dtype, threads, lanes, rows, aligned
+        tiles = _tiles(sizes, batch, m, threads // lanes * rows)
+        blocks = tiles.blocks if sizes is not None else -(-batch * -(-m // rows) // (threads // lanes))
     function = kernel("products/gemv.cuh", *instance, shared_bytes=shared)
-    scalars = A.dtype.type(alpha), A.dtype.type(beta)
-    launch(function, blocks, threads, (*buffers, table, np.int64(len(A)), *tiles.arguments, m, n, *scalars), shared)
-    return out
+    return Ready(function, blocks, threads, shared, (np.int64(batch), *tiles.arguments, m, n))
+
+
+_gemv_plan = remembered(_gemv)
 
 
 def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
-    n, y, out = bounds_of(A)[0], None if beta == 0 else y, _empty_columns(A, 0)
-    warps = knobs_of("symv", A.dtype, rows=n)["warps"]
-    shared = symv_bytes(A.dtype, n, warps)
-    check_shared("symv", shared, n)
+    y, out = None if beta == 0 else y, _empty_columns(A, 0)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
-    function = kernel("products/symv.cuh", "symv", A.dtype, warps, bool(lower), shared_bytes=shared)
-    arguments = *addresses(A, x, y, out), table, np.int64(len(A)), n, A.dtype.type(alpha), A.dtype.type(beta)
-    launch(function, len(A), warps * WARP, arguments, shared)
+    ready = _symv_plan(A.dtype, len(A), bounds_of(A)[0], bool(lower))
+    ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
     return out
+
+
+@remembered
+def _symv_plan(dtype, batch, n, lower):
+    warps = knobs_of("symv", dtype, rows=n)["warps"]
+    shared = symv_bytes(dtype, n, warps)
+    check_shared("symv", shared, n)
+    function = kernel("products/symv.cuh", "symv", dtype, warps, lower, shared_bytes=shared)
+    return Ready(function, batch, warps * WARP, shared, (np.int64(batch), n))
 
 
 def symv_bytes(dtype, n, warps):
@@ -66,26 +83,34 @@ def symv_bytes(dtype, n, warps):
 
 def syrk(A, C, alpha, beta, trans, lower):
     """See h2gpu.batched.syrk."""
-    sides = (1, 0) if trans else (0, 1)
-    n, k = (bounds_of(A)[side] for side in sides)
+    trans, lower = bool(trans), bool(lower)
     if isinstance(A, MatrixBatch):
+        sides = (1, 0) if trans else (0, 1)
+        n, k = (A.bounds[side] for side in sides)
         A, C = A.on_host(), None if C is None else C.on_host()
         orders, inner = ((A.rows, A.columns)[side] for side in sides)
         out = MatrixBatch.empty(orders, orders, A.dtype, cupy)
         lists = upload(A.offsets, (C or out).offsets, out.offsets, orders, inner)
-        edge = tile_edge(orders, n)
+        ready = _syrk(A.dtype, len(A), n, k, trans, lower, orders)
     else:
-        orders, out, lists = None, cupy.empty((len(A), n, n), A.dtype), [NULL] * 5
-        edge = tile_edge((), n)
-    tiles = _tiles(orders, len(A), n, edge, lambda count: count * (count + 1) // 2)
-    shared = shared_bytes(A.dtype, (edge, edge))
-    function = kernel("products/syrk.cuh", "syrk", A.dtype, edge, bool(trans), bool(lower), shared_bytes=shared)
-    buffers, scalars = (
-        addresses(A, C, out),
-        (A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)),
-    )
-    launch(function, tiles.blocks, PRODUCT_THREADS, (*buffers, *lists, n, k, *tiles.arguments, *scalars), shared)
+        n, k = A.shape[:0:-1] if trans else A.shape[1:]
+        out, lists = cupy.empty((len(A), n, n), A.dtype), NO_LISTS
+        ready = _syrk_plan(A.dtype, len(A), n, k, trans, lower)
+    scalars = A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)
+    ready(*addresses(A, C, out), *lists, behind=scalars)
     return out
+
+
+def _syrk(dtype, batch, n, k, trans, lower, orders=None):
+    """The launch; orders: of the results of a ragged batch."""
+    edge = tile_edge(() if orders is None else orders, n)
+    tiles = _tiles(orders, batch, n, edge, lambda count: count * (count + 1) // 2)
+    shared = shared_bytes(dtype, (edge, edge))
+    function = kernel("products/syrk.cuh", "syrk", dtype, edge, trans, lower, shared_bytes=shared)
+    return Ready(function, tiles.blocks, PRODUCT_THREADS, shared, (n, k, *tiles.arguments))
+
+
+_syrk_plan = remembered(_syrk)
 
 
 def axpy(X, Y, alpha):

@@ -4,13 +4,12 @@ Of stacks alone. Other shapes, and all that gain nothing, go by Householder refl
 which a Gram matrix does not tell enough.
 """
 
-from functools import lru_cache
-
 import cupy
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, Ready, addresses
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.qr.householder import qr
 
 STRIP, STEP, TILE_ROWS = 8, 4, 16  # of the kernel: columns of a strip, entries between columns of G, rows of a warp
@@ -21,7 +20,7 @@ TALL = 2  # rows for each column, at least
 def cholesky_qr(A, before=None):
     """See h2gpu.batched.cholesky_qr."""
     batch, _, n = A.shape
-    ready = _ready(cupy.cuda.runtime.getDevice(), "cholesky_qr", A.dtype, A.shape)
+    ready = _ready("cholesky_qr", A.dtype, A.shape)
     if ready is None:
         P, R = qr(A, "reduced")
         return P, R if before is None else cupy.matmul(R, before), None
@@ -35,7 +34,7 @@ def cholesky_basis(A):
     """See h2gpu.batched.cpu.cholesky_basis."""
     ready = None
     if A.dtype == np.float32:
-        ready = _ready(cupy.cuda.runtime.getDevice(), "cholesky_basis", A.dtype, A.shape)
+        ready = _ready("cholesky_basis", A.dtype, A.shape)
     if ready is None:
         return qr(A, "reduced")[0], None
     batch, _, n = A.shape
@@ -44,9 +43,9 @@ def cholesky_basis(A):
     return Q, X
 
 
-@lru_cache(maxsize=1024)
-def _ready(device, name, dtype, shape):
-    """The launch for stacks of a shape on the current device; None where reflections are asked."""
+@remembered
+def _ready(name, dtype, shape):
+    """The launch for stacks of a shape; None where reflections are asked."""
     batch, m, n = shape
     strips = -(-n // STRIP)
     if strips not in WARPS or n % 2 or m < TALL * n or not batch:

@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.linalg
 
+from h2gpu.batched.copies.verdicts import refuse_nonfinite
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.status import refuse_nonfinite
 from h2gpu.batched.core.tails import rank_within
 from h2gpu.batched.device.stacks import each, like, shapes
 from h2gpu.batched.device.threads import parallel

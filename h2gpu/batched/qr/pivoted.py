@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import cupy as cp
 import numpy as np
 
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.size_classes import classes
-from h2gpu.batched.core.status import check
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
 from h2gpu.batched.qr.reflectors import LARGE_THREADS, LARGEST, Factors, held_bytes, instance_of, reflect, shape_keys

@@ -13,9 +13,9 @@ by "row" or by "column" ("auto" chooses; the CPU takes no notice). Source: Ander
 
 import numpy as np
 
+from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import REAL, checked, columns_of, square, stack
 from h2gpu.batched.core.dispatch import twins_of
-from h2gpu.batched.core.status import check, refuse
 
 DTYPES = (*REAL, np.complex64)
 twin = twins_of(__name__)

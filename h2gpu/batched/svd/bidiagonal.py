@@ -12,9 +12,9 @@ import numpy as np
 from h2gpu.batched.bidiagonal.cuda import applied, factor
 from h2gpu.batched.bidiagonal.stacks import factor_stack
 from h2gpu.batched.copies.cuda import transposed
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
-from h2gpu.batched.core.status import check
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Steps, launch, tables
 from h2gpu.batched.device.limits import shared_limit

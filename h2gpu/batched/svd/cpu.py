@@ -8,8 +8,9 @@ Matrices that hold NaN or Inf are found first: LAPACK would make garbage of them
 import numpy as np
 
 from h2gpu.batched.copies import transpose
+from h2gpu.batched.copies.verdicts import refuse_nonfinite
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.status import NOT_CONVERGED, NOT_FINITE, refuse_nonfinite
+from h2gpu.batched.core.status import NOT_CONVERGED, NOT_FINITE
 from h2gpu.batched.core.tails import padded as columns
 from h2gpu.batched.core.tails import tails
 from h2gpu.batched.device.stacks import each, like, shapes

@@ -1,6 +1,6 @@
 """Singular values on the GPU, a file a way: jacobi.py, bidiagonal.py, triangle.py, truncated.py, shared_ranks.py."""
 
-from h2gpu.batched.core.status import check
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.svd import bidiagonal
 from h2gpu.batched.svd.jacobi import decompose
 from h2gpu.batched.svd.shared_ranks import discarded, shared_ranks

@@ -15,10 +15,10 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import frobenius_norms, leading
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
-from h2gpu.batched.core.status import check
 from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.batched.device.streams import on_its_way
 from h2gpu.batched.products import gemm

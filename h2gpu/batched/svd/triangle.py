@@ -5,7 +5,7 @@
 The columns of L = Rᵀ are nearly orthogonal, as after the QR and LQ that others need first: Drmač & Veselić 2008.
 """
 
-from functools import cache, lru_cache
+from functools import cache
 
 import cupy as cp
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from h2gpu.batched.copies.cuda import transposed
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.svd.choice import fits, is_shared
 from h2gpu.batched.svd.jacobi import SWEEPS, VECTORS, decompose, few_triangles, triangle_plan
 
@@ -25,9 +26,9 @@ def _decompose_stack(R, both, kept, rest, left):
     U, s = cp.empty((batch, k, kept), R.dtype), cp.empty((batch, kept), R.dtype)
     Vt = cp.empty((batch, kept, k), R.dtype) if both else NULL
     info, factors = cp.empty(batch, np.int32), addresses(left, rest)
-    device = cp.cuda.runtime.getDevice()
-    ready, numbers = _ready(device, R.dtype, batch, k, kept, both)
-    ready(cp.ascontiguousarray(R), U, s, Vt, info, _unread(device), NULL, *numbers, *factors)
+    unread = _unread(cp.cuda.runtime.getDevice())
+    ready, numbers = _ready(R.dtype, batch, k, kept, both)
+    ready(cp.ascontiguousarray(R), U, s, Vt, info, unread, NULL, *numbers, *factors)
     if k > MOST_TURNED or R.dtype == np.float64:
         U = _times(left, U)
     return (U, s, Vt, info) if both else (U, s, info)
@@ -46,9 +47,10 @@ def _divided(Vt, rest):
     return cp.linalg.solve(identity + rest, Vt.swapaxes(1, 2)).swapaxes(1, 2)
 
 
-@lru_cache(maxsize=1024)
-def _ready(device, dtype, batch, k, kept, both):
-    """The launch for them on the current device, and numbers between its arrays."""
+@remembered
+def _ready(dtype, batch, k, kept, both):
+    """The launch for them, and numbers between its arrays."""
+    device = cp.cuda.runtime.getDevice()
     function, threads, shared = triangle_plan(device, dtype, k, both, few_triangles(device, batch))
     numbers = k, k, VECTORS["triangle"], SWEEPS, 0, k, kept
     return Ready(function, batch, threads, shared, ()), tuple(map(np.int32, numbers))

@@ -11,9 +11,9 @@ from itertools import pairwise
 import cupy as cp
 import numpy as np
 
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
-from h2gpu.batched.core.status import check
 from h2gpu.batched.qr.householder import qr
 from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, factor
 from h2gpu.batched.qr.reflectors import reflect

@@ -14,6 +14,7 @@ import numpy as np
 from h2gpu.arrays import array_module, as_array
 from h2gpu.batched.copies import leading
 from h2gpu.batched.copies.identities import with_identities
+from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import (
     COMPLEX,
     REAL,
@@ -29,7 +30,6 @@ from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.shapes import over_leading
-from h2gpu.batched.core.status import check, refuse
 
 twin = twins_of(__name__)
 LU_METHODS = ("auto", "matrix", "shared", "panel", "column", "unblocked")
@@ -54,7 +54,7 @@ def lu_factor(A, method="auto", return_info=False):
     LU, piv, info = over_leading(lambda A: twin(A).lu_factor(A, method), A, REAL + COMPLEX)
     if return_info:
         return LU, piv, info
-    check(info.ravel(), "lu_factor")
+    check(info, "lu_factor")
     return LU, piv
 
 
@@ -88,12 +88,17 @@ def solve(A, b):
 
     Raises ValueError as `lu_solve`, LinAlgError naming the matrices that are singular or hold NaN or Inf.
     """
-    return _solved(A, b, "solve")
+    if isinstance(A, MatrixBatch):
+        return _solved(square_batch(A, "solve", REAL + COMPLEX), b, "solve")
+    A = square(A, "solve", REAL + COMPLEX)
+    X, info = twin(A).solve(stack(A), columns_of(A, b, "solve"))
+    refuse(info, "solve", "a zero pivot")
+    return X.reshape(np.shape(b))
 
 
 def _solved(A, b, name):
-    door = square_batch if isinstance(A, MatrixBatch) else square
-    LU, piv, info = lu_factor(door(A, name, REAL + COMPLEX), return_info=True)
+    """Solutions of a checked MatrixBatch."""
+    LU, piv, info = lu_factor(A, return_info=True)
     refuse(info, name, "a zero pivot")
     return lu_solve((LU, piv), b)
 
@@ -105,8 +110,9 @@ def inv(A):
         identity = with_identities(A.rows, A.columns, np.ones(len(A), bool), A.dtype, A.xp)
         return _solved(A, leading(identity, out=_empty_like(A)), "inv")
     A = square(A, "inv", REAL + COMPLEX)
-    xp = array_module(A)
-    return _solved(A, xp.ascontiguousarray(xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)), "inv")
+    X, info = twin(A).inv(stack(A))
+    refuse(info, "inv", "a zero pivot")
+    return X.reshape(A.shape)
 
 
 def slogdet(A):
@@ -122,9 +128,10 @@ def slogdet(A):
 
 def det(A):
     """det A_b of every square matrix: (batch,) where A lives. See `slogdet`."""
-    sign, logarithm = slogdet(A)
-    with np.errstate(over="ignore"):
-        return sign * array_module(sign).exp(logarithm)
+    if isinstance(A, MatrixBatch):
+        return twin(A).det(square_batch(A, "det", REAL + COMPLEX))
+    A = square(A, "det", REAL + COMPLEX)
+    return twin(A).det(stack(A)).reshape(A.shape[:-2])
 
 
 def cholesky(A, return_info=False):

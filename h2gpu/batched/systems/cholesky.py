@@ -12,8 +12,9 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, launch
+from h2gpu.batched.device.launch import NULL, WARP, Ready, launch
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.systems.lu_registers import LEAST_LANES
 from h2gpu.batched.systems.lu_shared import pitch_of
 from h2gpu.batched.systems.rank_update import TOGETHER, rows_bytes, update_rest
@@ -28,15 +29,19 @@ VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spr
 
 def cholesky(A):
     """See h2gpu.batched.cholesky: L, info."""
-    info = cupy.zeros(len(A), np.int32)
     if not isinstance(A, MatrixBatch):
-        L, n = cupy.empty_like(A), A.shape[-1]
-        if A.size and _fits(A.dtype, n):
-            _run_whole(A.dtype, (A, L, info, NULL), len(A), n)
-        elif A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
+        L, n = cupy.empty(A.shape, A.dtype), A.shape[-1]
+        whole = _plan(A.dtype, len(A), n) if A.size else None
+        if whole:
+            info = cupy.empty(len(A), np.int32)
+            whole(A, L, info, NULL)
+            return L, info
+        info = cupy.zeros(len(A), np.int32)
+        if A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
             L[...] = A
             _run_panels(A.dtype, L, info, NULL, len(A), n)
         return L, info
+    info = cupy.zeros(len(A), np.int32)
     A = A.on_host()
     L, every = MatrixBatch.empty(A.rows, A.columns, A.dtype, cupy), np.arange(len(A))
     if not _fits(A.dtype, A.rows).all():
@@ -44,7 +49,7 @@ def cholesky(A):
     for group in classes(A.rows, A.columns, lambda _, n: _keys(A.dtype, n)):
         table = group.table(A.offsets, L.offsets, 0, A.rows, A.columns, every)
         if group.keys[0]:
-            _run_whole(A.dtype, (A.buffer, L.buffer, info, table), group.count, group.shape[1])
+            _whole(A.dtype, group.count, group.shape[1])(A.buffer, L.buffer, info, table)
         else:
             _run_panels(A.dtype, L.buffer, info, table, group.count, group.shape[1])
     return L, info
@@ -75,17 +80,23 @@ def _keys(dtype, n):
     return np.where(_fits(dtype, n), sizes, 0)[None]
 
 
-def _run_whole(dtype, buffers, batch, n):
+@remembered
+def _plan(dtype, batch, n):
+    """The one launch for matrices of one shape; None where they do not fit."""
+    return _whole(dtype, batch, n) if _fits(dtype, n) else None
+
+
+def _whole(dtype, batch, n):
     """One launch: matrices in registers or in shared memory."""
     if n <= WARP:
-        return _run_register(dtype, buffers, batch, n)
+        return _in_registers(dtype, batch, n)
     shared, pitch = shared_bytes(dtype, n), pitch_of(n)
     slots = -(-n // WARP)
     row = tuning.row("cholesky_shared", dtype, rows=n)
     warps, resident = row["warps"], row["resident"]
     instance = dtype, SHARED_PANEL[dtype.itemsize], slots, warps, resident
     function = kernel("systems/cholesky_shared.cuh", "cholesky_shared", *instance, shared_bytes=shared)
-    launch(function, batch, warps * WARP, (*buffers, n, pitch), shared)
+    return Ready(function, batch, warps * WARP, shared, (n, pitch))
 
 
 def shared_bytes(dtype, n):
@@ -93,7 +104,7 @@ def shared_bytes(dtype, n):
     return n * pitch_of(n) * dtype.itemsize + 4 * n
 
 
-def _run_register(dtype, buffers, batch, n):
+def _in_registers(dtype, batch, n):
     if batch >= CHOLESKY_MANY:
         lanes, slots = CHOLESKY_LANES, -(-n // CHOLESKY_LANES)
     else:
@@ -103,7 +114,7 @@ def _run_register(dtype, buffers, batch, n):
     instance = dtype, columns, lanes, slots, CHOLESKY_WARPS
     function = kernel("systems/cholesky_register.cuh", "cholesky_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (CHOLESKY_WARPS * WARP // lanes))
-    launch(function, blocks, CHOLESKY_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
+    return Ready(function, blocks, CHOLESKY_WARPS * WARP, shared, (n, np.int64(batch)))
 
 
 def register_bytes(dtype, columns, lanes, slots):

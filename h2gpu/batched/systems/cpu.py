@@ -47,6 +47,39 @@ def lu_solve(LU, piv, b):
     return x
 
 
+def solve(A, b):
+    """Solutions and info."""
+    return _by_stacks(np.linalg.solve, A, b) or _by_factors(A, b)
+
+
+def inv(A):
+    """Inverses and info."""
+    return _by_stacks(np.linalg.inv, A) or _by_factors(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+
+
+def _by_stacks(work, A, *b):
+    """NumPy solves whole stacks, and refuses a whole stack for one matrix: None then."""
+    X = like(A, *shapes(b[0] if b else A))
+    try:
+        each(lambda *stacks: (work(*stacks),), [X], A, *b)
+    except np.linalg.LinAlgError:
+        return None
+    return (X, np.zeros(len(A), np.int32)) if _finite(A).all() else None
+
+
+def _by_factors(A, b):
+    """Matrix by matrix, so that info tells which have none."""
+    LU, piv, info = lu_factor(A, "auto")
+    return lu_solve(LU, piv, b), info
+
+
+def det(A):
+    """From slogdet, beyond the range of numbers infinite."""
+    sign, logarithm = slogdet(A)
+    with np.errstate(over="ignore"):
+        return sign * np.exp(logarithm)
+
+
 def slogdet(A):
     """NumPy's, but NaN, both of them, where a matrix holds NaN or Inf."""
     finite, real = _finite(A), A.dtype.type(0).real.dtype

@@ -13,15 +13,26 @@ DETERMINANT_WARPS = 4
 
 def slogdet(A):
     """See h2gpu.batched.slogdet."""
-    LU, piv, _ = lu_factor(A, "auto")
     sign, logarithm = cupy.empty(len(A), A.dtype), cupy.empty(len(A), np.dtype(A.dtype.char.lower()))
+    _run(A, NULL, sign, logarithm)
+    return sign, logarithm
+
+
+def det(A):
+    """See h2gpu.batched.det."""
+    determinant = cupy.empty(len(A), A.dtype)
+    _run(A, determinant, NULL, NULL)
+    return determinant
+
+
+def _run(A, *results):
+    LU, piv, _ = lu_factor(A, "auto")
     if isinstance(A, MatrixBatch):
         every = np.arange(len(A))
         row = np.stack([LU.offsets, LU.offsets, piv.offsets, LU.rows, LU.columns, every], axis=1).astype(np.int64)
-        buffers, n = (LU.buffer, piv.buffer, sign, logarithm, cupy.asarray(row)), 0
+        factors, table, n = (LU.buffer, piv.buffer), cupy.asarray(row), 0
     else:
-        buffers, n = (LU, piv, sign, logarithm, NULL), A.shape[-1]
+        factors, table, n = (LU, piv), NULL, A.shape[-1]
     function = kernel("systems/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
     blocks = -(-len(A) // DETERMINANT_WARPS)
-    launch(function, blocks, DETERMINANT_WARPS * WARP, (*buffers, n, np.int64(len(A))))
-    return sign, logarithm
+    launch(function, blocks, DETERMINANT_WARPS * WARP, (*factors, *results, table, n, np.int64(len(A))))

@@ -4,7 +4,7 @@
 "unblocked": lu_panels.py. Nothing is read back.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import cupy
 import numpy as np
@@ -13,6 +13,7 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device.launch import NULL, WARP
 from h2gpu.batched.device.limits import multiprocessors
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.systems import lu_panels, lu_registers, lu_shared, lu_warps
 from h2gpu.batched.systems.lu_registers import lanes_of
 from h2gpu.batched.systems.lu_shared import ALIGNED, fits, shape_of, window_of
@@ -32,15 +33,23 @@ def lu_factor(A, method):
         for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, len(A), m, n)):
             table = group.table(A.offsets, LU.offsets, piv.offsets, A.rows, A.columns, every)
             buffers = A.buffer, LU.buffer, piv.buffer, info, table
-            _run(method, group.keys[0], A.dtype, buffers, group.count, *group.shape)
+            _work(method, group.keys[0], A.dtype, group.count, *group.shape)(*buffers)
         return LU, piv, info
     batch, m, n = A.shape
-    LU, piv = cupy.empty_like(A), cupy.empty((batch, min(m, n)), np.int32)
-    kind = _keys(A.dtype, method, batch, np.array([m]), np.array([n]))[0, 0] if A.size else None
-    info = (cupy.empty if kind in (MATRIX, SHARED) else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
-    if A.size:
-        _run(method, kind, A.dtype, (A, LU, piv, info, NULL), batch, m, n)
+    LU, piv = cupy.empty(A.shape, A.dtype), cupy.empty((batch, min(m, n)), np.int32)
+    if not A.size:
+        return LU, piv, cupy.zeros(batch, np.int32)
+    work, tells = _plan(A.dtype, method, batch, m, n)
+    info = (cupy.empty if tells else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
+    work(A, LU, piv, info, NULL)
     return LU, piv, info
+
+
+@remembered
+def _plan(dtype, method, batch, m, n):
+    """The work on matrices of one shape, and whether it writes info without looking at it before."""
+    kind = int(_keys(dtype, method, batch, np.array([m]), np.array([n]))[0, 0])
+    return _work(method, kind, dtype, batch, m, n), kind in (MATRIX, SHARED)
 
 
 def _keys(dtype, method, batch, m, n):
@@ -72,11 +81,10 @@ def _at_once(itemsize, device):
     return shape["resident"] * (shape["warps"] if shape["panel"] == WARP else 1) * multiprocessors(device)
 
 
-def _run(method, kind, dtype, buffers, batch, m, n):
+def _work(method, kind, dtype, batch, m, n):
+    """What takes A, LU, piv, info and a table, and launches."""
     if kind == MATRIX:
-        lu_registers.run(dtype, buffers, batch, m, n)
-    elif kind == SHARED:
-        way = lu_warps if lu_warps.suits(dtype, m, n) else lu_shared
-        way.run(dtype, buffers, batch, m, n)
-    else:
-        lu_panels.run(dtype, buffers, batch, m, n, method)
+        return lu_registers.ready(dtype, batch, m, n)
+    if kind == SHARED:
+        return (lu_warps if lu_warps.suits(dtype, m, n) else lu_shared).ready(dtype, batch, m, n)
+    return partial(lu_panels.run, dtype, batch, m, n, method)

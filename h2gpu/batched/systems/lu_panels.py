@@ -20,7 +20,8 @@ COPY_THREADS, COPY_ENTRIES = 256, 16384  # of finite_copy, and entries a block t
 PANEL_SPILL_BYTES = 512  # of kernels/systems/lu_panel.cuh: 456 by NVRTC 13.5, 0 by 13.0 (float32)
 
 
-def run(dtype, buffers, batch, m, n, method):
+def run(dtype, batch, m, n, method, *buffers):
+    """All launches for a batch of m × n matrices, or of none larger."""
     A, LU, piv, info, table = buffers
     place = table, m, n
     pieces = max(1, min(-(-m * n // COPY_ENTRIES), np.iinfo(np.int32).max // batch))

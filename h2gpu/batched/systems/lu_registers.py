@@ -3,7 +3,7 @@
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, launch
+from h2gpu.batched.device.launch import WARP, Ready
 
 REGISTER_WARPS = 2  # of a block of method "matrix"
 LEAST_LANES = 4
@@ -19,10 +19,11 @@ def register_bytes(dtype, columns):
     return REGISTER_WARPS * WARP * (columns | 1) * dtype.itemsize
 
 
-def run(dtype, buffers, batch, m, n):
+def ready(dtype, batch, m, n):
+    """The launch for a batch of m × n matrices, or of none larger."""
     lanes, columns = int(lanes_of(np.array([m]))[0]), n + n % 2
     shared = register_bytes(dtype, columns)
     instance = dtype, columns, lanes, REGISTER_WARPS
     function = kernel("systems/lu_register.cuh", "lu_register", *instance, shared_bytes=shared)
     blocks = -(-batch // (REGISTER_WARPS * WARP // lanes))
-    launch(function, blocks, REGISTER_WARPS * WARP, (*buffers, m, n, np.int64(batch)), shared)
+    return Ready(function, blocks, REGISTER_WARPS * WARP, shared, (m, n, np.int64(batch)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, launch
+from h2gpu.batched.device.launch import WARP, Ready
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 
 TURNED_PAD, CANDIDATE_BYTES = 8, 16  # of kernels/systems/block/lu_window.cuh and lu_panel.cuh
@@ -79,7 +79,8 @@ def fits(dtype, m, n, window):
     )
 
 
-def run(dtype, buffers, batch, m, n):
+def ready(dtype, batch, m, n):
+    """The launch for a batch of m × n matrices, or of none larger."""
     shape, window = shape_of(dtype.itemsize, m), int(window_of(dtype, m, n))
     shared, pitch = (int(size) for size in memory(dtype, m, n, window))
     slots = -(-m // WARP)
@@ -87,4 +88,4 @@ def run(dtype, buffers, batch, m, n):
     team = -(-slots // held)
     instance = dtype, min(shape["panel"], MOST_PANEL[dtype.itemsize]), held, team, warps, shape["resident"], window
     function = kernel("systems/lu_shared.cuh", "lu_shared", *instance, shared_bytes=shared)
-    launch(function, batch, warps * WARP, (*buffers, m, n, pitch), shared)
+    return Ready(function, batch, warps * WARP, shared, (m, n, pitch))

@@ -7,7 +7,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, launch
+from h2gpu.batched.device.launch import WARP, Ready
 from h2gpu.batched.device.limits import most_shared
 from h2gpu.batched.systems.lu_shared import ALIGNED, SPREAD, of_rows
 
@@ -30,9 +30,10 @@ def _warp_shape(dtype, m, n):
     return slots, columns, (rows * (columns + SPREAD) + WARP * (columns + behind)) * dtype.itemsize + 4 * rows
 
 
-def run(dtype, buffers, batch, m, n):
+def ready(dtype, batch, m, n):
+    """The launch for a batch of m × n matrices, or of none larger."""
     warps = int(of_rows(dtype, "warps", m))
     slots, columns, bytes_ = _warp_shape(dtype, m, n)
     shared = warps * int(bytes_)
     function = kernel("systems/lu_warp.cuh", "lu_warp", dtype, columns, slots, warps, shared_bytes=shared)
-    launch(function, -(-batch // warps), warps * WARP, (*buffers, m, n, np.int64(batch)), shared)
+    return Ready(function, -(-batch // warps), warps * WARP, shared, (m, n, np.int64(batch)))

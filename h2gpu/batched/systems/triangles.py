@@ -1,6 +1,7 @@
 """Solutions from LU and Cholesky factors on the GPU.
 
-kernels/systems/solve_triangles.cuh; one right-hand side and at most 32 unknowns: solve_small.cuh.
+kernels/systems/solve_triangles.cuh; one right-hand side and at most 32 unknowns: solve_small.cuh; many right-hand
+sides: interchanges alone, then trsm.py twice.
 """
 
 import cupy
@@ -9,10 +10,14 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, addresses, launch
+from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses, launch
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
+from h2gpu.batched.device.plans import remembered
+from h2gpu.batched.systems.trsm import trsm
 
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
+MANY, TILED = 32, 4096  # right-hand sides from which products with inverted tiles are faster; unknowns up to which
+PERMUTE_THREADS, PERMUTED_ENTRIES = 256, 4096  # of permuted_rows: threads of a block, entries that it takes
 SMALL_WARPS = 4  # of a block of solve_small, each with a matrix
 
 
@@ -33,13 +38,45 @@ def _solve(F, piv, b, symmetric):
             pivots = 0 if piv is None else piv.offsets
             table = group.table(F.offsets, x.offsets, pivots, b.columns, F.rows, np.arange(len(F)))
             buffers = *addresses(F, piv, b, x), table
-            _run_solve(F.dtype, buffers, group.count, *group.shape, symmetric)
+            _ready(F.dtype, group.count, *group.shape, symmetric)(*buffers)
         return x
-    x = cupy.empty_like(b)
+    if b.size and b.shape[2] >= MANY and _tiled(F):
+        return _by_tiles(F, b if symmetric else permuted_rows(piv, b, b.shape, b.dtype), symmetric)
+    x = cupy.empty(b.shape, b.dtype)
     if b.size:
         buffers = *addresses(F, piv, b, x), NULL
-        _run_solve(F.dtype, buffers, len(F), *b.shape[1:], symmetric)
+        _plan(F.dtype, len(F), *b.shape[1:], symmetric)(*buffers)
     return x
+
+
+def inverse_of(LU, piv):
+    """U⁻¹ L⁻¹ P of a stack."""
+    if not LU.size:
+        return cupy.empty(LU.shape, LU.dtype)
+    if not _tiled(LU):
+        return lu_solve(LU, piv, permuted_rows(None, None, LU.shape, LU.dtype))
+    return _by_tiles(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
+
+
+def _tiled(F):
+    """Whether trsm has a kernel for these factors."""
+    return F.dtype.kind == "f" and F.shape[-1] <= TILED
+
+
+def _by_tiles(F, X, symmetric):
+    """F⁻¹ X for many right-hand sides: products with inverted tiles."""
+    X = trsm(F, X, 1, "left", True, False, not symmetric)
+    return trsm(F, X, 1, "left", symmetric, symmetric, False)
+
+
+def permuted_rows(piv, b, shape, dtype):
+    """P b of a stack of this shape for pivots (batch, n); the identity in place of b or of P that is None."""
+    X, (batch, n, columns) = cupy.empty(shape, dtype), shape
+    pieces = max(1, min(-(-n * columns // PERMUTED_ENTRIES), np.iinfo(np.int32).max // batch))
+    shared = 4 * n
+    function = kernel("systems/solve_triangles.cuh", "permuted_rows", X.dtype, PERMUTE_THREADS, shared_bytes=shared)
+    launch(function, batch * pieces, PERMUTE_THREADS, (*addresses(piv, b, X), n, columns, pieces), shared)
+    return X
 
 
 def _solve_keys(n, columns):
@@ -48,13 +85,14 @@ def _solve_keys(n, columns):
     return np.stack([single, np.where(single & (n <= WARP), n + n % 2, 0)])
 
 
-def _run_solve(dtype, buffers, batch, n, columns, symmetric):
+def _ready(dtype, batch, n, columns, symmetric):
+    """The launch for a batch of systems of n unknowns, or of none larger."""
     if columns == 1 and n <= WARP:
         size = n + n % 2
         shared = small_bytes(dtype, size)
         instance = dtype, size, SMALL_WARPS, symmetric
         function = kernel("systems/solve_small.cuh", "solve_small", *instance, shared_bytes=shared)
-        return launch(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, (*buffers, n, np.int64(batch)), shared)
+        return Ready(function, -(-batch // SMALL_WARPS), SMALL_WARPS * WARP, shared, (n, np.int64(batch)))
     each, limit = (1 if columns == 1 else SOLVE_COLUMNS), shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
     if _solve_bytes(dtype, n, each) > limit:
         each = 1
@@ -64,7 +102,10 @@ def _run_solve(dtype, buffers, batch, n, columns, symmetric):
     instance = dtype, each, SOLVE_WARPS, symmetric
     function = kernel("systems/solve_triangles.cuh", "solve_triangles", *instance, shared_bytes=shared)
     warps = min(SOLVE_WARPS, max(-(-n // WARP), each))
-    launch(function, batch * pieces, warps * WARP, (*buffers, n, columns, pieces), shared)
+    return Ready(function, batch * pieces, warps * WARP, shared, (n, columns, pieces))
+
+
+_plan = remembered(_ready)
 
 
 def small_bytes(dtype, n):

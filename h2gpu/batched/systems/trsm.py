@@ -5,8 +5,9 @@ import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, addresses, launch
+from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.vectors import bounds_of, check_shared, knobs_of
 
 TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile; right-hand sides of a block where more do not fit
@@ -23,18 +24,23 @@ def trsm(A, B, alpha, side, lower, trans, unit):
         places = A.offsets, B.offsets, B.offsets, X.offsets, A.rows, B.rows if right else B.columns
         table = cupy.asarray(np.stack(places))
     else:
-        X, table = cupy.empty_like(B), NULL
-    row = knobs_of("trsm", A.dtype, columns=width)
-    if trsm_bytes(A.dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES):
-        row = knobs_of("trsm", A.dtype, columns=TRSM_FEW)
-    columns, warps = row["columns"], row["warps"]
-    shared, pieces = trsm_bytes(A.dtype, n, columns), -(-width // columns)
-    check_shared("trsm", shared, n)
-    instance = A.dtype, columns, warps, right, bool(lower), bool(trans), bool(unit)
-    function = kernel("systems/trsm.cuh", "trsm", *instance, shared_bytes=shared)
-    arguments = *addresses(A, B, X), table, np.int64(len(A)), n, width, pieces, A.dtype.type(alpha)
-    launch(function, len(A) * pieces if n else 0, warps * WARP, arguments, shared)
+        X, table = cupy.empty(B.shape, B.dtype), NULL
+    ready = _plan(A.dtype, len(A), n, width, right, bool(lower), bool(trans), bool(unit))
+    ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
     return X
+
+
+@remembered
+def _plan(dtype, batch, n, width, right, lower, trans, unit):
+    """The launch for triangles of order n, or of none larger, with so many right-hand sides."""
+    row = knobs_of("trsm", dtype, columns=width)
+    if trsm_bytes(dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES):
+        row = knobs_of("trsm", dtype, columns=TRSM_FEW)
+    columns, warps = row["columns"], row["warps"]
+    shared, pieces = trsm_bytes(dtype, n, columns), -(-width // columns)
+    check_shared("trsm", shared, n)
+    function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, right, lower, trans, unit, shared_bytes=shared)
+    return Ready(function, batch * pieces if n else 0, warps * WARP, shared, (np.int64(batch), n, width, pieces))
 
 
 def trsm_bytes(dtype, n, columns):

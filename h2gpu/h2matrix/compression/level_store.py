@@ -12,7 +12,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.core.status import check
+from h2gpu.batched.copies.verdicts import check
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.compression.orthogonalization import BasisChange
 

@@ -104,7 +104,8 @@ class Planner:
         """Sampled rows of the block tree of a leaf size; side 1 are the rows of the transpose."""
         if (leaf_size, side) not in self._blocks:
             trees, places = (self.trees[side], self.trees[self._other(side)]), self._places[side]
-            self._blocks[leaf_size, side] = SampledBlocks.build(*trees, leaf_size, min(self.etas), places)
+            found = SampledBlocks.build(*trees, leaf_size, min(self.etas), places, self.cov.kinks)
+            self._blocks[leaf_size, side] = found
         return self._blocks[leaf_size, side]
 
     def samplers(self, eta):

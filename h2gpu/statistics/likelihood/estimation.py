@@ -16,12 +16,15 @@ import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from h2gpu.progress import phase
+from h2gpu.statistics.likelihood.bounds import bounds, limits
+from h2gpu.statistics.likelihood.judgement import judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
-from h2gpu.statistics.likelihood.parameters import Model
-from h2gpu.statistics.likelihood.variogram import start_from_variogram
+from h2gpu.statistics.likelihood.parameters import Model, check_free, kept_shapes
+from h2gpu.statistics.likelihood.variogram import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
 logger = logging.getLogger("h2gpu")
@@ -32,9 +35,9 @@ MOST = 60  # iterations
 GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not taken
 LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
-EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none
-REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "smoothness": 1e2}  # factors from the start, at most
-SMOOTHNESS = 0.05, 10.0
+EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
+MOST_LOGARITHM = 700.0  # of an end of an interval
+ANGLES, RATIO = 4, 2**0.5  # of axes to start from, and what lengthens the first axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,7 @@ class Estimate:
     covariance   (J, J) of the logarithms of the parameters, the inverse information
     iterations   of the last maximization
     exact        whether the likelihood was
+    messages     what the user should know: one sentence each
     """
 
     model: Model
@@ -53,11 +57,25 @@ class Estimate:
     covariance: np.ndarray
     iterations: int
     exact: bool = False
+    messages: tuple = ()
+
+    def told(self, message):
+        """The same with one more message."""
+        return replace(self, messages=(*self.messages, message))
 
     @property
     def errors(self):
-        """Standard errors of the logarithms, by name: 0.1 means ten per cent."""
+        """Standard errors of the logarithms, by name: 0.1 means ten per cent; of angles in radians."""
         return dict(zip(self.model.names, np.sqrt(np.diagonal(self.covariance)).tolist()))
+
+    def intervals(self, level=0.95):
+        """Confidence intervals (low, high) by name, on the parameters' own scale: normal in the logarithms."""
+        reach = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diagonal(self.covariance))
+        theta, free = self.model.theta, self.model.free
+        ends = np.stack([theta - reach, theta + reach], axis=1)
+        angle = np.array([one.kind == "rotation" for one in free])
+        ends = np.where(angle[:, None], ends, np.exp(np.clip(ends, -MOST_LOGARITHM, MOST_LOGARITHM)))
+        return {f.name: tuple(map(float, end)) for f, end in zip(free, ends)}
 
 
 def estimate(data, model, neighbours=30, random_state=0):
@@ -75,22 +93,31 @@ def estimate(data, model, neighbours=30, random_state=0):
             "y: expected values that vary around the trend, to estimate parameters from, got none that do; give the "
             "parameters"
         )
-    if not model.free:
-        raise ValueError(f"cov: expected a covariance with {', '.join(model.kinds)} to estimate, got {model.cov!r}")
-    start = start_from_variogram(model, data.sites, y, random_state)
-    own = model.at(np.where(np.isfinite(model.theta), model.theta, start.theta))
+    check_free(model)
+    for name, kept in kept_shapes(model):
+        logger.warning('estimation: %s %g is kept as given; fit_parameters="all" estimates it too', name, kept)
+    model = model.at(np.clip(model.theta, *limits(model)))
+    starts = starts_from_variogram(model, data.sites, y, random_state)
+    own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):
         if len(y) <= EXACT:
             evaluate = _exact(data)
-            found = _maximum(evaluate, start, own)
+            found = _best_maximum(evaluate, starts, own)
         else:
-            rows = vecchia_rows(data.sites, start.cov, neighbours, random_state)
-            found = _maximum(_of_vecchia(data, rows.some(SOME, random_state)), start, own)
-            evaluate = _of_vecchia(data, vecchia_rows(data.sites, found.model.cov, neighbours, random_state))
+            rows = vecchia_rows(data.sites, starts[0].cov, neighbours, random_state)
+            found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own)
+            evaluate = evaluation(data, found.model, neighbours, random_state)
             found = _maximum(evaluate, found.model)
         found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
-    return found
+    return judged(found, data)
+
+
+def evaluation(data, model, neighbours, random_state):
+    """The function that gives the `Point` of a model: exact up to EXACT places, else Vecchia's near the given model."""
+    if len(data.B) <= EXACT:
+        return _exact(data)
+    return _of_vecchia(data, vecchia_rows(data.sites, model.cov, neighbours, random_state))
 
 
 def _exact(data):
@@ -106,7 +133,7 @@ def _of_vecchia(data, rows):
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
     """A model, its LogLikelihood and information matrix, and the variance of its standardized residuals."""
 
     model: Model
@@ -117,16 +144,57 @@ class _Point:
 
 def _evaluated(data, model, value, moments):
     c = data.residual(moments)
-    return _Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
+    return Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
 
 
-def _maximum(evaluate, *starts):
-    """Fisher scoring from the best of the starting models, their variances rescaled to fit: an Estimate."""
-    candidates = [point for model in starts for point in [_attempt(evaluate, model)] if point is not None]
-    if not candidates:
-        raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
-    point = max((_rescaled(evaluate, point) for point in candidates), key=lambda point: point.value)
-    low, high = _bounds(point.model)
+def _best_maximum(evaluate, starts, own):
+    """The best maximum reached from each of the starts, and from the user's own values where they are more likely than
+    those; the first of equals, so that units do not matter."""
+    points = [_started(evaluate, model) for start in starts for model in [_best_axes(evaluate, start)]]
+    likeliest = max((point.value for point in points if point), default=-np.inf)
+    mine = _started(evaluate, own)
+    if mine and mine.value > likeliest:
+        points.append(mine)
+    best = None
+    for point in filter(None, points):
+        found = climbed(evaluate, point)
+        if best is None or found.value > best.value + EVIDENCE:
+            best = found
+    if best is None:
+        raise _nowhere(starts[0])
+    return best
+
+
+def _best_axes(evaluate, start):
+    """The start, or the likeliest of some with other axes where their rotation is free."""
+    if not any(free.kind == "rotation" for free in start.free):
+        return start
+    models = [start.turned(np.pi * k / ANGLES, RATIO) for k in range(ANGLES)]
+    points = [point for model in (start, *models) for point in [_attempt(evaluate, model)] if point]
+    return max(points, key=lambda point: point.value).model if points else start
+
+
+def _maximum(evaluate, start):
+    """The Estimate reached from one starting model."""
+    point = _started(evaluate, start)
+    if point is None:
+        raise _nowhere(start)
+    return climbed(evaluate, point)
+
+
+def _nowhere(model):
+    return np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {model.cov!r}")
+
+
+def _started(evaluate, model):
+    """The Point of a model, its variances rescaled to fit; None where its likelihood cannot be evaluated."""
+    point = _attempt(evaluate, model)
+    return point and _rescaled(evaluate, point)
+
+
+def climbed(evaluate, point):
+    """The Estimate that Fisher scoring reaches from a Point."""
+    low, high = bounds(point.model)
     damping, iterations = DAMPING, 0
     while iterations < MOST and damping < LARGEST:
         step, gain = _step(point, damping, low, high)
@@ -138,7 +206,15 @@ def _maximum(evaluate, *starts):
             point, damping = new, max(damping / 10, 1e-12)
         else:
             damping *= 10
-    return Estimate(point.model, point.value, inverse_information(point.information), iterations)
+    found = Estimate(point.model, point.value, inverse_information(point.information), iterations)
+    theta, g = point.model.theta, point.value.gradient
+    at_bound = ((theta <= low) & (g < 0)) | ((theta >= high) & (g > 0))
+    for free in (free for free, stopped in zip(point.model.free, at_bound) if stopped):
+        found = found.told(f"maximum likelihood: {free.name} ended at {free.value:.4g}, as far as it is allowed to go")
+    left = _step(point, 0.0, low, high)[1]
+    if left < EVIDENCE:
+        return found
+    return found.told(f"maximum likelihood: stopped after {iterations} iterations, where {left:.2g} might be gained")
 
 
 def inverse_information(information):
@@ -148,7 +224,7 @@ def inverse_information(information):
 
 
 def _attempt(evaluate, model):
-    """The _Point of a model; None where its likelihood cannot be evaluated."""
+    """The Point of a model; None where its likelihood cannot be evaluated."""
     try:
         point = evaluate(model)
     except np.linalg.LinAlgError:
@@ -164,16 +240,6 @@ def _rescaled(evaluate, point):
         return point
     new = _attempt(evaluate, model.scaled(point.dispersion))
     return new if new is not None and new.value > point.value else point
-
-
-def _bounds(model):
-    """Lowest and highest logarithms."""
-    reach = np.log([REACH[free.kind] for free in model.free])
-    low, high = model.theta - reach, model.theta + reach
-    for j, free in enumerate(model.free):
-        if free.kind == "smoothness":
-            low[j], high[j] = np.log(SMOOTHNESS)
-    return low, high
 
 
 def _step(point, damping, low, high):

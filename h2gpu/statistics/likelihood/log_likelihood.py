@@ -69,14 +69,15 @@ def log_likelihood(
     trend, mean    as for `Kriging`; coefficients take their best values (profile likelihood)
     restricted     the restricted likelihood, of contrasts that are free of the trend
     gradient       also by the logarithms of the parameters
-    parameters     some of "variance", "length_scale", "nugget", "smoothness"
+    parameters     some of "variance", "length_scale", "nugget", "smoothness", or names of numbers of an Expression
     sample_weight  (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
     rtol, neighbours, probes   of the H²-matrix at most, Vecchia's preconditioner and the log-determinant, for more than
                    4,096 sites
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     """
-    model = Model(covariance_of(cov), checked("nugget", nugget, zero=True), checked_kinds(parameters))
+    cov = covariance_of(cov)
+    model = Model(cov, checked("nugget", nugget, zero=True), checked_kinds(parameters, cov))
     X, y, names = observations(X, y, trend)
     X, y, weights = weighted(X, y, sample_weight)
     trend = trend_of(trend, X.shape[1], names)
@@ -107,6 +108,14 @@ class Data:
     def contrasts(self):
         """Number of observations, less the trend's coefficients where restricted."""
         return len(self.B) + self.places.repeats - (self.p if self.restricted else 0)
+
+    @property
+    def independent_log_likelihood(self):
+        """The largest log-likelihood of independent data of one variance; None where it has no closed form."""
+        if self.restricted or self.places.repeats or not (self.places.weights == self.places.weights[0]).all():
+            return None
+        n = len(self.B)
+        return -0.5 * n * (np.log(2 * np.pi * float((self.B[:, 0] ** 2).mean())) + 1)
 
     def log_likelihood(self, model, gradient=False, **options):
         """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""

@@ -3,24 +3,26 @@
     θ = (log variance, log length scale, …, log nugget),     ∂K/∂θ_j ≈ (K(θ + h e_j) − K(θ − h e_j)) / 2h
 
 Every covariance is a tree of frozen dataclasses; its free numbers are read and replaced in the order of the tree. The
-derivative is a covariance-like function itself: it is evaluated, or becomes an H²-matrix, as a covariance does.
+derivative is a covariance-like function itself (`differences`).
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.covariance import Constant, Covariance, Nugget, OnSphere, Product, Sum
-from h2gpu.covariance.functions import Radial
+from h2gpu.covariance import Covariance, DistanceFunction, Expression, Nugget, OnSphere, Product, Sum, UserFunction
+from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
-NAMES = "variance", "length_scale", "nugget", "smoothness"
-USUAL = NAMES[:3]
+ALL = "all"  # every number that a covariance has
+NAMES = "variance", "length_scale", "rotation", "nugget", "number", "smoothness", "exponent", "alpha"
+USUAL = NAMES[:5]
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
 
 @dataclass(frozen=True)
 class Free:
-    """One free number: kind (of NAMES), name as users read it, value."""
+    """One free number: kind (of NAMES; "number" is one of an Expression that is no variance and no length scale), name
+    as users read it, value."""
 
     kind: str
     name: str
@@ -31,8 +33,8 @@ class Free:
 class Model:
     """A covariance, the variance of the measurement error, and which of their numbers are free.
 
-    kinds   some of NAMES; "nugget" means the Nugget terms of the covariance where it has any, else the measurement
-            error: one sees both only where sites repeat
+    kinds   some of NAMES, or names of numbers of an Expression; "nugget" means the Nugget terms of the covariance where
+            it has any, else the measurement error: one sees both only where sites repeat
     """
 
     cov: Covariance
@@ -58,20 +60,21 @@ class Model:
 
     @property
     def theta(self):
-        """Logarithms of the free numbers; −∞ for a nugget of zero."""
+        """Logarithms of the free numbers, −∞ for a nugget of zero; angles as they are."""
         with np.errstate(divide="ignore"):
-            return np.log([free.value for free in self.free])
+            return np.array([free.value if free.kind == "rotation" else np.log(free.value) for free in self.free])
 
     def at(self, theta):
         """The same model with other free numbers."""
-        values = iter(np.exp(np.asarray(theta, float)).tolist())
+        found = [t if free.kind == "rotation" else np.exp(t) for t, free in zip(np.asarray(theta, float), self.free)]
+        values = iter(map(float, found))
         cov = _replaced(self.cov, self.kinds, values)
         return replace(self, cov=cov, nugget=next(values) if self.error_is_free else self.nugget)
 
     def scaled(self, factor, lengths=1.0):
         """All free variances times `factor`, all free length scales times `lengths`."""
-        shift = {"variance": np.log(factor), "nugget": np.log(factor), "length_scale": np.log(lengths), "smoothness": 0}
-        return self.at(self.theta + [shift[free.kind] for free in self.free])
+        shift = {"variance": np.log(factor), "nugget": np.log(factor), "length_scale": np.log(lengths)}
+        return self.at(self.theta + [shift.get(free.kind, 0.0) for free in self.free])
 
     def started(self, factor, lengths, nugget):
         """As scaled, the nuggets but set to their share of `nugget`."""
@@ -79,6 +82,17 @@ class Model:
         nuggets = np.array([one.kind == "nugget" for one in free])
         with np.errstate(divide="ignore"):
             return self.at(np.where(nuggets, np.log(nugget / max(1, nuggets.sum())), own))
+
+    def turned(self, angle, ratio):
+        """Other axes to start from: first angles `angle`, first length scales times `ratio`, others divided."""
+        theta, free = self.theta.copy(), self.free
+        for j, one in enumerate(free):
+            first = "[" not in one.name or one.name.endswith("[0]")
+            if one.kind == "rotation" and first:
+                theta[j] = angle
+            elif one.kind == "length_scale" and "[" in one.name:
+                theta[j] += np.log(ratio) if first else -np.log(ratio)
+        return self.at(theta)
 
     def is_itself(self, derivative):
         """Whether a derivative is the covariance, nugget left out: that by the logarithm of the only variance."""
@@ -112,13 +126,34 @@ def _numbers(cov, kinds, path=""):
     elif isinstance(cov, Nugget):
         if "nugget" in kinds:
             yield Free("nugget", f"{path}nugget", cov.variance)
-    elif isinstance(cov, (Radial, Constant)):
-        for kind in ("variance", "length_scale", "smoothness"):
-            if kind in kinds and hasattr(cov, kind):
-                value = getattr(cov, kind)
-                several = isinstance(value, tuple)
-                for k, number in enumerate(value if several else [value]):
-                    yield Free(kind, f"{path}{kind}[{k}]" if several else f"{path}{kind}", number)
+    elif isinstance(cov, Expression):
+        yield from (Free(role, f"{path}{name}", value) for name, role, value in _own_numbers(cov, kinds))
+    else:
+        for kind in _estimated(cov, kinds):
+            value = getattr(cov, kind)
+            several = isinstance(value, tuple)
+            for k, number in enumerate(value if several else [value]):
+                yield Free(kind, f"{path}{kind}[{k}]" if several else f"{path}{kind}", number)
+
+
+def _estimated(cov, kinds):
+    """The attributes of a covariance that are free."""
+    return [kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None]
+
+
+def _parts(cov):
+    """The covariances that a covariance is made of, directly."""
+    return cov.terms if isinstance(cov, (Sum, Product)) else [cov.covariance] if hasattr(cov, "covariance") else []
+
+
+def _own_numbers(cov, kinds):
+    """(name, role, value) of the numbers of an Expression that are wanted, by their names or roles."""
+    for name, value in cov.numbers:
+        role = cov.role(name)
+        if name in kinds or role in kinds:
+            if value <= 0:
+                raise ValueError(f"{name}: expected a number above 0 to be estimated, got {value}; rewrite {cov!r}")
+            yield name, role, value
 
 
 def _kinds_of_term(cov, i, kinds):
@@ -134,89 +169,66 @@ def _replaced(cov, kinds, values):
         return replace(cov, terms=tuple(_replaced(t, _kinds_of_term(cov, i, kinds), values) for i, t in terms))
     if isinstance(cov, Nugget):
         return Nugget(next(values)) if "nugget" in kinds else cov
-    if not isinstance(cov, (Radial, Constant)):
-        return cov
+    if isinstance(cov, Expression):
+        return cov.with_numbers(**{name: next(values) for name, _, _ in _own_numbers(cov, kinds)})
     new = {}
-    for kind in ("variance", "length_scale", "smoothness"):
-        if kind in kinds and hasattr(cov, kind):
-            old = getattr(cov, kind)
-            new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
+    for kind in _estimated(cov, kinds):
+        old = getattr(cov, kind)
+        new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
     return replace(cov, **new)
 
 
-@dataclass(frozen=True)
-class Difference(Covariance):
-    """(f − g)/divisor of two covariances in one space: symmetric and stationary, not positive definite."""
-
-    f: Covariance
-    g: Covariance
-    divisor: float
-
-    @property
-    def variance_at_zero(self):
-        return (self.f.variance_at_zero - self.g.variance_at_zero) / self.divisor
-
-    @property
-    def nugget(self):
-        return (self.f.nugget - self.g.nugget) / self.divisor
-
-    @property
-    def dimension(self):
-        return self.f.dimension
-
-    @property
-    def embedding(self):
-        return self.f.embedding
-
-    @property
-    def units(self):
-        return self.f.units
-
-    def in_units(self, units):
-        return replace(self, f=self.f.in_units(units), g=self.g.in_units(units))
-
-    def evaluate(self, x, y, out):
-        self.f.evaluate(x, y, out)
-        other = out.copy()
-        self.g.evaluate(x, y, other)
-        out -= other
-        out /= self.divisor
+def kept_shapes(model):
+    """(name, value) of numbers that shape the covariance and are not estimated: smoothness, exponent, alpha."""
+    shapes = [kind for kind in NAMES if kind not in USUAL and kind not in model.kinds]
+    return [(free.name, free.value) for free in _numbers(model.cov, shapes)]
 
 
-@dataclass(frozen=True)
-class Smooth(Covariance):
-    """A covariance without its nugget."""
-
-    cov: Covariance
-    nugget = 0.0
-
-    @property
-    def variance_at_zero(self):
-        return self.cov.variance_at_zero
-
-    @property
-    def dimension(self):
-        return self.cov.dimension
-
-    @property
-    def embedding(self):
-        return self.cov.embedding
-
-    @property
-    def units(self):
-        return self.cov.units
-
-    def in_units(self, units):
-        return replace(self, cov=self.cov.in_units(units))
-
-    def evaluate(self, x, y, out):
-        self.cov.evaluate(x, y, out)
+def check_free(model):
+    """ValueError where a number that is asked for is none of the covariance's, or cannot be estimated."""
+    if model.kinds == USUAL:
+        unknown = _unknown(model.cov)
+        if unknown is not None:
+            raise ValueError(
+                f"cov: {unknown!r} has no numbers that can be estimated; write it as an Expression with numbers by "
+                'name, or choose those of the others, such as fit_parameters=["nugget"]'
+            )
+    along = any(getattr(term, "distance", None) == "great-circle" for term in getattr(model.cov, "terms", [model.cov]))
+    if along and any(free.kind == "smoothness" for free in model.free):
+        raise ValueError(
+            "smoothness: expected a covariance of the chord to estimate it, as great circles allow ½ at most, got "
+            f'{model.cov!r}; take on_sphere(…, distance="chordal")'
+        )
+    found = {name for free in model.free for name in (free.kind, free.name.rpartition(".")[2])}
+    missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
+    if missing or not model.free:
+        raise ValueError(
+            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {model.cov!r}"
+        )
 
 
-def checked_kinds(names):
-    """Some of NAMES as a tuple; ValueError for others."""
+def _unknown(cov):
+    """The first part of a covariance that is a caller's, without numbers; None without."""
+    if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
+        return cov
+    return next(filter(None, map(_unknown, _parts(cov))), None)
+
+
+def checked_kinds(names, cov):
+    """Some of NAMES, or names of numbers in the covariance, as a tuple; "all": those it has. ValueError for others."""
+    if isinstance(names, str) and names == ALL:
+        kinds = (*USUAL, *(kind for kind in NAMES if kind not in USUAL))
+        return tuple(kind for kind in kinds if kind == "nugget" or any(True for _ in _numbers(cov, (kind,))))
     kinds = (names,) if isinstance(names, str) else tuple(names)
-    unknown = [kind for kind in kinds if kind not in NAMES]
-    if unknown or not kinds:
-        raise ValueError(f"parameters: expected some of {', '.join(NAMES)}, got {names!r}")
+    known = [*NAMES, *dict.fromkeys(_names_in(cov))]
+    if not kinds or any(kind not in known for kind in kinds):
+        raise ValueError(f"parameters: expected some of {', '.join(known)}, got {names!r}")
     return kinds
+
+
+def _names_in(cov):
+    """Names of all numbers of the Expressions in a covariance."""
+    if isinstance(cov, Expression):
+        yield from (name for name, _ in cov.numbers)
+    for part in _parts(cov):
+        yield from _names_in(part)

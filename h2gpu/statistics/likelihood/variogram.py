@@ -12,16 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.spatial import cKDTree
 
 from h2gpu.arrays import to_host
-from h2gpu.batched.device.threads import thread_count
 from h2gpu.covariance.sites import Sites
+from h2gpu.statistics.variography.pairs import with_nearest
 
 SITES, NEAREST, RANDOM = 2000, 10, 40000  # sites drawn, their neighbours, random pairs
 BINS = 24
 STRETCHES = 48
 SMALLEST_NUGGET = 1e-3  # of the variance, to start from: the logarithm of zero is nowhere
+HARDLY = 0.1  # of the nugget: a variance below has hardly been seen, nor its length scale
+FURTHER = 4  # starts then, of length scales from the distance of neighbours to that of any two sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,7 @@ def empirical_variogram(x, y, random_state=0):
     """The Variogram of values y (n,) at different points x (n, d), both on the host; n ≥ 2."""
     rng, n = np.random.default_rng(random_state), len(x)
     some = rng.permutation(n)[:SITES]
-    k = min(NEAREST + 1, n)
-    near = cKDTree(x).query(x[some], k, workers=thread_count())[1][:, 1:]
-    pairs = np.stack([np.repeat(some, k - 1), near.ravel()])
+    pairs = np.stack(with_nearest(x, some, NEAREST))
     drawn = rng.integers(0, n, (2, RANDOM))
     pairs = np.concatenate([pairs, drawn[:, drawn[0] != drawn[1]]], axis=1)
     r = np.linalg.norm(x[pairs[0]] - x[pairs[1]], axis=1)
@@ -64,33 +63,34 @@ def empirical_variogram(x, y, random_state=0):
     return Variogram(np.bincount(bins, r) / count, np.bincount(bins, squares) / count, count, pairs, bins)
 
 
-def start_from_variogram(model, sites, y, random_state=0):
-    """The model with variance, length scales and nugget that fit the empirical variogram of residuals y (n,)."""
+def starts_from_variogram(model, sites, y, random_state=0):
+    """Models to start from: the one whose variance, length scales and nugget fit the empirical variogram of residuals
+    y (n,); and where hardly more than a nugget is seen there, others of various length scales, half of it nugget."""
     x = Sites.of(to_host(sites), model.cov).points
     gamma = empirical_variogram(x, to_host(y), random_state)
     weights = np.sqrt(gamma.count) / np.maximum(gamma.value, gamma.value.max() * 1e-6)
     best = None
     for stretch in _stretches(model, gamma):
-        cov = model.scaled(1.0, stretch).cov
-        if model.cov.units is not None:
-            cov = cov.in_units(model.cov.units)
+        cov = model.scaled(1.0, stretch).cov.placed(*model.cov.placement)
         rho = cov.values(x[gamma.pairs[0]], x[gamma.pairs[1]]) / cov.variance_at_zero
         basis = np.stack([np.ones(len(gamma.value)), 1 - gamma.means(rho)], axis=1)
         (nugget, variance), residual = nnls(basis * weights[:, None], gamma.value * weights)
         if variance > 0 and (best is None or residual < best[0]):
             best = residual, stretch, variance, nugget
-    if best is None:  # nothing but a nugget is seen
-        best = 0.0, 1.0, 0.5 * gamma.value.max(), 0.5 * gamma.value.max()
-    _, stretch, variance, nugget = best
-    nugget = max(nugget, SMALLEST_NUGGET * variance)
-    return model.started(variance / model.cov.variance_at_zero, stretch, nugget)
+    found, half = [], 0.5 * float(gamma.value @ gamma.count / gamma.count.sum())
+    if best is not None:
+        found.append((best[1], best[2], max(best[3], SMALLEST_NUGGET * best[2])))
+    if best is None or best[2] < HARDLY * best[3]:
+        found += [(stretch, half, half) for stretch in _stretches(model, gamma, FURTHER, 1.0, 0.5)]
+    unit = model.cov.variance_at_zero
+    return [model.started(variance / unit, stretch, nugget) for stretch, variance, nugget in found]
 
 
-def _stretches(model, gamma):
-    """Factors of the length scales to try."""
+def _stretches(model, gamma, count=STRETCHES, below=0.3, above=2.0):
+    """Factors of the length scales to try: to lengths from `below` the shortest distance to `above` the longest."""
     lengths = [free.value for free in model.free if free.kind == "length_scale"]
     if not lengths:
         return [1.0]
     own = float(np.exp(np.log(lengths).mean()))
     positive = gamma.distance[gamma.distance > 0]
-    return np.geomspace(0.3 * positive[0], 2 * positive[-1], STRETCHES) / own
+    return np.geomspace(below * positive[0], above * positive[-1], count) / own

@@ -97,7 +97,7 @@ class _Work:
             return None
         if model.is_itself(derivative):
             return SAME
-        return derivative if model.cov.units is None else derivative.in_units(model.cov.units)
+        return derivative.placed(*model.cov.placement)
 
     def __call__(self, sites):
         """z (rows, columns), log w_last (rows,), ∂z (rows, J, columns), wᵀ ∂K w (rows, J) of rows (rows, m + 1)."""

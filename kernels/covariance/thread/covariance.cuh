@@ -38,6 +38,24 @@ struct Stretched {
     }
 };
 
+// ‖A (x − y)‖²   p: A by rows, Dim × Dim
+template <int Dim>
+struct Rotated {
+    static constexpr int dimension = Dim, parameters = Dim * Dim;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real* p) {
+        Real s = 0;
+#pragma unroll
+        for (int i = 0; i < Dim; i++) {
+            Real part = 0;
+#pragma unroll
+            for (int k = 0; k < Dim; k++) part = fma(p[i * Dim + k], x[k] - y[k], part);
+            s = fma(part, part, s);
+        }
+        return s;
+    }
+};
+
 // (2R asin(c / 2R))², c = ‖x − y‖ the chord on a sphere about the origin   p: 2R, 1/2R
 struct GreatCircle {
     static constexpr int dimension = 3, parameters = 2;
@@ -69,6 +87,50 @@ struct Gaussian {
     template <typename Real>
     static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
         return p[2] * decay(within(Distance::square(x, y, p + 3), p[1]), p[0]);
+    }
+};
+
+// x^Exponent by its binary digits
+template <int Exponent, typename Real>
+__device__ inline Real power(Real x) {
+    Real result = 1;
+#pragma unroll
+    for (int digits = Exponent; digits > 0; digits /= 2, x *= x)
+        if (digits % 2) result *= x;
+    return result;
+}
+
+// σ² t^Exponent Σ a_i z^i, z = min(r/l, 1), t = 1 − z   p: 1/l, σ², a_0 … a_Degree, the distance's
+template <int Exponent, int Degree, typename Distance>
+struct Compact {
+    static constexpr int dimension = Distance::dimension, parameters = Degree + 3 + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        const Real z = fmin(sqrt(Distance::square(x, y, p + Degree + 3)) * p[0], Real(1));
+        Real polynomial = p[2 + Degree];
+#pragma unroll
+        for (int i = Degree - 1; i >= 0; i--) polynomial = fma(polynomial, z, p[2 + i]);
+        return p[1] * polynomial * power<Exponent>(1 - z);
+    }
+};
+
+// σ² exp(−(r/l)^e)   p: 1/l, σ², e, the distance's
+template <typename Distance>
+struct PoweredExponential {
+    static constexpr int dimension = Distance::dimension, parameters = 3 + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        return p[1] * exp(-pow(sqrt(Distance::square(x, y, p + 3)) * p[0], p[2]));
+    }
+};
+
+// σ² (1 + c r²)^(−α)   p: c, σ², α, the distance's
+template <typename Distance>
+struct RationalQuadratic {
+    static constexpr int dimension = Distance::dimension, parameters = 3 + Distance::parameters, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        return p[1] * exp(-p[2] * log1p(Distance::square(x, y, p + 3) * p[0]));
     }
 };
 

@@ -17,13 +17,14 @@ namespace systems {
 // position  where each row stands, −1 for none; afterwards where it ends
 // first     the position of the first pivot; steps of them, `most` of the matrix with the most steps of the warp
 // record    record(k, position of the k-th pivot row before the interchange, whether the pivot is zero), in every lane
-template <int Lanes, int Slots, int N, typename Scalar, typename Record>
+// Pivots    columns in which pivots are looked for, the first; 0: all. Others, right-hand sides, are taken along.
+template <int Lanes, int Pivots = 0, int Slots, int N, typename Scalar, typename Record>
 __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int first, int steps, int most, Record record) {
     PivotSearch<Lanes, Slots, Scalar> search;
     const auto least = [&](int k) { return k < steps ? first + k : NOWHERE; };  // position of a candidate for pivot k
     search.begin(x, 0, position, least(0));
 #pragma unroll
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < (Pivots ? Pivots : N); k++) {
         if (k >= most) break;
         const bool live = k < steps;
         const int from = search.settle(x, k, position, least(k)), chosen = of_lane<Lanes>(search.at, from);
@@ -55,7 +56,7 @@ __device__ void eliminate(Scalar (&x)[Slots][N], int (&position)[Slots], int fir
             const Scalar u = pivot_row(j);
 #pragma unroll
             for (int s = 0; s < Slots; s++) x[s][j] = less_chosen(x[s][j], multiplier[s], u);
-            if (j == k + 1) search.begin(x, j, position, least(j));
+            if (j == k + 1 && j < (Pivots ? Pivots : N)) search.begin(x, j, position, least(j));
         }
     }
 }

@@ -9,12 +9,12 @@ import pytest
 from h2gpu import batched
 from h2gpu.apps.benchmarks import batched as bench_batched
 from h2gpu.apps.benchmarks import cases as bench_cases
-from h2gpu.apps.benchmarks import spot_checks
 from h2gpu.apps.benchmarks.peers import blas as blas_peers
 from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers
 from h2gpu.apps.benchmarks.peers import linear as linear_peers
 from h2gpu.apps.benchmarks.peers import peers
 from h2gpu.apps.benchmarks.report import plots as bench_plots
+from h2gpu.apps.benchmarks.routines import spot_checks
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
 from h2gpu.apps.benchmarks.routines.linear import LINEAR
 

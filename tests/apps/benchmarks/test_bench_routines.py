@@ -5,9 +5,8 @@ import nvrtc
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import spot_checks
 from h2gpu.apps.benchmarks.routines import linear as linear_routines
-from h2gpu.apps.benchmarks.routines import nominal
+from h2gpu.apps.benchmarks.routines import nominal, spot_checks
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
 from h2gpu.apps.benchmarks.routines.blas import BLAS
 from h2gpu.apps.benchmarks.routines.linear import LINEAR

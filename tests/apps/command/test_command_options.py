@@ -14,7 +14,7 @@ BAD_OPTIONS = {
     "no input": ([], "required: INPUT.h5"),
     "unknown option": (["in", "--fast"], "unrecognized arguments: --fast"),
     "abbreviated option": (["in", "--len", "3"], "unrecognized arguments"),
-    "covariance": (["in", "--covariance", "spherical"], "invalid choice: 'spherical'"),
+    "covariance": (["in", "--covariance", "circular"], "invalid choice: 'circular'"),
     "negative length": (["in", "--length-scale", "-1"], "length-scale: expected"),
     "no length": (["in", "--length-scale", "1,,2"], "length-scale: expected a number, got ''"),
     "length in words": (["in", "--length-scale", "long"], "expected a number, got 'long'"),

@@ -8,7 +8,7 @@ import pytest
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import (
+from h2gpu.apps.benchmarks.routines.criteria import (
     bidiagonal,
     failures,
     on_host,

@@ -1,11 +1,51 @@
 """Threads over the matrices of a batch."""
 
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
+from h2gpu import batched
+from h2gpu.batched.device import threads
 from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces
+
+FORKED = """
+import os, signal, threading
+import numpy as np
+from threadpoolctl import threadpool_info
+from h2gpu.batched.device import threads
+
+threads.thread_count = lambda: 2
+count = lambda: [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+before = count()
+assert threads.parallel(abs, range(9)) == list(range(9))
+inside, leave = threading.Event(), threading.Event()
+
+def another():
+    with threads.one_blas_thread():
+        inside.set()
+        leave.wait()
+
+thread = threading.Thread(target=another)
+thread.start()
+inside.wait()  # the child is born while another thread has BLAS limited
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # a child that waits for its parent's threads is killed
+    assert count() == before, count()
+    assert threads.parallel(abs, range(9)) == list(range(9))
+    assert count() == before, count()
+    os._exit(0)
+leave.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(0, 100))
@@ -38,3 +78,42 @@ def test_blas_runs_on_one_thread_inside_and_as_before_outside():
     with one_blas_thread():
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
+
+
+def test_blas_is_as_before_when_threads_left_in_the_order_in_which_they_came():
+    before, entered, left = blas_threads(), threading.Event(), threading.Event()
+
+    def second():
+        with one_blas_thread():
+            entered.set()
+            left.wait(20)
+
+    thread = threading.Thread(target=second)
+    with one_blas_thread():
+        thread.start()
+        entered.wait(20)
+    assert set(blas_threads()) == {1}  # the second one still wants it
+    left.set()
+    thread.join()
+    assert blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_pool_of_its_own():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_work_inside_of_work_ends(monkeypatch):
+    """Each task asks for batched work that is itself large enough for the pool, with all threads of it at work."""
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    A = np.random.default_rng(0).standard_normal((6, 40, 30))
+    found, done = [], threading.Event()
+
+    def work():
+        found.extend(parallel(lambda _: (batched.qr(A, mode="r"), parallel(abs, range(-4, 0)))[1], range(8)))
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()  # at worst it waits for ever
+    assert done.wait(20)
+    assert found == [[4, 3, 2, 1]] * 8

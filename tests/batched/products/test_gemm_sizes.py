@@ -129,9 +129,11 @@ def test_misaligned_matrices(n):
 def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
     cp = pytest.importorskip("cupy")
     from h2gpu.batched.products import fixed
+    from h2gpu.batched.products.gemm import _way
 
-    taken, product = [], fixed.fixed_gemm
-    monkeypatch.setattr(fixed, "fixed_gemm", lambda A, *rest: taken.append(len(A)) or product(A, *rest))
+    _way.cache_clear()
+    taken, ready = [], fixed.ready
+    monkeypatch.setattr(fixed, "ready", lambda dtype, batch, *rest: taken.append(batch) or ready(dtype, batch, *rest))
     batch = -(-choice.WORTH // 65**3)
     A, B = (cp.asarray(random((batch, 65, 65), dtype, i)) for i in range(2))
     allowed = 100 * np.finfo(dtype).eps * 65

@@ -14,6 +14,13 @@ DTYPES = [np.float64, np.float32]
 SHAPES = [(3, 512, 72, 512), (2, 132, 36, 68), (2, 260, 56, 100), (1, 1000, 64, 64), (4, 128, 44, 76)]
 
 
+def suits(A, B, transa, turned=False):
+    """Whether the kernel is taken for two stacks."""
+    m, k = A.shape[:0:-1] if transa else A.shape[1:]
+    sizes = len(A), m, k, B.shape[1 if turned else 2]
+    return cuda_thin.aligned(A, B) and cuda_thin.suits_sizes(A.dtype, sizes, transa)
+
+
 @pytest.fixture(params=[False, True])
 def any_size(request, monkeypatch):
     """However small the batch, the kernel is the one to take; with a block a tile, or two for some of them."""
@@ -46,7 +53,7 @@ def test_entries(shape, transa, dtype, any_size):
     """|ΔC_ij| < 3 ε √(k + 2) |A_i| |B_j|, and nothing left unwritten."""
     A, B = factors(*shape, transa, dtype)
     a, b, out = cp.asarray(A), cp.asarray(B), cp.full((shape[0], *shape[1:3]), cp.nan, dtype)
-    assert cuda_thin.suits(a, b, transa)
+    assert suits(a, b, transa)
     assert batched.gemm(a, b, transa=transa, out=out).data.ptr == out.data.ptr
     A = (A.swapaxes(1, 2) if transa else A).astype(np.float64)
     sizes = np.linalg.norm(A, axis=2)[:, :, None] * np.linalg.norm(B.astype(np.float64), axis=1)[:, None, :]
@@ -60,7 +67,7 @@ def test_entries_of_transposed_products(shape, dtype, any_size):
     A, B = factors(*shape, False, dtype)
     B = np.ascontiguousarray(B.swapaxes(1, 2))
     a, b, out = cp.asarray(A), cp.asarray(B), cp.full((shape[0], shape[2], shape[1]), cp.nan, dtype)
-    assert cuda_thin.suits(a, b, False, turned=True)
+    assert suits(a, b, False, turned=True)
     assert batched.gemm(b, a, transb=True, out=out).data.ptr == out.data.ptr
     A, B = A.astype(np.float64), B.astype(np.float64)
     sizes = np.linalg.norm(B, axis=2)[:, :, None] * np.linalg.norm(A, axis=2)[:, None, :]
@@ -84,7 +91,7 @@ def test_entries_of_products_with_samples(shape, dtype, any_size):
 def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):
     for shape, transa in (((2, 132, 37, 68), False), ((2, 132, 36, 67), False), ((2, 133, 36, 68), True)):
         A, B = (cp.asarray(M) for M in factors(*shape, transa, np.float64))
-        assert not cuda_thin.suits(A, B, transa)
+        assert not suits(A, B, transa)
         a, b = A.get(), B.get()
         np.testing.assert_allclose(
             batched.gemm(A, B, transa=transa).get(), (a.swapaxes(1, 2) if transa else a) @ b, rtol=0, atol=1e-11
@@ -92,15 +99,15 @@ def test_matrices_that_do_not_come_in_whole_pieces_go_elsewhere(any_size):
     A, B = (cp.asarray(M) for M in factors(2, 132, 36, 68, False, np.float64))
     shifted = cp.empty(A.size + 1)[1:].reshape(A.shape)
     shifted[...] = A
-    assert not cuda_thin.suits(shifted, B, False)
+    assert not suits(shifted, B, False)
     np.testing.assert_allclose(batched.gemm(shifted, B).get(), A.get() @ B.get(), rtol=0, atol=1e-11)
 
 
 def test_devices_of_little_shared_memory_multiply_in_another_way(any_size, monkeypatch):
     A, B, C = (cp.zeros(shape, np.float32) for shape in ((2, 132, 68), (2, 68, 72), (2, 68, 64)))
-    assert cuda_thin.suits(A, B, False)
+    assert suits(A, B, False)
     monkeypatch.setattr(cuda_thin, "most_shared", lambda device: 99 << 10)
-    assert cuda_thin.suits(A, C, False) and not cuda_thin.suits(A, B, False)
+    assert suits(A, C, False) and not suits(A, B, False)
     assert all(cuda_thin.parts_bytes(strips, cuda_thin.SHORT) <= 99 << 10 for strips in cuda_thin.STRIPS)
 
 

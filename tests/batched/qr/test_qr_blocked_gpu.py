@@ -5,7 +5,7 @@ import pytest
 from latms import all_spectra, exceptional, normal
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import failures, qr_error, triangle_error
+from h2gpu.apps.benchmarks.routines.criteria import failures, qr_error, triangle_error
 from h2gpu.batched import MatrixBatch
 
 cp = pytest.importorskip("cupy")

@@ -5,7 +5,7 @@ import pytest
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import column_error, failures, on_host, qr_error, triangle_error
+from h2gpu.apps.benchmarks.routines.criteria import column_error, failures, on_host, qr_error, triangle_error
 from h2gpu.batched import MatrixBatch
 
 DTYPES = [np.float64, np.float32]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import normal
 
-from h2gpu.apps.benchmarks.criteria import one_norm, worst
+from h2gpu.apps.benchmarks.routines.criteria import one_norm, worst
 from h2gpu.arrays import to_host
 from h2gpu.batched import registers
 from h2gpu.batched.registers.layouts import THREAD, layout

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from latms import latms, normal, to
 
-from h2gpu.apps.benchmarks.criteria import failures, on_host, svd_error, values_error
+from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error, values_error
 
 cp = pytest.importorskip("cupy")
 from h2gpu import batched  # noqa: E402

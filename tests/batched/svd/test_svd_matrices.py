@@ -7,7 +7,7 @@ import pytest
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import failures, on_host, svd_error, values_error
+from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error, values_error
 
 DTYPES = [np.float64, np.float32]
 METHODS = ["auto", "shared", "block-gram", "block-direct", "bidiagonal"]  # auto takes "register" wherever it can run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from latms import latms, orthonormal
 
-from h2gpu.apps.benchmarks.criteria import failures, svd_error, values_error
+from h2gpu.apps.benchmarks.routines.criteria import failures, svd_error, values_error
 
 cp = pytest.importorskip("cupy")
 from h2gpu import batched  # noqa: E402

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import cholesky_error, solution_error
+from h2gpu.apps.benchmarks.routines.criteria import cholesky_error, solution_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 

@@ -6,7 +6,7 @@ from lu_matrices import C64, C128, F32, F64, random, singular_matrices
 from scipy.linalg import lu_factor
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import lu_error
+from h2gpu.apps.benchmarks.routines.criteria import lu_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 

@@ -5,7 +5,7 @@ import pytest
 from lu_matrices import C64, C128, F32, F64, random, singular_matrices
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks.criteria import solution_error
+from h2gpu.apps.benchmarks.routines.criteria import solution_error
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 
@@ -31,6 +31,31 @@ def test_solutions(xp, n, dtype):
         assert max(solution_error(*parts) for parts in zip(A, x, b)) < 1
     inverse = to_host(batched.inv(xp.asarray(A)))
     assert max(solution_error(a, y, np.eye(n)) for a, y in zip(A, inverse)) < 1
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C128])
+def test_small_systems_of_every_size(xp, dtype):
+    for n in range(1, 33):
+        A = random(9, n, n, dtype=dtype, seed=n)
+        for k in (1, 2, 5, 16, 17):
+            b = random(9, n, k, dtype=dtype, seed=k)
+            x = to_host(batched.solve(xp.asarray(A), xp.asarray(b)))
+            assert max(solution_error(*parts) for parts in zip(A, x, b)) < 1
+        inverse = to_host(batched.inv(xp.asarray(A)))
+        assert max(solution_error(a, y, np.eye(n)) for a, y in zip(A, inverse)) < 1
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, C64])
+@pytest.mark.parametrize("n", [3, 50, 100])
+def test_many_right_hand_sides(xp, n, dtype):
+    A = random(3, n, n, dtype=dtype) + n**0.5 * np.eye(n, dtype=dtype)
+    b = random(3, n, 45, dtype=dtype, seed=1)
+    x = to_host(batched.lu_solve(batched.lu_factor(xp.asarray(A)), xp.asarray(b)))
+    assert max(solution_error(*parts) for parts in zip(A, x, b)) < 1
+    if dtype in (F64, F32):
+        S = A @ A.swapaxes(1, 2)
+        x = to_host(batched.cholesky_solve(batched.cholesky(xp.asarray(S)), xp.asarray(b)))
+        assert max(solution_error(*parts) for parts in zip(S, x, b)) < 1
 
 
 @pytest.mark.parametrize("dtype", [F64, F32, C128, C64])

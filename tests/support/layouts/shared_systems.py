@@ -7,7 +7,7 @@ from shared_texts import DTYPES, FIELDS, sizeof
 
 from h2gpu.batched.device import compiler
 from h2gpu.batched.device.launch import WARP
-from h2gpu.batched.systems import lu_registers, lu_shared, lu_warps, rank_update, triangles
+from h2gpu.batched.systems import lu_registers, lu_shared, lu_warps, rank_update, solutions, triangles
 from h2gpu.batched.systems.cholesky import CHOLESKY_LANES, CHOLESKY_WARPS
 from h2gpu.batched.systems.cholesky import register_bytes as cholesky_register_bytes
 from h2gpu.batched.systems.cholesky import shared_bytes as cholesky_bytes
@@ -37,6 +37,11 @@ def small_systems():
         stages = f"{lu_registers.REGISTER_WARPS} * WARP / {lanes} * SmallStage<{scalar}, {n}, {lanes}, 1, false>"
         host = lu_registers.register_bytes(dtype, n)
         yield "systems/lu_register.cuh", f"{stages}::ENTRIES * sizeof({scalar})", host
+        unknowns, size = -(-n // solutions.UNKNOWNS) * solutions.UNKNOWNS, f"sizeof({scalar})"
+        for sides in (1, 16, unknowns):
+            each = f"solve_entries<{scalar}, {unknowns}, {sides}, {lanes}>()"
+            entries = f"{solutions.SOLVE_WARPS} * WARP / {lanes} * {each}"
+            yield "systems/solve_register.cuh", f"{entries} * {size}", solutions.shared_bytes(dtype, unknowns, sides)
         small = f"{triangles.SMALL_WARPS} * {n} * small_pitch({n}) * sizeof({scalar})"
         yield "systems/solve_small.cuh", small, triangles.small_bytes(dtype, n)
     for dtype, n in product(DTYPES, range(2, WARP + 2, 2)):

@@ -12,7 +12,18 @@ from study_instances import microbench_instances, watched_instances
 from system_instances import linear_instances
 
 from h2gpu.batched.device import compiler
-from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, on_sphere
+from h2gpu.covariance import (
+    Constant,
+    Cubic,
+    Exponential,
+    Gaussian,
+    Matern,
+    PoweredExponential,
+    RationalQuadratic,
+    Spherical,
+    Wendland,
+    on_sphere,
+)
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 BEYOND = (1, 2, 3)  # edges of the study, apps/studies/edges.py
@@ -29,6 +40,7 @@ def instances():
     )
     yield "copies/owners.cuh", compiler.expression("owners", constants("batched/device/launch")["OWNER_WARPS"]), 0
     yield "copies/table.cuh", compiler.expression("table"), 0
+    yield "copies/signs.cuh", compiler.expression("signs"), 0
     yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
@@ -103,6 +115,11 @@ def pairwise_instances(dtype, *knobs):
         stretched = Matern(length_scale=tuple(range(1, dim + 1)), smoothness=4.5)
         for cov in (*radial, stretched, Exponential() * Constant() + Matern(smoothness=3.5)):
             yield pairwise_instance(cov, dim, dtype, *knobs)
+        wendland = [Wendland(order=k) for k in range(4)]
+        for cov in (Spherical(), Cubic(), *wendland, PoweredExponential(), RationalQuadratic()):
+            yield pairwise_instance(cov, dim, dtype, *knobs)
+    yield pairwise_instance(Exponential(1.0, (1, 2), rotation=0.3), 2, dtype, *knobs)
+    yield pairwise_instance(Exponential(1.0, (1, 2, 3), rotation=(0.1, 0.2, 0.3)), 3, dtype, *knobs)
     yield pairwise_instance(on_sphere(Exponential()), 3, dtype, *knobs)
 
 

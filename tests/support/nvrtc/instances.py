@@ -35,6 +35,10 @@ def untouched(shape, dtype=np.float64):
     return device_array(np.empty(shape, dtype))
 
 
+def idle(grid, block, arguments, shared_mem):
+    """A kernel that does nothing."""
+
+
 def install(asked):
     """Take the places of the compiler and the launches before other modules look there.
 
@@ -46,6 +50,7 @@ def install(asked):
     def kernel(header, name, *arguments, shared_bytes=0):
         if Path(header).stem not in ELSEWHERE:
             asked.add((header, compiler.expression(name, *arguments)))
+        return idle
 
     compiler.kernel = launch.kernel = kernel
     launch.launch = lambda *_: None

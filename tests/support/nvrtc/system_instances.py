@@ -26,7 +26,7 @@ def linear_instances(dtype):
         constants("batched/systems/cholesky", "batched/systems/triangles", "batched/systems/determinant"),
         np.dtype(dtype).itemsize,
     )
-    spills = lu["SPILL_BYTES"]
+    spills, solve = lu["SPILL_BYTES"], constants("batched/systems/solutions")
     warps = lu["REGISTER_WARPS"]
     for columns, lanes in ((32, 32), (16, 16), (6, 8)):
         yield "systems/lu_register.cuh", compiler.expression("lu_register", dtype, columns, lanes, warps), spills
@@ -54,6 +54,16 @@ def linear_instances(dtype):
     width = lu["GLOBAL_PANEL"][size]
     for name in ("lu_column", "lu_unblocked"):
         yield "systems/lu_panel.cuh", compiler.expression(name, dtype, width, lu["GLOBAL_WARPS"]), spills
+    for unknowns, sides, lanes in ((4, 1, 4), (16, 16, 16), (20, 4, 32), (32, 8, 32), (32, 16, 32)):
+        name = compiler.expression("solve_register", dtype, unknowns, sides, lanes, solve["SOLVE_WARPS"], False)
+        yield "systems/solve_register.cuh", name, solve["SPILL_BYTES"][size]
+    for unknowns, lanes in ((4, 4), (16, 16), (28, 32), (32, 32)):
+        if 2 * unknowns * size > solve["HELD_BYTES"]:
+            continue
+        name = compiler.expression("solve_register", dtype, unknowns, unknowns, lanes, solve["SOLVE_WARPS"], True)
+        yield "systems/solve_register.cuh", name, solve["SPILL_BYTES"][size]
+    name = compiler.expression("permuted_rows", dtype, chol["PERMUTE_THREADS"])
+    yield "systems/solve_triangles.cuh", name, 0
     yield "systems/finite_copy.cuh", compiler.expression("finite_copy", dtype, lu["COPY_THREADS"]), 0
     name = compiler.expression("lu_determinant", dtype, chol["DETERMINANT_WARPS"])
     yield "systems/lu_determinant.cuh", name, 0

@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from h2gpu.covariance import Constant, Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.covariance import (
+    Constant,
+    Cubic,
+    Exponential,
+    Gaussian,
+    Matern,
+    Nugget,
+    PoweredExponential,
+    RationalQuadratic,
+    Spherical,
+    Wendland,
+    on_sphere,
+)
 
 SMOOTHNESSES = [0.1, 0.3, 0.5, 0.75, 0.9, 1.0, 1.5, 1.7, 2.0, 2.5, 3.5, 4.5, 5.5, 7.3, 12.0, 19.9, 20.0, 30.0]
 RADIAL = [
@@ -10,6 +22,18 @@ RADIAL = [
     Exponential(1.0, (0.3, 0.1)),
     Gaussian(0.5, 0.2),
     *[Matern(1.5, 0.4, nu) for nu in (0.2, 0.5, 1.0, 1.5, 2.5, 3.3, 25.0)],
+    Spherical(2.0, 0.7),
+    Cubic(1.0, (0.9, 0.4)),
+    *[Wendland(1.5, 0.8, order, 2 + order) for order in range(4)],
+    PoweredExponential(2.0, 0.3, 0.7),
+    PoweredExponential(0.5, (0.3, 0.2), 1.8),
+    RationalQuadratic(1.5, 0.3, 0.8),
+]
+ROTATED = [
+    Exponential(2.0, (0.5, 0.1), rotation=0.6),
+    Matern(1.0, (0.2, 0.7), 1.2, rotation=-2.0) + Nugget(0.1),
+    Spherical(1.0, (0.9, 0.3), rotation=0.3) + Gaussian(0.5, (0.2, 0.6), rotation=1.1) + Exponential(0.1, 0.2),
+    Exponential(1.0, (0.9, 0.3)) * RationalQuadratic(0.5, (0.2, 0.6), rotation=1.1),
 ]
 COMPOSED = [
     Exponential() + Nugget(0.1),

@@ -53,6 +53,13 @@ def find_not_finite(A, size, found):
     host(found)[0] |= not np.isfinite(host(A)).all()
 
 
+def signs(info, size, words):
+    """kernels/copies/signs.cuh"""
+    found = np.ctypeslib.as_array(ctypes.cast(int(words), ctypes.POINTER(ctypes.c_int)), (2,))
+    found[0] |= (host(info) < 0).any()
+    found[1] |= (host(info) > 0).any()
+
+
 def cycles(*arguments):
     """kernels/common/thread/stopwatch.cuh: one for each part, and one for writing them."""
     numbers = host(arguments[-1])
@@ -60,7 +67,7 @@ def cycles(*arguments):
     numbers[:, -1] = numbers.shape[1]
 
 
-MADE_HERE = {"table": table, "owners": owners, "find_not_finite": find_not_finite}
+MADE_HERE = {"table": table, "owners": owners, "find_not_finite": find_not_finite, "signs": signs}
 MADE_HERE |= dict.fromkeys(("block_lu_cycles", "block_qr_cycles"), cycles)
 MADE_HERE |= dict.fromkeys(("bidiagonalize_cycles", "bidiagonalize_large_cycles"), cycles)
 
@@ -183,7 +190,7 @@ ROOMS = {
     "h2gpu.batched.qr": "cholesky_basis cholesky_qr pivoted_qr qr triangles_of_products",
     "h2gpu.batched.bidiagonal": "bidiagonalize",
     "h2gpu.batched.svd": "discarded shared_ranks svd svd_of_transposed truncated_svd",
-    "h2gpu.batched.systems": "cholesky cholesky_solve lu_factor lu_solve slogdet trsm",
+    "h2gpu.batched.systems": "cholesky cholesky_solve det inv lu_factor lu_solve slogdet solve trsm",
     "h2gpu.blocksparse": "block_multiply",
     "h2gpu.covariance.pairs": "pairwise",
 }

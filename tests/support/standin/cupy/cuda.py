@@ -1,5 +1,6 @@
 """CuPy's device, streams and events: one H200 on which everything is done at once."""
 
+import ctypes
 import types
 
 NAME = "NVIDIA H200"  # whose tables are read
@@ -44,9 +45,17 @@ class MemoryPool(Thing):
     """Another pool, likewise."""
 
 
+class PinnedMemory(bytearray):
+    """Memory of the host that kernels can write to."""
+
+    @property
+    def ptr(self):
+        return ctypes.addressof((ctypes.c_char * len(self)).from_buffer(self))
+
+
 Device = Stream = Event = Thing
 get_current_stream = Thing()
-alloc_pinned_memory = bytearray
+alloc_pinned_memory = PinnedMemory
 
 
 def get_allocator():

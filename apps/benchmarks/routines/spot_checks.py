@@ -6,7 +6,7 @@ The criteria are in criteria.py. The matrices that are looked at come to the hos
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import criteria
+from h2gpu.apps.benchmarks.routines import criteria
 from h2gpu.arrays import array_module, to_host
 
 LOOKED_AT = 1 << 17  # entries of the matrices that are looked at, about

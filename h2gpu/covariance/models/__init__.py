@@ -1,0 +1,1 @@
+"""Further covariance functions, and the rotation of anisotropic ones."""

@@ -1,0 +1,1 @@
+"""Sums of H²-matrices, multiples, updates of low rank."""

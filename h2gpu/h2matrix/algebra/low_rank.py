@@ -1,0 +1,71 @@
+"""X Yᵀ as an H²-matrix on the trees and blocks of another one, for sums with it.
+
+U_t = X_t at the leaves,   E_t = I,   S_ts = I in every farfield block,   D_ts = X_t Y_sᵀ
+"""
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.arrays import array_module, as_array
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.copies.identities import with_identities
+from h2gpu.blocksparse import BlockSparse
+from h2gpu.h2matrix.algebra.sums import stored, unsymmetric
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.matrix import H2Matrix
+
+
+def low_rank(A, X, Y=None):
+    """X Yᵀ as an H²-matrix with the trees and blocks of A: `A + low_rank(A, X)` is an update of low rank.
+
+    A   H2Matrix (n × m)
+    X   (n, k) array where A is, in the caller's order of points: as in `A @ x`
+    Y   (m, k); None: X, for which A must be symmetric, and the result is
+
+    Raises ValueError for arrays of other shapes, elsewhere, or that are not finite real numbers.
+    """
+    if Y is None and not A.symmetric:
+        raise ValueError(f"low_rank: expected Y of shape ({A.shape[1]}, k) for a matrix that is not symmetric")
+    X = _factor(A, X, 0, "X")
+    like = A if Y is None or not A.symmetric else unsymmetric(A)
+    Y = X if Y is None else _factor(A, Y, 1, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"low_rank: expected X and Y of as many columns, got {X.shape[1]} and {Y.shape[1]}")
+    S, symmetric = like.couplings, like.symmetric
+    rows = _basis(like.row_basis.tree, np.concatenate([S.rows, S.columns]) if symmetric else S.rows, X)
+    cols = rows if symmetric else _basis(like.col_basis.tree, S.columns, Y)
+    k = np.full(len(S), X.shape[1])
+    identities = with_identities(k, k, np.ones(len(S), bool), A.dtype, A.xp).packed()
+    couplings = BlockSparse(identities, S.rows, S.columns, rows.starts[:-1], cols.starts[:-1], symmetric)
+    near, (U, V) = like.nearfield, (_by_cluster(basis.tree, F) for basis, F in ((rows, X), (cols, Y)))
+    return H2Matrix(rows, cols, couplings, stored(near, batched.gemm(U[near.rows], V[near.columns], transb=True)))
+
+
+def _factor(A, X, side, name):
+    """X in the precision of A, once it is a finite (n, k) array where A is."""
+    X = as_array(X)
+    if array_module(X) is not A.xp or X.ndim != 2 or X.shape[0] != A.shape[side] or X.dtype.kind not in "fiub":
+        kind = f"{A.xp.__name__} array of shape ({A.shape[side]}, k)"
+        raise ValueError(f"low_rank: expected {name} a real {kind}, got {X.dtype} of shape {X.shape}")
+    if not bool(A.xp.isfinite(X).all()):
+        raise ValueError(f"low_rank: expected {name} of finite numbers, got NaN or Inf")
+    return X.astype(A.dtype, copy=False)
+
+
+def _by_cluster(tree, X):
+    """The rows of X of every cluster, sharing memory."""
+    return MatrixBatch.from_rows(X[tree.permutation_on(array_module(X))], tree.start, tree.sizes)
+
+
+def _basis(tree, coupled, X):
+    """X_t of all clusters that have farfield blocks, or whose ancestors have."""
+    reached = np.zeros(len(tree), bool)
+    reached[coupled] = True
+    for l in range(1, tree.levels):
+        t = tree.span(l)
+        reached[t] |= reached[tree.parent[t]]
+    ranks = np.where(reached, X.shape[1], 0)
+    above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
+    transfer = with_identities(ranks, above, (above > 0), X.dtype, array_module(X)).packed()
+    leaf = batched.leading(_by_cluster(tree, X)[tree.leaves], tree.sizes[tree.leaves], ranks[tree.leaves])
+    return ClusterBasis(tree, ranks, leaf, transfer)

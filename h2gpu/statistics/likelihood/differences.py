@@ -1,0 +1,103 @@
+"""Derivatives of covariances by their parameters, as covariance-like functions.
+
+    (f − g)/divisor          f without its nugget
+
+They are evaluated, or become an H²-matrix, as a covariance does: symmetric and stationary, not positive definite.
+Reference: Nocedal & Wright (2006), Numerical optimization, section 8.1, on central differences.
+"""
+
+from dataclasses import dataclass, replace
+
+from h2gpu.covariance import Covariance
+
+
+class Alike(Covariance):
+    """What lives in the space of another covariance, `of`, and differs from it in its values alone."""
+
+    @property
+    def of(self):
+        """The other covariance."""
+        raise NotImplementedError
+
+    @property
+    def dimension(self):
+        return self.of.dimension
+
+    @property
+    def embedding(self):
+        return self.of.embedding
+
+    @property
+    def units(self):
+        return self.of.units
+
+    @property
+    def kinks(self):
+        return self.of.kinks
+
+    @property
+    def frame(self):
+        return self.of.frame
+
+
+@dataclass(frozen=True)
+class Difference(Alike):
+    """(f − g)/divisor of two covariances in one space: symmetric and stationary, not positive definite."""
+
+    f: Covariance
+    g: Covariance
+    divisor: float
+
+    @property
+    def of(self):
+        return self.f
+
+    @property
+    def variance_at_zero(self):
+        return (self.f.variance_at_zero - self.g.variance_at_zero) / self.divisor
+
+    @property
+    def nugget(self):
+        return (self.f.nugget - self.g.nugget) / self.divisor
+
+    @property
+    def kinks(self):
+        return self.f.kinks + self.g.kinks
+
+    def in_frame(self, frame):
+        return replace(self, f=self.f.in_frame(frame), g=self.g.in_frame(frame))
+
+    def in_units(self, units):
+        return replace(self, f=self.f.in_units(units), g=self.g.in_units(units))
+
+    def evaluate(self, x, y, out):
+        self.f.evaluate(x, y, out)
+        other = out.copy()
+        self.g.evaluate(x, y, other)
+        out -= other
+        out /= self.divisor
+
+
+@dataclass(frozen=True)
+class Smooth(Alike):
+    """A covariance without its nugget."""
+
+    cov: Covariance
+    nugget = 0.0
+
+    @property
+    def of(self):
+        return self.cov
+
+    @property
+    def variance_at_zero(self):
+        return self.cov.variance_at_zero
+
+    def in_frame(self, frame):
+        return replace(self, cov=self.cov.in_frame(frame))
+
+    def in_units(self, units):
+        return replace(self, cov=self.cov.in_units(units))
+
+    def evaluate(self, x, y, out):
+        self.cov.evaluate(x, y, out)

@@ -1,0 +1,44 @@
+"""What an estimate says nothing about, told in messages.
+
+    length scale > extent of the sites      the data tell σ² l^(−2ν), not σ² and l
+    ℓ < ℓ(independent data) + 2             the data tell no covariance
+Reference: Zhang (2004), Inconsistent estimation and asymptotically equal interpolations in model-based geostatistics.
+"""
+
+import re
+
+import numpy as np
+
+from h2gpu.arrays import to_host
+
+CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
+
+
+def judged(found, data):
+    """The estimate with messages on what it says nothing about."""
+    for name, length, extent in _beyond(found.model, data.sites):
+        found = found.told(
+            f"maximum likelihood: {name} {length:.4g} exceeds the extent {extent:.4g} of the sites: the data do not "
+            "tell it and the variance apart; a trend that is left out does that"
+        )
+    independent = data.independent_log_likelihood
+    kinds = {free.kind for free in found.model.free}
+    if independent is not None and {"variance", "length_scale"} <= kinds and found.value < independent + CORRELATED:
+        found = found.told(
+            f"maximum likelihood: independent data are as likely, {independent:.6g} to {found.value:.6g}: variance "
+            "and length scale are not determined; take more sites close to each other, or no covariance"
+        )
+    return found
+
+
+def _beyond(model, sites):
+    """(name, length scale, extent of the sites along it) of the free length scales that are longer."""
+    x = to_host(model.cov.embed(sites))
+    extents = np.ptp(x, axis=0)
+    whole = float(np.linalg.norm(extents))
+    for free in model.free:
+        if free.kind == "length_scale":
+            along = None if model.cov.frame else re.search(r"length_scale\[(\d+)\]$", free.name)
+            extent = float(extents[int(along[1])]) if along else whole
+            if free.value > extent:
+                yield free.name, free.value, extent

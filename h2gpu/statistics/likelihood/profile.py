@@ -1,0 +1,143 @@
+"""The profile of the likelihood along one parameter: the others at their best for each of its values.
+
+    ℓ_p(v) = max ℓ(θ),  θ_j = v        {v: ℓ_p(v) ≥ ℓ_max − χ²_1(level)/2} is a confidence interval
+
+It shows what the curvature at the maximum cannot: skewed and open-ended intervals. Reference: Pawitan (2001), In all
+likelihood, section 3.4.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import chdtri
+
+from h2gpu.statistics.likelihood.estimation import climbed, evaluation
+from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
+from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.variography.plots import axes_or_new
+
+POINTS, REACH = 13, 3.0  # values, within so many standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A Model of which free number j is held."""
+
+    model: Model
+    j: int
+
+    @property
+    def free(self):
+        """The others."""
+        return self.model.free[: self.j] + self.model.free[self.j + 1 :]
+
+    @property
+    def theta(self):
+        """Of the others."""
+        return np.delete(self.model.theta, self.j)
+
+    def at(self, theta):
+        """The same with other free numbers."""
+        return Held(self.model.at(np.insert(theta, self.j, self.model.theta[self.j])), self.j)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The profile of one parameter.
+
+    name             of the parameter
+    values           (points,) ascending, on its own scale
+    log_likelihood   (points,) the largest for each
+    best, highest    the estimate, and its log-likelihood
+    """
+
+    name: str
+    values: np.ndarray
+    log_likelihood: np.ndarray
+    best: float
+    highest: float
+
+    @property
+    def _curve(self):
+        """Values and log-likelihoods, the estimate among them, behind an equal one."""
+        at = np.searchsorted(self.values, self.best, side="right")
+        return np.insert(self.values, at, self.best), np.insert(self.log_likelihood, at, self.highest)
+
+    def interval(self, level=0.95):
+        """(low, high): where the profile is χ²_1(level)/2 below its maximum, by straight lines between the values; an
+        end that lies beyond them is the last of the values. Raises ValueError for a level outside (0, 1)."""
+        if not 0 < level < 1:
+            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+        least = self.highest - 0.5 * float(chdtri(1, 1 - level))
+        v, l = self._curve
+        at = int(np.searchsorted(self.values, self.best, side="right"))
+        return _crossing(v[at::-1], l[at::-1], least), _crossing(v[at:], l[at:], least)
+
+    def plot(self, ax=None, level=0.95):
+        """The profile, the estimate and the interval of the level, on axes of matplotlib: the axes.
+
+        Raises ImportError without matplotlib.
+        """
+        ax = axes_or_new(ax)
+        ax.plot(*self._curve, ".-")
+        ax.axhline(self.highest - 0.5 * float(chdtri(1, 1 - level)), color="C1", linewidth=0.8)
+        for end in self.interval(level):
+            ax.axvline(end, color="C1", linewidth=0.8, linestyle="--")
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("log-likelihood")
+        ax.set_title(f"{self.name} {self.best:.4g}, {100 * level:g} % interval")
+        return ax
+
+
+def profile(data, found, name, values=None, neighbours=30, random_state=0):
+    """The Profile of the named parameter around an `estimation.Estimate`.
+
+    values   on its own scale; default: POINTS within REACH standard errors
+
+    Raises ValueError for a parameter that was not estimated, and values that it cannot have.
+    """
+    names = found.model.names
+    if name not in names:
+        raise ValueError(f"profile: expected one of the estimated {', '.join(names)}, got {name!r}")
+    j = names.index(name)
+    angle = found.model.free[j].kind == "rotation"
+    evaluate = evaluation(data, found.model, neighbours, random_state)
+    top = climbed(evaluate, evaluate(found.model))
+    if values is None:
+        spread = np.linspace(-REACH, REACH, POINTS) * float(np.sqrt(top.covariance[j, j]))
+        grid = top.model.theta[j] + spread[spread != 0]
+    else:
+        given = np.unique(np.asarray(values, np.float64))
+        if given.ndim != 1 or not len(given) or not np.isfinite(given).all() or (not angle and given.min() <= 0):
+            raise ValueError(f"values: expected finite numbers{'' if angle else ' above 0'}, got {values!r:.80}")
+        grid = given if angle else np.log(given)
+    found_at = np.array([_highest(evaluate, top.model, j, t) for t in grid])
+    own = top.model.free[j].value
+    return Profile(name, grid if angle else np.exp(grid), found_at, own, float(top.value))
+
+
+def _highest(evaluate, model, j, t):
+    """The largest log-likelihood with the j-th of the parameters at t; −∞ where it cannot be evaluated."""
+    theta = model.theta.copy()
+    theta[j] = t
+
+    def held(one):
+        point = evaluate(one.model)
+        value = LogLikelihood(point.value, 0.0, np.delete(point.value.gradient, j))
+        return replace(point, model=one, value=value, information=np.delete(np.delete(point.information, j, 0), j, 1))
+
+    try:
+        start = held(Held(model.at(theta), j))
+    except (ValueError, np.linalg.LinAlgError):
+        return -np.inf
+    return float(climbed(held, start).value if len(theta) > 1 else start.value)
+
+
+def _crossing(v, l, least):
+    """Where l falls below `least` on the way from v[0]; the last of v if it does not."""
+    below = np.flatnonzero(l < least)
+    if not len(below):
+        return float(v[-1])
+    i = below[0]
+    share = (l[i - 1] - least) / (l[i - 1] - l[i]) if np.isfinite(l[i]) else 0.0
+    return float(v[i - 1] + share * (v[i] - v[i - 1]))

@@ -1,0 +1,1 @@
+"""What a fitted `Kriging` also gives."""

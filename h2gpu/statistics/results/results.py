@@ -1,0 +1,88 @@
+"""What a fitted `Kriging` can do besides predicting: maps, cross-validation, further observations, files.
+
+ŷ_i from all others     leave_one_out          the same with more data     update
+mean, √σ² on a grid     plot                   in a file and back          save, load
+"""
+
+from copy import copy
+
+from sklearn.utils.validation import check_is_fitted
+
+from h2gpu.arrays import array_module
+from h2gpu.statistics.inputs import new_values, seed_of, targets, weighted
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.likelihood.profile import profile
+from h2gpu.statistics.results import files
+from h2gpu.statistics.results.leave_one_out import leave_one_out
+from h2gpu.statistics.results.maps import maps
+
+ESTIMATED = "estimation_", "parameters_", "parameter_errors_", "parameter_intervals_", "converged_"
+
+
+class Results:
+    """A part of `Kriging`, which fits."""
+
+    def plot(self, pixels=150, ax=None, units="", value_units=""):
+        """Maps of mean and standard deviation around the sites, which are marked: two axes of matplotlib.
+
+        pixels               along the longer side
+        ax                   one of axes to draw the mean on, or two; None makes figures
+        units, value_units   of the coordinates and of the field
+
+        Raises ImportError without matplotlib, ValueError unless there are two coordinates and nothing beside them.
+        """
+        check_is_fitted(self, "weights_")
+        return maps(self, pixels, ax, units, value_units)
+
+    def leave_one_out(self):
+        """Predictions of each place from all others at the parameters in use, from one factorization: `LeaveOneOut`
+        with values, mean and std (n,), of observations. Exact for up to 4,096 places, else std of stated error."""
+        check_is_fitted(self, "weights_")
+        return leave_one_out(self._equations, self._places.values, self._known_mean(), seed_of(self.random_state))
+
+    def profile(self, name, values=None):
+        """The profile of the likelihood along an estimated parameter: a `likelihood.profile.Profile`.
+
+        name     of `parameters_`
+        values   on the parameter's own scale; default: 13 within three standard errors
+
+        Exact for up to 1,500 places, else Vecchia's. Raises ValueError where the parameter was not estimated.
+        """
+        check_is_fitted(self, "weights_")
+        if self.estimation_ is None:
+            raise ValueError("profile: expected parameters that this object has estimated, got a fit with given ones")
+        data = Data(self._places, self._trend, self.restricted)
+        return profile(data, self.estimation_, name, values, self.neighbours, seed_of(self.random_state))
+
+    def update(self, X, y, sample_weight=None):
+        """Observations y (n,) at X (n, features) added, at the parameters in use: nothing is estimated again.
+
+        sample_weight   as for `fit`
+        """
+        check_is_fitted(self, "weights_")
+        before, X = self._observed, targets(self, X)
+        new = weighted(X, *new_values(self, X, y, sample_weight))
+        if any(array_module(a) is not array_module(b) for a, b in zip(before[:2], new[:2])):
+            raise ValueError("X: expected arrays where those of fit are, got others; take NumPy or CuPy as there")
+        both = tuple(array_module(a).concatenate([a, b]) for a, b in zip(before, new))
+        later = copy(self)._fitted(Model(self.cov_, self.nugget_, ()), *both)
+        self.__dict__ |= {name: value for name, value in vars(later).items() if name not in ESTIMATED}
+        self._observed = both
+        return self
+
+    def save(self, path):
+        """Write the fitted estimator to an HDF5 file, whole or not at all, nothing pickled: `Kriging.load` reads it.
+
+        Raises ValueError for functions, as cov or trend, that a file cannot hold; OSError when the disk refuses.
+        """
+        check_is_fitted(self, "weights_")
+        files.save(self, path)
+
+    @classmethod
+    def load(cls, path):
+        """The estimator of a file, on the CPU. Nothing in the file is trusted, nothing is solved again.
+
+        Raises ValueError, one line, for a file that is damaged or of another kind; OSError when it cannot be opened.
+        """
+        return files.restored(cls, path)

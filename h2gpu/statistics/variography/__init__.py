@@ -1,0 +1,1 @@
+"""Empirical variograms of observations, models fitted to them, and their picture."""

@@ -1,0 +1,131 @@
+"""Sums of H²-matrices, multiples and updates of low rank against dense ones; compressed, they keep what is promised."""
+
+import numpy as np
+import pytest
+from operators import MATRICES, rectangular_matrix, symmetric_matrix
+
+import h2gpu
+from h2gpu.arrays import to_host
+from h2gpu.covariance import Exponential, Matern
+from h2gpu.h2matrix import add, low_rank
+
+EXACT = 1e-13
+OTHER = Matern(1.0, 0.5, 1.5)
+
+
+def pair(kind, xp=np, **parameters):
+    return [MATRICES[kind](xp, **parameters), MATRICES[kind](xp, cov=OTHER, **parameters)]
+
+
+def assert_close(A, wanted, tolerance=EXACT):
+    found = to_host(A.to_dense())
+    assert np.linalg.norm(found - wanted) <= tolerance * np.linalg.norm(wanted)
+
+
+def dense(A):
+    return to_host(A.to_dense())
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_sums_differences_and_multiples_are_exact(kind, xp):
+    A, B = pair(kind, xp)
+    a, b = dense(A), dense(B)
+    assert_close(A + B, a + b)
+    assert_close(A - B, a - b)
+    assert_close(2 * A, 2 * a)
+    assert_close(-A * 0.5, -a / 2)
+    assert (A + B).symmetric == A.symmetric
+    np.testing.assert_array_equal((A + B).row_basis.ranks, A.row_basis.ranks + B.row_basis.ranks)
+    np.testing.assert_array_equal(dense(A), a)  # nothing of A was overwritten
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("rtol", [1e-3, 1e-8])
+def test_compressed_sums_keep_their_accuracy_and_lose_rank(kind, rtol, xp):
+    A, B = pair(kind, xp, order=6)
+    total = add(A, B, 0.5, -3.0, rtol=rtol)
+    assert_close(total, 0.5 * dense(A) - 3 * dense(B), rtol)
+    assert total.nbytes < (A + B).nbytes / 2
+
+
+def test_compressed_matrices_of_two_precisions_add_too(xp):
+    A, B = (h2gpu.compress(M, 1e-5, storage="auto") for M in pair("symmetric", xp, order=6))
+    assert_close(A + B, dense(A) + dense(B))
+    assert_close(3 * A, 3 * dense(A))
+
+
+def test_computed_blocks_are_stored(xp):
+    A, B = symmetric_matrix(xp, nearfield="computed"), symmetric_matrix(xp, cov=OTHER)
+    assert_close(add(A, B, rtol=1e-6), dense(A) + dense(B), 1e-6)
+
+
+def test_what_cancels_leaves_nothing(xp):
+    A, _ = pair("symmetric", xp)
+    difference = add(A, A, 1.0, -1.0)
+    assert abs(dense(difference)).max() <= 1e-14
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_updates_of_low_rank(kind, xp):
+    A, rng = MATRICES[kind](xp), np.random.default_rng(0)
+    X, Y = (rng.standard_normal((size, 3)) for size in A.shape)
+    update = low_rank(A, xp.asarray(X), xp.asarray(Y))
+    assert_close(update, X @ Y.T)
+    assert_close(A + update, dense(A) + X @ Y.T)
+    assert_close(add(A, update, rtol=1e-6), dense(A) + X @ Y.T, 1e-6)
+    x = xp.asarray(rng.standard_normal(A.shape[0]))
+    np.testing.assert_allclose(to_host((A + update).rmatvec(x)), (dense(A) + X @ Y.T).T @ to_host(x), atol=1e-10)
+
+
+def test_symmetric_updates_stay_symmetric(xp):
+    A, X = symmetric_matrix(xp), np.random.default_rng(1).standard_normal((700, 2))
+    B = add(A, low_rank(A, xp.asarray(X)), rtol=1e-8)
+    assert B.symmetric
+    assert_close(B, dense(A) + X @ X.T, 1e-8)
+
+
+def test_a_rank_one_update_of_nothing_has_rank_one():
+    """Compression of 0 A + x xᵀ finds the one vector."""
+    A, x = symmetric_matrix(), np.random.default_rng(2).random((700, 1)) + 1
+    B = add(A, low_rank(A, x), 0.0, 1.0, rtol=1e-6)
+    assert B.row_basis.ranks.max() == 1
+    assert_close(B, x @ x.T, 1e-6)
+
+
+def test_a_tree_of_one_cluster():
+    A, x = symmetric_matrix(n=9), np.arange(9.0)[:, None]
+    assert_close(A + low_rank(A, x), dense(A) + x @ x.T)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda A: A + symmetric_matrix(leaf_size=32), "add: expected two matrices .* leaf size and eta"),
+    (lambda A: A + rectangular_matrix(), "add: expected two matrices"),
+    (lambda A: A + symmetric_matrix(dtype=np.float32), "add: expected two matrices of one precision"),
+    (lambda A: A * float("nan"), "factor of a matrix: expected a number that float64 can hold, got nan"),
+    (lambda A: A * "2", "factor of a matrix: expected a number"),
+    (lambda A: add(A, A, 1e400), "factor of a matrix"),
+    (lambda A: add(A, A, rtol=2.0), "rtol: expected a number"),
+    (lambda A: low_rank(A, np.ones(700)), "low_rank: expected X a real numpy array of shape .700, k."),
+    (lambda A: low_rank(A, np.ones((3, 2))), "low_rank: expected X"),
+    (lambda A: low_rank(A, np.full((700, 1), np.inf)), "low_rank: expected X of finite numbers"),
+    (lambda A: low_rank(A, np.ones((700, 1)), np.ones((700, 2))), "as many columns, got 1 and 2"),
+    (lambda A: low_rank(rectangular_matrix(), np.ones((500, 1))), r"expected Y of shape \(300, k\)"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make(symmetric_matrix())
+
+
+def test_other_objects_do_not_add():
+    A = symmetric_matrix()
+    with pytest.raises(TypeError):
+        A + np.ones((700, 700))
+    with pytest.raises(TypeError, match="add: expected an H2Matrix, got ndarray"):
+        add(A, np.ones((700, 700)))
+
+
+def test_a_nugget_and_a_trend_by_sums():
+    """C + σ² I as C of another nugget, and the covariance of an unknown mean."""
+    A, ones = symmetric_matrix(cov=Exponential(2.0, 0.3)), np.ones((700, 1))
+    with_mean = add(A, low_rank(A, 10 * ones), rtol=1e-7)
+    assert_close(with_mean, dense(A) + 100, 1e-7)

@@ -1,0 +1,62 @@
+"""The doors that all arrays pass: what is masked is refused, everywhere."""
+
+import numpy as np
+import pytest
+
+import h2gpu
+from h2gpu import batched
+from h2gpu.statistics import Kriging, log_likelihood
+
+POINTS = np.random.default_rng(3).random((80, 2))
+VALUES = np.sin(5 * POINTS[:, 0])
+COV = h2gpu.covariance.Exponential(length_scale=0.3)
+MATRIX = h2gpu.build(POINTS, COV, order=4)
+SQUARE = np.eye(3) + np.ones((4, 3, 3))
+
+
+def masked(array):
+    """The array with its first entry masked; the number under the mask is absurd."""
+    found = np.ma.array(array, mask=np.zeros(array.shape, bool))
+    found[(0,) * array.ndim] = 1e6
+    found[(0,) * array.ndim] = np.ma.masked
+    return found
+
+
+DOORS = {
+    "covariance": lambda array: COV(array(POINTS)),
+    "second points of a covariance": lambda array: COV(POINTS, array(POINTS)),
+    "at_distance": lambda array: COV.at_distance(array(VALUES**2)),
+    "build": lambda array: h2gpu.build(array(POINTS), COV, order=4),
+    "covariance_matrix": lambda array: h2gpu.covariance_matrix(array(POINTS), COV, 1e-3),
+    "col_points": lambda array: h2gpu.build(POINTS, COV, col_points=array(POINTS), order=4),
+    "sampled_error": lambda array: h2gpu.sampled_error(MATRIX, array(POINTS), COV),
+    "A @ x": lambda array: MATRIX @ array(VALUES),
+    "x @ A": lambda array: MATRIX.rmatvec(array(VALUES)),
+    "sites of Kriging": lambda array: Kriging(COV, 0.1).fit(array(POINTS), VALUES),
+    "values of Kriging": lambda array: Kriging(COV, 0.1).fit(POINTS, array(VALUES)),
+    "weights of Kriging": lambda array: Kriging(COV, 0.1).fit(POINTS, VALUES, sample_weight=array(1 + VALUES**2)),
+    "targets of Kriging": lambda array: Kriging(COV, 0.1).fit(POINTS, VALUES).predict(array(POINTS)),
+    "likelihood": lambda array: log_likelihood(COV, POINTS, array(VALUES), nugget=0.1),
+    "vecchia": lambda array: h2gpu.solvers.vecchia(array(POINTS), COV),
+    "conjugate gradients": lambda array: h2gpu.solvers.conjugate_gradients(MATRIX, array(VALUES)),
+    "qr": lambda array: batched.qr(array(SQUARE)),
+    "svd": lambda array: batched.svd(array(SQUARE)),
+    "lu_factor": lambda array: batched.lu_factor(array(SQUARE)),
+    "solve": lambda array: batched.solve(SQUARE, array(SQUARE)),
+    "gemm": lambda array: batched.gemm(SQUARE, array(SQUARE)),
+    "gemv": lambda array: batched.gemv(SQUARE, array(SQUARE[..., 0])),
+    "registers": lambda array: batched.registers.cholesky(array(SQUARE)),
+    "lstsq": lambda array: batched.lstsq(array(SQUARE), SQUARE[..., 0]),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_masked_entries_are_refused(door):
+    with pytest.raises(ValueError, match="expected arrays without masked entries, got 1 masked of"):
+        DOORS[door](masked)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_masked_arrays_without_masked_entries_are_arrays(door):
+    """Readers of netCDF files return such arrays."""
+    DOORS[door](np.ma.array)
