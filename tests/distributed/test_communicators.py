@@ -65,7 +65,6 @@ import sys
 import numpy as np
 import h2gpu
 from h2gpu import distributed
-from h2gpu.apps import h2krige
 
 comm = distributed.communicator(limit=20)
 assert type(comm).__name__ == "MPI" and comm.size == int(sys.argv[1])
@@ -90,20 +89,18 @@ except ValueError as error:
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_processes_of_mpi(ranks, tmp_path):
+def test_processes_of_mpi(tmp_path):
     script = tmp_path / "checks.py"
     script.write_text(CHECKS)
-    done = launch(ranks, script, ranks)
+    done = launch(3, script, 3)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("all well") == ranks
+    assert done.stdout.count("all well") == 3
 
 
 KILLED = """
 import os, signal
 import numpy as np
 from h2gpu import distributed
-from h2gpu.apps import h2krige
 
 comm = distributed.communicator(limit=3)
 if comm.rank == 1:
@@ -128,9 +125,9 @@ def test_the_commands_by_processes(tmp_path):
         file["points"] = points
     options = "--leaf-size", "32", "--eta", "1.5", "--rtol", "1e-4", "--length-scale", "0.3"
     report = tmp_path / "report.json"
-    done = launch(3, "-m", "h2gpu.apps.h2compress", source, "-o", target, "--report", report, *options)
+    done = launch(2, "-m", "h2gpu.apps.h2compress", source, "-o", target, "--report", report, *options)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert done.stdout.count("estimated peak memory") == 1 and "by 3 processes" in done.stdout
+    assert done.stdout.count("estimated peak memory") == 1 and "by 2 processes" in done.stdout
     assert json.loads(report.read_text())["error"]["exact"] < 1e-4
     cov = h2gpu.covariance.Exponential(length_scale=0.3)
     assert h2gpu.sampled_error(h2gpu.load(target), points, cov, random_state=1) < 1e-4

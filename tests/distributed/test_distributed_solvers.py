@@ -8,7 +8,7 @@ import h2gpu
 from h2gpu import distributed
 from h2gpu.solvers import square_root, vecchia
 
-N = 700
+N = 400
 POINTS = np.random.default_rng(0).random((N, 2))
 COV = h2gpu.covariance.Matern(smoothness=1.5, length_scale=0.1) + h2gpu.covariance.Nugget(0.05)
 A = h2gpu.covariance_matrix(POINTS, COV, 1e-8, storage="full")
@@ -23,7 +23,7 @@ def parts(comm):
     return B, distributed.solvers.vecchia(B, share, COV, 12)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+@pytest.mark.parametrize("ranks", [1, 3, 7])
 def test_vecchia_is_the_serial_factor(ranks):
     def work(comm):
         B, V = parts(comm)
@@ -38,7 +38,7 @@ def test_vecchia_is_the_serial_factor(ranks):
         assert log_determinant == pytest.approx(W.log_determinant, rel=1e-12) and shape
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 4])
 def test_solves_by_one_sum_a_step(ranks):
     b = X.copy()
     b[:, 1] = 0
@@ -70,7 +70,7 @@ def test_a_solve_tells_of_what_it_cannot_do():
 
     for few, negative in all_of(2, work):
         assert not few.converged[0] and few.iterations[0] == 2 and negative.indefinite[0]
-    bad = [np.ones(350), np.full(350, np.nan)]
+    bad = [np.ones(200), np.full(200, np.nan)]
 
     def fails(comm):
         B = distributed.distribute(A, comm)
@@ -122,8 +122,8 @@ def test_arguments_of_solvers_are_checked_on_all_ranks():
     assert all(
         "expected a symmetric matrix" in e for e in bad(lambda B, V: solvers.conjugate_gradients(B, own(B), rtol=0))
     )
-    assert all("neighbours: expected" in e for e in bad(lambda B, V: solvers.vecchia(B, POINTS[:350], COV, -1)))
-    assert all("expected the 700 points" in e for e in bad(lambda B, V: solvers.vecchia(B, POINTS[:30], COV)))
+    assert all("neighbours: expected" in e for e in bad(lambda B, V: solvers.vecchia(B, POINTS[:200], COV, -1)))
+    assert all("expected the 400 points" in e for e in bad(lambda B, V: solvers.vecchia(B, POINTS[:30], COV)))
 
 
 def own(B):
