@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from h2gpu import compress
 from h2gpu.apps.command import options, structure_plot
 from h2gpu.apps.command.command import InputError, run, say
@@ -18,7 +20,12 @@ from h2gpu.apps.command.points_file import check_file, read_points
 from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
 from h2gpu.covariance.sites import Sites
+from h2gpu.distributed import communicator, gathered_matrix
+from h2gpu.distributed.assembly import agreed, of_plan
+from h2gpu.distributed.launch import launched
 from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
+from h2gpu.h2matrix.planning.planner import LEAF_SIZES
+from h2gpu.memory import free_memory
 from h2gpu.progress import phase
 from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save, whole_file
 
@@ -60,11 +67,37 @@ def main(argv=None):
 
 def _work(argv):
     arguments = options.parser().parse_args(argv)
+    if launched() > 1:
+        comm = communicator(device(arguments.device).kind)
+        with comm.together("h2compress"):
+            _work_by_ranks(arguments, comm)
+        return
     job = _job(arguments)
     with watched(arguments.quiet, job.device.synchronize) as times:
         A, B = _recompressed(job) if is_matrix_file(job.input) else _compressed(job)
         with phase("write"):
             save(B, job.output, attributes=_attributes(job, B))
+    _tell(job, A, B, times)
+
+
+def _work_by_ranks(arguments, comm):
+    """The same by the processes of mpiexec: all work, the first one speaks and writes."""
+    arguments.quiet = arguments.quiet or comm.rank > 0
+    job = _job(arguments)
+    if is_matrix_file(job.input) or arguments.method != "weighted" or arguments.svd != "auto":
+        raise InputError("several processes compress files of points, with --method weighted --svd auto; launch one")
+    with watched(arguments.quiet, job.device.synchronize) as times:
+        B = gathered_matrix(_compressed_by_ranks(job, comm))
+        if comm.rank == 0:
+            with phase("write"):
+                save(B, job.output, attributes=_attributes(job, B))
+    if comm.rank == 0:
+        _tell(job, None, B, times)
+
+
+def _tell(job, A, B, times):
+    """Report, picture and the summary for the user; A: before compression, None where nobody had it."""
+    arguments = job.arguments
     report = report_of(job, A, B, times.seconds)
     if arguments.report:
         write_report(report, arguments.report)
@@ -112,6 +145,33 @@ def _compressed(job):
     job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.errors = {"uncompressed": A.relative_error(B), "exact": error, "rows_sampled": min(ROWS, len(points))}
     return A, B
+
+
+def _compressed_by_ranks(job, comm):
+    """Points, read by every process → the DistributedH2Matrix, accuracy checked."""
+    a = job.arguments
+    points = read_points(job.input, a.points or ["points"], a.dtype or "float64", a.max_memory or free_memory(np))
+    cov = options.covariance(a, points.shape[1])
+    options.check_order(a, points.shape[1])
+    job.covariance, job.rtol, sites = cov.parameters(), a.rtol, Sites.of(points, cov)
+    job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
+    fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
+    chosen_by_rank_0 = plans(sites, a.rtol, storage=a.storage, **fixed) if comm.rank == 0 else None
+    for chosen in agreed(comm, chosen_by_rank_0):
+        job.say(f"{chosen}, by {comm.size} processes")
+        job.admit(chosen.bytes_peak / comm.size + points.nbytes)
+        finest = a.leaf_size or LEAF_SIZES[0]
+        B, error = of_plan(comm, sites, chosen, storage=a.storage, finest=finest, rows=ROWS)
+        if error <= a.rtol or a.order is not None:
+            break
+    else:
+        raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
+    job.promised = max(a.rtol, error)
+    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
+    job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
+    job.parameters["processes"] = comm.size
+    job.errors = {"uncompressed": None, "exact": error, "rows_sampled": min(ROWS, len(points))}
+    return B
 
 
 def _recompressed(job):

@@ -9,6 +9,7 @@ from h2gpu.apps.command.command import Parser, run, say
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import covariance_text, rank_lines
 from h2gpu.covariance.checks import is_finite
+from h2gpu.distributed.launch import number
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
 from h2gpu.storage.header import FORMAT
@@ -25,6 +26,8 @@ def _work(argv):
     p.add_argument("--check", action="store_true", help="verify every checksum and the whole structure")
     add_about(p)
     arguments = p.parse_args(argv)
+    if number() > 0:  # of several processes the first one answers
+        return
     check_file(arguments.file)
     header = read_header(arguments.file)
     if arguments.check:

@@ -25,6 +25,7 @@ from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
 from h2gpu.covariance.sphere import Sphere
+from h2gpu.distributed.launch import launched
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
@@ -72,7 +73,10 @@ def main(argv=None):
 
 
 def _work(argv):
-    job = _job(krige_options.parser().parse_args(argv))
+    arguments = krige_options.parser().parse_args(argv)
+    if launched() > 1:
+        raise InputError(f"expected one process, got {launched()}: kriging by ranks is not there yet; h2compress is")
+    job = _job(arguments)
     a = job.arguments
     _read(job)
     with watched(a.quiet, job.device.synchronize) as times:

@@ -20,6 +20,7 @@ LAYERS = [
     "solvers",
     "storage",
     "statistics",
+    "distributed",
     "apps",
 ]
 ROOMS = [
@@ -68,6 +69,12 @@ def imported(source):
                 yield from ["h2gpu"] * (len(layers) < len(node.names))
             elif node.module.split(".")[0] == "h2gpu":
                 yield node.module
+
+
+def test_nothing_but_commands_imports_distributed():
+    """It is an extra, and a room above all others."""
+    others = [p for p in (ROOT / "h2gpu").rglob("*.py") if not module_name(p).startswith("h2gpu.distributed")]
+    assert not [p for p in others if any(name.startswith("h2gpu.distributed") for name in imported(p.read_text()))]
 
 
 def uphill(module, source):

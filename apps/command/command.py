@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from h2gpu.distributed import launch
 from h2gpu.storage.plain_text import plain
 
 
@@ -111,5 +112,8 @@ def described(error):
 
 
 def _failed(name, status, message):
+    """One line, of the first process where several were launched: all have the same error."""
+    if launch.launched() > 1 and launch.number() > 0:
+        return status
     print(f"{name}: error: {plain(' '.join(str(message).split()))}", file=sys.stderr)
     return status

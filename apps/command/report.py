@@ -18,7 +18,7 @@ def report_of(job, A, B, seconds):
     """Everything about a run, ready for JSON.
 
     job       the `h2compress` job: input, output, points or source, covariance, parameters, device, errors
-    A, B      the matrices before and after compression
+    A, B      the matrices before and after compression; A is None where no process had all of it
     seconds   {phase: seconds}
     """
     return {
@@ -35,7 +35,11 @@ def report_of(job, A, B, seconds):
         "device": {"kind": job.device.kind, "name": job.device.name},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "ranks": ranks_by_level(B),
-        "memory": {"before": as_if_stored(A), "after": B.memory, "dense": B.shape[0] * B.shape[1] * B.dtype.itemsize},
+        "memory": {
+            "before": None if A is None else as_if_stored(A),
+            "after": B.memory,
+            "dense": B.shape[0] * B.shape[1] * B.dtype.itemsize,
+        },
         "peak_memory": {
             "estimated": job.estimated_peak,
             "process": peak_memory(),
@@ -71,9 +75,8 @@ def summary(report):
     yield ""
     yield f"{'memory':<14}{'before':>10}{'after':>12}"
     for part in PARTS:
-        line = (
-            f"  {part.replace('_', ' '):<12}{readable(memory['before'][part]):>10}{readable(memory['after'][part]):>12}"
-        )
+        before = readable(memory["before"][part]) if memory["before"] else "by ranks"
+        line = f"  {part.replace('_', ' '):<12}{before:>10}{readable(memory['after'][part]):>12}"
         yield (
             line if part != "total" else f"{line}   {times:,.4g} times smaller than dense, {readable(memory['dense'])}"
         )
@@ -94,11 +97,13 @@ def rank_lines(levels):
 def error_text(report):
     """Measured errors in words."""
     error = report["error"]
-    told = f"{error['uncompressed']:.2e} against the uncompressed matrix"
+    told = [] if error["uncompressed"] is None else [f"{error['uncompressed']:.2e} against the uncompressed matrix"]
     if error["exact"] is not None:
-        told += f", {error['exact']:.2e} against the exact covariance ({error['rows_sampled']} random rows)"
+        told.append(f"{error['exact']:.2e} against the exact covariance ({error['rows_sampled']} random rows)")
     missed = error["exact"] is not None and error["exact"] > report["asked"]
-    return f"{told}; asked {report['asked']:g}" + (", which the given order does not reach" if missed else "")
+    return f"{', '.join(told)}; asked {report['asked']:g}" + (
+        ", which the given order does not reach" if missed else ""
+    )
 
 
 def described(report):

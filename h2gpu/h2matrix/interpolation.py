@@ -24,23 +24,48 @@ def interpolation_basis(tree, coupled, x, order):
     x         (n, dim) points in tree order
     Returns (ClusterBasis, MatrixBatch of the clusters' grids, rank × dim).
     """
-    xp, k = array_module(x), order ** x.shape[1]
-    ranks = np.where(_used(tree, coupled), np.minimum(tree.sizes, k), 0)
-    own = (ranks > 0) & (tree.sizes <= k)
-    grids = _grids(tree, ranks, own, x, order)
-    own_leaf = own[tree.leaves]
-    leaf = with_identities(tree.sizes[tree.leaves], ranks[tree.leaves], own_leaf, x.dtype, xp)
+    ranks, own = interpolation_ranks(tree, coupled, order ** x.shape[1])
+    grids = interpolation_grids(tree, np.arange(len(tree)), ranks, own, x, order)
+    return basis_of_grids(tree, ranks, own, grids, x, order), grids
+
+
+def interpolation_ranks(tree, coupled, most):
+    """Ranks (clusters,) of bases of at most `most` interpolation points, and which are of the clusters' own points."""
+    ranks = np.where(_used(tree, coupled), np.minimum(tree.sizes, most), 0)
+    return ranks, (ranks > 0) & (tree.sizes <= most)
+
+
+def interpolation_grids(tree, clusters, ranks, own, x, order):
+    """Chebyshev nodes or own points of some clusters, a MatrixBatch of rank × dim; ranks, own: of all clusters."""
+    xp, dim, ranks, own = array_module(x), x.shape[1], ranks[clusters], own[clusters]
+    batch = MatrixBatch.empty(ranks, dim, x.dtype, xp)
+    points = MatrixBatch.from_rows(x, tree.start[clusters[own]], tree.sizes[clusters[own]])
+    batched.gather(points, np.arange(len(points)), out=batch[own])
+    nodes = np.flatnonzero((ranks > 0) & ~own)
+    values = chebyshev.grids(tree.boxes[clusters[nodes]], order).astype(x.dtype, copy=False)
+    values = MatrixBatch.from_stack(xp.asarray(values))
+    batched.gather(values, np.arange(len(values)), out=batch[nodes])
+    return batch
+
+
+def basis_of_grids(tree, ranks, own, grids, x, order):
+    """The ClusterBasis that interpolates at the grids; leaves may be without points."""
+    xp, k, leaves = array_module(x), order ** x.shape[1], tree.leaves
+    own_leaf = own[leaves] & (tree.sizes[leaves] > 0)
+    leaf = with_identities(tree.sizes[leaves], ranks[leaves], own_leaf, x.dtype, xp)
     transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), x.dtype, xp)
     identity = MatrixBatch.from_stack(xp.eye(k, dtype=x.dtype)[None])
 
-    interpolated = tree.leaves[~own_leaf & (ranks[tree.leaves] > 0)]
-    values = _at_points(tree, interpolated, interpolated, x, order)
-    batched.gather(values, np.arange(len(values)), out=leaf[~own_leaf & (ranks[tree.leaves] > 0)])
+    chosen = ~own_leaf & (ranks[leaves] > 0) & (tree.sizes[leaves] > 0)
+    t = leaves[chosen]
+    points = x[xp.asarray(ranges(tree.start[t], tree.sizes[t]))]
+    values = _at_points(points, tree.sizes[t], tree.boxes[t], order)
+    batched.gather(values, np.arange(len(values)), out=leaf[chosen])
 
     heirs = np.flatnonzero((ranks > 0) & (tree.parent >= 0) & (ranks[tree.parent] > 0))
-    from_points = heirs[own[heirs] & ~own[tree.parent[heirs]]]
-    values = _at_points(tree, from_points, tree.parent[from_points], x, order)
-    batched.gather(values, np.arange(len(values)), out=transfer[from_points])
+    t = heirs[own[heirs] & ~own[tree.parent[heirs]]]
+    values = _at_points(grids[t].entries.reshape(-1, x.shape[1]), ranks[t], tree.boxes[tree.parent[t]], order)
+    batched.gather(values, np.arange(len(values)), out=transfer[t])
     from_grid = heirs[~own[heirs]]
     E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order, x)
     values = MatrixBatch.from_stack(E)
@@ -48,7 +73,7 @@ def interpolation_basis(tree, coupled, x, order):
     basis = ClusterBasis(tree, ranks, leaf, transfer, own_leaf)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
     batched.gather(identity, np.zeros(len(parents)), out=basis.stacked_transfers(parents))
-    return basis, grids
+    return basis
 
 
 def _used(tree, coupled):
@@ -60,24 +85,10 @@ def _used(tree, coupled):
     return used
 
 
-def _grids(tree, ranks, own, x, order):
-    """Chebyshev nodes or own points of every cluster, rank × dim."""
-    xp, dim = array_module(x), x.shape[1]
-    batch = MatrixBatch.empty(ranks, dim, x.dtype, xp)
-    points = MatrixBatch.from_rows(x, tree.start[own], tree.sizes[own])
-    batched.gather(points, np.arange(len(points)), out=batch[own])
-    nodes = np.flatnonzero((ranks > 0) & ~own)
-    values = MatrixBatch.from_stack(xp.asarray(chebyshev.grids(tree.boxes[nodes], order).astype(x.dtype, copy=False)))
-    batched.gather(values, np.arange(len(values)), out=batch[nodes])
-    return batch
-
-
-def _at_points(tree, clusters, boxes_of, x, order):
-    """L of the boxes of some clusters at the points of others (pairwise), as a MatrixBatch of points × order^dim."""
-    xp, sizes = array_module(x), tree.sizes[clusters]
-    owner = np.repeat(boxes_of, sizes)
-    lower, upper = (
-        xp.asarray(side[owner].astype(x.dtype, copy=False)) for side in (tree.boxes.lower, tree.boxes.upper)
-    )
-    values = chebyshev.leaf_values(x[xp.asarray(ranges(tree.start[clusters], sizes))], lower, upper, order)
+def _at_points(points, sizes, boxes, order):
+    """L of each box at the next sizes[b] points, as a MatrixBatch of points × order^dim."""
+    xp, owner = array_module(points), np.repeat(np.arange(len(sizes)), sizes)
+    sides = boxes.lower[owner], boxes.upper[owner]
+    lower, upper = (xp.asarray(side.astype(points.dtype, copy=False)) for side in sides)
+    values = chebyshev.leaf_values(points, lower, upper, order)
     return MatrixBatch.from_rows(values, np.cumsum(sizes) - sizes, sizes)

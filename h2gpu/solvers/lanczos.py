@@ -21,13 +21,14 @@ class Lanczos:
     """The tridiagonalizations of B from start vectors X (n, count), a step at a time.
 
     apply   X ↦ B X
+    dots    (X, Y) ↦ x_jᵀ y_j of the columns
     basis   list of the vectors V_1, V_2, … (n, count) where they are to be kept, else None
     """
 
-    def __init__(self, apply, X, keep=False):
+    def __init__(self, apply, X, keep=False, dots=column_dots):
         xp = array_module(X)
-        self.apply = apply
-        self.norms = xp.sqrt(column_dots(X, X))
+        self.apply, self.dots = apply, dots
+        self.norms = xp.sqrt(dots(X, X))
         self.basis = [] if keep else None
         self._next = X / xp.where(self.norms > 0, self.norms, 1)
         self._previous = self._beta = self._scale = xp.zeros_like(self.norms)
@@ -44,17 +45,17 @@ class Lanczos:
         if self.basis is not None:
             self.basis.append(V)
         U = self.apply(V) - self._beta * self._previous
-        alpha = column_dots(U, V)
+        alpha = self.dots(U, V)
         U -= alpha * V
         for Q in self.basis or ():
-            U -= column_dots(Q, U) * Q
-        beta = xp.sqrt(column_dots(U, U))
+            U -= self.dots(Q, U) * Q
+        beta = xp.sqrt(self.dots(U, U))
         if not all_finite(beta):
             raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
         self._scale = xp.maximum(self._scale, abs(alpha) + beta)
         ended = beta <= ENDED * xp.finfo(U.dtype).eps * self._scale
         beta = xp.where(ended, 0, beta)
-        alive = column_dots(V, V) > 0.5
+        alive = self.dots(V, V) > 0.5
         self._alphas.append(to_host(xp.where(alive, alpha, 1)))  # any positive number: its vector has no weight
         self._betas.append(to_host(beta))
         self._previous, self._beta, self._next = V, beta, xp.where(ended, 0, U / xp.where(ended, 1, beta))

@@ -18,7 +18,7 @@ import numpy as np
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
-from h2gpu.solvers.operators import check_square, module_of
+from h2gpu.solvers.operators import check_square, column_dots, module_of
 from h2gpu.solvers.whitened import whitened
 
 TOGETHER = 16  # probes of one block
@@ -79,26 +79,26 @@ def log_determinant(
     error = np.inf
     with phase("log-determinant", limit) as advance:
         while len(logs) < min(probes, limit) or (len(logs) < limit and hypot(error, change) > atol):
-            Z = _signs(rng, n, min(TOGETHER, limit - len(logs)), xp, dtype)
-            new, first, last_change, taken = _quadrature(apply, Z, atol, maximum)
+            Z = signs(rng, n, min(TOGETHER, limit - len(logs)), xp, dtype)
+            new, first, last_change, taken = quadrature(apply, Z, n, atol, maximum)
             logs, linear = np.append(logs, new), np.append(linear, first)
             change, steps = max(change, last_change), max(steps, taken)
-            value, error = _mean(logs, linear, trace)
+            value, error = mean_of(logs, linear, trace)
             advance(len(new))
     known = 0.0 if preconditioner is None else preconditioner.log_determinant
     return LogDeterminant(value + known, error, change, len(logs), steps)
 
 
-def _signs(rng, n, count, xp, dtype):
+def signs(rng, n, count, xp, dtype):
     """Random signs (n, count); the same for one seed, however they are grouped."""
     Z = np.stack([2 * rng.integers(0, 2, n, dtype=np.int8) - 1 for _ in range(count)], axis=1)
     return xp.asarray(Z.astype(dtype))
 
 
-def _quadrature(apply, Z, atol, maximum):
-    """zᵀ log(B) z and zᵀ B z of every column, the last change of the mean of the former, and the steps taken."""
-    n, count = Z.shape
-    run, values, change = Lanczos(apply, Z), np.full(count, np.inf), np.inf
+def quadrature(apply, Z, n, atol, maximum, dots=column_dots):
+    """zᵀ log(B) z and zᵀ B z of every column of order n, the last change of the mean of the former, the steps taken."""
+    count = Z.shape[1]
+    run, values, change = Lanczos(apply, Z, dots=dots), np.full(count, np.inf), np.inf
     while run.steps < maximum:
         for _ in range(min(check_steps(run.steps), maximum) - run.steps):
             run.step()
@@ -110,7 +110,7 @@ def _quadrature(apply, Z, atol, maximum):
     return values, n * run.first, change, run.steps
 
 
-def _mean(values, linear, trace):
+def mean_of(values, linear, trace):
     """Mean and its standard error, the part that is linear in `linear`, of known mean `trace`, taken out."""
     count = len(values)
     if count < 2:

@@ -13,7 +13,7 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
-from h2gpu.solvers.operators import check_square, check_vectors
+from h2gpu.solvers.operators import check_square, check_vectors, column_dots
 from h2gpu.solvers.whitened import whitened
 
 BASIS_BYTES = 1 << 31  # of the vectors kept: columns beyond are worked on afterwards
@@ -42,20 +42,20 @@ def square_root(A, x, preconditioner=None, *, nugget=0.0, rtol=1e-6, maximum=300
     with phase("square root", X.shape[1]) as advance:
         for first in range(0, X.shape[1], columns):
             part = slice(first, first + columns)
-            root = _root(apply, X[:, part], rtol, maximum)
+            root = root_of(apply, X[:, part], rtol, maximum)
             y[:, part] = root if preconditioner is None else preconditioner.colour(root)
             advance(root.shape[1])
     return y.reshape(x.shape)
 
 
-def _root(apply, X, rtol, maximum):
-    """B^½ X."""
-    run, before, change = Lanczos(apply, X, keep=True), np.zeros((X.shape[1], 0)), np.inf
+def root_of(apply, X, rtol, maximum, power=0.5, dots=column_dots):
+    """B^power X."""
+    run, before, change = Lanczos(apply, X, keep=True, dots=dots), np.zeros((X.shape[1], 0)), np.inf
     while run.steps < maximum:
         for _ in range(min(check_steps(run.steps), maximum) - run.steps):
             run.step()
         theta, S = run.spectra()
-        c = np.einsum("cij,cj->ci", S, np.sqrt(theta) * S[:, 0])
+        c = np.einsum("cij,cj->ci", S, theta**power * S[:, 0])
         difference = c.copy()
         difference[:, : before.shape[1]] -= before
         change = float((np.linalg.norm(difference, axis=1) / np.linalg.norm(c, axis=1)).max(initial=0))

@@ -45,8 +45,8 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
         sites = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, n)[:, None]], axis=1)
     x64 = x[xp.asarray(order)].astype(np.float64)
     nugget = xp.asarray(nugget[order])
-    head, repaired = _head(cov.values, x64[:m], nugget[:m])
-    rows, more = _rows(cov.values, x64, nugget, sites)
+    head, repaired = head_of(cov.values, x64[:m], nugget[:m])
+    rows, more = rows_of(cov.values, x64, nugget, sites)
     data = xp.concatenate([head, rows.ravel()])
     indices = np.concatenate([np.tril_indices(m)[1], sites.ravel()]).astype(np.int32)
     counts = np.concatenate([np.arange(1, m + 1), np.full(n - m, m + 1)])
@@ -55,7 +55,7 @@ def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
     return InverseFactor(order, W, repaired + more)
 
 
-def _head(values, x, nugget):
+def head_of(values, x, nugget):
     """The first rows of W, one a point of x with its nugget, by one dense factorization: their lower triangle row by
     row, and how many of them were regularized."""
     xp, m = array_module(x), len(x)
@@ -65,7 +65,7 @@ def _head(values, x, nugget):
     return xp.linalg.inv(L[0])[xp.asarray(np.tri(m, dtype=bool))], m * int(bad[0])
 
 
-def _rows(values, x, nugget, sites):
+def rows_of(values, x, nugget, sites):
     """The rows of W for sites (count, m + 1), each row's own site last, and how many were regularized."""
     xp = array_module(x)
     step = together(xp, sites.shape[1])

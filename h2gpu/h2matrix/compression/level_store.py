@@ -77,7 +77,7 @@ class LevelStore:
         if not np.isfinite(float(left)):
             for verdict in self.verdicts:
                 _check(*verdict)
-        return _assembled(self.basis, self.kept)
+        return assembled(self.basis, self.kept)
 
 
 def _check(spent, info):
@@ -115,7 +115,7 @@ def _cut(U, B, ranks, room):
     return U, replace(batched.gemm(U, B, transa=True, out=below), rows=ranks)
 
 
-def _assembled(basis, done):
+def assembled(basis, done):
     """(ClusterBasis, BasisChange), packed, from (level, U_t, T_t) of levels in `done`, the last level first.
 
     U_t may have more columns than are kept. `done` is emptied, so that memory is given back once it is copied.

@@ -46,11 +46,11 @@ def rounded(B, accuracy, but=()):
     accuracy  Accuracy of Ã
     but       names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
-    squares = {name: _squares(getattr(B, name), batched.frobenius_norms) for name in PARTS}
+    squares = {name: squares_of(getattr(B, name), batched.frobenius_norms) for name in PARTS}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
     parts = {name: getattr(B, name) for name in PARTS if name not in but}
-    errors = {name: _squares(part, batched.rounding_errors) for name, part in parts.items()}
-    spent, choices = 0.0, _cheapest(parts, errors, accuracy.storage * norm**2)
+    errors = {name: squares_of(part, batched.rounding_errors) for name, part in parts.items()}
+    spent, choices = 0.0, cheapest(parts, errors, accuracy.storage * norm**2)
     del parts
     for name, chosen in choices.items():
         sizes = getattr(B, name).sizes
@@ -61,12 +61,12 @@ def rounded(B, accuracy, but=()):
     return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
 
 
-def _squares(A, measure):
+def squares_of(A, measure):
     """Squared measures of all blocks, (blocks,), each as often as it occurs in the matrix."""
     return multiplicities(A) * block_measures(A, measure) ** 2
 
 
-def _cheapest(parts, errors, allowed):
+def cheapest(parts, errors, allowed):
     """{name: (blocks,) bool}: columns of blocks of least squared error an entry, as many as what is allowed takes.
 
     Blocks of a column are multiplied together, if they are of one precision.

@@ -1,0 +1,161 @@
+"""How do building, compressing, products and solves scale over processes, and what do they send?
+
+    mpiexec -n P python -m h2gpu.apps.benchmarks.distributed [--device cpu|cuda] [--log2 17] [--weak] [--output …csv]
+
+measures one row: n = 2^log2 sites in all (strong scaling) or of each process (weak), 2-D exponential covariance on a
+perturbed grid, leaf 64, eta 1.5, 8 × 8 points, rtol 1e-7; seconds are those of the slowest process. A file that is
+there gains a row.
+
+    python -m h2gpu.apps.benchmarks.distributed --count [--log2 20] [--output …csv]
+
+counts what the worst rank receives for a product, from the trees alone, for any number of processes; and a model,
+
+    seconds = max(FLOOR, n / P · SECONDS_A_SITE) + messages · LATENCY + bytes received / LINK
+
+where a sum over the ranks of what lies above the cut is 2 log₂ P messages. Measured on one H200 are FLOOR and
+SECONDS_A_SITE; LATENCY and LINK are assumed, not measured between GPUs.
+"""
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from h2gpu.apps.benchmarks import problems
+from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.command.command import Parser, run
+from h2gpu.apps.command.options import at_least
+from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.covariance import Nugget
+from h2gpu.covariance.sites import Sites
+from h2gpu.distributed import communicator, solvers
+from h2gpu.distributed.compression import built_and_compressed
+from h2gpu.distributed.ghosts import Share
+from h2gpu.distributed.matrix import NAME as EXCHANGE
+from h2gpu.distributed.partition import Partition
+
+LEAF_SIZE, ETA, ORDER, RTOL = 64, 1.5, 8, 1e-7
+RANKS = 2, 4, 8, 16, 64, 256, 1024
+SAMPLED = 8  # ranks that are counted where there are more
+PRODUCTS, NEIGHBOURS, NUGGET = 10, 20, 0.1
+MEAN_RANK = 23  # after compression to 1e-7
+SECONDS_A_SITE, FLOOR = (
+    27e-3 / 2**25,
+    0.49e-3,
+)  # of a product on one H200: README
+LATENCY, LINK = 20e-6, {"NVLink": 400e9, "InfiniBand": 45e9}  # assumed: seconds a message, bytes a second
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return run("benchmarks.distributed", _work, argv)
+
+
+def _work(argv):
+    parser = Parser(prog="benchmarks.distributed", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--log2", type=at_least(8), default=17, help="log2 of the number of sites")
+    parser.add_argument("--weak", action="store_true", help="so many sites a process")
+    parser.add_argument("--count", action="store_true", help="count messages and bytes from the trees alone")
+    parser.add_argument("-o", "--output", help="CSV file to write")
+    options = parser.parse_args(argv)
+    if options.count:
+        rows, rank = counted(2**options.log2), 0
+    else:
+        comm = communicator(options.device)
+        rank = comm.rank
+        with comm.together("benchmark"):
+            row = measured(comm, 2**options.log2 * (comm.size if options.weak else 1))
+        rows = [{"scaling": "weak" if options.weak else "strong"} | row]
+    if rank == 0:
+        print(tables.text(rows))
+        if options.output:
+            earlier = [] if options.count or not Path(options.output).exists() else tables.read(options.output)[1]
+            tables.write(options.output, [*earlier, *rows], tables.device_name(options.device))
+
+
+def counted(n):
+    """One row a number of ranks: what the worst of them receives, and what the model makes of it."""
+    tree = ClusterTree.build(problems.perturbed_grid(n), LEAF_SIZE)
+    blocks, rows = BlockTree.build(tree, tree, Admissibility(ETA)), []
+    for ranks in (p for p in RANKS if p <= len(tree.leaves) // 4):
+        partition = Partition.of(tree, ranks)
+        some = np.unique(np.linspace(0, ranks - 1, min(ranks, SAMPLED)).round().astype(int))
+        worst = np.max([_of_rank(blocks, partition, int(rank)) for rank in some], axis=0)
+        names = "messages", "far clusters", "near points", "off-diagonal far %", "off-diagonal near %", "summed"
+        size = 8 * (MEAN_RANK * worst[1] + worst[2])
+        row = {"n": n, "ranks": ranks} | dict(zip(names, worst.tolist()))
+        rows.append(row | {"kB received": size / 1e3} | modelled(n, ranks, worst[0], size, worst[5]))
+    return rows
+
+
+def modelled(n, ranks, messages, size, summed=0):
+    """{link: milliseconds of a product, speed-up} of the model."""
+    if summed:
+        messages, size = messages + 2 * np.ceil(np.log2(ranks)), size + 2 * 8 * MEAN_RANK * summed
+    row, alone = {}, max(FLOOR, n * SECONDS_A_SITE)
+    for link, bandwidth in LINK.items():
+        seconds = max(FLOOR, n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
+        row |= {f"{link} ms": 1e3 * seconds, f"{link} speed-up": alone / seconds}
+    return row
+
+
+def _of_rank(blocks, partition, rank):
+    """Messages, far clusters, near points received, off-diagonal blocks in per cent, clusters above that are summed."""
+    far, near = (Share.of(pairs, True, partition, partition, rank) for pairs in (blocks.far, blocks.near))
+    messages = len(set().union(*(receives for share in (far, near) for _, receives in [share.peers()])) - {rank})
+    points = blocks.col_tree.sizes[near.ghosts].sum()
+    parts = [100 * len(share.off) / max(1, len(share.off) + 2 * len(share.diagonal)) for share in (far, near)]
+    below = len(np.setdiff1d(far.ghosts, far.above))
+    return messages, below, points, *parts, len(far.above)
+
+
+def measured(comm, n):
+    """Seconds of the slowest rank, bytes of the largest, and what it received."""
+    points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
+    tree, trees = _timed(comm, lambda: ClusterTree.build(points, LEAF_SIZE))
+    blocks, pairs = _timed(comm, lambda: BlockTree.build(tree, tree, Admissibility(ETA)))
+    sites = Sites.of(points, cov)
+    B, compressed = _timed(comm, lambda: built_and_compressed(comm, blocks, sites, ORDER, RTOL))
+    x = comm.xp.asarray(np.random.default_rng(0).standard_normal(n)[tree.permutation][_own(B)])
+    B @ x  # makes the plans
+    before = list(comm.traffic.exchanges[EXCHANGE])
+    _, product = _timed(comm, lambda: [B @ x for _ in range(PRODUCTS)])
+    received = [(now - then) // PRODUCTS for now, then in zip(comm.traffic.exchanges[EXCHANGE], before)]
+    share = points if comm.rank == 0 else points[:0]
+    W, vecchia = _timed(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS))
+    solution, solve = _timed(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8))
+    worst = np.max(comm.gather([B.nbytes / 1e6, 100 * B.memory["off_diagonal"] / B.nbytes, *received]), axis=0)
+    return {
+        "n": n,
+        "ranks": comm.size,
+        "trees s": trees + pairs,
+        "compressed s": compressed,
+        "A x ms": 1e3 * product / PRODUCTS,
+        "Vecchia s": vecchia,
+        "CG s": solve,
+        "iterations": int(solution.iterations[0]),
+        "MB of the largest rank": worst[0],
+        "off-diagonal %": worst[1],
+        "messages a product": int(worst[2]),
+        "kB received": worst[3] / 1e3,
+    }
+
+
+def _own(B):
+    return slice(B.rows.begin, B.rows.begin + B.rows.tree.n)
+
+
+def _timed(comm, work):
+    """(result, seconds of the slowest rank)."""
+    comm.sum(np.zeros(1), "start of a measurement")
+    begun = perf_counter()
+    result = work()
+    if comm.xp is not np:
+        comm.xp.cuda.Device().synchronize()
+    return result, max(comm.gather(perf_counter() - begun))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""One matrix on many processes and GPUs, by MPI and NCCL.
+
+| call                                                     | what it does                                        |
+|----------------------------------------------------------|-----------------------------------------------------|
+| `comm = communicator()`                                  | the ranks, by what was launched                     |
+| `A = covariance_matrix(my_points, cov, rtol, comm=comm)` | points to compressed matrix, each rank its own rows |
+| `A = distribute(matrix, comm)`                           | the same of a matrix that all ranks have            |
+| `y = A @ A.scatter(x)`, `A.gather(y)`                    | local vectors: the points that a rank owns          |
+| `gathered_matrix(A)`                                     | the serial matrix, on rank 0                        |
+"""
+
+from h2gpu.distributed import solvers
+from h2gpu.distributed.assembly import covariance_matrix
+from h2gpu.distributed.communicator import Alone, Communicator
+from h2gpu.distributed.distribute import distribute
+from h2gpu.distributed.gathering import gathered_matrix
+from h2gpu.distributed.launch import communicator
+from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.mpi import MPI
+from h2gpu.distributed.nccl import NCCL
+from h2gpu.distributed.partition import Partition
+
+__all__ = [
+    "MPI",
+    "NCCL",
+    "Alone",
+    "Communicator",
+    "DistributedH2Matrix",
+    "Partition",
+    "communicator",
+    "covariance_matrix",
+    "distribute",
+    "gathered_matrix",
+    "solvers",
+]

@@ -1,0 +1,118 @@
+"""Compression by ranks: the same steps as `h2matrix.compression.compress`, and three exchanges.
+
+    R of ghosts after orthogonalization → total weights → ‖A‖ by all, truncation by one account → T of ghosts → project
+
+Of a cluster above the cut each rank has the R of its own points; stacked, their R is that of all.
+"""
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.distributed.construction import all_couplings, couplings_of, nearfield_of, sides_of
+from h2gpu.distributed.ghosts import Halo, Share
+from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
+from h2gpu.distributed.rounding import rounded
+from h2gpu.distributed.truncation import truncate
+from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.compression.decompositions import InDouble, TruncatedSVD
+from h2gpu.h2matrix.compression.orthogonalization import BasisChange, triangular_factors
+from h2gpu.h2matrix.compression.projection import project
+from h2gpu.h2matrix.compression.weights import total_weights
+from h2gpu.h2matrix.nearfield import EvaluatedNearfield
+from h2gpu.h2matrix.norms import farfield_square, nearfield_square
+
+PARTS = "far", "far off", "near", "near off"
+
+
+class GhostBasis:
+    """What `project` asks of a basis, for ghosts: ranks and levels."""
+
+    def __init__(self, ranks, level_offsets):
+        self.ranks, self.starts, self.level_offsets = ranks, offsets_of(ranks), level_offsets
+
+    @property
+    def tree(self):
+        """Itself: it has the levels."""
+        return self
+
+
+def built_and_compressed(comm, blocks, sites, order, rtol, storage="auto"):
+    """Sites on all hosts, a BlockTree → the DistributedH2Matrix, compressed to rtol; storage as for `compress`."""
+    accuracy = Accuracy.of(rtol, sites.dtype)
+    rounds = accuracy.rounds(storage)
+    rows, cols = sides_of(comm, blocks, sites, order)
+    share = Share.of(blocks.near, blocks.symmetric, rows.local.partition, cols.local.partition, comm.rank)
+    near = nearfield_of(rows, cols, share, blocks, sites)
+    if not rounds:
+        near = [part.stored() for part in near]
+    bases, changes = _truncated(comm, rows, cols, near, blocks, sites.cov, accuracy.unrounded if rounds else accuracy)
+    T = _of_ghosts(comm, rows.share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
+    diagonal, off = couplings_of(rows, cols, blocks, sites.cov)
+    levels = np.searchsorted(rows.share.ghosts, blocks.col_tree.level_offsets)
+    far = (
+        project(diagonal, bases[0], bases[-1], changes[0], changes[-1]),
+        project(off, bases[0], GhostBasis(T.rows, levels), changes[0], BasisChange(T)),
+    )
+    parts = dict(zip(PARTS, (*far, *near)))
+    if rounds:
+        parts, bases = rounded(comm, parts, bases, accuracy)
+    parts = {name: part.stored() if isinstance(part, EvaluatedNearfield) else part for name, part in parts.items()}
+    tree, numbers = cols.local.tree, cols.local.numbers
+    far_halo = Halo.of(rows.share, numbers, bases[-1].starts[:-1], bases[-1].ranks, T.rows).on(comm.xp)
+    near_halo = Halo.of(share, numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
+    far = Blocks(parts["far"], parts["far off"], far_halo, rows.share.ghosts, rows.share.turned)
+    near = Blocks(parts["near"], parts["near off"], near_halo, share.ghosts, share.turned)
+    return DistributedH2Matrix(comm, rows.local, cols.local, bases[0], bases[-1], far, near)
+
+
+def _truncated(comm, rows, cols, near, blocks, cov, accuracy):
+    """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares."""
+    Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
+    square = sum(float(nearfield_square(part)) for part in near) + float(farfield_square(rows.basis, Z))
+    part, in_double = accuracy.discarded(blocks.row_tree.levels)
+    decompose = InDouble(TruncatedSVD()) if in_double else TruncatedSVD()
+    budget = float(comm.sum(np.array([square]), "norm")[0]) * part / 2
+    found = [truncate(comm, rows, Z, budget, decompose)]
+    if not blocks.symmetric:
+        W = _weights(comm, cols, rows, blocks.far[::-1], False, cov)
+        found.append(truncate(comm, cols, W, budget, decompose))
+    return [basis for basis, _ in found], [change for _, change in found]
+
+
+def _weights(comm, side, other, pairs, symmetric, cov):
+    """Total weights of a side's local clusters."""
+    R = triangular_factors(other.basis)
+    ghosts = _of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
+    couplings = all_couplings(side, other, pairs, symmetric, cov)
+    return total_weights(side.basis, couplings, MatrixBatch.concatenated([R, ghosts]))
+
+
+def _of_ghosts(comm, share, local, batch, name, stacked):
+    """The matrices of a share's ghosts, of what their ranks have: R of those stacked, or the first."""
+    sends = {q: batched.gather(batch, local.numbers(clusters)) for q, clusters in share.sends.items()}
+    own = sends.pop(comm.rank, None)
+    sizes = {q: np.concatenate([M.rows, M.columns]) for q, M in sends.items()}
+    others = {q: g for q, g in share.receives.items() if q != comm.rank}
+    shapes = {q: np.empty(2 * len(g), np.int64) for q, g in others.items()}
+    comm.start(sizes, shapes, f"sizes of {name}")()
+    found = {q: MatrixBatch.empty(*shapes[q].reshape(2, -1), batch.dtype, comm.xp) for q in others}
+    comm.start({q: M.entries for q, M in sends.items()}, {q: M.buffer for q, M in found.items()}, name)()
+    if own is not None:
+        found[comm.rank] = own
+    if not found:
+        return batch[:0]
+    ranks = sorted(found)
+    numbers = np.concatenate([share.receives[q] for q in ranks])
+    order = np.argsort(numbers, kind="stable")
+    every = batched.gather(MatrixBatch.concatenated([found[q] for q in ranks]), order)
+    counts = np.bincount(numbers, minlength=len(share.ghosts))
+    first = offsets_of(counts)[:-1]
+    several = counts > 1
+    if not stacked or not several.any():
+        return batched.gather(every, first)
+    stacks = every.stacked(counts)
+    R = batched.qr(batched.gather(stacks, np.flatnonzero(several)), mode="r")
+    both = MatrixBatch.concatenated([batched.gather(stacks, np.flatnonzero(~several)), R])
+    return batched.gather(both, np.argsort(np.append(np.flatnonzero(~several), np.flatnonzero(several))))

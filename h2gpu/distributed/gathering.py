@@ -1,0 +1,94 @@
+"""A distributed matrix → the serial one on rank 0, as `h2gpu.save` takes it.
+
+Every cluster comes from its owner, every block from the owner of its row; what is kept twice comes once.
+"""
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.batched import MatrixBatch
+from h2gpu.blocksparse import BlockSparse, MixedBlocks
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.matrix import H2Matrix
+
+
+def gathered_matrix(A):
+    """The H2Matrix of a DistributedH2Matrix, on the host of rank 0, None on others; a call of all ranks."""
+    if A.turned:
+        raise ValueError("gathered_matrix: expected a matrix that is not transposed, got a transpose; gather A.T")
+    sides = [(A.rows, A.row_basis)] if A.symmetric else [(A.rows, A.row_basis), (A.cols, A.col_basis)]
+    mine = [_own_basis(*side) for side in sides], [_own_blocks(A, part) for part in (A.far, A.near)]
+    parts = A.comm.collect(mine, "the whole matrix")
+    if parts is None:
+        return None
+    bases = [_basis([bases[i] for bases, _ in parts], local.partition.tree) for i, (local, _) in enumerate(sides)]
+    starts = [[basis.starts[:-1] for basis in bases], [basis.tree.start for basis in bases]]
+    blocks = [
+        _whole([pair[i] for _, pair in parts], (first[0], first[-1], A.symmetric)) for i, first in enumerate(starts)
+    ]
+    return H2Matrix(bases[0], bases[-1], *blocks)
+
+
+def _own_basis(local, basis):
+    """(clusters, ranks, leaf matrices, transfers) that the rank owns, on the host."""
+    own = np.flatnonzero(local.owned)
+    leaves = np.flatnonzero(local.owned[local.tree.leaves])
+    leaf, transfer = batched.gather(basis.leaf, leaves), batched.gather(basis.transfer, own)
+    return local.clusters[own], basis.ranks[own], leaf.to(np), transfer.to(np)
+
+
+def _basis(parts, tree):
+    """The ClusterBasis of the ranks' parts."""
+    ranks = np.zeros(len(tree), np.int64)
+    for clusters, some, *_ in parts:
+        ranks[clusters] = some
+    above = np.where(tree.parent >= 0, ranks[tree.parent], 0)
+    leaf = MatrixBatch.empty(tree.sizes[tree.leaves], ranks[tree.leaves], parts[0][2].dtype)
+    transfer = MatrixBatch.empty(ranks, above, parts[0][3].dtype)
+    for clusters, _, leaves, transfers in parts:
+        at = np.searchsorted(tree.leaves, clusters[tree.first_child[clusters] < 0])
+        batched.gather(leaves, np.arange(len(leaves)), out=leaf[at])
+        batched.gather(transfers, np.arange(len(transfers)), out=transfer[clusters])
+    return ClusterBasis(tree, ranks, leaf, transfer)
+
+
+def _own_blocks(A, part):
+    """[(rows, columns, matrices), …] in the whole trees, on the host: diagonal and off-diagonal ones of owned rows."""
+    chosen = ~part.turned & A.rows.owned[part.off.rows]
+    found = []
+    for blocks, index, clusters in (
+        (part.diagonal, np.arange(len(part.diagonal)), A.cols.clusters),
+        (part.off, np.flatnonzero(chosen), part.ghosts),
+    ):
+        t, s = A.rows.clusters[blocks.rows[index]], clusters[blocks.columns[index]]
+        if isinstance(blocks, MixedBlocks):
+            for stored, some in ((blocks.wide, ~blocks.narrowed[index]), (blocks.narrow, blocks.narrowed[index])):
+                matrices = batched.gather(stored.blocks, blocks.places[index[some]])
+                found.append((t[some], s[some], matrices.to(np)))
+        else:
+            found.append((t, s, batched.gather(blocks.blocks, index).to(np)))
+    return found
+
+
+def _whole(parts, structure):
+    """BlockSparse or MixedBlocks of the ranks' blocks, sorted by (column, row)."""
+    parts = [piece for part in parts for piece in part]
+    kinds = {dtype: [piece for piece in parts if piece[2].dtype == dtype] for dtype in (np.float64, np.float32)}
+    stored = {dtype: _sorted(pieces, structure) for dtype, pieces in kinds.items() if any(len(p[0]) for p in pieces)}
+    if len(stored) < 2:
+        only = next(iter(stored.values()), None) or _sorted(parts, structure)
+        if only.dtype == parts[0][2].dtype or np.float64 not in {piece[2].dtype.type for piece in parts}:
+            return only
+        stored = {np.float64: _sorted(kinds[np.float64], structure), np.float32: only}
+    wide, narrow = stored[np.float64], stored[np.float32]
+    t, s = (np.concatenate([getattr(wide, name), getattr(narrow, name)]) for name in ("rows", "columns"))
+    order = np.lexsort((t, s))
+    return MixedBlocks(wide, narrow, (np.arange(len(t)) >= len(wide))[order], t[order], s[order])
+
+
+def _sorted(pieces, structure):
+    """A BlockSparse of blocks of one precision."""
+    t, s = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
+    order = np.lexsort((t, s))
+    blocks = batched.gather(MatrixBatch.concatenated([piece[2] for piece in pieces]), order)
+    return BlockSparse(blocks, t[order], s[order], *structure)

@@ -1,0 +1,178 @@
+"""What a rank needs of others: ghosts, the column clusters of its blocks that it does not own.
+
+    diagonal   t, s both of the rank           off-diagonal   any other block (t, s) of a t with points of the rank
+
+A symmetric matrix's off-diagonal blocks are kept by the owners of t and of s, so that only x̂ travels. All ranks have
+all trees, so that each works out what it sends and receives without asking. Cf. Boukaram et al. (2021), section 3.2.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.arrays import to_host
+from h2gpu.batched.core.offsets import offsets_of, ranges
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A rank's part of the far or near blocks.
+
+    diagonal   (blocks,) which of all blocks are diagonal ones of the rank
+    off        (blocks,) which are off-diagonal ones, sorted by (ghost, row); a block may be there twice
+    turned     (blocks,) whether the rank keeps the transpose
+    rows       (blocks,) row clusters of off-diagonal blocks, as kept, in the whole tree
+    columns    (blocks,) their ghosts, numbers in `ghosts`
+    ghosts     (ghosts,) clusters of the whole column tree, ascending
+    sends      {rank: clusters}, of which this rank has points and the other blocks; itself among them
+    receives   {rank: numbers of ghosts}, in the same order
+    above      clusters above the cut that are ghosts of any rank, ascending: the same on all ranks
+    """
+
+    diagonal: np.ndarray
+    off: np.ndarray
+    turned: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    ghosts: np.ndarray
+    sends: dict
+    receives: dict
+    above: np.ndarray
+
+    @classmethod
+    def of(cls, pairs, symmetric, row_partition, col_partition, rank):
+        """Of blocks (2, blocks) between clusters of two partitioned trees."""
+        t, s = pairs
+        inner = ~row_partition.above[t] & ~col_partition.above[s]
+        inner &= row_partition.first[t] == col_partition.first[s]
+        diagonal = np.flatnonzero(inner & (row_partition.first[t] == rank))
+        off = np.flatnonzero(~inner)
+        turned = np.zeros(len(off), bool)
+        t, s = t[off], s[off]
+        if symmetric:
+            both = t != s
+            off, turned = np.append(off, off[both]), np.append(turned, np.ones(int(both.sum()), bool))
+            t, s = np.append(t, s[both]), np.append(s, t[both])
+        spans = (row_partition.first[t], row_partition.last[t]), (col_partition.first[s], col_partition.last[s])
+        mine, theirs = ((first <= rank) & (rank <= last) for first, last in spans)
+        ghosts = np.unique(s[mine])
+        sends = _by_rank(s[theirs], *(side[theirs] for side in spans[0]))
+        from_ranks = _by_rank(ghosts, col_partition.first[ghosts], col_partition.last[ghosts])
+        receives = {q: np.searchsorted(ghosts, clusters) for q, clusters in from_ranks.items()}
+        order = np.flatnonzero(mine)
+        order = order[np.lexsort((t[order], s[order]))]
+        columns, above = np.searchsorted(ghosts, s[order]), np.unique(s[col_partition.above[s]])
+        return cls(diagonal, off[order], turned[order], t[order], columns, ghosts, sends, receives, above)
+
+    def peers(self):
+        """Other ranks' clusters below the cut: (sends, receives) without those above."""
+        sends = {q: clusters[~np.isin(clusters, self.above)] for q, clusters in self.sends.items()}
+        numbers = np.flatnonzero(np.isin(self.ghosts, self.above))
+        receives = {q: g[~np.isin(g, numbers)] for q, g in self.receives.items()}
+        return ({q: i for q, i in part.items() if len(i)} for part in (sends, receives))
+
+
+def _by_rank(clusters, first, last):
+    """{rank: clusters whose ranks first … last it is among}, ascending and each once."""
+    counts = last - first + 1
+    pairs = np.unique(np.stack([ranges(first, counts), np.repeat(clusters, counts)]), axis=1)
+    ranks, begin = np.unique(pairs[0], return_index=True)
+    return dict(zip(ranks.tolist(), np.split(pairs[1], begin[1:])))
+
+
+@dataclass(frozen=True, eq=False)
+class Halo:
+    """Rows of vectors that travel: of clusters of one side to ghosts of the others.
+
+    size      rows of the vector of all ghosts
+    sends     {rank: rows of the local vector}
+    receives  {rank: rows of the ghosts' vector}, each at most once
+    starts    (ghosts + 1,) where each ghost's rows begin
+    above     rows of the clusters above the cut, of which every rank has a part: those of the local vector; which of
+              them are this rank's ghosts; and rows of the ghosts' vector. None where there are no such ghosts
+
+    What is above travels by a sum over the ranks, whose time grows with log P: messages between all pairs would be P
+    for each rank, 1023 of 1024 at 2²² sites.
+    """
+
+    size: int
+    sends: dict
+    receives: dict
+    starts: np.ndarray
+    above: tuple | None = None
+
+    @classmethod
+    def of(cls, share, numbers, starts, sizes, ghost_sizes):
+        """Of the clusters' rows starts[i] … + sizes[i] of a local vector; numbers: whole tree → i."""
+        first = offsets_of(ghost_sizes)
+        sends, receives = share.peers()
+        sends = {q: numbers(clusters) for q, clusters in sends.items()}
+        sends = {q: ranges(starts[i], sizes[i]) for q, i in sends.items()}
+        receives = {q: ranges(first[g], ghost_sizes[g]) for q, g in receives.items()}
+        above = None
+        if len(share.above):
+            i, g = numbers(share.above), np.flatnonzero(np.isin(share.ghosts, share.above))
+            chosen = np.searchsorted(share.above, share.ghosts[g])
+            chosen = ranges(offsets_of(sizes[i])[chosen], ghost_sizes[g])
+            above = ranges(starts[i], sizes[i]), chosen, ranges(first[g], ghost_sizes[g])
+        return cls(int(first[-1]), sends, receives, first, above)
+
+    def on(self, xp):
+        """The same with its rows in the memory of the array module xp."""
+        sends, receives = ({q: xp.asarray(i) for q, i in part.items()} for part in (self.sends, self.receives))
+        above = self.above and tuple(map(xp.asarray, self.above))
+        return Halo(self.size, sends, receives, self.starts, above)
+
+
+def travel(comm, halos, vectors, name, back=False):
+    """Begin one exchange for several halos; returns a function that ends it and gives their ghosts' vectors.
+
+    vectors   one a halo, (rows, count): local ones, whose rows go to ghosts; or of ghosts, which go `back`
+    Of rows that come from several ranks the sum is taken.
+    """
+    xp, count, dtype = comm.xp, vectors[0].shape[1], vectors[0].dtype
+    here, there = ("receives", "sends") if back else ("sends", "receives")
+    peers = [sorted({q for halo in halos for q in getattr(halo, side)}) for side in (here, there)]
+    none = xp.zeros(0, np.int64)
+
+    def packed(q):
+        parts = [v[getattr(halo, here).get(q, none)] for halo, v in zip(halos, vectors)]
+        return xp.concatenate(parts).ravel()
+
+    sends = {q: packed(q) for q in peers[0]}
+    rows = {q: [getattr(halo, there).get(q, none) for halo in halos] for q in peers[1]}
+    buffers = {q: xp.empty(sum(map(len, parts)) * count, dtype) for q, parts in rows.items() if q != comm.rank}
+    own = sends.pop(comm.rank, None)
+    end = comm.start(sends, buffers, name)
+    if own is not None:
+        buffers[comm.rank] = own
+    summed = [_above(comm, halo, v, name, back) for halo, v in zip(halos, vectors)]
+
+    def arrived(sizes):
+        end()
+        found = [xp.zeros((size, count), dtype) for size in sizes]
+        for q in sorted(buffers):
+            values, first = buffers[q].reshape(-1, count), 0
+            for v, i in zip(found, rows[q]):
+                v[i] += values[first : first + len(i)]
+                first += len(i)
+        for v, (i, values) in zip(found, summed):
+            v[i] += values
+        return found
+
+    return arrived
+
+
+def _above(comm, halo, v, name, back):
+    """(rows, values) of the clusters above the cut, summed over the ranks: for ghosts, or back for local vectors."""
+    xp = comm.xp
+    if halo.above is None:
+        return slice(0, 0), 0
+    local, chosen, ghosts = halo.above
+    part = xp.zeros((len(local), v.shape[1]), v.dtype)
+    if back:
+        part[chosen] = v[ghosts]
+    else:
+        part += v[local]
+    total = xp.asarray(comm.sum(to_host(part), f"{name}, above the cut"))
+    return (local, total) if back else (ghosts, total[chosen])

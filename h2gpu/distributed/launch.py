@@ -1,0 +1,56 @@
+"""Which ranks there are, by what was launched: one process, or those of mpiexec or srun."""
+
+import os
+
+import numpy as np
+
+from h2gpu.distributed.communicator import LIMIT, Alone
+from h2gpu.distributed.mpi import MPI
+from h2gpu.distributed.nccl import NCCL
+
+SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers,
+NUMBERS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"  # and so is which process this is
+
+
+def communicator(device="cpu", *, limit=LIMIT):
+    """The ranks of this job: `Alone`, `MPI` or `NCCL`.
+
+    device   "cpu", or "cuda": each rank takes the GPU of its number on its node; where ranks must share GPUs, what
+             they exchange goes through the host by MPI
+    limit    seconds that an exchange may wait for others
+
+    Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
+    """
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+    if launched() == 1:
+        return Alone(_cupy(0) if device == "cuda" else np, limit)
+    try:
+        import mpi4py.MPI
+    except ImportError as error:
+        raise ImportError(f'{launched()} processes were launched: pip install "h2gpu[mpi]" ({error})') from None
+    if device == "cpu":
+        return MPI(limit=limit)
+    mpi = mpi4py.MPI
+    node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    cupy = _cupy(node.rank)
+    shared = mpi.COMM_WORLD.allreduce(node.size > cupy.cuda.runtime.getDeviceCount(), mpi.LOR)
+    return MPI(xp=cupy, limit=limit) if shared else NCCL(limit=limit)
+
+
+def launched():
+    """How many processes the launcher says it started; 1 without one."""
+    return max([1, *(int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit())])
+
+
+def number():
+    """Which of the launched processes this is, before any communicator is there."""
+    return max([0, *(int(os.environ[name]) for name in NUMBERS if os.environ.get(name, "").isdigit())])
+
+
+def _cupy(number):
+    """CuPy, its current device the one of this number among those there are."""
+    import cupy
+
+    cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount()).use()
+    return cupy

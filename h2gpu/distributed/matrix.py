@@ -1,0 +1,211 @@
+"""The distributed H²-matrix: every rank keeps the rows of its clusters.
+
+    y = (diagonal + off-diagonal blocks) x:    pack x̂ and x for others → send → diagonal product → wait → off-diagonal
+
+One grouped exchange a product, behind the diagonal product; x̂ of a cluster above the cut is the sum of what the ranks
+have of it. Cf. H2Opus: Boukaram et al. (2021), arXiv:2109.05451, section 3.2.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from h2gpu.arrays import array_module
+from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.ghosts import Halo, travel
+from h2gpu.distributed.partition import LocalTree
+from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
+
+NAME = "coefficients of far clusters and near points"
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Far or near blocks of a rank.
+
+    diagonal   BlockSparse or MixedBlocks between the rank's own clusters
+    off        the same from ghosts to its clusters, never symmetric
+    halo       Halo of the ghosts
+    ghosts     (ghosts,) their clusters in the whole tree
+    turned     (off-diagonal blocks,) which are transposes of those that a serial matrix would keep
+    """
+
+    diagonal: object
+    off: object
+    halo: Halo
+    ghosts: np.ndarray
+    turned: np.ndarray
+
+    @property
+    def nbytes(self):
+        """Bytes of the entries."""
+        return self.diagonal.nbytes + self.off.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedH2Matrix:
+    """A rank's part of a hierarchical matrix with nested bases; `A @ x` of local vectors, together with all ranks.
+
+    Local vectors hold the points that the rank owns, in tree order: numbers `A.rows.partition.points(rank)` of the
+    caller's points (`A.cols` for x). `scatter` and `gather` go between those and whole vectors.
+
+    comm        Communicator
+    rows, cols  LocalTree; the same object for a symmetric matrix
+    row_basis   ClusterBasis on rows.tree; of a cluster above the cut, the part at the rank's points
+    col_basis   likewise; the same object for a symmetric matrix
+    far, near   Blocks: couplings S_ts and dense blocks D_ts
+    turned      whether this stands for the transpose
+    """
+
+    comm: Communicator
+    rows: LocalTree
+    cols: LocalTree
+    row_basis: ClusterBasis
+    col_basis: ClusterBasis
+    far: Blocks
+    near: Blocks
+    turned: bool = False
+
+    __array_ufunc__ = None
+
+    @property
+    def shape(self):
+        """(rows, columns) of the whole matrix."""
+        n, m = self.rows.partition.tree.n, self.cols.partition.tree.n
+        return (m, n) if self.turned else (n, m)
+
+    @property
+    def local_shape(self):
+        """(rows, columns) that this rank owns: of local vectors."""
+        n, m = self.rows.tree.n, self.cols.tree.n
+        return (m, n) if self.turned else (n, m)
+
+    @property
+    def dtype(self):
+        """float32 or float64."""
+        return self.row_basis.dtype
+
+    @property
+    def xp(self):
+        """The array module of the entries: numpy or cupy."""
+        return self.row_basis.leaf.xp
+
+    @property
+    def symmetric(self):
+        """Whether rows and columns share one basis."""
+        return self.row_basis is self.col_basis
+
+    @property
+    def memory(self):
+        """Bytes of this rank by part, as `H2Matrix.memory`; `off_diagonal`: of blocks that are counted in these."""
+        bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
+        parts = {
+            "nearfield": self.near.nbytes,
+            "leaf_basis": sum(basis.leaf.nbytes for basis in bases),
+            "transfer": sum(basis.transfer.nbytes for basis in bases),
+            "coupling": self.far.nbytes,
+        }
+        return {**parts, "total": sum(parts.values()), "off_diagonal": self.near.off.nbytes + self.far.off.nbytes}
+
+    @property
+    def nbytes(self):
+        """Bytes of this rank."""
+        return self.memory["total"]
+
+    def memory_by_rank(self):
+        """`memory` of all ranks, in a list; a call of all ranks."""
+        return self.comm.gather(self.memory, "memory")
+
+    def __repr__(self):
+        return (
+            f"DistributedH2Matrix({self.shape[0]} × {self.shape[1]}, {self.dtype}, rank {self.comm.rank} of "
+            f"{self.comm.size}: {self.local_shape[0]} rows, {self.nbytes / 1e6:.4g} MB)"
+        )
+
+    @property
+    def T(self):
+        """The transpose, sharing memory; itself when symmetric."""
+        return self if self.symmetric else replace(self, turned=not self.turned)
+
+    def scatter(self, x):
+        """The local part of a vector (m,) or block of vectors (m, count) of the columns that all ranks have."""
+        side = self.rows if self.turned else self.cols
+        return x[array_module(x).asarray(side.partition.points(self.comm.rank))]
+
+    def gather(self, y):
+        """The whole vector of the rows, on the host of all ranks, of local parts; a call of all ranks."""
+        side = self.cols if self.turned else self.rows
+        return gathered(self.comm, side.partition, y)
+
+    def __matmul__(self, x):
+        """A x for a local vector (own columns,) or a block of them; a call of all ranks."""
+        return self._told(x, self.turned)
+
+    matvec = matmat = dot = __matmul__
+
+    def rmatvec(self, x):
+        """Aᵀ x."""
+        return self._told(x, not self.turned and not self.symmetric)
+
+    rmatmat = rmatvec
+
+    def _told(self, x, transpose):
+        """A x or Aᵀ x; what one rank raises, all do."""
+        try:
+            return self._apply(x, transpose)
+        except Exception as error:
+            self.comm.fail(error)
+
+    def _apply(self, x, transpose):
+        """A x or Aᵀ x, a few vectors at a time."""
+        sides = [self.cols.tree.n, self.rows.tree.n][:: -1 if transpose else 1]
+        xp = self.xp
+        if array_module(x) is not xp or x.ndim not in (1, 2) or x.shape[0] != sides[0] or x.dtype.kind not in "fiub":
+            kind, shape = array_module(x).__name__, getattr(x, "shape", None)
+            raise ValueError(
+                f"A @ x: expected a real {xp.__name__} array of shape ({sides[0]},) or ({sides[0]}, count), the "
+                f"points that this rank owns, got a {kind} array of shape {shape}; see A.scatter"
+            )
+        vectors = x.reshape(sides[0], -1) if x.size else x.reshape(sides[0], 1 if x.ndim == 1 else x.shape[1])
+        y = xp.empty((sides[1], vectors.shape[1]), self.dtype)
+        work = self._transposed if transpose else self._product
+        for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
+            part = slice(first, first + VECTORS_AT_A_TIME)
+            y[:, part] = work(xp.ascontiguousarray(vectors[:, part].astype(self.dtype, copy=False)))
+        return y.reshape(sides[1], *x.shape[1:])
+
+    def _product(self, x):
+        """The story of the head of this file."""
+        far, near, rows = self.far, self.near, int(self.row_basis.starts[-1])
+        x_hat = self.col_basis.forward(x)
+        arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
+        y = near.diagonal.multiply(x, self.rows.tree.n)
+        y_hat = far.diagonal.multiply(x_hat, rows)
+        x_hat, x = arrived((far.halo.size, near.halo.size))
+        y += near.off.multiply(x, self.rows.tree.n)
+        y_hat += far.off.multiply(x_hat, rows)
+        y += self.row_basis.backward(y_hat)
+        return y
+
+    def _transposed(self, x):
+        """The same backwards: products with off-diagonal blocks go home, and are added there."""
+        far, near, size = self.far, self.near, int(self.col_basis.starts[-1])
+        x_hat = self.row_basis.forward(x)
+        ghosts = far.off.multiply(x_hat, far.halo.size, True), near.off.multiply(x, near.halo.size, True)
+        arrived = travel(self.comm, (far.halo, near.halo), ghosts, NAME, back=True)
+        y = near.diagonal.multiply(x, self.cols.tree.n, True)
+        y_hat = far.diagonal.multiply(x_hat, size, True)
+        off_hat, off = arrived((size, self.cols.tree.n))
+        y += off
+        y += self.col_basis.backward(y_hat + off_hat)
+        return y
+
+
+def gathered(comm, partition, y):
+    """The whole vector, in the caller's order of points, on the host of all ranks."""
+    parts = comm.gather(y if array_module(y) is np else y.get(), "a whole vector")
+    whole = np.concatenate(parts)
+    out = np.empty_like(whole)
+    out[partition.tree.permutation] = whole
+    return out

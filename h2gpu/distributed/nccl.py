@@ -1,0 +1,47 @@
+"""Ranks with a GPU each: arrays on devices by NCCL, those of the host by MPI.
+
+An exchange is one group of sends and receives on a stream of its own, which begins when what is sent is ready; products
+of the diagonal blocks go on meanwhile. NVIDIA Collective Communications Library, version 2.
+"""
+
+import numpy as np
+
+from h2gpu.distributed.communicator import LIMIT
+from h2gpu.distributed.mpi import MPI
+
+TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int64": "NCCL_INT64", "uint8": "NCCL_UINT8"}
+
+
+class NCCL(MPI):
+    """The ranks of an mpi4py communicator, each on the GPU that is current when this is made; none shares one."""
+
+    def __init__(self, comm=None, limit=LIMIT):
+        import cupy
+        from cupy.cuda import nccl
+
+        super().__init__(comm, cupy, limit)
+        key = self.gather(nccl.get_unique_id() if self.rank == 0 else None, "NCCL's key")[0]
+        self._nccl, self._group = nccl, nccl.NcclCommunicator(self.size, key, self.rank)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+
+    def _start(self, sends, receives, name):
+        arrays = [*sends.values(), *receives.values()]
+        if all(isinstance(array, np.ndarray) for array in arrays):
+            return super()._start(sends, receives, name)
+        cupy = self.xp
+        self._stream.wait_event(cupy.cuda.get_current_stream().record())
+        self._nccl.groupStart()
+        for send, part in ((True, sends), (False, receives)):
+            for q in sorted(part):
+                kind = getattr(self._nccl, TYPES[part[q].dtype.name])
+                call = self._group.send if send else self._group.recv
+                call(part[q].data.ptr, part[q].size, kind, q, self._stream.ptr)
+        self._nccl.groupEnd()
+        event = self._stream.record()
+
+        def end():
+            self._until(lambda: event.done, name)
+            cupy.cuda.get_current_stream().wait_event(event)
+            arrays.clear()
+
+        return end

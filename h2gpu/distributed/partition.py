@@ -1,0 +1,140 @@
+"""Who owns which clusters: contiguous ranges of the tree's order, cut between leaves.
+
+    rank r owns positions bounds[r] … bounds[r + 1] − 1, and the clusters that lie within; others are above the cut
+
+A cut may move by an eighth of a share to where a larger cluster ends, so that few clusters lie above. After the
+distribution by subtrees of H2Opus: Boukaram et al. (2021), arXiv:2109.05451, section 3.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu.clustering import ClusterTree
+from h2gpu.clustering.boxes import Boxes
+
+SLACK = 1 / 8  # of a share, by which a cut may be moved
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The clusters of a tree among ranks.
+
+    tree     ClusterTree, the same on all ranks
+    bounds   (ranks + 1,) positions in tree order; a rank may own none
+    """
+
+    tree: ClusterTree
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, tree, ranks):
+        """About equal shares of the points."""
+        if not isinstance(ranks, (int, np.integer)) or ranks < 1:
+            raise ValueError(f"ranks: expected a positive integer, got {ranks!r}")
+        start, first = np.unique(tree.start, return_index=True)  # the highest cluster that begins there
+        level = np.searchsorted(tree.level_offsets, first, side="right")
+        wanted, share = tree.n * np.arange(1, ranks) / ranks, tree.n / ranks
+        start, level = np.append(start, tree.n), np.append(level, 0)
+        cuts = [_cut(start, level, position, SLACK * share) for position in wanted]
+        return cls(tree, np.concatenate([[0], np.maximum.accumulate(np.array(cuts, np.int64)), [tree.n]]))
+
+    @property
+    def ranks(self):
+        """How many ranks."""
+        return len(self.bounds) - 1
+
+    @property
+    def sizes(self):
+        """Points of each rank, (ranks,)."""
+        return np.diff(self.bounds)
+
+    def points(self, rank):
+        """The caller's numbers of a rank's points, in tree order."""
+        return self.tree.permutation[self.bounds[rank] : self.bounds[rank + 1]]
+
+    @cached_property
+    def first(self):
+        """The lowest rank that has points of each cluster, (clusters,): it owns those above the cut too."""
+        return np.searchsorted(self.bounds, self.tree.start, side="right") - 1
+
+    @cached_property
+    def last(self):
+        """The highest rank that has points of each cluster, (clusters,)."""
+        return np.searchsorted(self.bounds, self.tree.stop, side="left") - 1
+
+    @cached_property
+    def above(self):
+        """Clusters of several ranks, (clusters,) bool."""
+        return self.first != self.last
+
+    @cached_property
+    def shared(self):
+        """Those and their children, (clusters,) bool; the root always."""
+        parent = self.tree.parent
+        return self.above | (parent < 0) | self.above[parent]
+
+
+def _cut(start, level, position, slack):
+    """Where a cluster of the highest level near a position begins; else the nearest beginning."""
+    near = np.flatnonzero(abs(start - position) <= slack)
+    if not len(near):
+        return start[np.argmin(abs(start - position))]
+    best = near[level[near] == level[near].min()]
+    return start[best[np.argmin(abs(start[best] - position))]]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTree:
+    """The clusters that one rank knows of: its own, those above the cut, and their other children as empty leaves.
+
+    partition, rank   whose
+    clusters          (local,) numbers in the whole tree, ascending
+    tree              ClusterTree of the rank's points alone, of the same levels
+    """
+
+    partition: Partition
+    rank: int
+
+    @classmethod
+    def of(cls, tree, comm):
+        """That of a communicator's rank, of a tree in about equal shares."""
+        return cls(Partition.of(tree, comm.size), comm.rank)
+
+    @property
+    def begin(self):
+        """The first of the rank's points in the order of the whole tree."""
+        return int(self.partition.bounds[self.rank])
+
+    @cached_property
+    def clusters(self):
+        p = self.partition
+        return np.flatnonzero(p.shared | (~p.above & (p.first == self.rank)))
+
+    @cached_property
+    def owned(self):
+        """Which of them this rank owns, (local,) bool."""
+        return self.partition.first[self.clusters] == self.rank
+
+    @cached_property
+    def tree(self):
+        p, whole, kept = self.partition, self.partition.tree, self.clusters
+        new = np.full(len(whole) + 1, -1)
+        new[kept] = np.arange(len(kept))
+        begin, end = p.bounds[self.rank], p.bounds[self.rank + 1]
+        start, stop = (np.clip(side[kept], begin, end) - begin for side in (whole.start, whole.stop))
+        child = np.where(p.above[kept] | self.owned, new[whole.first_child[kept]], -1)
+        offsets = np.searchsorted(kept, whole.level_offsets)
+        boxes = Boxes(whole.boxes.lower[kept], whole.boxes.upper[kept])
+        parent = new[whole.parent[kept]]
+        return ClusterTree(np.arange(end - begin), start, stop, parent, child, boxes, _levels(offsets))
+
+    def numbers(self, clusters):
+        """The local numbers of clusters of the whole tree."""
+        return np.searchsorted(self.clusters, clusters)
+
+
+def _levels(offsets):
+    """Level offsets without empty levels at the end."""
+    return offsets[: np.argmax(offsets) + 1]

@@ -1,0 +1,140 @@
+"""Vecchia's sparse inverse factor by ranks: row i of W belongs to the owner of its site.
+
+    W x:   x at neighbours that others own comes in one exchange         Wᵀ z:   what belongs to them goes back
+
+Order and neighbours are those of `solvers.vecchia`, found on every host; rows, nearly all the work, by their owners.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from h2gpu.arrays import array_module, to_host
+from h2gpu.covariance.sites import Sites
+from h2gpu.distributed.assembly import all_points
+from h2gpu.distributed.ghosts import Halo, travel
+from h2gpu.progress import phase
+from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers.operators import check_nugget
+from h2gpu.solvers.ordering import maximin_order
+from h2gpu.solvers.vecchia import head_of, rows_of
+
+NAME = "sites of Vecchia's rows"
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedInverseFactor:
+    """A⁻¹ ≈ Wᵀ W; `P @ x` is Wᵀ W x of local vectors, together with all ranks.
+
+    comm        Communicator
+    positions   (own,) of the rank's rows in the order of all, ascending
+    W           (own rows, own sites + ghosts) sparse
+    Wt          its transpose
+    halo        Halo of the ghosts
+    log_determinant   −2 Σ log w_ii over all ranks, the approximate log det A
+    """
+
+    comm: object
+    positions: np.ndarray
+    W: object
+    Wt: object
+    halo: Halo
+    log_determinant: float
+
+    __array_ufunc__ = None
+
+    def __matmul__(self, x):
+        """Wᵀ W x."""
+        return self.whiten_transposed(self.whiten(x))
+
+    def whiten(self, x):
+        """W x."""
+        x, shape = _block(x)
+        (ghosts,) = travel(self.comm, (self.halo,), (x,), NAME)((self.halo.size,))
+        return (self.W @ array_module(x).concatenate([x, ghosts])).reshape(shape)
+
+    def whiten_transposed(self, z):
+        """Wᵀ z."""
+        z, shape = _block(z)
+        y, own = self.Wt @ z, len(z)
+        (more,) = travel(self.comm, (self.halo,), (y[own:],), NAME, back=True)((own,))
+        return (y[:own] + more).reshape(shape)
+
+
+def vecchia(A, my_points, cov, neighbours=30, *, nugget=0.0, random_state=0):
+    """The sparse inverse factor of the covariance at the points of A, by ranks: a DistributedInverseFactor.
+
+    A           DistributedH2Matrix of these points: says which rank owns which
+    my_points   as for `distributed.covariance_matrix`
+    others      as for `solvers.vecchia`; the nugget is one number
+    """
+    comm = A.comm
+    with comm.together("vecchia"):
+        sites = Sites.of(all_points(comm, my_points), cov)
+        if sites.shape != A.shape:
+            raise ValueError(f"vecchia: expected the {A.shape[0]} points of the matrix, got {sites.shape[0]}")
+        if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
+            raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
+        n, m, x = len(sites.points), min(int(neighbours), len(sites.points) - 1), sites.points
+        with phase("order"):
+            order, places = maximin_order(x, random_state)
+            members = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, n)[:, None]], axis=1)
+        place = np.empty(n, np.int64)
+        place[A.rows.partition.tree.permutation] = np.arange(n)
+        place = place[order]  # in tree order, of each position of the order
+        begin, own = A.rows.begin, A.rows.tree.n
+        positions = np.flatnonzero((place >= begin) & (place < begin + own))
+        data, indices, counts = _entries(A.xp, sites, nugget, order, members, positions, m)
+        pivots = data[np.cumsum(counts) - 1].astype(np.float64)
+        log_determinant = -2 * float(comm.sum(np.array([np.log(pivots).sum()]), "log-determinant of W")[0])
+        columns, halo = _halo(comm, A.rows.partition.bounds, place[indices])
+        W = scipy.sparse.csr_array((data, columns, np.append(0, np.cumsum(counts))), shape=(own, own + halo.size))
+        W, Wt = (_on(A.xp, M.astype(sites.dtype)) for M in (W, W.T.tocsr()))
+        return DistributedInverseFactor(comm, positions, W, Wt, halo.on(A.xp), log_determinant)
+
+
+def _entries(xp, sites, nugget, order, members, positions, m):
+    """Entries of the rows of W at some positions, their columns as positions, and entries a row; on the host."""
+    x = xp.asarray(sites.points[order].astype(np.float64))
+    nuggets = xp.full(len(x), check_nugget(nugget) + sites.cov.nugget)
+    head, _ = head_of(sites.cov.values, x[:m], nuggets[:m])
+    head_positions = positions[positions < m]
+    first = head_positions * (head_positions + 1) // 2
+    inner = np.concatenate([np.arange(f, f + p + 1) for f, p in zip(first, head_positions)] or [np.zeros(0, int)])
+    some = members[positions[positions >= m] - m]
+    rows, _ = rows_of(sites.cov.values, x, nuggets, some)
+    data = np.concatenate([to_host(head)[inner.astype(np.int64)], to_host(rows).ravel()])
+    heads = [np.arange(p + 1) for p in head_positions]
+    indices = np.concatenate([*heads, some.ravel()]).astype(np.int64)
+    return data, indices, np.append(head_positions + 1, np.full(len(some), m + 1))
+
+
+def _halo(comm, bounds, places):
+    """Local columns of places in tree order, own sites first, and the Halo of the others."""
+    begin, end = bounds[comm.rank], bounds[comm.rank + 1]
+    foreign = (places < begin) | (places >= end)
+    ghosts = np.unique(places[foreign])
+    columns = np.where(foreign, end - begin + np.searchsorted(ghosts, places), places - begin)
+    owners = np.searchsorted(bounds, ghosts, side="right") - 1
+    asked = {int(q): ghosts[owners == q] for q in np.unique(owners)}
+    counts = comm.gather({q: len(wanted) for q, wanted in asked.items()}, NAME)
+    sends = {q: np.empty(count[comm.rank], np.int64) for q, count in enumerate(counts) if comm.rank in count}
+    comm.start(asked, sends, NAME)()
+    receives = {q: np.flatnonzero(owners == q) for q in asked}
+    return columns, Halo(len(ghosts), {q: wanted - begin for q, wanted in sends.items()}, receives, None)
+
+
+def _block(x):
+    """x as (own, count), and the shape it had."""
+    return x.reshape(len(x), 1 if x.ndim == 1 else x.shape[1]), x.shape
+
+
+def _on(xp, W):
+    """A sparse matrix in the memory of the array module xp."""
+    if xp is np:
+        return W
+    import cupyx.scipy.sparse
+
+    parts = (xp.asarray(part) for part in (W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)))
+    return cupyx.scipy.sparse.csr_matrix(tuple(parts), shape=W.shape)

@@ -1,0 +1,128 @@
+"""Truncation of a distributed basis: as `h2matrix.compression.truncation`, one account for all ranks.
+
+    level l:  every rank   B_t Z_tᵀ = Û Σ Wᵀ  of what it owns     all   the threshold below which Σ is discarded
+              shared       Û_t and T_t of clusters above the cut and of their children go to all ranks
+
+A cluster above the cut is worked on by one rank only, so that all have the same basis of it to the last bit.
+"""
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.h2matrix.accuracy import DECOMPOSED, Account
+from h2gpu.h2matrix.compression.level_store import assembled
+from h2gpu.progress import phase
+
+DIGIT = 8  # bits of a square that are settled in one sum over the ranks
+NAME = "truncation"
+
+
+def truncate(comm, side, weights, budget, decompose):
+    """(ClusterBasis, BasisChange) on the side's local tree; arguments as for the serial `truncate`.
+
+    side      Side
+    budget    bound on the sum of discarded squares over all clusters of all ranks
+    """
+    local, basis, whole = side.local, side.basis, side.local.partition.tree
+    account, done, T = Account(budget, whole, side.used), [], None
+    top = int(np.searchsorted(whole.level_offsets, np.argmax(side.used), side="right")) - 1
+    levels = range(top, whole.levels) if side.used.any() else ()
+    with phase("truncate", len(whole)) as advance:
+        for l in reversed(levels):
+            t = _owned(local, l)
+            share, among = account.share(l), whole.level_offsets[l + 1] - whole.level_offsets[l]
+            B, Z = _matrices(basis, l, t, T), weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
+            M = batched.gemm(B, Z, transb=True)
+            U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among)
+            residual = _sum(comm, residual)
+            ranks = to_host(shared_ranks(comm, sigma, share - residual))
+            account.spend(residual + _sum(comm, batched.discarded(sigma, ranks) if len(t) else 0.0))
+            U = batched.leading(U, B.rows, ranks)
+            T = batched.gemm(U, B, transa=True)
+            if l < local.tree.levels:
+                U, T = _completed(comm, side, l, t, U, T)
+                done.append((l, U, T))
+            advance(int(among))
+    return assembled(basis, done)
+
+
+def _owned(local, l):
+    """Clusters of a level that the rank owns; none where its tree has no such level."""
+    if l >= local.tree.levels:
+        return np.zeros(0, np.int64)
+    t = local.tree.level(l)
+    return t[local.owned[t]]
+
+
+def _sum(comm, value):
+    """The sum of a number over the ranks; LinAlgError on all unless it is finite."""
+    total = float(comm.sum(np.array([float(value)]), NAME)[0])
+    if not np.isfinite(total):
+        raise np.linalg.LinAlgError("truncation: expected finite weights, got NaN or infinity; check the covariance")
+    return total
+
+
+def _matrices(basis, l, t, T):
+    """U_t of leaves and [T_1 E_1 ; T_2 E_2] of others; T: of all local clusters of the level below."""
+    tree, dtype, xp = basis.tree, basis.dtype, basis.leaf.xp
+    is_leaf = tree.first_child[t] < 0
+    children, rows = tree.children(t[~is_leaf]), np.where(is_leaf, tree.sizes[t], 0)
+    below = T[children - tree.level_offsets[l + 1]] if len(children) else None
+    if below is not None:
+        rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
+    B = MatrixBatch.empty(rows, basis.ranks[t], dtype, xp)
+    if is_leaf.any():
+        batched.gather(basis.leaf, np.searchsorted(tree.leaves, t[is_leaf]), out=B[is_leaf])
+    if below is not None:
+        batched.gemm(below, basis.transfer[children], out=B[~is_leaf].halves(below.rows))
+    return B
+
+
+def _completed(comm, side, l, t, U, T):
+    """U_t and T_t of all local clusters of a level: shared ones come from their owners."""
+    local, basis, tree, xp = side.local, side.basis, side.local.tree, comm.xp
+    first, span = int(tree.level_offsets[l]), tree.span(l)
+    shared = local.partition.shared[local.clusters]
+    foreign = {}
+    if (shared[span] & (basis.ranks[span] > 0)).any():  # the same on all ranks: these clusters are
+        mine = [i for i, c in enumerate(t) if shared[c]]
+        some = {int(local.clusters[t[i]]): tuple(to_host(M[int(i)]) for M in (U, T)) for i in mine}
+        for found in comm.gather(some, NAME):
+            foreign |= {int(local.numbers(c)): found[c] for c in found if c not in some}
+    ranks, rows = np.zeros(span.stop - span.start, np.int64), tree.sizes[span].copy()
+    ranks[t - first], rows[t - first] = T.rows, U.rows
+    for c, (V, S) in foreign.items():
+        ranks[c - first] = len(S)
+        rows[c - first] = 0 if tree.first_child[c] < 0 else len(V)
+    all_U = MatrixBatch.empty(rows, ranks, basis.dtype, xp)
+    all_T = MatrixBatch.empty(ranks, basis.ranks[span], basis.dtype, xp)
+    for source, target in ((U, all_U), (T, all_T)):
+        batched.gather(source, np.arange(len(t)), out=target[t - first])
+    for c, (V, S) in foreign.items():
+        all_T[c - first][...] = xp.asarray(S)
+        if rows[c - first]:
+            all_U[c - first][...] = xp.asarray(V)
+    return all_U, all_T
+
+
+def shared_ranks(comm, sigma, allowance):
+    """As `batched.shared_ranks` of the values of all ranks: those of this one, (clusters,).
+
+    The smallest square that is kept is found digit by digit, from sums over the ranks of what begins alike.
+    """
+    xp, allowance = array_module(sigma), max(float(allowance), 0.0)
+    squares = xp.square(sigma, dtype=np.float64)
+    small = squares[(squares > 0) & (squares <= allowance)]  # larger ones are kept in any case
+    if float(comm.sum(np.array([float(small.sum())]), NAME)[0]) <= allowance:
+        return xp.count_nonzero(squares > allowance, axis=1)
+    bits, spent, least = small.view(np.int64), 0.0, 0
+    for shift in range(64 - DIGIT, -1, -DIGIT):
+        digits = (bits >> shift) & (2**DIGIT - 1)
+        sums = comm.sum(to_host(xp.bincount(digits, weights=small, minlength=2**DIGIT)).astype(np.float64), NAME)
+        total = spent + np.cumsum(sums)
+        digit = int(min(np.searchsorted(total, allowance, side="right"), np.flatnonzero(sums)[-1]))
+        spent, least = spent if digit == 0 else float(total[digit - 1]), least | digit << shift
+        bits, small = bits[digits == digit], small[digits == digit]
+    return xp.count_nonzero(squares >= np.int64(least).view(np.float64), axis=1)

@@ -1,0 +1,155 @@
+"""Adapters of the protocol: what is sent arrives, and an error on one rank is one error of all."""
+
+import json
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from mpiexec import launch, needs_mpi
+from threads import on_ranks
+
+import h2gpu
+from h2gpu import distributed
+from h2gpu.apps import h2krige
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_is_sent_arrives(size):
+    def work(comm):
+        after, before, found = (comm.rank + 1) % size, (comm.rank - 1) % size, np.zeros(3)
+        comm.start({before: np.zeros(0), after: np.full(3, float(comm.rank))}, {before: found}, "ring")()
+        return found.tolist(), comm.sum(np.arange(2.0)).tolist(), comm.gather(comm.rank), comm.traffic.exchanges
+
+    for rank, (found, total, numbers, traffic) in enumerate(on_ranks(size, work)):
+        assert found == [(rank - 1) % size] * 3 and total == [0, size] and numbers == list(range(size))
+        assert traffic == {"ring": [1, 24]}
+
+
+def test_an_error_of_one_rank_is_that_of_all():
+    def work(comm):
+        with comm.together("work"):
+            if comm.rank == 2:
+                raise np.linalg.LinAlgError("singular")
+            comm.sum(np.ones(1))
+
+    for error in on_ranks(4, work):
+        assert isinstance(error, np.linalg.LinAlgError) and str(error) == "rank 2: singular"
+
+
+def test_who_waits_too_long_says_for_what():
+    def work(comm):
+        with comm.together("work"):
+            comm.start({}, {1 - comm.rank: np.zeros(1)}, "numbers of the other")()
+
+    for error in on_ranks(2, work, limit=0.2):
+        assert isinstance(error, TimeoutError)
+        assert "waited 0.2 s for other ranks in the exchange 'numbers of the other'" in str(error)
+
+
+def test_one_process_needs_nobody(monkeypatch):
+    comm = distributed.communicator()
+    assert (comm.rank, comm.size, comm.xp) == (0, 1, np) and comm.gather(3) == [3] and comm.sum([1.0, 2.0])[1] == 2
+    with pytest.raises(ValueError, match='device: expected "cpu" or "cuda"'):
+        distributed.communicator("gpu")
+    with pytest.raises(ValueError, match="limit: expected seconds above 0"):
+        distributed.communicator(limit=0)
+    with pytest.raises(RuntimeError, match="rank 0: KeyError"), comm.together("work"):
+        raise KeyError("x")
+    with pytest.raises(RuntimeError, match="rank 0: KeyError"):  # and from then on
+        comm.sum(np.ones(1))
+
+
+CHECKS = """
+import sys
+import numpy as np
+import h2gpu
+from h2gpu import distributed
+
+comm = distributed.communicator(limit=20)
+assert type(comm).__name__ == "MPI" and comm.size == int(sys.argv[1])
+after, before, found = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, np.zeros(3)
+comm.start({before: np.zeros(0), after: np.full(3, float(comm.rank))}, {before: found}, "ring")()
+assert (found == before).all()
+assert comm.sum(np.ones(2)).tolist() == [comm.size] * 2 and comm.gather(comm.rank) == list(range(comm.size))
+A = h2gpu.covariance_matrix(np.random.default_rng(0).random((900, 2)), h2gpu.covariance.Exponential(), 1e-4)
+B = distributed.distribute(A, comm)
+x = np.random.default_rng(1).standard_normal((900, 2))
+y = A @ x
+assert abs(B.gather(B @ B.scatter(x)) - y).max() < 1e-13 * abs(y).max()
+try:
+    with comm.together("work"):
+        if comm.rank == 1:
+            raise ValueError("points: expected finite numbers")
+        comm.sum(np.ones(1))
+except ValueError as error:
+    assert str(error) == "rank 1: points: expected finite numbers", error
+    print("all well")
+"""
+
+
+@needs_mpi
+def test_processes_of_mpi(tmp_path):
+    script = tmp_path / "checks.py"
+    script.write_text(CHECKS)
+    done = launch(3, script, 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("all well") == 3
+
+
+KILLED = """
+import os, signal
+import numpy as np
+from h2gpu import distributed
+
+comm = distributed.communicator(limit=3)
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+comm.sum(np.ones(1), "the sum")
+"""
+
+
+@needs_mpi
+def test_the_death_of_a_rank_ends_all(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    assert launch(2, script, limit=30).returncode != 0
+
+
+@needs_mpi
+def test_the_commands_by_processes(tmp_path):
+    """One file as a serial run writes it; one line for what is wrong, and nothing else on stderr."""
+    source, target = tmp_path / "places.h5", tmp_path / "matrix.h5"
+    points = np.random.default_rng(0).random((900, 2))
+    with h5py.File(source, "w") as file:
+        file["points"] = points
+    options = "--leaf-size", "32", "--eta", "1.5", "--rtol", "1e-4", "--length-scale", "0.3"
+    report = tmp_path / "report.json"
+    done = launch(2, "-m", "h2gpu.apps.h2compress", source, "-o", target, "--report", report, *options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.count("estimated peak memory") == 1 and "by 2 processes" in done.stdout
+    assert json.loads(report.read_text())["error"]["exact"] < 1e-4
+    cov = h2gpu.covariance.Exponential(length_scale=0.3)
+    assert h2gpu.sampled_error(h2gpu.load(target), points, cov, random_state=1) < 1e-4
+    done = launch(2, "-m", "h2gpu.apps.h2info", target, "--check")
+    assert done.returncode == 0 and done.stdout.count("in order") == 1
+    done = launch(2, "-m", "h2gpu.apps.h2compress", target, "-o", source)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "h2compress: error: rank" in done.stderr
+
+
+def test_launched_processes_need_mpi4py_and_kriging_takes_one(monkeypatch, capsys):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(ImportError, match=r'2 processes were launched: pip install "h2gpu\[mpi\]"'):
+        distributed.communicator()
+    assert h2krige.main(["a.h5", "--values", "z", "--targets", "b.h5"]) == 2
+    assert "expected one process, got 2" in capsys.readouterr().err
+    monkeypatch.setenv("PMI_RANK", "1")  # which leaves it to the first process to say so
+    assert h2krige.main(["a.h5", "--values", "z", "--targets", "b.h5"]) == 2 and capsys.readouterr().err == ""
+
+
+def test_a_transpose_is_not_gathered():
+    points, cov = np.random.default_rng(0).random((60, 2)), h2gpu.covariance.Exponential()
+    A = h2gpu.build(points, cov, col_points=points[:40])
+    with pytest.raises(ValueError, match="expected a matrix that is not transposed"):
+        distributed.gathered_matrix(distributed.distribute(A, distributed.Alone()).T)

@@ -1,0 +1,123 @@
+"""Building and compressing by ranks gives the serial matrix to rounding, and keeps the promise."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from threads import all_of, on_ranks
+
+import h2gpu
+from h2gpu import distributed
+from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.covariance.sites import Sites
+from h2gpu.distributed.compression import built_and_compressed
+from h2gpu.distributed.truncation import shared_ranks
+
+COV = h2gpu.covariance.Exponential(length_scale=0.2) + h2gpu.covariance.Nugget(0.1)
+
+
+def square(rng):
+    return {"points": rng.random((900, 2)), "leaf_size": 32, "order": 5, "eta": 1.5}
+
+
+def line(rng):
+    """Farfield far above the cuts."""
+    return {"points": rng.random((900, 1)), "leaf_size": 16, "order": 5, "eta": 1.0}
+
+
+def own_points(rng):
+    """Clusters above the cut that interpolate at their own points."""
+    return {"points": rng.random((500, 1)), "leaf_size": 8, "order": 40, "eta": 1.0}
+
+
+def heaps(rng):
+    points = np.concatenate([rng.random((300, 2)) * 0.01, rng.random((150, 2)), np.zeros((30, 2))])
+    return {"points": points, "leaf_size": 8, "order": 3, "eta": 2.0, "split": "mean"}
+
+
+def rectangular(rng):
+    return {**square(rng), "leaf_size": 16, "order": 4, "col_points": rng.random((300, 2)) ** 3}
+
+
+@cache
+def serial(kind, rtol):
+    """What is asked for, and the compressed matrix of it by one process."""
+    given = kind(np.random.default_rng(0))
+    return given, h2gpu.compress(h2gpu.build(cov=COV, **given), rtol, storage="full")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", [square, line, own_points, heaps, rectangular])
+def test_the_same_matrix_as_the_serial_one(kind, ranks):
+    rtol = 1e-4
+    given, A = serial(kind, rtol)
+    x = np.random.default_rng(1).standard_normal((A.shape[1], 2))
+    y, leaf, split = A @ x, given["leaf_size"], given.get("split", "median")
+
+    def work(comm):
+        sites = Sites.of(given["points"], COV, given.get("col_points"))
+        sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
+        trees = [ClusterTree.build(side, leaf, split) for side in sides]
+        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(given["eta"]))
+        B = built_and_compressed(comm, blocks, sites, given["order"], rtol, "full")
+        return B.gather(B @ B.scatter(x)), distributed.gathered_matrix(B)
+
+    results = all_of(ranks, work)
+    for found, _ in results:
+        assert np.abs(found - y).max() < 1e-13 * np.abs(y).max()
+    whole = results[0][1]
+    assert all(matrix is None for _, matrix in results[1:])
+    assert np.array_equal(whole.row_basis.ranks, A.row_basis.ranks)
+    assert np.array_equal(whole.col_basis.ranks, A.col_basis.ranks)
+    assert A.relative_error(whole) < 1e-13 and whole.memory == A.memory
+
+
+def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path):
+    """Unequal and empty shares; parts in float32; saved and loaded as a serial matrix."""
+    rng, rtol = np.random.default_rng(2), 1e-4
+    points, path = rng.random((1200, 2)), tmp_path / "gathered.h5"
+    shares = np.split(points, [350, 350, 1000])
+    alone = h2gpu.covariance_matrix(points, COV, rtol)
+
+    def work(comm):
+        B = distributed.covariance_matrix(shares[comm.rank], COV, rtol, comm=comm)
+        whole = distributed.gathered_matrix(B)
+        if comm.rank == 0:
+            h2gpu.save(whole, path)
+        return B.gather(B @ B.scatter(points[:, 0])), B.memory
+
+    found = all_of(4, work)
+    B = h2gpu.load(path)
+    assert h2gpu.sampled_error(B, points, COV, random_state=1) < rtol
+    assert np.abs(B @ points[:, 0] - found[0][0]).max() < 1e-12 * np.abs(found[0][0]).max()
+    assert np.array_equal(B.row_basis.tree.permutation, alone.row_basis.tree.permutation)
+    assert B.nbytes == pytest.approx(alone.nbytes, rel=0.05)
+    assert B.nearfield.narrow.nbytes > 0
+
+
+def test_bad_input_on_one_rank_is_an_error_of_all():
+    def work(comm, share=None, **rest):
+        share = np.random.default_rng(comm.rank).random((50, 2))
+        if comm.rank == 1:
+            share[3] = np.nan
+        return distributed.covariance_matrix(share, COV, 1e-3, comm=comm)
+
+    for error in on_ranks(3, work):
+        assert isinstance(error, ValueError) and "points" in str(error) and "rank" in str(error)
+    for error in on_ranks(2, lambda comm: distributed.covariance_matrix(np.ones((9, 1 + comm.rank)), COV, comm=comm)):
+        assert isinstance(error, ValueError) and "expected shares (points, dim)" in str(error)
+    for error in on_ranks(2, lambda comm: distributed.covariance_matrix(np.ones((9, 2)), COV, 2.0, comm=comm)):
+        assert isinstance(error, ValueError) and "rtol: expected a number" in str(error)
+
+
+@pytest.mark.parametrize("allowance", [0.0, 1e-3, 0.5, 3.0, 1e9])
+def test_ranks_that_share_a_budget_by_sums_alone(allowance):
+    from h2gpu import batched
+
+    rng = np.random.default_rng(3)
+    sigma = -np.sort(-(rng.random((40, 6)) ** 5), axis=1)
+    sigma[5:9] = sigma[4]  # equals
+    sigma[20:30, 4:] = 0
+    serial = batched.shared_ranks(sigma, allowance)
+    parts = all_of(3, lambda comm: shared_ranks(comm, np.split(sigma, [7, 7])[comm.rank], allowance))
+    assert np.array_equal(np.concatenate(parts), serial)

