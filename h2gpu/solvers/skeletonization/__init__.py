@@ -1,0 +1,137 @@
+"""Strong recursive skeletonization: C ≈ G Gᵀ in linear time, from the points, for sites in the plane or on a sphere.
+
+    cells → proxies → elimination, colour by colour and level by level → a dense root
+
+eta is the tolerance relative to the smallest conditional variance of each cell. The error of log det goes as n eta².
+
+Reference: Minden, Ho, Damle & Ying (2017), A recursive skeletonization factorization based on strong admissibility.
+"""
+
+import logging
+from functools import partial
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.threads import parallel
+from h2gpu.covariance.base import PLANE
+from h2gpu.covariance.sites import Sites
+from h2gpu.progress import phase
+from h2gpu.solvers.operators import check_nuggets
+from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
+from h2gpu.solvers.skeletonization.changes import Changes
+from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite, eliminate
+from h2gpu.solvers.skeletonization.factor import Skeletonization
+from h2gpu.solvers.skeletonization.proxies import Proxies
+
+__all__ = ["Skeletonization", "skeletonize"]
+
+logger = logging.getLogger("h2gpu")
+
+RESTARTS = 3  # with a tenth of eta each
+ROOT = 1500  # indices left for a dense factorization
+GROUP = {"numpy": 1 << 18, "cupy": 1 << 27}  # entries of the panels of cells that are worked on together
+
+
+def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
+    """The factor of the covariance matrix at (n, dim) points, C ≈ G Gᵀ: a Skeletonization.
+
+    points   NumPy array: one or two coordinates, or on a sphere
+    cov      an `h2gpu.covariance` value, its nugget included
+    eta      tolerance relative to conditional variances, from 0 to below 2
+    nugget   added to the diagonal in addition: one number, or one a site, (n,) on the host
+
+    Where the approximation is not positive definite it starts again with a tenth of eta, and a warning is logged.
+    Raises ValueError for bad arguments, three coordinates and CuPy arrays, LinAlgError where no eta helps.
+    """
+    if not (isinstance(eta, (int, float, np.floating)) and 0 < eta < 2):
+        raise ValueError(
+            f"eta: expected a number above 0 and below 2, got {eta!r}; from 2 on the error exceeds the smallest "
+            "conditional variance: 0.01 is the usual choice"
+        )
+    sites = Sites.of(points, cov)
+    if sites.xp is not np:
+        raise ValueError("points: expected a NumPy array, got a CuPy array; skeletonize works on the CPU: take .get()")
+    _check_dimension(sites)
+    nugget = check_nuggets(nugget, sites.shape[0]) + sites.cov.nugget
+    for attempt in range(RESTARTS + 1):
+        try:
+            return _factor(sites, nugget, float(eta))
+        except NotDefinite:
+            if attempt < RESTARTS:
+                logger.warning("skeletonize: not positive definite with eta %.2g; again with %.2g", eta, eta / 10)
+                eta = eta / 10
+    raise np.linalg.LinAlgError(
+        f"skeletonize: the covariance of {sites.shape[0]} sites is not positive definite, even with eta {eta:.2g}; add "
+        "a nugget, or check that the covariance function is valid"
+    )
+
+
+def _check_dimension(sites):
+    spherical = sites.cov.embedding not in (None, PLANE)
+    if sites.dim > 2 and not spherical:
+        raise ValueError(
+            f"points: expected one or two coordinates, or sites on a sphere, got {sites.dim} coordinates; in three "
+            "dimensions the skeletons grow with the surface of a cell, too large to factor: take vecchia with "
+            "conjugate_gradients and log_determinant"
+        )
+
+
+def _factor(sites, nugget, eta):
+    """One attempt; NotDefinite where it fails."""
+    xp, n, host = sites.xp, sites.shape[0], to_host(sites.points).astype(np.float64)
+    grid = Grid.around(host)
+    radius = getattr(sites.cov.embedding, "radius", None)
+    proxies = Proxies(host.min(axis=0), host.max(axis=0), n, radius)
+    x = xp.asarray(np.concatenate([host, host[:1]]))
+    field = Field(x, sites.cov.values, xp.asarray(np.append(nugget, 0.0)), proxies, grid, eta)
+    depth, steps = grid.deepest(host), []
+    level, changes = Level.of(grid.places(host, depth), np.arange(n)), None
+    with phase("skeletonize", n) as advance:
+        while len(level.active) > ROOT and depth > 1:
+            changes = Changes.zeros(level, xp) if changes is None else changes
+            before = len(level.active)
+            for cells in level.colours:
+                steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
+            advance(before - len(level.active))
+            left = len(level.active)
+            logger.info("skeletonize: level %d, %d cells, %d of %d indices left", depth, len(level), left, before)
+            above, parent, start = coarser(level)
+            changes, level, depth = changes.merged(level, above, parent, start, xp), above, depth - 1
+    top = level.active
+    return Skeletonization(n, eta, steps, xp.asarray(top), _root(field, level, changes, top))
+
+
+def _colour(field, level, changes, depth, cells):
+    """The Steps of one colour, in groups of cells of about one size."""
+    xp = array_module(field.points)
+    around = np.where(level.near[cells] >= 0, level.count[level.near[cells]], 0)
+    rows = around.sum(axis=1) + 512
+    order = np.lexsort((around[:, : level.adjacent].sum(axis=1), level.count[cells]))
+    cells, work = cells[order], (rows * level.count[cells])[order]
+    size = np.maximum(1, GROUP[xp.__name__] // np.maximum(work, 1))
+    groups, i = [], 0
+    while i < len(cells):
+        j = min(i + int(size[i]), len(cells))
+        groups.append(cells[i:j])
+        i = j
+    work = partial(eliminate, field, level, changes, depth)
+    return parallel(work, groups) if xp is np else [work(group) for group in groups]
+
+
+def _root(field, level, changes, top):
+    """The Cholesky factor of what is left."""
+    A = field.own(top[None])[0]
+    if changes is not None:
+        first = np.concatenate([[0], np.cumsum(level.count)])
+        for key, block in zip(changes.keys.tolist(), changes.blocks):
+            a, b = divmod(key, len(level))
+            rows, columns = slice(first[a], first[a + 1]), slice(first[b], first[b + 1])
+            A[rows, columns] += block
+            if a != b:
+                A[columns, rows] += block.T
+    L, info = batched.cholesky(A[None], return_info=True)
+    if int(info[0]):
+        raise NotDefinite("the root")
+    return L[0]

@@ -1,0 +1,127 @@
+"""The factor: C ≈ G Gᵀ, a product of sparse triangular factors, the root's last.
+
+    G⁻¹ y:   y_R ← L⁻¹ (y_R − Tᵀ y_S),  y_SN −= Y y_R                       step by step, then the root
+    G⁻ᵀ z:   the root, then backwards   z_R ← L⁻ᵀ (z_R − Yᵀ z_SN),  z_S −= T z_R
+    G z:     the root, then backwards   z_SN += Y z_R,  z_R ← L z_R + Tᵀ z_S
+
+Reference: Minden, Ho, Damle & Ying (2017), section 3.3.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from h2gpu import batched
+from h2gpu.arrays import array_module
+from h2gpu.solvers.operators import check_vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Skeletonization:
+    """C ≈ G Gᵀ; `G @ x` is C⁻¹ x, so that it serves as a preconditioner. Vectors are in the caller's order.
+
+    n        sites
+    eta      tolerance that it was made with, relative to conditional variances
+    steps    of the elimination: `elimination.Step`
+    top      (indices,) left for the root
+    L        (indices, indices) the root's Cholesky factor
+    """
+
+    n: int
+    eta: float
+    steps: list
+    top: object
+    L: object
+
+    __array_ufunc__ = None  # numpy arrays leave x @ G to us
+
+    @property
+    def shape(self):
+        """(n, n)."""
+        return self.n, self.n
+
+    @property
+    def dtype(self):
+        """float64."""
+        return self.L.dtype
+
+    @property
+    def data(self):
+        """An array that lives where the factor does."""
+        return self.L
+
+    @property
+    def memory(self):
+        """Bytes by part: {"steps", "root", "total"}."""
+        steps, root = sum(step.nbytes for step in self.steps), self.L.nbytes + self.top.nbytes
+        return {"steps": steps, "root": root, "total": steps + root}
+
+    @property
+    def nbytes(self):
+        """Bytes of all."""
+        return self.memory["total"]
+
+    @cached_property
+    def log_determinant(self):
+        """log det G Gᵀ."""
+        xp = array_module(self.L)
+        parts = [xp.log(xp.einsum("bii->bi", step.L)).sum() for step in self.steps]
+        return 2 * float(sum(parts) + xp.log(xp.diagonal(self.L)).sum())
+
+    def solve(self, b):
+        """G⁻ᵀ G⁻¹ b of b (n,) or (n, count): C⁻¹ b. Raises ValueError for another shape and what is not finite."""
+        return self._of(b, self._forward, self._backward)
+
+    def solve_half(self, b):
+        """G⁻¹ b of b (n,) or (n, count): uncorrelated, of variance one, for b of covariance G Gᵀ. Raises as `solve`."""
+        return self._of(b, self._forward)
+
+    def solve_half_transposed(self, z):
+        """G⁻ᵀ z of z (n,) or (n, count). Raises as `solve`."""
+        return self._of(z, self._backward)
+
+    def multiply_half(self, z):
+        """G z of z (n,) or (n, count): of covariance G Gᵀ for z of independent standard normal numbers."""
+        return self._of(z, self._multiplied)
+
+    __matmul__ = matvec = matmat = rmatvec = rmatmat = solve
+    whiten, whiten_transposed, colour = solve_half, solve_half_transposed, multiply_half
+
+    def __repr__(self):
+        return f"Skeletonization({self.n} × {self.n}, eta {self.eta:g}, {self.nbytes / 1e6:.3g} MB)"
+
+    def _of(self, x, *works):
+        """The works one after the other on (n + 1, count) columns, whose last row belongs to padded indices."""
+        x = check_vectors(x, self.n, "b")
+        xp = array_module(x)
+        y = xp.zeros((self.n + 1, x.size // self.n), np.float64)
+        y[:-1] = x.reshape(self.n, -1)
+        for work in works:
+            work(y)
+        return y[:-1].reshape(x.shape).astype(x.dtype, copy=False)
+
+    def _forward(self, y):
+        for step in self.steps:
+            z = y[step.R] - step.T.swapaxes(1, 2) @ y[step.SN[:, : step.s]]
+            z = batched.trsm(step.L, z)
+            y[step.R] = z
+            y[step.SN] -= step.Y @ z
+            y[-1] = 0
+        y[self.top] = batched.trsm(self.L[None], y[self.top][None])[0]
+
+    def _backward(self, z):
+        z[self.top] = batched.trsm(self.L[None], z[self.top][None], trans=True)[0]
+        for step in reversed(self.steps):
+            x = batched.trsm(step.L, z[step.R] - step.Y.swapaxes(1, 2) @ z[step.SN], trans=True)
+            z[step.R] = x
+            z[step.SN[:, : step.s]] -= step.T @ x
+            z[-1] = 0
+
+    def _multiplied(self, z):
+        z[self.top] = self.L @ z[self.top]
+        for step in reversed(self.steps):
+            x = z[step.R]
+            z[step.SN] += step.Y @ x
+            z[step.R] = step.L @ x + step.T.swapaxes(1, 2) @ z[step.SN[:, : step.s]]
+            z[-1] = 0

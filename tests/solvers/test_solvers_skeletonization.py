@@ -1,0 +1,157 @@
+"""Strong recursive skeletonization: C ≈ G Gᵀ, against dense factors."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.covariance.sites import Sites
+from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize
+from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
+
+ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
+
+
+@pytest.fixture(autouse=True)
+def small_root(monkeypatch):
+    """So that some thousand sites are eliminated on several levels."""
+    monkeypatch.setattr(skeletonization, "ROOT", 200)
+
+
+def uniform(n, seed=0):
+    return np.random.default_rng(seed).random((n, 2))
+
+
+def globe(n):
+    z = np.random.default_rng(3).uniform(-1, 1, n)
+    return np.stack([np.random.default_rng(4).uniform(-180, 180, n), np.degrees(np.arcsin(z))], axis=1)
+
+
+def exact_log_determinant(K):
+    return 2 * np.log(np.diag(np.linalg.cholesky(K))).sum()
+
+
+def of_clusters(n):
+    rng = np.random.default_rng(5)
+    return rng.random((12, 2))[rng.integers(12, size=n)] + 0.01 * rng.standard_normal((n, 2))
+
+
+def repeated(n):
+    return uniform(n)[np.random.default_rng(6).integers(n // 2, size=n)]
+
+
+SAMPLES = {
+    "rough": (uniform(2048), ROUGH),
+    "smooth with a nugget": (uniform(2048), SMOOTH),
+    "smooth without": (uniform(2048), Matern(length_scale=0.02, smoothness=1.5)),
+    "anisotropic": (uniform(2048) * [1, 30], Exponential(length_scale=(0.1, 4.0))),
+    "in a strip": (uniform(2048) * [1, 0.05], ROUGH),
+    "in clusters": (of_clusters(2048), ROUGH),
+    "repeated": (repeated(2048), SMOOTH),
+    "on a line": (uniform(2048)[:, :1], Matern(length_scale=0.05, smoothness=1.5) + Nugget(1e-3)),
+    "on a sphere": (globe(2048), on_sphere(Exponential(length_scale=800.0))),
+    "few": (uniform(50), ROUGH),
+    "one": (uniform(1), ROUGH),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_determinant_and_the_solution_are_those_of_the_dense_matrix(name):
+    points, cov = SAMPLES[name]
+    G, K = skeletonize(points, cov), cov(points)
+    assert abs(G.log_determinant - exact_log_determinant(K)) < 2e-6 * len(points)
+    b = np.random.default_rng(1).standard_normal((len(points), 2))
+    assert np.linalg.norm(K @ G.solve(b) - b) < 0.02 * np.linalg.norm(b)
+    assert G.eta == 0.01 and G.shape == K.shape
+
+
+@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
+def test_samples_have_the_covariance(cov):
+    points = uniform(1500)
+    G, K = skeletonize(points, cov), cov(points)
+    root = G.multiply_half(np.eye(len(points)))
+    assert np.linalg.norm(root @ root.T - K) < 1e-3 * np.linalg.norm(K)
+
+
+def test_the_three_halves_are_inverse_and_transposed_to_each_other():
+    x, z = np.random.default_rng(2).standard_normal((2, 1500))
+    G = skeletonize(uniform(1500), SMOOTH)
+    assert len(G.steps) > 9
+    np.testing.assert_allclose(G.multiply_half(G.solve_half(x)), x, atol=1e-11)
+    np.testing.assert_allclose(G.solve_half(x) @ z, x @ G.solve_half_transposed(z), rtol=1e-9)
+    np.testing.assert_allclose(G @ x, G.solve_half_transposed(G.solve_half(x)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
+def test_the_error_falls_with_the_square_of_eta(cov):
+    points = uniform(3000)
+    exact = exact_log_determinant(cov(points))
+    errors = [abs(skeletonize(points, cov, eta).log_determinant - exact) for eta in (0.1, 0.01)]
+    assert errors[1] < 0.05 * errors[0]
+
+
+def test_nuggets_may_differ_from_site_to_site():
+    points, nugget = uniform(1500), np.random.default_rng(7).uniform(0.01, 1, 1500)
+    K = ROUGH(points) + np.diag(nugget)
+    assert abs(skeletonize(points, ROUGH, nugget=nugget).log_determinant - exact_log_determinant(K)) < 2e-3
+
+
+def test_cells_of_a_colour_may_be_eliminated_in_any_grouping(monkeypatch):
+    points = uniform(3000)
+    one = skeletonize(points, SMOOTH).log_determinant
+    monkeypatch.setitem(skeletonization.GROUP, "numpy", 1)
+    assert abs(skeletonize(points, SMOOTH).log_determinant - one) < 1e-9
+
+
+def test_it_is_a_preconditioner():
+    points = uniform(2048)
+    G, K, b = skeletonize(points, SMOOTH), SMOOTH(points), np.ones((2048, 1))
+    solution = conjugate_gradients(K, b, G, rtol=1e-10)
+    assert solution.converged.all() and solution.iterations[0] <= 6
+    estimate = log_determinant(K, G)
+    assert abs(estimate.value - exact_log_determinant(K)) < 4 * estimate.standard_error + 1e-6
+
+
+def test_every_index_is_in_one_cell_of_each_level():
+    points = of_clusters(500)
+    grid = Grid.around(points)
+    level, depth = Level.of(grid.places(points, 6), np.arange(500)), 6
+    while depth:
+        np.testing.assert_array_equal(np.sort(level.active), np.arange(500))
+        np.testing.assert_array_equal(level.places[level.owners], grid.places(points, depth)[level.active])
+        above, parent, start = coarser(level)
+        for cell in range(len(level)):
+            own = level.members[level.first[cell] : level.first[cell] + level.count[cell]]
+            at = above.first[parent[cell]] + start[cell]
+            np.testing.assert_array_equal(above.members[at : at + len(own)], own)
+        level, depth = above, depth - 1
+
+
+def test_loss_of_definiteness_starts_again_and_ends_in_an_error(caplog):
+    points = uniform(1500)
+    with caplog.at_level(logging.WARNING, "h2gpu"), pytest.raises(np.linalg.LinAlgError, match="add a nugget"):
+        skeletonize(points, Gaussian(length_scale=2.0))
+    assert caplog.text.count("again with") == skeletonization.RESTARTS
+
+
+@pytest.mark.parametrize("eta", [2, 5.0, 0, -1, "small", float("nan")])
+def test_eta_out_of_range_is_refused(eta):
+    with pytest.raises(ValueError, match="eta: expected a number above 0 and below 2"):
+        skeletonize(uniform(50), ROUGH, eta)
+
+
+def test_three_coordinates_are_refused_with_the_reason():
+    with pytest.raises(ValueError, match="three dimensions the skeletons grow"):
+        skeletonize(np.random.default_rng(0).random((50, 3)), ROUGH)
+
+
+def test_arrays_of_the_gpu_are_refused(monkeypatch):
+    monkeypatch.setattr(Sites, "xp", property(lambda self: "cupy"))
+    with pytest.raises(ValueError, match="works on the CPU"):
+        skeletonize(uniform(50), ROUGH)
+
+
+def test_bad_vectors_are_refused():
+    with pytest.raises(ValueError, match=r"b: expected shape \(50,\)"):
+        skeletonize(uniform(50), ROUGH).solve(np.ones(49))
