@@ -85,8 +85,13 @@ def log_determinant(
             change, steps = max(change, last_change), max(steps, taken)
             value, error = mean_of(logs, linear, trace)
             advance(len(new))
-    known = 0.0 if preconditioner is None else preconditioner.log_determinant
-    return LogDeterminant(value + known, error, change, len(logs), steps)
+    return LogDeterminant(value + _known(preconditioner), error, change, len(logs), steps)
+
+
+def _known(preconditioner):
+    """log det of what the preconditioner approximates, which factors tell."""
+    known = getattr(preconditioner, "log_determinant", 0.0)
+    return known() if callable(known) else known
 
 
 def signs(rng, n, count, xp, dtype):

@@ -8,7 +8,7 @@ Reference: Minden, Ho, Damle & Ying (2017), A recursive skeletonization factoriz
 """
 
 import logging
-from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -31,7 +31,8 @@ logger = logging.getLogger("h2gpu")
 
 RESTARTS = 3  # with a tenth of eta each
 ROOT = 1500  # indices left for a dense factorization
-GROUP = {"numpy": 1 << 18, "cupy": 1 << 27}  # entries of the panels of cells that are worked on together
+GROUP = {"numpy": 1 << 17, "cupy": 1 << 27}  # entries of the panels of cells that are worked on together
+GROUPS = 16  # such groups whose skeletons are found together
 
 
 def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
@@ -90,7 +91,7 @@ def _factor(sites, nugget, eta):
     level, changes = Level.of(grid.places(host, depth), np.arange(n)), None
     with phase("skeletonize", n) as advance:
         while len(level.active) > ROOT and depth > 1:
-            changes = Changes.zeros(level, xp) if changes is None else changes
+            changes = Changes.zeros(level) if changes is None else changes
             before = len(level.active)
             for cells in level.colours:
                 steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
@@ -107,25 +108,29 @@ def _colour(field, level, changes, depth, cells):
     """The Steps of one colour, in groups of cells of about one size."""
     xp = array_module(field.points)
     around = np.where(level.near[cells] >= 0, level.count[level.near[cells]], 0)
-    rows = around.sum(axis=1) + 512
+    work = (around.sum(axis=1) + 512) * level.count[cells]
     order = np.lexsort((around[:, : level.adjacent].sum(axis=1), level.count[cells]))
-    cells, work = cells[order], (rows * level.count[cells])[order]
-    size = np.maximum(1, GROUP[xp.__name__] // np.maximum(work, 1))
+    cells, together = cells[order], np.maximum(1, GROUP[xp.__name__] // np.maximum(work[order], 1))
     groups, i = [], 0
     while i < len(cells):
-        j = min(i + int(size[i]), len(cells))
-        groups.append(cells[i:j])
-        i = j
-    work = partial(eliminate, field, level, changes, depth)
-    return parallel(work, groups) if xp is np else [work(group) for group in groups]
+        groups.append(slice(i, i + GROUPS * int(together[i])))
+        i = groups[-1].stop
+
+    def one(group):
+        return eliminate(field, level, changes, depth, int(together[group][-1]), cells[group])
+
+    return list(chain.from_iterable(parallel(one, groups) if xp is np else map(one, groups)))
 
 
 def _root(field, level, changes, top):
     """The Cholesky factor of what is left."""
-    A = field.own(top[None])[0]
+    A = field.panel(top[None], top[None], np.zeros((1, 0, field.points.shape[1])), np.zeros((1, 0)))[0]
+    A.reshape(-1)[:: len(A) + 1] += field.diagonal(top)
     if changes is not None:
         first = np.concatenate([[0], np.cumsum(level.count)])
         for key, block in zip(changes.keys.tolist(), changes.blocks):
+            if block is None:
+                continue
             a, b = divmod(key, len(level))
             rows, columns = slice(first[a], first[a + 1]), slice(first[b], first[b + 1])
             A[rows, columns] += block

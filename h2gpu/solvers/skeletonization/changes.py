@@ -1,14 +1,12 @@
 """What eliminations have added to the covariance: D in A_ab = K_ab + D_ab, for cells a, b at distance ≤ 2.
 
-Each pair is stored once, a ≤ b, with room for the indices that the cells had when their level began; those that are
-left are in front. K is evaluated where it is needed, and never stored.
+Each pair is stored once, a ≤ b, for the indices that are left in the cells; a pair that nothing has changed yet takes
+no memory. K is evaluated where it is needed, and never stored.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-
-from h2gpu.batched.core.matrix_batch import MatrixBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +15,7 @@ class Changes:
 
     keys     (pairs,) a · cells + b, ascending
     cells    how many
-    blocks   2-D views, one a pair
+    blocks   one a pair: (count of a, count of b), or None for zeros
     """
 
     keys: np.ndarray
@@ -25,37 +23,52 @@ class Changes:
     blocks: list
 
     @classmethod
-    def zeros(cls, level, xp):
+    def zeros(cls, level):
         """D = 0."""
         rows, slots = np.nonzero(level.near >= np.arange(len(level))[:, None])
-        columns = level.near[rows, slots]
-        keys = np.sort(rows * len(level) + columns)
-        rows, columns = keys // len(level), keys % len(level)
-        blocks = MatrixBatch.zeros(level.count[rows], level.count[columns], np.float64, xp)
-        return cls(keys, len(level), blocks.matrices())
+        keys = np.sort(rows * len(level) + level.near[rows, slots])
+        return cls(keys, len(level), [None] * len(keys))
 
     def of(self, a, b):
         """Numbers of the blocks of cells a and b (arrays alike), and which of them are stored transposed."""
         number = np.searchsorted(self.keys, np.minimum(a, b) * self.cells + np.maximum(a, b))
         return number.tolist(), (a > b).tolist()
 
-    def block(self, number, turned, rows, columns):
-        """The leading part of D_ab, a view."""
+    def block(self, number, turned):
+        """D_ab, a view, or None for zeros."""
         block = self.blocks[number]
-        return block[:columns, :rows].T if turned else block[:rows, :columns]
+        return block.T if turned and block is not None else block
+
+    def subtract(self, number, turned, U):
+        """D_ab − U in place of D_ab, whose shape it has."""
+        block = self.block(number, turned)
+        if block is None:
+            self.blocks[number] = np.negative(U.T if turned else U, order="C")
+        else:
+            block -= U
+
+    def put(self, number, turned, block):
+        """This in place of D_ab."""
+        self.blocks[number] = block.T if turned else block
 
     def merged(self, level, above, parent, start, xp):
-        """D of the level above, whose cells `parent` hold these cells' indices from `start` on."""
-        merged = Changes.zeros(above, xp)
+        """D of the level above, whose cells `parent` hold these cells' indices from `start` on; this one is emptied."""
+        merged = Changes.zeros(above)
         a, b = self.keys // self.cells, self.keys % self.cells
         numbers, turned = merged.of(parent[a], parent[b])
-        count, start = level.count.tolist(), start.tolist()
+        rows, columns = above.count[merged.keys // len(above)], above.count[merged.keys % len(above)]
+        shapes = list(zip(rows.tolist(), columns.tolist()))
+        start, stop = start.tolist(), (start + level.count).tolist()
         same = (parent[a] == parent[b]).tolist()
-        pairs = zip(a.tolist(), b.tolist(), same)
-        for block, number, flag, (i, j, own) in zip(self.blocks, numbers, turned, pairs):
-            D = merged.blocks[number].T if flag else merged.blocks[number]
-            rows, columns = slice(start[i], start[i] + count[i]), slice(start[j], start[j] + count[j])
-            D[rows, columns] = block[: count[i], : count[j]]
+        for k, (number, flag, i, j, own) in enumerate(zip(numbers, turned, a.tolist(), b.tolist(), same)):
+            block, self.blocks[k] = self.blocks[k], None
+            if block is None or not block.size:  # a cell of which nothing is left may have no parent
+                continue
+            if merged.blocks[number] is None:
+                merged.blocks[number] = xp.zeros(shapes[number])
+            D = merged.block(number, flag)
+            rows, columns = slice(start[i], stop[i]), slice(start[j], stop[j])
+            D[rows, columns] = block
             if own and i != j:
-                D[columns, rows] = block[: count[i], : count[j]].T
+                D[columns, rows] = block.T
         return merged

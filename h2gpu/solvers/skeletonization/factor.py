@@ -8,7 +8,6 @@ Reference: Minden, Ho, Damle & Ying (2017), section 3.3.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -18,12 +17,40 @@ from h2gpu.solvers.operators import check_vectors
 
 
 @dataclass(frozen=True, eq=False)
+class Step:
+    """What the elimination of a group of cells keeps; n stands for a padded index.
+
+    R      (cells, r) indices that were eliminated
+    SN     (cells, s + neighbours) those that they are coupled with, the skeleton first
+    T      (cells, s, r)
+    L      (cells, r, r) lower triangular
+    Y      (cells, s + neighbours, r)
+    """
+
+    R: object
+    SN: object
+    T: object
+    L: object
+    Y: object
+
+    @property
+    def nbytes(self):
+        """Bytes of all that."""
+        return sum(part.nbytes for part in (self.R, self.SN, self.T, self.L, self.Y))
+
+    @property
+    def s(self):
+        """Most indices of a skeleton."""
+        return self.T.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
 class Skeletonization:
     """C ≈ G Gᵀ; `G @ x` is C⁻¹ x, so that it serves as a preconditioner. Vectors are in the caller's order.
 
     n        sites
     eta      tolerance that it was made with, relative to conditional variances
-    steps    of the elimination: `elimination.Step`
+    steps    of the elimination: `Step`
     top      (indices,) left for the root
     L        (indices, indices) the root's Cholesky factor
     """
@@ -62,9 +89,8 @@ class Skeletonization:
         """Bytes of all."""
         return self.memory["total"]
 
-    @cached_property
     def log_determinant(self):
-        """log det G Gᵀ."""
+        """log det G Gᵀ, a float."""
         xp = array_module(self.L)
         parts = [xp.log(xp.einsum("bii->bi", step.L)).sum() for step in self.steps]
         return 2 * float(sum(parts) + xp.log(xp.diagonal(self.L)).sum())

@@ -30,7 +30,10 @@ class Proxies:
     radius: float | None
 
     def around(self, centres, width):
-        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres."""
+        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres.
+
+        Those of weight zero are left out, as far as the other cells allow.
+        """
         rings, ratio = self._rings(width)
         if not len(rings):
             return np.zeros((len(centres), 0, centres.shape[1])), np.zeros((len(centres), 0))
@@ -40,7 +43,9 @@ class Proxies:
             points, weights = self._spherical(centres, rings, ratio)
         slack = 1e-9 * (self.high - self.low).max() + (0 if self.radius is None else width)
         inside = ((points >= self.low - slack) & (points <= self.high + slack)).all(axis=2)
-        return points, np.sqrt(weights * inside)
+        first = np.argsort(~inside, axis=1, kind="stable")[:, : inside.sum(axis=1).max()]
+        roots = np.sqrt(np.take_along_axis(weights * inside, first, 1))
+        return np.take_along_axis(points, first[:, :, None], 1), roots
 
     def _rings(self, width):
         """Radii of the rings, and the ratio of one to the next."""
