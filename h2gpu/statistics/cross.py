@@ -7,7 +7,7 @@ Variation below the sampling distance, the nugget of the covariance itself, is s
 same place: there kriging without measurement error returns the observation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,11 +31,13 @@ class CrossCovariance:
 
     targets, sites   float64 coordinates as users give them, where the work is to be done
     cov              its own nugget is variation below the sampling distance
+    shared           whether a target and a site at one place share that variation; parts of an area do not
     """
 
     targets: object
     sites: object
     cov: object
+    shared: bool = True
 
     @property
     def shape(self):
@@ -50,7 +52,7 @@ class CrossCovariance:
     @cached_property
     def coincident(self):
         """(targets, sites) indices on the host of those at one place; none where the covariance has no nugget."""
-        if not self.cov.nugget:
+        if not (self.cov.nugget and self.shared):
             return np.empty((2, 0), np.int64)
         x, y = to_host(self.targets), to_host(self.sites)
         distance, j = cKDTree(y).query(x, workers=thread_count())
@@ -59,7 +61,7 @@ class CrossCovariance:
 
     def of(self, some):
         """The same for some of the targets, indices on the host."""
-        return CrossCovariance(self.targets[array_module(self.targets).asarray(some)], self.sites, self.cov)
+        return replace(self, targets=self.targets[array_module(self.targets).asarray(some)])
 
     def columns(self, some):
         """C(sites, targets[some]), (n, count), for a slice."""

@@ -2,6 +2,7 @@
 
 ŷ_i from all others     leave_one_out          the same with more data     update
 mean, √σ² on a grid     plot                   in a file and back          save, load
+means over areas        predict_blocks
 """
 
 from copy import copy
@@ -9,6 +10,8 @@ from copy import copy
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.arrays import array_module
+from h2gpu.statistics.blocks.averages import block_covariance, block_means, block_variances
+from h2gpu.statistics.blocks.discretization import blocks_of
 from h2gpu.statistics.inputs import new_values, seed_of, targets, weighted
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
@@ -16,6 +19,7 @@ from h2gpu.statistics.likelihood.profile import profile
 from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import leave_one_out
 from h2gpu.statistics.results.maps import maps
+from h2gpu.statistics.tables import check_same_crs
 
 ESTIMATED = "estimation_", "parameters_", "parameter_errors_", "parameter_intervals_", "converged_"
 
@@ -34,6 +38,26 @@ class Results:
         """
         check_is_fitted(self, "weights_")
         return maps(self, pixels, ax, units, value_units)
+
+    def predict_blocks(self, blocks, return_std=False, *, return_cov=False):
+        """Predictions of block means of the field, (blocks,), and where asked for one of
+
+        return_std   standard deviations (blocks,), exact: a solve a block
+        return_cov   the covariance matrix (blocks, blocks) of the errors, for up to 5,000 blocks
+
+        blocks   `cells` of a grid, `areas` (polygons), or a list of (m, features) tables: the mean over those places
+
+        Raises ValueError for anything else, for both, and for cells and areas where X has trend columns of its own.
+        """
+        check_is_fitted(self, "weights_")
+        if return_std and return_cov:
+            raise ValueError("predict_blocks: expected one of return_std and return_cov, got both")
+        check_same_crs(self.crs_, getattr(blocks, "crs", None))
+        blocks = blocks_of(blocks, lambda points: targets(self, points))
+        mean = block_means(self._equations, blocks) + self._known_mean()
+        if return_cov:
+            return mean, block_covariance(self._equations, blocks)
+        return (mean, array_module(mean).sqrt(block_variances(self._equations, blocks))) if return_std else mean
 
     def leave_one_out(self):
         """Predictions of each place from all others at the parameters in use, from one factorization: `LeaveOneOut`
