@@ -11,6 +11,7 @@ from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
+from h2gpu.statistics.trends import columns_in
 
 
 def covariance_of(cov):
@@ -38,7 +39,7 @@ def training(estimator, X, y, weights, cov):
         y, weights = known_values(estimator, y, weights)
         return X, _device_values(X, y), weights
     estimator._variables = variables_of(X, y)
-    sites, y = table(X, named(estimator.trend), estimator._variables), values(y, X)
+    sites, y = table(X, columns_in(estimator.trend), estimator._variables), values(y, X)
     y, weights = known_values(estimator, y, weights)
     sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
     return _finite_rows(sites, "X"), y, weights
@@ -71,7 +72,7 @@ def observations(X, y, trend):
     """The same without an estimator, and the names of the features if they have any."""
     if array_module(X, y) is not np:
         return _checked_table(X), _device_values(X, y), None
-    X, y = table(X, named(trend), variables_of(X, y)), values(y, X)
+    X, y = table(X, columns_in(trend), variables_of(X, y)), values(y, X)
     if getattr(np.asarray(y), "dtype", None) == np.float64 and np.ndim(y) == 1:
         _finite_rows(np.asarray(y), "y")
     sites, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
@@ -83,7 +84,7 @@ def targets(estimator, X):
     check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
-    X = table(X, named(estimator.trend), estimator._variables if hasattr(X, "data_vars") else None)
+    X = table(X, columns_in(estimator.trend), estimator._variables if hasattr(X, "data_vars") else None)
     return _finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
 
 
@@ -96,11 +97,6 @@ def _finite_rows(A, name):
             f"{int(np.argmax(bad))}; leave those rows out"
         )
     return A
-
-
-def named(trend):
-    """The columns that a trend names."""
-    return trend if isinstance(trend, (list, tuple)) else ()
 
 
 def weighted(X, y, weights):

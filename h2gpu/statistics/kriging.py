@@ -40,7 +40,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
                     the field below the sampling distance
     nugget          variance of the measurement error of an observation, squared units of y
     trend           None (simple kriging, the mean is known), "constant" (ordinary), "linear" in the coordinates, a
-                    function of the sites (n, dim) → (n, p), or a list of columns of X that are no coordinates
+                    function of the sites (n, dim) → (n, p), or a list of columns of X that are no coordinates, with
+                    "linear" among them for the coordinates too: ["linear", "elevation"]
     rtol            of the H²-matrix, at most; it is made as accurate as it must be to stay positive definite, and
                     `residual_` tells what that leaves
     mean            of the field, where trend is None

@@ -2,6 +2,7 @@
 
     None  known mean, no columns     "constant"  1     "linear"  1, x_1, …, x_d     callable  its columns
     [names or indices]  1 and these columns of X, which are then no coordinates (external drift)
+    ["linear", names or indices]  1, the coordinates and these columns
 
 Coordinates are centred and scaled, so that far-away origins and small units cost no digits.
 Reference: Chilès & Delfiner (2012), Geostatistics, section 3.4.
@@ -21,7 +22,7 @@ DEGREES = {"constant": 0, "linear": 1}
 class Trend:
     """f of the rows of X.
 
-    kind        None, "constant", "linear", a callable of the coordinates, or "columns"
+    kind        None, "constant", "linear", or a callable of the coordinates
     coordinates indices of the columns of X that are coordinates
     covariates  indices of the columns of X that are trend columns
     """
@@ -42,7 +43,7 @@ class Trend:
             return one[:, :0]
         if callable(self.kind):
             return self._called(X, xp, n)
-        used = self.covariates or (self.coordinates if self.kind == "linear" else [])
+        used = [*(self.coordinates if self.kind == "linear" else []), *self.covariates]
         return xp.concatenate([one, X[:, used]], axis=1) if used else one
 
     def _called(self, X, xp, n):
@@ -65,14 +66,29 @@ def trend_of(spec, features, names=None):
     if spec is None or callable(spec) or (isinstance(spec, str) and spec in DEGREES):
         return Trend(spec, everything, [])
     if isinstance(spec, (list, tuple)) and spec:
-        chosen = [_index(column, features, names) for column in spec]
+        words, columns = [c for c in spec if _is_word(c)], [c for c in spec if not _is_word(c)]
+        chosen = [_index(column, features, names) for column in columns]
+        ambiguous = [word for word in words if names is not None and word in list(names)]
+        if ambiguous:
+            raise ValueError(f"trend: {ambiguous[0]!r} is a column of X and a kind of trend; rename the column")
         rest = [i for i in everything if i not in chosen]
         if not rest:
             raise ValueError(f"trend: expected some columns of X to remain as coordinates, got all {features} of them")
-        return Trend("columns", rest, chosen)
+        return Trend("linear" if "linear" in words else "constant", rest, chosen)
     raise ValueError(
-        f'trend: expected None, "constant", "linear", a function of the sites or a list of columns of X, got {spec!r}'
+        'trend: expected None, "constant", "linear", a function of the sites, or a list of columns of X and "linear", '
+        f"got {spec!r}"
     )
+
+
+def columns_in(spec):
+    """The columns of X that a trend names, by name or index."""
+    return [c for c in spec if not _is_word(c)] if isinstance(spec, (list, tuple)) else []
+
+
+def _is_word(part):
+    """Whether a part of a list is a kind of trend and no column."""
+    return isinstance(part, str) and part in DEGREES
 
 
 def _index(column, features, names):

@@ -44,12 +44,10 @@ def dense(cov, nugget, trend, X, y, blocks, mean=0.0):
 def test_means_and_joint_errors_are_those_of_dense_equations(way, cov, trend):
     X, y, T = problem(150, 30)
     kriging = Kriging(cov, 0.05, trend, mean=2.0).fit(X, y)
-    sets = discretization.blocks_of(
-        [T[:4], X[:1], np.r_[T[:2], X[1:4]], T[5:22]], np.asarray
-    )  # shared with sites, others
-    for blocks, given in ((sets, [T[:4], X[:1], np.r_[T[:2], X[1:4]], T[5:22]]), (cells(T[:9], (0.2, 0.1)),) * 2,
-        (cells(X[:4], 0.1, 3),) * 2,  # the middle nodes are sites
-    ):  # fmt: skip
+    sets = [T[:4], X[:1], np.r_[T[:2], X[1:4]], T[5:22]]  # share places with sites and others
+    several = [(discretization.blocks_of(sets, np.asarray), sets)]
+    several += [(c, c) for c in (cells(T[:9], (0.2, 0.1)), cells(X[:4], 0.1, 3))]  # middle nodes of the last are sites
+    for blocks, given in several:
         mean, joint = dense(cov, 0.05, trend, X, y, blocks, 2.0)
         found, cov_found = kriging.predict_blocks(given, return_cov=True)
         np.testing.assert_allclose(found, mean, atol=100 * way)
