@@ -2,19 +2,21 @@
 # make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
+# make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 # make sdist     build dist/*.tar.gz, the sources, and check what it holds
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DOCS   := $(VENV)/.docs-installed
 
 ARCHITECTURES ?= sm_80,sm_90,sm_100
 DEVICE ?= cpu
 DATA   ?= data
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo test kernels wheel sdist lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo docs test kernels wheel sdist lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -27,6 +29,10 @@ test: lint
 
 kernels: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not gpu" tests
+
+docs: $(DOCS)
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 wheel: $(STAMP)
 	$(BIN)/python -m h2gpu.apps.packaging.compile_ahead --architectures $(ARCHITECTURES)
@@ -77,5 +83,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $(STAMP)
 
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $(DOCS)
+
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info
+	rm -rf $(VENV) demo build dist docs/_build docs/generated *.egg-info

@@ -17,8 +17,14 @@ from h2gpu.batched.device import compiler
 
 TOP = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml")
 FOLDERS = ("apps", "docs", "h2gpu", "kernels", "tests")
-SOURCES = ("*.py", "*.typed", "*.cu", "*.cuh", "*.csv", "*.md", "*.rst", "*.png")
-UNWANTED = ("/machine_code/", "/__pycache__/", "/_build/", "/.venv/")  # of a checkout that was worked in
+SOURCES = ("*.py", "*.typed", "*.cu", "*.cuh", "*.csv", "*.md", "*.rst", "*.png", "*.svg", "*.css")
+UNWANTED = (
+    "/machine_code/",
+    "/__pycache__/",
+    "/_build/",
+    "/docs/generated/",
+    "/.venv/",
+)  # of a checkout that was worked in
 MOST_BYTES = 20_000_000
 
 
