@@ -32,7 +32,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from h2gpu.storage import reading, writing
+from h2gpu.solvers import Skeletonization
+from h2gpu.storage import factors, reading, writing
 from h2gpu.storage.header import FORMAT, Header
 from h2gpu.storage.invariants import check as check_arrays
 from h2gpu.storage.layout import arrays_of, in_precision, is_stored, matrix_of
@@ -53,9 +54,9 @@ __all__ = [
 
 
 def save(B, path, *, attributes=None):
-    """Write an H2Matrix to a file, whole or not at all: whatever fails, an earlier file at `path` survives.
+    """Write an H2Matrix or a Skeletonization to a file, whole or not at all: whatever fails, an earlier file survives.
 
-    B            H2Matrix on the CPU or a GPU (buffers come down once)
+    B            H2Matrix or Skeletonization (`factors`), on the CPU or a GPU (buffers come down once)
     path         where to
     attributes   optional dictionary of numbers, texts, lists and dictionaries to keep with it, such as
                  {"covariance": cov.parameters(), "rtol": 1e-6}; `read_header` gives it back
@@ -63,6 +64,9 @@ def save(B, path, *, attributes=None):
     Raises ValueError for a matrix whose couplings or nearfield are not stored or that is not finite, and for attributes
     JSON cannot hold; OSError when the disk refuses.
     """
+    if isinstance(B, Skeletonization):
+        factors.write(path, B, attributes)
+        return
     if not is_stored(getattr(B, "couplings", None)):
         raise ValueError(f"save: expected an H2Matrix with stored couplings, got {B!r:.80}; build or compress it first")
     if not is_stored(B.nearfield):
@@ -76,13 +80,15 @@ def save(B, path, *, attributes=None):
 
 
 def load(path, *, check=True):
-    """The H2Matrix of a file, on the CPU, bit for bit as it was saved.
+    """The H2Matrix or Skeletonization of a file, on the CPU, bit for bit as it was saved.
 
     check   also compare every dataset with its checksum; the structure is always checked
 
     Raises ValueError, one line, for a file that is damaged, of another format or of a later version; OSError when
     the file cannot be opened.
     """
+    if factors.is_factor_file(path):
+        return factors.read(path, check)
     arrays, header = reading.read(path, check)
     try:
         check_arrays(arrays, header.symmetric)

@@ -15,8 +15,13 @@ from h2gpu.storage.header import FORMAT, header_of, json_of
 from h2gpu.storage.whole_file import whole_file
 
 LIBRARY = ("v108", "v110")  # from HDF5 1.8 on, the file's own tables carry checksums
-TYPES = {"int64": h5py.h5t.STD_I64LE, "float32": h5py.h5t.IEEE_F32LE, "float64": h5py.h5t.IEEE_F64LE}
-LITTLE_ENDIAN = {"int64": "<i8", "float32": "<f4", "float64": "<f8"}
+TYPES = {
+    "int32": h5py.h5t.STD_I32LE,
+    "int64": h5py.h5t.STD_I64LE,
+    "float32": h5py.h5t.IEEE_F32LE,
+    "float64": h5py.h5t.IEEE_F64LE,
+}
+LITTLE_ENDIAN = {"int32": "<i4", "int64": "<i8", "float32": "<f4", "float64": "<f8"}
 
 
 def write(path, arrays, symmetric, attributes):

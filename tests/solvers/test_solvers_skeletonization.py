@@ -48,8 +48,10 @@ SAMPLES = {
     "smooth with a nugget": (uniform(2048), SMOOTH),
     "smooth without": (uniform(2048), Matern(length_scale=0.02, smoothness=1.5)),
     "anisotropic": (uniform(2048) * [1, 30], Exponential(length_scale=(0.1, 4.0))),
+    "along turned axes": (uniform(2048), Exponential(length_scale=(0.3, 0.03), rotation=0.6)),
     "in a strip": (uniform(2048) * [1, 0.05], ROUGH),
     "in clusters": (of_clusters(2048), ROUGH),
+    "smooth in clusters": (of_clusters(2048), Matern(length_scale=0.01, smoothness=1.5)),
     "repeated": (repeated(2048), SMOOTH),
     "on a line": (uniform(2048)[:, :1], Matern(length_scale=0.05, smoothness=1.5) + Nugget(1e-3)),
     "on a sphere": (globe(2048), on_sphere(Exponential(length_scale=800.0))),
@@ -103,6 +105,22 @@ def test_the_skeleton_is_as_large_as_the_tolerance_demands():
         S, R = order[b, : kept[b]], order[b, kept[b] :]
         T_b = T[b, : kept[b], : len(R)]
         assert np.linalg.norm(F[b][:, R] - F[b][:, S] @ T_b, 2) < 12 * 4e-4
+
+
+def test_memory_is_told_by_part():
+    G = skeletonize(uniform(1500), ROUGH)
+    parts = dict(G.memory)
+    assert parts.pop("total") == sum(parts.values()) == G.nbytes
+    assert parts["couplings"] == sum(step.Y.nbytes for step in G.steps) > parts["triangles"] > 0
+    assert parts["root"] == 8 * len(G.top) ** 2
+
+
+def test_far_cells_may_know_nothing_of_each_other():
+    points, cov = uniform(2048), Matern(length_scale=0.002, smoothness=1.5)
+    G = skeletonize(points, cov)
+    assert not len(G.top)
+    assert abs(G.log_determinant() - exact_log_determinant(cov(points))) < 1e-3
+    np.testing.assert_allclose(G.multiply_half(G.solve_half(points)), points, atol=1e-11)
 
 
 def test_little_of_the_memory_is_padded():

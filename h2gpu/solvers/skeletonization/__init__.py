@@ -98,10 +98,12 @@ def _factor(sites, nugget, eta):
             advance(before - len(level.active))
             left = len(level.active)
             logger.info("skeletonize: level %d, %d cells, %d of %d indices left", depth, len(level), left, before)
+            if not left:  # far cells know nothing of each other
+                break
             above, parent, start = coarser(level)
             changes, level, depth = changes.merged(level, above, parent, start, xp), above, depth - 1
     top = level.active
-    return Skeletonization(n, eta, steps, xp.asarray(top), _root(field, level, changes, top))
+    return Skeletonization(n, eta, steps, xp.asarray(top.astype(np.int32)), _root(field, level, changes, top), grid)
 
 
 def _colour(field, level, changes, depth, cells):
@@ -124,6 +126,9 @@ def _colour(field, level, changes, depth, cells):
 
 def _root(field, level, changes, top):
     """The Cholesky factor of what is left."""
+    xp = array_module(field.points)
+    if not len(top):
+        return xp.empty((0, 0))
     A = field.panel(top[None], top[None], np.zeros((1, 0, field.points.shape[1])), np.zeros((1, 0)))[0]
     A.reshape(-1)[:: len(A) + 1] += field.diagonal(top)
     if changes is not None:

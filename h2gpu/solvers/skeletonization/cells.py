@@ -22,17 +22,18 @@ REACH = 2  # distance to which an elimination changes blocks
 
 @dataclass(frozen=True)
 class Grid:
-    """A square (cube) around the sites: corner (dim,), side."""
+    """A square (cube) around the sites: corner (dim,), side; extent (dim,) of the sites' box, from the corner."""
 
     corner: np.ndarray
     side: float
+    extent: np.ndarray
 
     @classmethod
     def around(cls, points):
         """Of (n, dim) points on the host."""
         low, high = points.min(axis=0), points.max(axis=0)
         side = float((high - low).max()) or 1.0
-        return cls(low, side * (1 + 1e-9))
+        return cls(low, side * (1 + 1e-9), high - low)
 
     def width(self, level):
         """Side of a cell."""
@@ -46,7 +47,7 @@ class Grid:
     def deepest(self, points):
         """The first level on which cells hold few enough sites."""
         for level in range(1, DEEPEST + 1):
-            _, counts = np.unique(_key(self.places(points, level)), return_counts=True)
+            _, counts = np.unique(key_of(self.places(points, level)), return_counts=True)
             if (counts.astype(float) ** 2).sum() <= OCCUPANCY * len(points):
                 return level
         return DEEPEST
@@ -74,7 +75,7 @@ class Level:
     @classmethod
     def of(cls, places, members):
         """From the coordinates (indices, dim) of the cells of the active indices (indices,)."""
-        key = _key(places)
+        key = key_of(places)
         order = np.argsort(key, kind="stable")
         _, starts, counts = np.unique(key[order], return_index=True, return_counts=True)
         cells = places[order[starts]]
@@ -118,12 +119,22 @@ def coarser(level):
     return above, parent, before - above.first[parent]
 
 
-def _key(places):
+def key_of(places):
     """One number a place, from −2 to 2^DEEPEST + 1 along each side."""
     key = np.zeros(places.shape[:-1], np.int64)
     for k in range(places.shape[-1]):
         key = key * (2**DEEPEST + 2 * REACH) + places[..., k] + REACH
     return key
+
+
+def interleaved(places, level):
+    """One number a place whose neighbours in number are mostly neighbours in space: the bits of the coordinates, taken
+    in turns (Morton's order)."""
+    order = np.zeros(places.shape[:-1], np.int64)
+    for bit in reversed(range(level)):
+        for k in range(places.shape[-1]):
+            order = 2 * order + (places[..., k] >> bit & 1)
+    return order
 
 
 def _shifts(dim):
@@ -134,6 +145,6 @@ def _shifts(dim):
 
 def _lookup(cells, wanted):
     """Numbers of the wanted (…, dim) places among sorted cells, −1 for none."""
-    keys, key = _key(cells), _key(wanted)
+    keys, key = key_of(cells), key_of(wanted)
     found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
     return np.where(keys[found] == key, found, -1)

@@ -94,7 +94,8 @@ def eliminate(field, level, changes, depth, together, cells):
         for cell, k, some in zip(cells[part].tolist(), kept[part].tolist(), skeleton):
             level.keep(cell, some[:k])
         SN = np.concatenate([skeleton, N[part, :around]], axis=1)
-        steps.append(Step(*map(xp.asarray, (np.take_along_axis(own, R, 1), SN)), T[part, :s, :r].copy(), L, Y))
+        indices = (xp.asarray(some.astype(np.int32)) for some in (np.take_along_axis(own, R, 1), SN))
+        steps.append(Step(*indices, T[part, :s, :r].copy(), L, Y, depth, level.places[cells[part]]))
     return steps
 
 

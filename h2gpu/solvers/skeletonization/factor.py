@@ -14,17 +14,22 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.solvers.operators import check_vectors
+from h2gpu.solvers.skeletonization.cells import Grid
+from h2gpu.solvers.skeletonization.certificate import certified
+from h2gpu.solvers.skeletonization.explained import explained
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """What the elimination of a group of cells keeps; n stands for a padded index.
 
-    R      (cells, r) indices that were eliminated
-    SN     (cells, s + neighbours) those that they are coupled with, the skeleton first
-    T      (cells, s, r)
-    L      (cells, r, r) lower triangular
-    Y      (cells, s + neighbours, r)
+    R        (cells, r) int32 indices that were eliminated
+    SN       (cells, s + neighbours) int32, those that they are coupled with, the skeleton first
+    T        (cells, s, r)
+    L        (cells, r, r) lower triangular
+    Y        (cells, s + neighbours, r)
+    depth    level of the cells
+    places   (cells, dim) their integer coordinates, on the host
     """
 
     R: object
@@ -32,11 +37,8 @@ class Step:
     T: object
     L: object
     Y: object
-
-    @property
-    def nbytes(self):
-        """Bytes of all that."""
-        return sum(part.nbytes for part in (self.R, self.SN, self.T, self.L, self.Y))
+    depth: int
+    places: np.ndarray
 
     @property
     def s(self):
@@ -51,8 +53,9 @@ class Skeletonization:
     n        sites
     eta      tolerance that it was made with, relative to conditional variances
     steps    of the elimination: `Step`
-    top      (indices,) left for the root
+    top      (indices,) int32, left for the root
     L        (indices, indices) the root's Cholesky factor
+    grid     `cells.Grid` of the steps' cells, in the coordinates that the covariance measures in
     """
 
     n: int
@@ -60,6 +63,7 @@ class Skeletonization:
     steps: list
     top: object
     L: object
+    grid: Grid
 
     __array_ufunc__ = None  # numpy arrays leave x @ G to us
 
@@ -80,9 +84,12 @@ class Skeletonization:
 
     @property
     def memory(self):
-        """Bytes by part: {"steps", "root", "total"}."""
-        steps, root = sum(step.nbytes for step in self.steps), self.L.nbytes + self.top.nbytes
-        return {"steps": steps, "root": root, "total": steps + root}
+        """Bytes by part: {"indices", "interpolations" T, "triangles" L, "couplings" Y, "root", "total"}."""
+        parts = {"indices": self.top.nbytes + sum(s.R.nbytes + s.SN.nbytes + s.places.nbytes for s in self.steps)}
+        for name, letter in (("interpolations", "T"), ("triangles", "L"), ("couplings", "Y")):
+            parts[name] = sum(getattr(step, letter).nbytes for step in self.steps)
+        parts["root"] = self.L.nbytes
+        return {**parts, "total": sum(parts.values())}
 
     @property
     def nbytes(self):
@@ -110,6 +117,25 @@ class Skeletonization:
     def multiply_half(self, z):
         """G z of z (n,) or (n, count): of covariance G Gᵀ for z of independent standard normal numbers."""
         return self._of(z, self._multiplied)
+
+    def certificate(self, C, probes=16, random_state=0):
+        """How far G Gᵀ is from a matrix C: a `certificate.Certificate`, by Lanczos with G as preconditioner.
+
+        C   with shape and @, the matrix or its accurate compression: H2Matrix, array, LinearOperator
+
+        Raises ValueError for bad arguments, LinAlgError where G⁻¹ C G⁻ᵀ is not positive definite.
+        """
+        return certified(self, C, probes, random_state)
+
+    def explained(self, located, coincident=None):
+        """kᵀ (G Gᵀ)⁻¹ k of every target, k = cov(sites, target): (m,), so that C(0) − it is the kriging variance.
+
+        located      `covariance.sites.Sites`: targets as rows, the factor's sites as columns
+        coincident   (targets, sites) of those at one place, where the covariance has a nugget
+
+        Only cells next to a target's know of it (`explained`). Raises ValueError for other sites than the factor's.
+        """
+        return explained(self, located, coincident)
 
     __matmul__ = matvec = matmat = rmatvec = rmatmat = solve
     whiten, whiten_transposed, colour = solve_half, solve_half_transposed, multiply_half
