@@ -6,6 +6,7 @@
     log density of y, its gradient                  log_likelihood
     samples of Z                                    simulate
     ½ E (Z(x) − Z(x + h))²                          variogram    empirical, and models fitted to it
+    P(Z(x) ≤ z), its mean and quantiles             IndicatorKriging
     means of Z over cells, areas, sets of places    Kriging.predict_blocks, cells, areas
 
 Up to 4,096 sites dense and exact; more by an H²-matrix of K, conjugate gradients with Vecchia's preconditioner, and
@@ -22,6 +23,7 @@ True
 """
 
 from h2gpu.statistics.blocks.discretization import Blocks, areas, cells
+from h2gpu.statistics.indicators.estimator import IndicatorKriging
 from h2gpu.statistics.kriging import Kriging
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood, log_likelihood
 from h2gpu.statistics.simulation import simulate
@@ -30,6 +32,7 @@ from h2gpu.statistics.variography.empirical import EmpiricalVariogram, variogram
 __all__ = [
     "Blocks",
     "EmpiricalVariogram",
+    "IndicatorKriging",
     "Kriging",
     "LogLikelihood",
     "areas",

@@ -1,0 +1,220 @@
+"""Indicator kriging: P(Z(x) ≤ z_k | data), the kriging of indicators i_k = 1 where y ≤ z_k, else 0.
+
+    F̂_k(x) = q(x)ᵀ γ_k + c(x)ᵀ w_k,     w_k = K⁻¹ (i_k − Q γ_k),     then ordered: 0 ≤ F̂_1 ≤ … ≤ F̂_K ≤ 1
+
+One covariance for all thresholds (median indicator kriging) costs one factorization or one block of solves.
+Reference: Journel (1983), Nonparametric estimation of spatial distributions, Mathematical Geology 15.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from h2gpu.arrays import array_module, to_host
+from h2gpu.covariance.base import PLANE
+from h2gpu.covariance.checks import checked, is_finite
+from h2gpu.progress import phase
+from h2gpu.statistics.equations import solved_equations
+from h2gpu.statistics.indicators import distributions
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.places import places_of
+from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.variography.empirical import variogram
+
+DECILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
+
+
+class IndicatorKriging(RegressorMixin, BaseEstimator):
+    """The distribution of the field at targets, from all observations; a scikit-learn regressor of its mean.
+
+    cov              covariance of the indicators, as for `Kriging`: one for all thresholds, or a list of one each. Its
+                     variance does not matter, its proportion to the nugget does
+    thresholds       (K,) ascending values z_k within the range of the data; None: by `quantiles`
+    quantiles        (K,) of the data, ascending levels between 0 and 1, that are the thresholds
+    nugget           of the indicators: one, or a list of one each
+    trend            as for `Kriging`; None: simple kriging, the mean of an indicator is its mean over the data
+    rtol             of the H²-matrix, at most
+    fit_variograms   whether covariance and nugget of each threshold are fitted to the variogram of its indicators, by
+                     weighted least squares; `cov` tells the family
+    neighbours, missing, random_state   as for `Kriging`
+
+    After fit:
+
+    thresholds_      (K,)
+    marginal_        (K,) share of the observations at or below them
+    covs_, nuggets_  in use: a list of K each
+    ends_            lowest and highest observation, where distributions end
+
+    Without nugget the distribution at a site is a step at its observation, spread linearly between two thresholds.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> kriging = IndicatorKriging(Exponential(1.0, 0.3), thresholds=[0.5, 1.0]).fit(X, X.sum(axis=1))
+    >>> kriging.predict_cdf([[0.1, 0.1], [0.9, 0.8]]).round(1)
+    array([[1., 1.],
+           [0., 0.]])
+    """
+
+    def __init__(
+        self,
+        cov,
+        thresholds=None,
+        quantiles=DECILES,
+        nugget=0.0,
+        trend="constant",
+        rtol=1e-6,
+        *,
+        fit_variograms=False,
+        neighbours=30,
+        missing="raise",
+        random_state=0,
+    ):
+        self.cov = cov
+        self.thresholds = thresholds
+        self.quantiles = quantiles
+        self.nugget = nugget
+        self.trend = trend
+        self.rtol = rtol
+        self.fit_variograms = fit_variograms
+        self.neighbours = neighbours
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Solve the kriging equations of all indicators of observations y (n,) at X (n, features).
+
+        sample_weight   (n,): observation i has the nugget nugget/sample_weight[i], and is left out for 0
+
+        Raises ValueError for what cannot be kriged, as `Kriging` does, and for thresholds beyond the data.
+        """
+        first = self.cov[0] if isinstance(self.cov, (list, tuple)) and len(self.cov) else self.cov
+        X, y, weights = weighted(*training(self, X, y, sample_weight, covariance_of(first)))
+        values = to_host(y)
+        self.thresholds_, self.ends_ = self._thresholds(values), (float(values.min()), float(values.max()))
+        self.marginal_ = np.array([float(weights @ (values <= z)) for z in self.thresholds_]) / float(weights.sum())
+        trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
+        self.covs_, self.nuggets_ = self._models(trend.sites(X), values)
+        self._solved = [self._solve(X, y, weights, trend, alike) for alike in self._alike()]
+        return self
+
+    def predict_cdf(self, X, corrected=True):
+        """P(Z ≤ z_k) at X (m, features), (m, K); without order correction the kriging of the indicators as it is."""
+        check_is_fitted(self, "thresholds_")
+        X = targets(self, X)
+        F = array_module(X).empty((len(X), len(self.thresholds_)))
+        for solved in self._solved:
+            F[:, solved.members] = solved.equations.means(X, solved.gamma, solved.w)
+        F += array_module(X).asarray(self._known_means())
+        return distributions.ordered(F) if corrected else F
+
+    def predict(self, X):
+        """Mean (m,) of the distribution at X (m, features), which is linear between thresholds and the data's ends."""
+        return distributions.means(*self._completed(X))
+
+    def predict_quantiles(self, X, levels):
+        """Quantiles (m, count) of the distribution at X (m, features), of levels (count,) between 0 and 1."""
+        levels = np.atleast_1d(np.asarray(levels, np.float64))
+        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"levels: expected numbers between 0 and 1, got {levels!r:.80}")
+        return distributions.quantiles(*self._completed(X), levels)
+
+    def predict_exceedance(self, X, value):
+        """P(Z > value) at X (m, features), (m,)."""
+        if not is_finite(value):
+            raise ValueError(f"value: expected a finite number, got {value!r}")
+        return 1 - distributions.at(*self._completed(X), float(value))
+
+    def _completed(self, X):
+        return distributions.completed(self.predict_cdf(X), self.thresholds_, *self.ends_)
+
+    def _thresholds(self, values):
+        """(K,) ascending. Raises ValueError."""
+        if self.thresholds is None:
+            levels = np.asarray(self.quantiles, np.float64)
+            if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
+                raise ValueError(f"quantiles: expected levels between 0 and 1, got {self.quantiles!r:.80}")
+            return np.unique(np.quantile(values, levels, method="inverted_cdf"))
+        z = np.asarray(self.thresholds, np.float64)
+        if z.ndim != 1 or not len(z) or not np.isfinite(z).all() or (np.diff(z) <= 0).any():
+            raise ValueError(f"thresholds: expected ascending finite numbers, got {self.thresholds!r:.80}")
+        if z[0] < values.min() or z[-1] > values.max():
+            raise ValueError(
+                f"thresholds: expected values from {values.min():g} to {values.max():g}, where there are observations, "
+                f"got {z[0]:g} to {z[-1]:g}; leave out those beyond"
+            )
+        return z
+
+    def _models(self, sites, values):
+        """Covariance and nugget of each threshold. Raises ValueError."""
+        covs, nuggets = self._each("cov", self.cov), self._each("nugget", self.nugget)
+        covs, nuggets = [covariance_of(c) for c in covs], [checked("nugget", t, zero=True) for t in nuggets]
+        if not self.fit_variograms:
+            return covs, nuggets
+        if any(cov.embedding not in (None, PLANE) for cov in covs):
+            raise ValueError(
+                "fit_variograms: expected a covariance in the plane; on the sphere give a list of fitted ones"
+            )
+        found = []
+        for cov, nugget, z in zip(covs, nuggets, self.thresholds_):
+            indicators = (values <= z).astype(np.float64)
+            if indicators.min() == indicators.max():  # nothing varies, nothing to fit
+                found.append((cov, nugget))
+                continue
+            empirical = variogram(sites, indicators, random_state=seed_of(self.random_state))
+            fitted = empirical.fit(cov, nugget)
+            found.append((fitted.cov, fitted.nugget))
+        return [cov for cov, _ in found], [nugget for _, nugget in found]
+
+    def _each(self, name, given):
+        """One value a threshold, of one or of a list. Raises ValueError."""
+        count = len(self.thresholds_)
+        if not isinstance(given, (list, tuple, np.ndarray)):
+            return [given] * count
+        if len(given) != count:
+            raise ValueError(f"{name}: expected one, or one for each of {count} thresholds, got {len(given)}")
+        return list(given)
+
+    def _alike(self):
+        """Thresholds with the same covariance and nugget, which share a factorization."""
+        groups = []
+        for k, model in enumerate(zip(self.covs_, self.nuggets_)):
+            for other, members in groups:
+                if other == model:
+                    members.append(k)
+                    break
+            else:
+                groups.append((model, [k]))
+        return [members for _, members in groups]
+
+    def _known_means(self):
+        return self.marginal_ if self.trend is None else np.zeros(len(self.thresholds_))
+
+    def _solve(self, X, y, weights, trend, members):
+        """The Solved equations of some thresholds that share a model."""
+        xp, model = array_module(X), Model(self.covs_[members[0]], self.nuggets_[members[0]], ())
+        means, every = self._known_means(), []
+        for k in members:
+            indicators = (y <= float(self.thresholds_[k])).astype(np.float64)
+            every.append(places_of(X, indicators - means[k], weights))
+            if model.nugget == 0:
+                every[-1].check_agreement()
+        with phase("kriging equations"):
+            options = self.rtol, self.neighbours, seed_of(self.random_state)
+            equations = solved_equations(every[0], trend, model, *options)
+            Y = xp.stack([places.values for places in every], axis=1)
+            gamma, w = equations.regression.of(equations.system.solve(Y))
+        return Solved(equations, gamma, w, members)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Equations shared by some thresholds: γ (p, members) and w (places, members) of their indicators."""
+
+    equations: object
+    gamma: object
+    w: object
+    members: list
