@@ -11,10 +11,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "extensions"))
 
+import api_reference  # noqa: E402
 import links  # noqa: E402  (found by the line above)
-import reference  # noqa: E402
 
-reference.write(HERE / "generated" / "reference")
+api_reference.write(HERE / "generated" / "reference")
 links.write(HERE.parent)
 
 project = "h2gpu"

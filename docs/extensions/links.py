@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from reference import save
+from api_reference import save
 
 LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")

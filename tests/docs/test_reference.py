@@ -2,23 +2,23 @@
 
 import inspect
 
+import api_reference
 import pytest
-import reference
 
-NAMES = [(module, name) for module in reference.MODULES for name in reference.public(module)]
+NAMES = [(module, name) for module in api_reference.MODULES for name in api_reference.public(module)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reference")
-    reference.write(folder)
+    api_reference.write(folder)
     return folder
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_a_public_name_has_a_page(folder, module, name):
-    value = reference.public(module)[name]
-    page = (folder / (reference.page_name(module, name, value) + ".rst")).read_text(encoding="utf-8")
+    value = api_reference.public(module)[name]
+    page = (folder / (api_reference.page_name(module, name, value) + ".rst")).read_text(encoding="utf-8")
     assert f":: {module}.{name}\n" in page
 
 
@@ -35,5 +35,5 @@ def test_names_of_all_public_modules_are_there(folder):
 
 def test_old_pages_go(folder, tmp_path):
     (tmp_path / "h2gpu.gone.rst").write_text("old")
-    reference.save(tmp_path, {"new.rst": "text"})
+    api_reference.save(tmp_path, {"new.rst": "text"})
     assert [path.name for path in tmp_path.iterdir()] == ["new.rst"]
