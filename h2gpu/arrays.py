@@ -61,5 +61,13 @@ def moved(array, xp):
 
 
 def to_host(array):
-    """The array as a NumPy array: one copy from the device, none on the CPU."""
+    """The array as a NumPy array: one copy from the device, none on the CPU.
+
+    Raises nothing for arrays of either kind.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> batched.to_host(np.ones(2)).tolist()
+    [1.0, 1.0]
+    """
     return array if isinstance(array, np.ndarray) else array_module(array).asnumpy(array)

@@ -19,6 +19,15 @@ class BlockTree:
     row_tree, col_tree   the cluster trees; one and the same for a symmetric matrix
     far                  (2, blocks) row and column clusters of the low-rank blocks
     near                 (2, blocks) row and column clusters of the dense blocks, leaves all
+
+    Made by `build`, which raises nothing of its own.
+
+    >>> import numpy as np
+    >>> from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+    >>> tree = ClusterTree.build(np.random.default_rng(0).random((1000, 2)))
+    >>> blocks = BlockTree.build(tree, tree, Admissibility(eta=1.0))
+    >>> len(blocks.far), blocks.near.shape[1] < len(tree.leaves) ** 2 / 2
+    (2, True)
     """
 
     row_tree: ClusterTree

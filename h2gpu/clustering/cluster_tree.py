@@ -27,6 +27,16 @@ class ClusterTree:
     first_child    (clusters,) children are first_child and first_child + 1; −1 for a leaf
     boxes          tight boxes of the clusters
     level_offsets  (levels + 1,) level l holds clusters level_offsets[l] … level_offsets[l + 1] − 1; level 0 is the root
+
+    Made by `build`, which raises ValueError for points or arguments that do not fit.
+
+    >>> import numpy as np
+    >>> from h2gpu import ClusterTree
+    >>> tree = ClusterTree.build(np.random.default_rng(0).random((1000, 2)), leaf_size=64)
+    >>> tree
+    ClusterTree(1000 points, 31 clusters, 5 levels, 16 leaves)
+    >>> int(tree.sizes[tree.leaves].max()) <= 64
+    True
     """
 
     permutation: np.ndarray

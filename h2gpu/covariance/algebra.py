@@ -21,7 +21,14 @@ from h2gpu.covariance.device import composed, constant
 
 @dataclass(frozen=True)
 class Nugget(Covariance):
-    """variance · δ: measurement error or variation below the sampling distance. Zero between two observations."""
+    """variance · δ: measurement error or variation below the sampling distance. Zero between two observations.
+
+    Raises ValueError for a negative variance.
+
+    >>> import numpy as np
+    >>> Nugget(0.5)(np.array([[0.0], [1.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
 
     variance: float
 
@@ -140,7 +147,16 @@ class Composed(Covariance):
 
 
 class Sum(Composed):
-    """C = Σ terms: independent fields added, such as large-scale + small-scale + Nugget."""
+    """C = Σ terms: independent fields added, such as large-scale + small-scale + Nugget.
+
+    Raises ValueError for terms that are no covariances, or of differing dimensions.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential, Gaussian
+    >>> f = Exponential() + Gaussian()
+    >>> type(f).__name__, f.at_distance(np.array([1.0])).round(3).tolist()
+    ('Sum', [0.974])
+    """
 
     @property
     def variance_at_zero(self):
@@ -167,7 +183,16 @@ class Sum(Composed):
 
 
 class Product(Composed):
-    """C = Π terms: one field modulated by another, or a separable covariance."""
+    """C = Π terms: one field modulated by another, or a separable covariance.
+
+    Raises ValueError for terms that are no covariances, or of differing dimensions.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential, Gaussian
+    >>> f = Exponential() * Gaussian()
+    >>> type(f).__name__, f.at_distance(np.array([1.0])).round(3).tolist()
+    ('Product', [0.223])
+    """
 
     @property
     def variance_at_zero(self):

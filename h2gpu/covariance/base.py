@@ -21,7 +21,16 @@ CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, mall
 
 
 class Covariance:
-    """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`."""
+    """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`.
+
+    Calling one raises ValueError for points that it does not take; `+` and `*` compose.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential, Nugget
+    >>> field = 2 * Exponential(length_scale=10.0) + Nugget(0.5)
+    >>> field(np.array([[0.0, 0.0], [0.0, 10.0]])).round(3).tolist()
+    [[2.5, 0.736], [0.736, 2.5]]
+    """
 
     estimated = ()  # attributes that are parameters of the field: positive numbers, or tuples of them
 

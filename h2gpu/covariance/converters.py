@@ -26,6 +26,10 @@ def from_sklearn(kernel):
     and products.
 
     `from_sklearn(kernel)(X)` equals `kernel(X)`. Raises ValueError for every other kernel.
+
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> from_sklearn(2.0 * RBF(3.0) + WhiteKernel(0.1)).nugget
+    0.1
     """
     from sklearn.gaussian_process import kernels
 
@@ -64,6 +68,10 @@ def from_gstools(model):
     Models of geographic coordinates (latlon=True) become `on_sphere(…, radius=geo_scale, distance="chordal")`,
     GSTools' own construction; its points are (lat, lon), ours (lon, lat). Raises ValueError for other models and for
     models in time.
+
+    >>> import gstools
+    >>> from_gstools(gstools.Exponential(dim=2, var=2.0, len_scale=3.0))
+    Exponential(variance=2.0, length_scale=3.0)
     """
     scales = _gstools_scales(model)
     smoothness = getattr(model, "nu", None)

@@ -121,6 +121,9 @@ class Radial(Covariance):
 class Exponential(Radial):
     """C(r) = σ² exp(−r/l). Continuous, rough fields: Matérn of smoothness ½.
 
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite.
+
     >>> Exponential(variance=2.0, length_scale=3.0)([[0.0], [3.0]]).round(4)
     array([[2.    , 0.7358],
            [0.7358, 2.    ]])
@@ -136,7 +139,15 @@ class Exponential(Radial):
 
 
 class Gaussian(Radial):
-    """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget."""
+    """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget.
+
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite.
+
+    >>> import numpy as np
+    >>> Gaussian(length_scale=2.0).at_distance(np.array([0.0, 2.0])).round(3).tolist()
+    [1.0, 0.607]
+    """
 
     great_circle = False
 
@@ -155,7 +166,14 @@ class Gaussian(Radial):
 
 @dataclass(frozen=True)
 class Constant(Covariance):
-    """C = σ²: one random level shared by all points. A matrix of rank one."""
+    """C = σ²: one random level shared by all points. A matrix of rank one.
+
+    Raises ValueError for a variance that is not positive and finite.
+
+    >>> import numpy as np
+    >>> Constant(2.0)(np.zeros((2, 3)), np.ones((1, 3))).tolist()
+    [[2.0], [2.0]]
+    """
 
     variance: float = 1.0
 

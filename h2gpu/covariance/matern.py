@@ -39,6 +39,10 @@ class Matern(Radial):
 
     Length scales of others: z = r/β in GpGp, fields and ExaGeoStat (`Matern.from_range`), z = √ν r/l in GSTools
     (`from_gstools`). Raises ValueError for numbers that are not positive and finite.
+
+    >>> import numpy as np
+    >>> Matern(variance=2.0, length_scale=3.0, smoothness=0.5).at_distance(np.array([0.0, 3.0])).round(3).tolist()
+    [2.0, 0.736]
     """
 
     smoothness: float = 1.5

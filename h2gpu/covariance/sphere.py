@@ -35,7 +35,16 @@ class Sphere:
 
 @dataclass(frozen=True)
 class OnSphere(Covariance):
-    """A covariance of the distance on a sphere; see `on_sphere`."""
+    """A covariance of the distance on a sphere; see `on_sphere`.
+
+    Raises ValueError as `on_sphere` does.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> quarter = OnSphere(Exponential(length_scale=6371.0))(np.array([[0.0, 0.0]]), np.array([[90.0, 0.0]]))
+    >>> float(quarter[0, 0].round(4)) == round(float(np.exp(-np.pi / 2)), 4)
+    True
+    """
 
     covariance: Covariance
     radius: float = 6371.0

@@ -45,7 +45,14 @@ class Written(Covariance):
 
 @dataclass(frozen=True)
 class UserFunction(Written):
-    """A caller's own stationary covariance; see `from_function`."""
+    """A caller's own stationary covariance; see `from_function`.
+
+    Raises ValueError for what is no function, and for values of a wrong shape.
+
+    >>> import numpy as np
+    >>> UserFunction(lambda x, y: np.exp(-abs(x - y).sum(-1)), 2)(np.eye(2)).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
+    """
 
     function: Callable
     dimension: int | None = None
@@ -60,7 +67,14 @@ class UserFunction(Written):
 
 @dataclass(frozen=True)
 class DistanceFunction(Written):
-    """A caller's own function of the distance; see `from_distance`."""
+    """A caller's own function of the distance; see `from_distance`.
+
+    Raises ValueError for what is no function, and for values of a wrong shape.
+
+    >>> import numpy as np
+    >>> DistanceFunction(lambda r: np.exp(-r)).at_distance(np.zeros(2)).tolist()
+    [1.0, 1.0]
+    """
 
     function: Callable
     isotropic = True
@@ -111,6 +125,11 @@ def from_function(function, dimension=None):
 
     Add `Nugget` for a nugget. On the GPU it is called with CuPy arrays; `Expression` is evaluated by one kernel there,
     some ten times faster. Raises ValueError, here for wrong arguments and later for values of a wrong shape.
+
+    >>> import numpy as np
+    >>> cov = from_function(lambda x, y: np.exp(-abs(x - y).sum(-1)), dimension=2)
+    >>> cov(np.array([[0.0, 0.0], [1.0, 1.0]])).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
     """
     return UserFunction(function, dimension)
 
@@ -121,6 +140,8 @@ def from_distance(function):
     function   array of distances r ≥ 0 → values of the same shape; it may overwrite its argument
 
     As `from_function`, and `on_sphere` takes it.
+
+    Raises ValueError for what is no function, and later for values of a wrong shape.
 
     >>> import numpy as np
     >>> from_distance(lambda r: np.exp(-(r**1.5)))([[0.0], [1.0]]).round(4)

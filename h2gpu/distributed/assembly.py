@@ -35,6 +35,15 @@ def covariance_matrix(my_points, cov, rtol=1e-6, *, comm, my_col_points=None, st
     storage        as for `h2gpu.covariance_matrix`
 
     Raises on all ranks what one of them raises: ValueError for bad arguments, and when the accuracy cannot be reached.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> y = A @ A.scatter(np.ones(600))
+    >>> bool(np.allclose(A.gather(y), cov(sites) @ np.ones(600), rtol=1e-4))
+    True
     """
     with comm.together("covariance_matrix"):
         Accuracy.of(rtol, np.float64)

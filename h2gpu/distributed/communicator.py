@@ -48,6 +48,10 @@ class Communicator(ABC):
     xp           where this rank's numbers are to be: numpy or cupy
     limit        seconds that an exchange may wait before TimeoutError
     traffic      what was received so far
+
+    >>> from h2gpu.distributed import Alone, Communicator
+    >>> isinstance(Alone(), Communicator)
+    True
     """
 
     def __init__(self, rank, size, xp=np, limit=LIMIT):
@@ -156,7 +160,14 @@ def told(rank, kind, message):
 
 
 class Alone(Communicator):
-    """The one process of a job: nothing is sent."""
+    """The one process of a job: nothing is sent.
+
+    Raises ValueError for a limit that is not positive.
+
+    >>> comm = Alone()
+    >>> comm.rank, comm.size, comm.gather("here", "example")
+    (0, 1, ['here'])
+    """
 
     def __init__(self, xp=np, limit=LIMIT):
         super().__init__(0, 1, xp, limit)

@@ -21,6 +21,16 @@ def distribute(A, comm):
     comm   Communicator
 
     Raises ValueError, on all ranks, for a matrix that is elsewhere or whose blocks are computed.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> import h2gpu
+    >>> C = h2gpu.covariance_matrix(sites, cov)
+    >>> A = distributed.distribute(C, comm)
+    >>> bool(np.allclose(A.gather(A @ A.scatter(np.ones(600))), C @ np.ones(600)))
+    True
     """
     with comm.together("distribute"):
         stored = all(isinstance(part, (BlockSparse, MixedBlocks)) for part in (A.couplings, A.nearfield))

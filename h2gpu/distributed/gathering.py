@@ -13,7 +13,18 @@ from h2gpu.h2matrix.matrix import H2Matrix
 
 
 def gathered_matrix(A):
-    """The H2Matrix of a DistributedH2Matrix, on the host of rank 0, None on others; a call of all ranks."""
+    """The H2Matrix of a DistributedH2Matrix, on the host of rank 0, None on others; a call of all ranks.
+
+    Raises what another rank failed with.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> distributed.gathered_matrix(A).shape
+    (600, 600)
+    """
     if A.turned:
         raise ValueError("gathered_matrix: expected a matrix that is not transposed, got a transpose; gather A.T")
     sides = [(A.rows, A.row_basis)] if A.symmetric else [(A.rows, A.row_basis), (A.cols, A.col_basis)]

@@ -20,6 +20,10 @@ def communicator(device="cpu", *, limit=LIMIT):
     limit    seconds that an exchange may wait for others
 
     Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
+
+    >>> comm = communicator()
+    >>> comm.rank, comm.size
+    (0, 1)
     """
     if device not in ("cpu", "cuda"):
         raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')

@@ -56,6 +56,17 @@ class DistributedH2Matrix:
     col_basis   likewise; the same object for a symmetric matrix
     far, near   Blocks: couplings S_ts and dense blocks D_ts
     turned      whether this stands for the transpose
+
+    Made by `covariance_matrix` and `distribute`. Products raise ValueError for vectors of another length, and what
+    another rank failed with.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> A.shape, A.local_shape
+    ((600, 600), (600, 600))
     """
 
     comm: Communicator

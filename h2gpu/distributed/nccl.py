@@ -13,7 +13,14 @@ TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int64": "NCCL_IN
 
 
 class NCCL(MPI):
-    """The ranks of an mpi4py communicator, each on the GPU that is current when this is made; none shares one."""
+    """The ranks of an mpi4py communicator, each on the GPU that is current when this is made; none shares one.
+
+    Raises TimeoutError after `limit` seconds, and what another rank failed with.
+
+    >>> comm = NCCL()  # doctest: +SKIP
+    >>> comm.xp.__name__  # doctest: +SKIP
+    'cupy'
+    """
 
     def __init__(self, comm=None, limit=LIMIT):
         import cupy

@@ -23,6 +23,16 @@ class Partition:
 
     tree     ClusterTree, the same on all ranks
     bounds   (ranks + 1,) positions in tree order; a rank may own none
+
+    `of` raises ValueError for a number of ranks that is not positive.
+
+    >>> import numpy as np
+    >>> from h2gpu import ClusterTree
+    >>> from h2gpu.distributed import Partition
+    >>> tree = ClusterTree.build(np.random.default_rng(0).random((1000, 2)))
+    >>> shares = Partition.of(tree, 4)
+    >>> shares.ranks, int(shares.sizes.sum()), bool((shares.sizes > 200).all())
+    (4, 1000, True)
     """
 
     tree: ClusterTree

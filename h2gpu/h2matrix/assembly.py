@@ -38,6 +38,13 @@ def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto"
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached; MemoryError before the work when its
     estimated peak is more than is free.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> C = h2gpu.covariance_matrix(sites, cov, rtol=1e-6)
+    >>> C.shape, bool(np.linalg.norm(C.to_dense() - cov(sites)) <= 1e-6 * np.linalg.norm(cov(sites)))
+    ((600, 600), True)
     """
     kept = {"storage": storage, "nearfield": nearfield}
     sites = Sites.of(points, cov, col_points)
@@ -95,6 +102,15 @@ def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=Non
     points, cov    as for `build`
     rows           how many rows are drawn, without replacement
     random_state   seed
+
+    Raises ValueError for a shape, a covariance or a number of rows that does not fit.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> C = h2gpu.covariance_matrix(sites, cov, rtol=1e-5)
+    >>> h2gpu.sampled_error(C, sites, cov, rows=100, random_state=0) <= 1e-5
+    True
     """
     sites = Sites.of(points, cov, col_points)
     if B.shape != sites.shape:

@@ -91,6 +91,13 @@ def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split
 
     Raises ValueError for arguments that do not fit, and MemoryError before the matrix takes more than is free.
     Source: Boukaram et al., section 8.3.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> A = h2gpu.build(sites, cov, leaf_size=32, order=8)
+    >>> bool(np.linalg.norm(A.to_dense() - cov(sites)) < 1e-5 * np.linalg.norm(cov(sites)))
+    True
     """
     parameters = {"leaf_size": leaf_size, "eta": eta, "order": order, "split": split, "nearfield": nearfield}
     sites = Sites.of(points, cov, col_points)

@@ -26,6 +26,19 @@ class H2Matrix:
     nearfield   likewise of D_ts over pairs of leaves, or an EvaluatedNearfield
 
     Works with scipy.sparse.linalg (aslinearoperator, cg, eigsh, …) and CuPy's twins of them.
+
+    Made by `h2gpu.covariance_matrix`, `build`, `compress`, `from_entries` and `load`. Products raise ValueError for a
+    vector of another length.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> C = h2gpu.covariance_matrix(sites, cov, rtol=1e-8)
+    >>> x = np.ones(600)
+    >>> bool(np.linalg.norm(C @ x - cov(sites) @ x) <= 1e-8 * np.linalg.norm(cov(sites)) * np.linalg.norm(x))
+    True
+    >>> sorted(C.memory)
+    ['coupling', 'leaf_basis', 'nearfield', 'total', 'transfer']
     """
 
     row_basis: ClusterBasis

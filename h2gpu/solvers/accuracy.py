@@ -30,6 +30,17 @@ def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0
 
     The eigenvalue, the norm and the outcome are logged (logger "h2gpu", level info). Where not even the best accuracy
     of the precision suffices, that is returned and a warning logged: then only a nugget helps.
+
+    Raises ValueError for bad arguments.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> rtol = solvers.sufficient_rtol(sites, cov, solvers.vecchia(sites, cov))
+    >>> 0 < rtol <= 1e-6
+    True
     """
     sites = Sites.of(points, cov)
     smallest = max(cov.nugget, smallest_eigenvalue(preconditioner, random_state))
@@ -44,7 +55,19 @@ def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0
 
 
 def smallest_eigenvalue(preconditioner, random_state=0):
-    """About λ_min(A) of A⁻¹ ≈ Wᵀ W: 1/λ_max(Wᵀ W), by Lanczos from below λ_max."""
+    """About λ_min(A) of A⁻¹ ≈ Wᵀ W: 1/λ_max(Wᵀ W), by Lanczos from below λ_max.
+
+    Raises LinAlgError where a product is not finite.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> exact = np.linalg.eigvalsh(K)[0]
+    >>> bool(abs(solvers.smallest_eigenvalue(solvers.vecchia(sites, cov, neighbours=399)) / exact - 1) < 0.1)
+    True
+    """
     xp, n = array_module(preconditioner.W.data), preconditioner.shape[0]
     start = np.random.default_rng(random_state).standard_normal((n, 1)).astype(preconditioner.dtype)
     run = Lanczos(lambda x: preconditioner @ x, xp.asarray(start), keep=True)

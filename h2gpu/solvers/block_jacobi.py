@@ -26,6 +26,15 @@ def block_jacobi(points, cov, leaf_size=64, *, nugget=0.0):
     nugget      added to the diagonal in addition
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> P = solvers.block_jacobi(sites, cov, leaf_size=50)
+    >>> bool(solvers.conjugate_gradients(K, np.ones(400), P).converged.all())
+    True
     """
     sites = Sites.of(points, cov)
     x, cov = sites.points, sites.cov

@@ -23,6 +23,17 @@ class InverseFactor:
     order        (n,) the site of every row, on the host
     W            (n, n) sparse, lower triangular: row i belongs to site order[i], column j to site order[j]
     regularized  how many rows needed a larger diagonal than the covariance's, because it was singular to rounding
+
+    Made by `vecchia` and `block_jacobi`. Products raise ValueError for vectors of another length.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> W = solvers.vecchia(sites, cov, neighbours=399)
+    >>> bool(np.isclose(W.log_determinant, np.linalg.slogdet(K)[1]))
+    True
     """
 
     order: np.ndarray

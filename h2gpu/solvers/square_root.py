@@ -32,6 +32,15 @@ def square_root(A, x, preconditioner=None, *, nugget=0.0, rtol=1e-6, maximum=300
 
     Raises ValueError for bad arguments, LinAlgError for a matrix that is not positive definite and where `maximum`
     steps do not suffice.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> S = solvers.square_root(K, np.eye(400), solvers.vecchia(sites, cov), rtol=1e-8)
+    >>> bool(np.allclose(S @ S.T, K, atol=1e-5))
+    True
     """
     n = check_square(A)
     x = check_vectors(x, n, "x")

@@ -32,6 +32,13 @@ def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rt
     A covariance that is singular to rounding, as smooth ones are on dense sites, gets the least nugget with which it is
     not; a warning is logged. Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive
     definite.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> sites = np.random.default_rng(0).random((300, 2))
+    >>> fields = simulate(Exponential(variance=2.0, length_scale=0.2), sites, n_samples=500, random_state=0)
+    >>> fields.shape, bool(abs(fields.var() - 2.0) < 0.2)
+    ((300, 500), True)
     """
     cov, nugget = covariance_of(cov), checked("nugget", nugget, zero=True)
     X = table(X)

@@ -63,6 +63,17 @@ def save(B, path, *, attributes=None):
 
     Raises ValueError for a matrix whose couplings or nearfield are not stored or that is not finite, and for attributes
     JSON cannot hold; OSError when the disk refuses.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites = np.random.default_rng(0).random((300, 2))
+    >>> C = h2gpu.covariance_matrix(sites, h2gpu.covariance.Exponential(length_scale=0.3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     h2gpu.save(C, os.path.join(folder, "covariance.h5"))
+    ...     again = h2gpu.load(os.path.join(folder, "covariance.h5"))
+    >>> again.memory == C.memory
+    True
     """
     if isinstance(B, Skeletonization):
         factors.write(path, B, attributes)
@@ -86,6 +97,17 @@ def load(path, *, check=True):
 
     Raises ValueError, one line, for a file that is damaged, of another format or of a later version; OSError when
     the file cannot be opened.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites = np.random.default_rng(0).random((300, 2))
+    >>> C = h2gpu.covariance_matrix(sites, h2gpu.covariance.Exponential(length_scale=0.3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     h2gpu.save(C, os.path.join(folder, "covariance.h5"))
+    ...     again = h2gpu.load(os.path.join(folder, "covariance.h5"))
+    >>> bool(np.array_equal(again @ np.ones(300), C @ np.ones(300)))
+    True
     """
     if factors.is_factor_file(path):
         return factors.read(path, check)
@@ -110,6 +132,17 @@ def read_header(path):
     """The `Header` of a file: shape, type, memory, ranks, attributes; the entries are not read.
 
     Raises ValueError and OSError as `load` does.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites = np.random.default_rng(0).random((300, 2))
+    >>> C = h2gpu.covariance_matrix(sites, h2gpu.covariance.Exponential(length_scale=0.3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     h2gpu.save(C, os.path.join(folder, "covariance.h5"))
+    ...     header = h2gpu.read_header(os.path.join(folder, "covariance.h5"))
+    >>> header is not None
+    True
     """
     with reading.opened(path) as file:
         header = reading.read_head(file)

@@ -1,11 +1,19 @@
-"""The reference holds every public name."""
+"""The reference holds every public name, and each says what it raises and shows an example."""
 
 import inspect
+import re
 
 import api_reference
 import pytest
 
 NAMES = [(module, name) for module in api_reference.MODULES for name in api_reference.public(module)]
+ERRORS = re.compile(r"\b[Rr]aises?\b|\w+Error\b")
+
+
+def said(value):
+    """The docstring of a function; of a class that of its methods too."""
+    methods = api_reference.methods(value) if inspect.isclass(value) else []
+    return "\n".join([inspect.getdoc(value), *(inspect.getdoc(getattr(value, name)) for name in methods)])
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +24,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
-def test_a_public_name_has_a_page(folder, module, name):
+def test_a_public_name_has_a_page_an_example_and_a_word_on_errors(folder, module, name):
     value = api_reference.public(module)[name]
     page = (folder / (api_reference.page_name(module, name, value) + ".rst")).read_text(encoding="utf-8")
     assert f":: {module}.{name}\n" in page
+    assert ">>> " in inspect.getdoc(value), f"{module}.{name}: its docstring needs an example, as a doctest"
+    assert ERRORS.search(said(value)), f"{module}.{name}: its docstring should say what it raises"
 
 
 def test_names_of_all_public_modules_are_there(folder):

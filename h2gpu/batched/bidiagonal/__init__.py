@@ -22,6 +22,14 @@ def bidiagonalize(A, vectors="both"):
     bidiagonal for m ≥ n and lower bidiagonal for m < n, where e_i stands below d_i, as in LAPACK; signs of d and e
     are not fixed. For a MatrixBatch, d and e are MatrixBatch of columns. At most 1024 columns, or rows where m < n, on
     the GPU. Matrices that hold NaN or Inf get NaN. Raises ValueError for bad arguments.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> Q, d, e, Pt = batched.bidiagonalize(A)
+    >>> bidiagonal = np.stack([np.diag(d[b]) + np.diag(e[b], 1) for b in range(10)])
+    >>> bool(np.allclose(Q @ bidiagonal @ Pt, A))
+    True
     """
     if vectors not in ("both", "none"):
         raise ValueError(f'bidiagonalize: expected vectors "both" or "none", got {vectors!r}')

@@ -14,6 +14,12 @@ def gather(A, index, transpose=False, out=None):
 
     Without `out`: whole matrices, as a new packed MatrixBatch. Raises ValueError for an index that A does not have, or
     an `out` larger than the matrix it takes from.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
+    >>> batched.gather(A, [1, 0, 1]).rows.tolist()
+    [4, 2, 4]
     """
     index = np.asarray(index, np.int64)
     transpose = np.broadcast_to(transpose, index.shape)
@@ -32,6 +38,14 @@ def leading(A, rows=None, columns=None, *, out=None):
     """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch, or as large as out.
 
     Of matrices whose sizes are on the device, nobody checks that they are as large.
+
+    Raises ValueError where a matrix has fewer rows or columns.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
+    >>> batched.leading(A, [1, 2], [2, 1]).buffer.tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     out = MatrixBatch.empty(rows, columns, A.dtype, A.xp) if out is None else out
     if isinstance(A, ResidentBatch):
@@ -43,6 +57,13 @@ def join(batches, out):
     """out_b = the leading part, as large as out_b, of the b-th matrix of several batches behind one another.
 
     Raises ValueError unless out has as many matrices as they; that theirs are as large is their maker's business.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
+    >>> out = batched.MatrixBatch.empty([2, 4, 2, 4], [3, 1, 3, 1], np.float64)
+    >>> float(batched.join([A, A], out).buffer.sum())
+    20.0
     """
     if len(out) != sum(map(len, batches)):
         raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {out!r}")
@@ -50,7 +71,16 @@ def join(batches, out):
 
 
 def transpose(A):
-    """A_bᵀ, copied into a packed MatrixBatch."""
+    """A_bᵀ, copied into a packed MatrixBatch.
+
+    Raises nothing.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
+    >>> batched.transpose(A).rows.tolist()
+    [3, 1]
+    """
     return gather(A, np.arange(len(A)), True)
 
 
@@ -65,10 +95,26 @@ def signs(info):
 
 
 def frobenius_norms(A):
-    """‖A_b‖_F for every matrix: (batch,) float64 where A lives."""
+    """‖A_b‖_F for every matrix: (batch,) float64 where A lives.
+
+    Raises nothing; NaN gives NaN.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> batched.frobenius_norms(np.array([[[3.0, 4.0]], [[0.0, 1.0]]])).tolist()
+    [5.0, 1.0]
+    """
     return over_leading(lambda A: twin(A).frobenius_norms(A), A)
 
 
 def rounding_errors(A):
-    """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows."""
+    """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows.
+
+    Raises nothing; NaN gives NaN.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> batched.rounding_errors(np.array([[[0.5, 1.0]], [[0.0, 1e300]]])).tolist()
+    [0.0, inf]
+    """
     return over_leading(lambda A: twin(A).rounding_errors(A), A)

@@ -24,6 +24,14 @@ class MatrixBatch:
     offsets  (batch,) int64: where each matrix begins in it
     rows     (batch,) int64
     columns  (batch,) int64
+
+    Raises nothing itself; what takes one checks it.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
+    >>> len(A), A.rows.tolist(), A.columns.tolist()
+    (2, [2, 4], [3, 1])
     """
 
     buffer: object

@@ -20,6 +20,14 @@ def lstsq(A, b, rcond=None):
     x (batch, n[, k]) and rank (batch,) int32, where A lives. On the GPU by QR in registers where that surely has full
     rank, by singular values elsewhere. Raises ValueError for bad arguments, LinAlgError naming the matrices that hold
     NaN or Inf. Source: Anderson, Sheffield & Keutzer (2012), section III.D; LAPACK's GELSD.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> x, rank = batched.lstsq(A, np.ones((10, 6)))
+    >>> residual = A @ x[..., None] - 1
+    >>> bool(np.allclose(A.transpose(0, 2, 1) @ residual, 0))
+    True
     """
     if isinstance(A, MatrixBatch):
         raise ValueError("lstsq: expected an array (batch, m, n), got a MatrixBatch; group problems of one shape")

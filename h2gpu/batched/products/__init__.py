@@ -45,6 +45,12 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
     triangular  the A_b of a MatrixBatch are upper triangular or trapezoidal: zeros below may be passed over
 
     Raises ValueError for another method, and where shapes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> bool(np.allclose(batched.gemm(A, A, transa=True), A.transpose(0, 2, 1) @ A))
+    True
     """
     if method not in GEMM_METHODS:
         raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
@@ -80,6 +86,13 @@ def triple_product(A, B, C, out=None):
     """A_b B_b C_bᵀ for every matrix of three MatrixBatch; out: optional MatrixBatch that receives the results.
 
     Raises ValueError where sizes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((1, 1))])
+    >>> B = batched.MatrixBatch.from_matrices([np.eye(3), np.eye(1)])
+    >>> batched.triple_product(A, B, A)[0].tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
     """
     check_products("triple_product", [(A, False), (B, False), (C, True)], None, out)
     return twin(A).triple_product(A, B, C, out)
@@ -92,6 +105,12 @@ def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
     x, y   (batch, n) and (batch, m), the other way round with trans; or MatrixBatch of columns
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> bool(np.allclose(batched.gemv(A, np.ones((10, 4))), A.sum(axis=2)))
+    True
     """
     return _with_vectors(
         "gemv",
@@ -104,6 +123,12 @@ def symv(A, x, y=None, alpha=1, beta=0, lower=True):
     """alpha · A_b x_b + beta · y_b for symmetric A_b (batch, n, n), of which one triangle is read, once.
 
     x, y   as in `gemv`.   Raises as that, and for matrices that are not square.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.array([[[2.0, 9.0], [1.0, 3.0]]])  # the lower triangle counts
+    >>> batched.symv(A, np.ones((1, 2))).tolist()
+    [[3.0, 4.0]]
     """
     A = square_batch(A, "symv") if isinstance(A, MatrixBatch) else square(A, "symv")
     alpha, beta = _factors("symv", A, alpha, beta)
@@ -116,6 +141,12 @@ def syrk(A, C=None, alpha=1, beta=0, trans=False, lower=True):
     A   (batch, n, k) array, (batch, k, n) with trans, or MatrixBatch     C   (batch, n, n), or MatrixBatch
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> bool(np.allclose(np.tril(batched.syrk(A)), np.tril(A @ A.transpose(0, 2, 1))))
+    True
     """
     A = checked(A, "A")
     alpha, beta = _factors("syrk", A, alpha, beta)
@@ -135,6 +166,12 @@ def axpy(X, Y, alpha=1):
     X, Y   arrays (batch, m, n) of one shape, or MatrixBatch
 
     Raises ValueError where shapes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> bool(np.allclose(batched.axpy(A, A, alpha=2.0), 3 * A))
+    True
     """
     X = checked(X, "X")
     if isinstance(X, MatrixBatch):

@@ -25,6 +25,13 @@ def qr(A, mode="reduced", *, out=None):
     out    optional MatrixBatch that receives R alone of a MatrixBatch
 
     Raises ValueError for another mode or a wrong shape. Source: Boukaram et al., section 4.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> Q, R = batched.qr(A)
+    >>> Q.shape, R.shape, bool(np.allclose(Q @ R, A))
+    ((10, 6, 4), (10, 4, 4), True)
     """
     if mode not in ("reduced", "r"):
         raise ValueError(f'qr: expected mode "reduced" or "r", got {mode!r}')
@@ -46,6 +53,16 @@ def cholesky_qr(A, before=None):
     squares that leave the range of float64. Ill conditioned columns take longer; of eight that are nearly dependent by
     themselves, A − P (I + F)⁻¹ R keeps their condition times rounding in float64. The CPU takes `qr`.
     Source: Fukaya et al. 2020, Shifted Cholesky QR.
+
+    Raises nothing for such columns: they become NaN.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> P, R, F = batched.cholesky_qr(A)
+    >>> Q = P if F is None else P @ np.linalg.inv(np.eye(4) + F)
+    >>> bool(np.allclose(Q @ R, A)), bool(np.allclose(Q.transpose(0, 2, 1) @ Q, np.eye(4)))
+    (True, True)
     """
     before = None if before is None else array_module(before).ascontiguousarray(before, A.dtype)
     return twin(A).cholesky_qr(A, before)
@@ -70,6 +87,13 @@ def pivoted_qr(A, atol=0.0):
     Q, R, pivots, ranks. Of arrays: Q (batch, m, k) and R (batch, k, n), k = min(m, n), with zeros beyond the rank,
     pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> Q, R, pivots, ranks = batched.pivoted_qr(A)
+    >>> bool(np.allclose(np.take_along_axis(A, pivots[:, None, :].astype(int), 2), Q @ R)), ranks.tolist() == [4] * 10
+    (True, True)
     """
     A = checked(A, "A")
     if isinstance(A, MatrixBatch):
@@ -88,6 +112,17 @@ def triangles_of_products(products, out):
 
     W_b is Q R for the R-factor of the stack of its P_l: singular values agree to a small multiple of ε ‖P‖. It is
     triangular on the CPU. NaN and Inf give NaN. Raises ValueError where batches or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> rng = np.random.default_rng(0)
+    >>> F, S = (batched.MatrixBatch.from_stack(rng.standard_normal((6, 5, 5))) for _ in range(2))
+    >>> links = batched.Products(F, S, np.array([0, 2, 6]))  # two segments, of two and of four products
+    >>> W = batched.MatrixBatch.empty([5, 5], [5, 5], np.float64)
+    >>> batched.triangles_of_products([links], W)
+    >>> P = np.concatenate([F[l] @ S[l] for l in range(2)])
+    >>> bool(np.allclose(W[0].T @ W[0], P.T @ P))
+    True
     """
     for kind in products:
         if len(kind.first) != len(out) + 1 or kind.F.dtype != out.dtype or kind.S.dtype != out.dtype:

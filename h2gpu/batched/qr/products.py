@@ -28,6 +28,19 @@ class Products:
     first       (segments + 1,) the links of segment b are first[b] … first[b + 1] − 1; where the sizes of F are
     turned      P_l = F_l S_lᵀ
     triangular  every F_l is upper triangular (or trapezoidal)
+
+    Raises nothing; `triangles_of_products` checks it.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> rng = np.random.default_rng(0)
+    >>> F, S = (batched.MatrixBatch.from_stack(rng.standard_normal((6, 5, 5))) for _ in range(2))
+    >>> links = batched.Products(F, S, np.array([0, 2, 6]))  # two segments, of two and of four products
+    >>> W = batched.MatrixBatch.empty([5, 5], [5, 5], np.float64)
+    >>> batched.triangles_of_products([links], W)
+    >>> P = np.concatenate([F[l] @ S[l] for l in range(2)])
+    >>> bool(np.allclose(W[0].T @ W[0], P.T @ P))
+    True
     """
 
     F: MatrixBatch

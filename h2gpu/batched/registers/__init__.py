@@ -29,6 +29,13 @@ def lu(A, layout="auto", return_info=False):
                   where the matrix holds NaN or Inf; nothing is raised then
 
     Raises ValueError for bad arguments, LinAlgError naming the matrices that broke down.
+
+    >>> import numpy as np
+    >>> from h2gpu.batched import registers
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> LU = registers.lu(A)
+    >>> bool(np.allclose((np.tril(LU, -1) + np.eye(4)) @ np.triu(LU), A))
+    True
     """
     A = square(A, "lu", DTYPES)
     LU, info = twin(A).lu(stack(A), layout)
@@ -39,6 +46,16 @@ def cholesky(A, layout="auto", return_info=False):
     """L_b L_bᴴ = A_b, L lower triangular, of Hermitian positive definite matrices whose lower triangles are read.
 
     A thread has a problem: n ≤ 16. return_info and errors as `lu`; a pivot that is not positive is a breakdown.
+
+    Raises as `lu`.
+
+    >>> import numpy as np
+    >>> from h2gpu.batched import registers
+    >>> G = np.random.default_rng(0).standard_normal((10, 4, 4))
+    >>> A = G @ G.transpose(0, 2, 1) + np.eye(4)
+    >>> L = registers.cholesky(A)
+    >>> bool(np.allclose(L @ L.transpose(0, 2, 1), A))
+    True
     """
     A = square(A, "cholesky", DTYPES)
     L, info = twin(A).cholesky(stack(A), layout)
@@ -51,6 +68,15 @@ def solve(A, b, method="lu", layout="auto", return_info=False):
     b   (batch, n) vectors, or (batch, n, k)
 
     return_info and errors as `lu`.
+
+    Raises as `lu`, and ValueError for another method.
+
+    >>> import numpy as np
+    >>> from h2gpu.batched import registers
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> x = registers.solve(A, np.ones((10, 4)), method="gauss-jordan")
+    >>> bool(np.allclose(A @ x[..., None], 1))
+    True
     """
     if method not in METHODS:
         raise ValueError(f"solve: expected method one of {', '.join(METHODS)}, got {method!r}")
@@ -64,6 +90,14 @@ def qr(A, layout="auto", return_info=False):
     """Householder QR in LAPACK's form: QR, tau with R on and above the diagonal, reflectors below, H = I − τ v vᴴ.
 
     QR (batch, m, n), tau (batch, min(m, n)). Raises ValueError, and LinAlgError naming matrices with NaN or Inf.
+
+    >>> import numpy as np
+    >>> from h2gpu.batched import registers
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> QR, tau = registers.qr(A)
+    >>> R = np.triu(QR[:, :4])
+    >>> bool(np.allclose(R.transpose(0, 2, 1) @ R, A.transpose(0, 2, 1) @ A)), tau.shape
+    (True, (10, 4))
     """
     A = checked(A, "qr", DTYPES)
     QR, tau, info = twin(A).qr(stack(A), layout)
@@ -81,6 +115,15 @@ def least_squares(A, b, layout="auto"):
 
     x (batch, n[, k]); condition (batch,) of A's real precision: Inf or NaN where A is exactly deficient, and x is of no
     use where it exceeds 1/ε. The bound may be far too large; `batched.lstsq` sees to what it leaves in doubt.
+
+    Raises ValueError for bad arguments.
+
+    >>> import numpy as np
+    >>> from h2gpu.batched import registers
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> x, condition = registers.least_squares(A, np.ones((10, 6)))
+    >>> bool(np.allclose(x, [np.linalg.lstsq(a, np.ones(6), rcond=None)[0] for a in A])), condition.shape
+    (True, (10,))
     """
     A = checked(A, "least_squares", DTYPES)
     if A.shape[-2] < A.shape[-1]:

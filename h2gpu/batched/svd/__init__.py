@@ -31,6 +31,13 @@ def svd(A, vectors="both", method="auto", *, return_info=False):
 
     U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> U, s, Vt = batched.svd(A)
+    >>> bool(np.allclose(U * s[:, None, :] @ Vt, A)), bool((np.diff(s) <= 0).all())
+    (True, True)
     """
     if vectors not in ("both", "left", "none"):
         raise ValueError(f'svd: expected vectors "both", "left" or "none", got {vectors!r}')
@@ -57,6 +64,14 @@ def svd_of_transposed(R, vectors="both", rank=None, rest=None, left=None):
     magnitude cost it three times the sweeps, and by a hundred it reports no convergence: `svd` is right for these.
     NaN and Inf: as `svd` with return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a
     MatrixBatch.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> R = batched.qr(A, mode="r")
+    >>> U, s, Vt, info = batched.svd_of_transposed(R)
+    >>> bool(np.allclose(U * s[:, None, :] @ Vt, R.transpose(0, 2, 1)))
+    True
     """
     rest, left = (None if M is None else array_module(M).ascontiguousarray(M, R.dtype) for M in (rest, left))
     return twin(R).svd_of_transposed(R, vectors, rank, rest, left)
@@ -74,6 +89,14 @@ def truncated_svd(A, atol, *, return_info=False, consume=False):
 
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 6, 4))
+    >>> U, s, missed = batched.truncated_svd(A, 1.0)
+    >>> rest = A - U @ (U.transpose(0, 2, 1) @ A)
+    >>> bool((np.linalg.norm(rest, axis=(1, 2)) <= 1.0).all())
+    True
     """
     A = checked(A, "A")
     if isinstance(A, MatrixBatch):
@@ -88,12 +111,29 @@ def shared_ranks(sigma, allowance):
 
     sigma      (batch, values), each row descending, padded with zeros
     allowance  what the discarded squares may sum to, a number or an array of one where sigma is
+
+    Raises nothing.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> sigma = np.array([[4.0, 2.0, 0.1], [3.0, 0.2, 0.0]])
+    >>> batched.shared_ranks(sigma, 0.06).tolist()  # 0.1² + 0.2² are discarded
+    [2, 1]
     """
     return twin(sigma).shared_ranks(sigma, allowance)
 
 
 def discarded(sigma, ranks):
-    """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is."""
+    """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is.
+
+    Raises nothing.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> sigma = np.array([[4.0, 2.0, 1.0], [3.0, 2.0, 0.0]])
+    >>> float(batched.discarded(sigma, np.array([2, 1])))
+    5.0
+    """
     return twin(sigma).discarded(sigma, ranks)
 
 
@@ -111,6 +151,16 @@ def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
 
     With rtol, results of arrays are as wide as the largest rank found, with zeros beyond each matrix's own.
     Source: Boukaram et al., algorithm 4; Halko, Martinsson & Tropp (2011).
+
+    Raises ValueError for bad arguments.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((10, 40, 3)) @ rng.standard_normal((10, 3, 30))  # of rank 3
+    >>> U, s, Vt = batched.rsvd(A, rank=3, random_state=0)
+    >>> s.shape, bool(np.allclose(U * s[:, None, :] @ Vt, A))
+    ((10, 3), True)
     """
     for name, value, least in (("rank", rank, 1), ("oversample", oversample, 0), ("power", power, 0)):
         missing = name == "rank" and rank is None and rtol is not None

@@ -48,6 +48,13 @@ def lu_factor(A, method="auto", return_info=False):
     LU (batch, m, n) holds U and below its diagonal L, without its ones; row k was interchanged with row piv[k] ≥ k,
     piv (batch, min(m, n)) int32. For a MatrixBatch piv is a MatrixBatch of columns.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> LU, pivots = batched.lu_factor(A)
+    >>> LU.shape, pivots.shape
+    ((10, 4, 4), (10, 4))
     """
     if method not in LU_METHODS:
         raise ValueError(f"lu_factor: expected method one of {', '.join(LU_METHODS)}, got {method!r}")
@@ -65,6 +72,13 @@ def lu_solve(lu_and_piv, b):
 
     Raises ValueError where shapes or precisions do not match, and for pivots that are no rows; those on the GPU nobody
     reads before they are used.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> x = batched.lu_solve(batched.lu_factor(A), np.ones((10, 4)))
+    >>> bool(np.allclose(A @ x[..., None], 1))
+    True
     """
     LU, piv = lu_and_piv
     if isinstance(LU, MatrixBatch):
@@ -87,6 +101,13 @@ def solve(A, b):
     A   (batch, n, n) array, also complex, or MatrixBatch     b   as in `lu_solve`
 
     Raises ValueError as `lu_solve`, LinAlgError naming the matrices that are singular or hold NaN or Inf.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> x = batched.solve(A, np.ones((10, 4)))
+    >>> bool(np.allclose(A @ x[..., None], 1))
+    True
     """
     if isinstance(A, MatrixBatch):
         return _solved(square_batch(A, "solve", REAL + COMPLEX), b, "solve")
@@ -104,7 +125,14 @@ def _solved(A, b, name):
 
 
 def inv(A):
-    """A_b⁻¹ of every square matrix. Raises as `solve`."""
+    """A_b⁻¹ of every square matrix. Raises as `solve`.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> A = np.random.default_rng(0).standard_normal((10, 4, 4)) + 4 * np.eye(4)
+    >>> bool(np.allclose(A @ batched.inv(A), np.eye(4)))
+    True
+    """
     if isinstance(A, MatrixBatch):
         A = square_batch(A, "inv", REAL + COMPLEX)
         identity = with_identities(A.rows, A.columns, np.ones(len(A), bool), A.dtype, A.xp)
@@ -119,6 +147,12 @@ def slogdet(A):
     """det A_b = sign_b exp(logarithm_b) of every square matrix: sign, logarithm; 0 and −∞ for singular ones.
 
     (batch,) arrays where A lives, NaN where a matrix holds NaN or Inf. Raises ValueError unless A is square.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> sign, value = batched.slogdet(np.array([[[2.0, 0.0], [0.0, -3.0]]]))
+    >>> sign.tolist(), bool(np.allclose(value, np.log(6)))
+    ([-1.0], True)
     """
     if isinstance(A, MatrixBatch):
         return twin(A).slogdet(square_batch(A, "slogdet", REAL + COMPLEX))
@@ -127,7 +161,15 @@ def slogdet(A):
 
 
 def det(A):
-    """det A_b of every square matrix: (batch,) where A lives. See `slogdet`."""
+    """det A_b of every square matrix: (batch,) where A lives. See `slogdet`.
+
+    Raises ValueError for matrices that are not square.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> batched.det(np.array([[[2.0, 0.0], [0.0, 3.0]]])).round(12).tolist()
+    [6.0]
+    """
     if isinstance(A, MatrixBatch):
         return twin(A).det(square_batch(A, "det", REAL + COMPLEX))
     A = square(A, "det", REAL + COMPLEX)
@@ -142,6 +184,14 @@ def cholesky(A, return_info=False):
                   positive, or −1 where the lower triangle holds NaN or Inf; that of L is NaN then; nothing is raised
 
     Raises ValueError unless A is square, LinAlgError naming the matrices that have no factor.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> G = np.random.default_rng(0).standard_normal((10, 4, 4))
+    >>> A = G @ G.transpose(0, 2, 1) + np.eye(4)
+    >>> L = batched.cholesky(A)
+    >>> bool(np.allclose(L @ L.transpose(0, 2, 1), A))
+    True
     """
     A = square_batch(A, "cholesky") if isinstance(A, MatrixBatch) else square(A, "cholesky")
     L, info = over_leading(lambda A: twin(A).cholesky(A), A)
@@ -152,7 +202,16 @@ def cholesky(A, return_info=False):
 
 
 def cholesky_solve(L, b):
-    """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that."""
+    """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> G = np.random.default_rng(0).standard_normal((10, 4, 4))
+    >>> A = G @ G.transpose(0, 2, 1) + np.eye(4)
+    >>> x = batched.cholesky_solve(batched.cholesky(A), np.ones((10, 4)))
+    >>> bool(np.allclose(A @ x[..., None], 1))
+    True
+    """
     if isinstance(L, MatrixBatch):
         return twin(L).cholesky_solve(L, _columns_of(L, b, "cholesky_solve"))
     L = square(L, "cholesky_solve")
@@ -168,6 +227,14 @@ def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
 
     Zeros on the diagonal give Inf and NaN. The GPU inverts diagonal tiles and multiplies with them (Nath, Tomov &
     Dongarra 2010). Raises ValueError for another side, and where shapes, batch lengths or precisions do not match.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched
+    >>> G = np.random.default_rng(0).standard_normal((10, 4, 4))
+    >>> A = G @ G.transpose(0, 2, 1) + np.eye(4)
+    >>> L = batched.cholesky(A)
+    >>> bool(np.allclose(L @ batched.trsm(L, A), A))
+    True
     """
     if side not in ("left", "right"):
         raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')

@@ -60,6 +60,9 @@ class Compact(Radial):
 class Spherical(Compact):
     """C(r) = σ² (1 − 3r/2l + r³/2l³) for r < l, else 0: the common model of mining. Up to 3 dimensions.
 
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite, and at points of more than three coordinates.
+
     >>> Spherical(variance=2.0, length_scale=4.0)([[0.0], [2.0], [4.0]])[0]
     array([2.   , 0.625, 0.   ])
     """
@@ -69,7 +72,15 @@ class Spherical(Compact):
 
 
 class Cubic(Compact):
-    """C(r) = σ² (1 − 7z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷), z = r/l < 1, else 0: differentiable. Up to 3 dimensions."""
+    """C(r) = σ² (1 − 7z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷), z = r/l < 1, else 0: differentiable. Up to 3 dimensions.
+
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite, and at points of more than three coordinates.
+
+    >>> import numpy as np
+    >>> Cubic(length_scale=2.0).at_distance(np.array([0.0, 1.0, 2.0, 3.0])).round(3).tolist()
+    [1.0, 0.24, 0.0, 0.0]
+    """
 
     most_dimensions = 3
     factors = 4, (1.0, 4.0, 3.0, 0.75)
@@ -85,6 +96,10 @@ class Wendland(Compact):
     most_dimensions  d: it is positive definite for points of at most so many coordinates
 
     Raises ValueError for other numbers, and at points of more coordinates.
+
+    >>> import numpy as np
+    >>> Wendland(length_scale=2.0, order=1).at_distance(np.array([0.0, 1.0, 2.0])).round(4).tolist()
+    [1.0, 0.1875, 0.0]
     """
 
     order: int = 1

@@ -19,6 +19,9 @@ class PoweredExponential(Radial):
 
     exponent   p, above 0 and at most 2
 
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite, and an exponent above 2.
+
     >>> PoweredExponential(1.0, 2.0, 1.5)([[0.0], [2.0]]).round(4)
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
@@ -54,6 +57,13 @@ class RationalQuadratic(Radial):
     """C(r) = σ² (1 + r²/(2αl²))^(−α): smooth fields of many lengths; α → ∞ is Gaussian. scikit-learn's convention.
 
     alpha   α > 0: the smaller, the longer the tail
+
+    variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
+    finite.
+
+    >>> import numpy as np
+    >>> RationalQuadratic(alpha=1.0).at_distance(np.array([0.0, 1.0])).round(3).tolist()
+    [1.0, 0.667]
     """
 
     alpha: float = 1.0

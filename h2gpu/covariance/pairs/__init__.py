@@ -11,6 +11,15 @@ def pairwise(function, X, Y, out=None):
 
     function   function(x, y) by broadcasting over all but the last dimension
     X, Y       MatrixBatch of points × dim, the points of one buffer, such as `MatrixBatch.from_rows` makes
+
+    Raises ValueError for points that the covariance does not take.
+
+    >>> import numpy as np
+    >>> from h2gpu import batched, covariance
+    >>> X = batched.MatrixBatch.from_matrices([np.zeros((2, 1)), np.ones((3, 1))])
+    >>> values = covariance.pairwise(covariance.Exponential().values, X, X)
+    >>> values[0].tolist(), values.rows.tolist()
+    ([[1.0, 1.0], [1.0, 1.0]], [2, 3])
     """
     if out is None:
         out = MatrixBatch.empty(X.rows, Y.rows, X.dtype, X.xp, (X.bounds[0], Y.bounds[0]))

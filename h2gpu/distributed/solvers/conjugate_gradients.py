@@ -25,6 +25,17 @@ def conjugate_gradients(A, b, preconditioner=None, *, nugget=0.0, rtol=1e-8, max
     nugget, rtol, maximum   as for the serial one
 
     Raises, on all ranks, ValueError for bad arguments and LinAlgError where a product is not finite.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> cov = cov + covariance.Nugget(0.1)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> W = distributed.solvers.vecchia(A, sites, cov)
+    >>> x = distributed.solvers.conjugate_gradients(A, A.scatter(np.ones(600)), W).checked()
+    >>> bool(np.allclose(A.gather(A @ x), 1, atol=1e-6))
+    True
     """
     with A.comm.together("conjugate gradients"):
         b = check_vectors(b, A.local_shape[0])

@@ -33,6 +33,18 @@ class DistributedInverseFactor:
     Wt          its transpose
     halo        Halo of the ghosts
     log_determinant   −2 Σ log w_ii over all ranks, the approximate log det A
+
+    Made by `vecchia`. Products raise ValueError for vectors of another length.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> cov = cov + covariance.Nugget(0.1)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> W = distributed.solvers.vecchia(A, sites, cov)
+    >>> bool(np.isclose(W.log_determinant, np.linalg.slogdet(cov(sites))[1], rtol=0.05))
+    True
     """
 
     comm: object
@@ -68,6 +80,18 @@ def vecchia(A, my_points, cov, neighbours=30, *, nugget=0.0, random_state=0):
     A           DistributedH2Matrix of these points: says which rank owns which
     my_points   as for `distributed.covariance_matrix`
     others      as for `solvers.vecchia`; the nugget is one number
+
+    Raises ValueError and LinAlgError as `h2gpu.solvers.vecchia`, on all ranks.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> cov = cov + covariance.Nugget(0.1)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> W = distributed.solvers.vecchia(A, sites, cov)
+    >>> A.gather(W @ A.scatter(np.ones(600))).shape
+    (600,)
     """
     comm = A.comm
     with comm.together("vecchia"):

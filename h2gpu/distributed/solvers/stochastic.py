@@ -26,6 +26,19 @@ def log_determinant(
     A               symmetric positive definite DistributedH2Matrix
     preconditioner  `distributed.solvers.vecchia(…)`
     others          as for the serial one
+
+    Raises as `h2gpu.solvers.log_determinant`, on all ranks.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> cov = cov + covariance.Nugget(0.1)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> W = distributed.solvers.vecchia(A, sites, cov)
+    >>> told = distributed.solvers.log_determinant(A, W, trace=600)
+    >>> bool(abs(told.value - np.linalg.slogdet(cov(sites))[1]) <= 5 * told.standard_error + 1e-3)
+    True
     """
     with A.comm.together("log-determinant"):
         for name, value in (("probes", probes), ("most", most), ("maximum", maximum)):
@@ -52,6 +65,18 @@ def square_root(A, x, preconditioner, *, nugget=0.0, rtol=1e-6, maximum=300):
     x   (own,) or (own, count): entry i belongs to row `preconditioner.positions[i]` of W; others as for the serial one
 
     Simulations at the rank's points, in tree order. Raises as the serial one does, on all ranks.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, distributed
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), covariance.Exponential(length_scale=0.3)
+    >>> cov = cov + covariance.Nugget(0.1)
+    >>> A = distributed.covariance_matrix(sites, cov, rtol=1e-6, comm=comm)
+    >>> W = distributed.solvers.vecchia(A, sites, cov)
+    >>> z = np.random.default_rng(1).standard_normal(600)
+    >>> field = A.gather(distributed.solvers.square_root(A, A.scatter(z), W))
+    >>> field.shape
+    (600,)
     """
     with A.comm.together("square root"):
         x = check_vectors(x, A.local_shape[0], "x")

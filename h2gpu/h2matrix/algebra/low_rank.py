@@ -23,6 +23,14 @@ def low_rank(A, X, Y=None):
     Y   (m, k); None: X, for which A must be symmetric, and the result is
 
     Raises ValueError for arrays of other shapes, elsewhere, or that are not finite real numbers.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> A = h2gpu.build(sites, cov)
+    >>> B = A + h2gpu.low_rank(A, np.ones((600, 1)))
+    >>> bool(np.allclose(B @ np.ones(600), A @ np.ones(600) + 600))
+    True
     """
     if Y is None and not A.symmetric:
         raise ValueError(f"low_rank: expected Y of shape ({A.shape[1]}, k) for a matrix that is not symmetric")

@@ -30,6 +30,14 @@ def add(A, B, alpha=1.0, beta=1.0, *, rtol=None, storage="auto"):
 
     Computed blocks are evaluated and stored. Raises ValueError for matrices on other trees or blocks and numbers that
     the precision cannot hold, TypeError where A or B is no H2Matrix.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> A = h2gpu.build(sites, cov)
+    >>> twice = h2gpu.add(A, A, rtol=1e-6)
+    >>> bool(np.allclose(twice @ np.ones(600), 2 * (A @ np.ones(600)), rtol=1e-5))
+    True
     """
     if rtol is not None:
         Accuracy.of(rtol, A.dtype if isinstance(A, H2Matrix) else np.float64)

@@ -37,6 +37,14 @@ def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nea
     nearfield  "stored", or "computed" in every product as that of A; None: as that of A
 
     Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield, TypeError for another A.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> A = h2gpu.build(sites, cov, leaf_size=32)
+    >>> B = h2gpu.compress(A, rtol=1e-4)
+    >>> A.relative_error(B) <= 1e-4, B.nbytes < A.nbytes
+    (True, True)
     """
     if not isinstance(A, H2Matrix):
         raise TypeError(f"compress: expected an H2Matrix, as h2gpu.build makes, got {type(A).__name__}")

@@ -40,6 +40,13 @@ def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="medi
     kept                      storage and nearfield, as for `covariance_matrix`
 
     Raises ValueError when no order within reach attains rtol.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> chosen = h2gpu.plan(sites, cov, rtol=1e-4)
+    >>> chosen.order >= 1 and chosen.leaf_size >= 1
+    True
     """
     planner = Planner(Sites.of(points, cov, col_points), rtol, leaf_size=leaf_size, eta=eta, split=split, **kept)
     return replace(planner.plan(order), trees=())

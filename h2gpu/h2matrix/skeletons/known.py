@@ -39,6 +39,14 @@ def from_entries(points, entries, rtol=1e-6, *, col_points=None, leaf_size=64, e
     Raises ValueError for bad arguments, for entries that are not finite, and where rtol is not reached.
     Sources: Bebendorf & Venn (2012), Constructing nested bases approximations from the entries of non-local operators;
     Cai, Huang, Chow & Xi (2023), Data-driven linear complexity low-rank approximation of general kernel matrices.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> x = np.random.default_rng(0).random((500, 1))
+    >>> A = h2gpu.from_entries(x, lambda i, j: 1 / (1 + abs(x[i, 0] - x[j, 0])), rtol=1e-6)
+    >>> dense = 1 / (1 + abs(x - x.T))
+    >>> bool(np.linalg.norm(A.to_dense() - dense) <= 1e-6 * np.linalg.norm(dense))
+    True
     """
     problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
     return problem.solved(lambda count, rng: Columns(problem.blocks, problem.entries, COLUMNS * count, rng))
@@ -65,6 +73,16 @@ def from_samples(
 
     Every column takes part in a sample, so that no far one is overlooked; k grows with the ranks, from 64.
     Source: Boukaram, Liu, Ghysels & Li (2025), arXiv 2506.16759.
+
+    Raises as `from_entries`.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> K = cov(sites)
+    >>> A = h2gpu.from_samples(sites, lambda x: K @ x, lambda i, j: K[i, j], rtol=1e-5)
+    >>> bool(np.linalg.norm(A.to_dense() - K) <= 1e-5 * np.linalg.norm(K))
+    True
     """
     if (transposed is None) != (col_points is None):
         raise ValueError("from_samples: expected transposed(Y) = Mᵀ Y and col_points together, or none of them")
@@ -74,7 +92,17 @@ def from_samples(
 
 
 def from_dense(M, points, rtol=1e-6, *, col_points=None, leaf_size=64, eta=1.0, storage="auto", seed=0):
-    """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric."""
+    """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric.
+
+    Raises as `from_entries`, and ValueError for a shape that does not fit.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> A = h2gpu.from_dense(cov(sites), sites, rtol=1e-5)
+    >>> bool(np.linalg.norm(A.to_dense() - cov(sites)) <= 1e-5 * np.linalg.norm(cov(sites)))
+    True
+    """
     M = as_array(M)
     columns = points if col_points is None else col_points
     if M.ndim != 2 or M.shape != (len(points), len(columns)) or array_module(M) is not array_module(as_array(points)):

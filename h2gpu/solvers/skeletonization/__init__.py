@@ -45,6 +45,15 @@ def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
 
     Where the approximation is not positive definite it starts again with a tenth of eta, and a warning is logged.
     Raises ValueError for bad arguments, three coordinates and CuPy arrays, LinAlgError where no eta helps.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> G = solvers.skeletonize(sites, cov, eta=0.01)
+    >>> bool(np.allclose(G.solve(K @ np.ones(400)), 1, atol=1e-3))
+    True
     """
     if not (isinstance(eta, (int, float, np.floating)) and 0 < eta < 2):
         raise ValueError(

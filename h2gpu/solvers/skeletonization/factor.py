@@ -56,6 +56,17 @@ class Skeletonization:
     top      (indices,) int32, left for the root
     L        (indices, indices) the root's Cholesky factor
     grid     `cells.Grid` of the steps' cells, in the coordinates that the covariance measures in
+
+    Its methods raise ValueError for vectors of another length.
+
+    >>> import numpy as np
+    >>> from h2gpu import covariance, solvers
+    >>> sites = np.random.default_rng(0).random((400, 2))
+    >>> cov = covariance.Exponential(length_scale=0.3) + covariance.Nugget(0.1)
+    >>> K = cov(sites)
+    >>> G = solvers.skeletonize(sites, cov, eta=0.01)
+    >>> bool(abs(G.log_determinant() - np.linalg.slogdet(K)[1]) < 0.01)
+    True
     """
 
     n: int

@@ -30,6 +30,13 @@ class Blocks:
     start     (blocks + 1,) rows start[b] … start[b + 1] − 1 are block b's
     areal     whether blocks are areas, over which variation below the sampling distance averages out
     crs       coordinate reference system, None for unknown
+
+    Raises nothing: made by `cells`, `areas` and `places`, which check.
+
+    >>> from h2gpu.statistics import cells
+    >>> blocks = cells([[0.0, 0.0], [2.0, 0.0]], size=2.0, points=2)
+    >>> len(blocks), blocks.start.tolist(), float(blocks.weights[:4].sum().round(12))
+    (2, [0, 4, 8], 1.0)
     """
 
     points: object
@@ -92,6 +99,10 @@ def areas(polygons, points=100):
     points     of the square grid within each of them, about: small and narrow ones get at least one
 
     Raises ValueError for empty polygons and what is none, ImportError without shapely (the extra `files`).
+
+    >>> import shapely
+    >>> len(areas([shapely.box(0, 0, 2, 1)], points=50))
+    1
     """
     try:
         import shapely

@@ -33,6 +33,15 @@ class LogLikelihood(float):
     gradient         (J,) by the logarithms of the parameters, or None
     gradient_error   (J,) standard errors of the gradient, or None
     names            of the J parameters
+
+    Raises nothing: a float with what `log_likelihood` knows of it.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> from h2gpu.statistics import log_likelihood
+    >>> told = log_likelihood(Exponential(), np.array([[0.0], [1.0]]), np.array([1.0, -1.0]), gradient=True)
+    >>> told.names, np.shape(told.gradient) == np.shape(told.names)
+    (['variance', 'length_scale', 'nugget'], True)
     """
 
     def __new__(cls, value, standard_error=0.0, gradient=None, gradient_error=None, names=()):
@@ -75,6 +84,14 @@ def log_likelihood(
                    4,096 sites
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> sites, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
+    >>> K = Exponential()(sites)
+    >>> exact = -0.5 * (y @ np.linalg.solve(K, y) + np.linalg.slogdet(2 * np.pi * K)[1])
+    >>> bool(np.isclose(log_likelihood(Exponential(), sites, y), exact))
+    True
     """
     cov = covariance_of(cov)
     model = Model(cov, checked("nugget", nugget, zero=True), checked_kinds(parameters, cov))

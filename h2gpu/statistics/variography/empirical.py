@@ -32,6 +32,17 @@ class EmpiricalVariogram:
     direction   as it was asked for; None: all
     sphere      radius; None in the plane
     estimator   "classical" or "cressie-hawkins"
+
+    Made by `variogram`, which says what is raised; `fit` raises ValueError where a model cannot be fitted.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> from h2gpu.statistics import simulate, variogram
+    >>> sites = np.random.default_rng(0).random((1000, 2))
+    >>> y = simulate(Exponential(length_scale=0.1), sites, random_state=0)[:, 0]
+    >>> fit = variogram(sites, y).fit(Exponential())
+    >>> 0.2 < fit.cov.variance < 5
+    True
     """
 
     distance: np.ndarray
