@@ -80,11 +80,11 @@ class Equations:
         return self.trend.columns(X) @ array_module(X).asarray(self.regression.change)
 
 
-def solved_equations(places, trend, model, rtol, neighbours, random_state, system=None):
+def solved_equations(places, trend, model, rtol, neighbours, random_state, solver="auto", system=None):
     """The Equations of `places.Places` under a `parameters.Model`, whose system may be known."""
     sites, noise = trend.sites(places.sites), places.noise(model.nugget)
     if system is None:
-        system = covariance_system(sites, model.cov, noise, rtol, neighbours, random_state)
+        system = covariance_system(sites, model.cov, noise, rtol, neighbours, random_state, solver)
     trended, solution = regression(system, places.values[:, None], trend.columns(places.sites))
     gamma, w = trended.of(solution)
     spread = float(places.values.std()) or max(1e-300, float(abs(places.values).max()))

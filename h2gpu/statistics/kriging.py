@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
+from h2gpu.statistics.direct import checked_solver
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
@@ -46,7 +47,10 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
                     `residual_` tells what that leaves
     mean            of the field, where trend is None
     neighbours      of Vecchia's approximation: preconditioner, and likelihood of many sites
-    std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target
+    solver          of more than 4,096 places: "direct" factorization, in the plane and on the sphere; "iterative"; or
+                    "auto", which takes the faster one as measured
+    std_rtol        wanted relative error of standard deviations at more than 64 targets; 0: exact, by a solve a target.
+                    The direct factorization's are exact to rtol
     fit_parameters  True: variance, length scale and nugget of greatest likelihood, cov telling the family and where to
                     start (`estimation`), and rotation where it has one; "all": smoothness, exponent and alpha too; or
                     a list of them, or of names of numbers of an Expression
@@ -68,8 +72,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     converged_              whether there are no such messages
     trend_coefficients_     (p,) β
     weights_                (n,) w of the different sites
-    iterations_             of conjugate gradients, at most; 0 for a dense factorization
-    rtol_                   of the H²-matrix; 0 for a dense one
+    iterations_             of conjugate gradients, at most; 0 for a dense or direct factorization
+    rtol_                   of the H²-matrix or direct factorization; 0 for a dense one
     residual_               root mean square of y − Qγ − K w at 64 sites, K exact: the error of the solution, in y
     variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
 
@@ -94,6 +98,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         refine=True,
         mean=0.0,
         neighbours=30,
+        solver="auto",
         std_rtol=0.01,
         missing="raise",
         random_state=0,
@@ -107,6 +112,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         self.refine = refine
         self.mean = mean
         self.neighbours = neighbours
+        self.solver = solver
         self.std_rtol = std_rtol
         self.missing = missing
         self.random_state = random_state
@@ -155,6 +161,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         if checked("rtol", self.rtol) >= 1:
             raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
         checked("std_rtol", self.std_rtol, zero=True)
+        checked_solver(self.solver)
         if self.missing not in ("raise", "skip"):
             raise ValueError(f'missing: expected "raise" or "skip", got {self.missing!r}')
         if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
@@ -164,7 +171,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     @property
     def _accuracy(self):
-        return self.rtol, self.neighbours, seed_of(self.random_state)
+        return self.rtol, self.neighbours, seed_of(self.random_state), self.solver
 
     def _estimate(self, model):
         """The model of greatest likelihood, and the covariance system at it where it is known."""
@@ -192,7 +199,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         check_is_fitted(self, "weights_")
         chosen = self._model().kinds
         data = Data(self._places, self._trend, self.restricted)
-        options = dict(zip(("rtol", "neighbours", "random_state"), self._accuracy))
+        options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 

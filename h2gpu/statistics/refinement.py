@@ -25,11 +25,11 @@ CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
 LONGEST = 1.0  # step in the logarithm of a parameter
 
 
-def refined(data, found, rtol, neighbours, random_state):
+def refined(data, found, rtol, neighbours, random_state, solver="auto"):
     """The `estimation.Estimate` with the full likelihood's value, its parameters corrected where Vecchia's are off; and
     the covariance system at them. Where the full likelihood or a step fails, the estimate before it is kept, with a
     message; the system is None where there is none."""
-    options = {"rtol": rtol, "neighbours": neighbours, "random_state": random_state}
+    options = {"rtol": rtol, "neighbours": neighbours, "random_state": random_state, "solver": solver}
     with phase("full likelihood", STEPS + 1) as advance:
         try:
             system, value = _at(data, found.model, options)
@@ -68,7 +68,5 @@ def _stepped(data, found, value, moments):
 def _at(data, model, options):
     """The covariance system of a model, and its log-likelihood."""
     noise = data.places.noise(model.nugget)
-    system = systems.covariance_system(
-        data.sites, model.cov, noise, options["rtol"], options["neighbours"], options["random_state"]
-    )
+    system = systems.covariance_system(data.sites, model.cov, noise, **options)
     return system, data.log_likelihood(model, system=system, **options)

@@ -1,7 +1,8 @@
 """K = C + N of the observations, and what kriging asks of it: solve, log-determinant, samples.
 
     few sites     K = L Lᵀ, dense                                        exact to rounding
-    many          K an H²-matrix, A⁻¹ ≈ Wᵀ W by Vecchia's approximation   conjugate gradients, Lanczos
+    many          K ≈ G Gᵀ by skeletonization (`direct`)               to rtol, in the plane and on the sphere
+                  K an H²-matrix, A⁻¹ ≈ Wᵀ W by Vecchia's approximation   conjugate gradients, Lanczos
 
 The rtol of the H²-matrix is what keeps it positive definite (`sufficient_rtol`), and never more than the user's.
 """
@@ -22,6 +23,7 @@ from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
+from h2gpu.statistics.direct import direct_system, is_direct
 
 logger = logging.getLogger("h2gpu")
 
@@ -36,12 +38,13 @@ STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
 
-def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
-    """The system of K = cov(sites) + noise on the diagonal: a DenseSystem or HierarchicalSystem.
+def covariance_system(sites, cov, noise, rtol, neighbours, random_state, solver="auto", stabilized=False):
+    """The system of K = cov(sites) + noise on the diagonal: a DenseSystem, DirectSystem or HierarchicalSystem.
 
     sites        (n, dim) float64, where the work is to be done
     noise        variance of the measurement errors: one number, or (n,) on the host
-    rtol         of the H²-matrix, at most
+    rtol         of the H²-matrix, at most; of the direct factorization
+    solver       of more than DENSE sites, "auto", "iterative" or "direct"; "auto" falls back to iterations
     stabilized   whether a matrix that is singular to rounding gets a larger diagonal, and a warning is logged; a dense
                  one always does
     """
@@ -57,6 +60,13 @@ def covariance_system(sites, cov, noise, rtol, neighbours, random_state, stabili
         return system
     if stabilized:
         noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
+    if is_direct(solver, sites, cov):
+        try:
+            return direct_system(sites, cov, noise, rtol, neighbours, random_state)
+        except np.linalg.LinAlgError as error:
+            if solver == "direct":
+                raise
+            logger.warning("%s; taking iterations", error)
     return hierarchical_system(sites, cov, noise, rtol, neighbours, random_state)
 
 

@@ -1,4 +1,4 @@
-"""Kriging variances: exact for few targets, an upper bound of measured error for many.
+"""Kriging variances: exact for few targets and direct factorizations, else an upper bound of measured error.
 
     σ²(x) = C(0) − kᵀ K⁻¹ k + uᵀ (Qᵀ K⁻¹ Q)⁻¹ u,     u = q(x) − Qᵀ K⁻¹ k      k = C(sites, x), q trend columns
 
@@ -51,7 +51,7 @@ def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
     added    variance that is added to them afterwards, the measurement error of new observations: it counts for rtol
     """
     m = cross.shape[0]
-    if system.exact or m <= EXACT or rtol == 0:
+    if system.exact or m <= EXACT or rtol == 0 or hasattr(system, "explained_at"):
         return exact_variances(system, cross), VarianceError(None)
     variances, neighbours = _Local(cross, noise).settled(rtol, added)
     some = np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
@@ -65,6 +65,8 @@ def exact_variances(system, cross):
     """C(0) − kᵀ K⁻¹ k of all targets, (m,), EXACT of them at a time."""
     xp, m = array_module(cross.targets), cross.shape[0]
     total = cross.cov.variance_at_zero + cross.cov.nugget
+    if m > EXACT and hasattr(system, "explained_at"):
+        return xp.maximum(total - system.explained_at(cross), 0)
     variances = xp.empty(m)
     with phase("variances", m) as advance:
         for first in range(0, m, EXACT):

@@ -3,7 +3,8 @@
     ℓ = −½ (log det K + Q + n log 2π),   Q = min_β (y − F β)ᵀ K⁻¹ (y − F β)
     restricted: ℓ − ½ (log det QᵀK⁻¹Q − p log 2π), the density of n − p orthonormal contrasts
 
-Exact for up to DENSE sites. For more, log det K by stochastic Lanczos quadrature on the H²-matrix with its standard
+Exact for up to DENSE sites. For more, by a direct factorization without noise (`direct_moments`), or log det K by
+stochastic Lanczos quadrature on the H²-matrix with its standard
 error, the rest exact to the solves' residual. The gradient then is by Hutchinson traces: one H²-matrix of ∂K/∂θ_j
 serves log det and quadratic form, no positive definiteness hangs on its accuracy, and Vecchia's share of the trace is
 taken out exactly (differences of the likelihood need two accurate matrices a parameter, and divide their errors by h).
@@ -16,7 +17,9 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics import systems
+from h2gpu.statistics.direct import checked_solver, is_direct
 from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
+from h2gpu.statistics.likelihood.direct_moments import direct_moments
 from h2gpu.statistics.likelihood.hierarchical_moments import hierarchical_moments
 from h2gpu.statistics.likelihood.moments import dense_moments
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
@@ -69,6 +72,7 @@ def log_likelihood(
     rtol=1e-6,
     neighbours=30,
     probes=16,
+    solver="auto",
     random_state=0,
 ):
     """The log-likelihood of observations y (n,) at X (n, features) of a Gaussian field: a LogLikelihood.
@@ -80,8 +84,10 @@ def log_likelihood(
     gradient       also by the logarithms of the parameters
     parameters     some of "variance", "length_scale", "nugget", "smoothness", or names of numbers of an Expression
     sample_weight  (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
-    rtol, neighbours, probes   of the H²-matrix at most, Vecchia's preconditioner and the log-determinant, for more than
-                   4,096 sites
+    rtol, neighbours, probes   of the H²-matrix or direct factorization, Vecchia's approximation and the
+                   log-determinant, for more than 4,096 sites
+    solver         "direct": no Monte Carlo noise; the gradient by differences of this noiseless value, as probes would
+                   leave a quarter of the score's own standard deviation. "iterative": by probes. "auto": see `Kriging`
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
 
@@ -101,6 +107,7 @@ def log_likelihood(
     places = places_of(X, y - (mean if trend.kind is None else 0.0), weights)
     data = Data(places, trend, restricted)
     options = {"rtol": rtol, "neighbours": neighbours, "probes": probes, "random_state": seed_of(random_state)}
+    options["solver"] = checked_solver(solver)
     return data.log_likelihood(model, gradient, **options)
 
 
@@ -135,16 +142,28 @@ class Data:
         return -0.5 * n * (np.log(2 * np.pi * float((self.B[:, 0] ** 2).mean())) + 1)
 
     def log_likelihood(self, model, gradient=False, **options):
-        """The LogLikelihood: exact for up to DENSE places, else by the H²-matrix."""
+        """The LogLikelihood: exact for up to DENSE places, else by the direct factorization or the H²-matrix."""
         return self.full(model, gradient, **options)[0]
 
     def full(self, model, gradient=True, **options):
         """The same, and its Moments."""
-        if len(self.B) <= systems.DENSE:
-            moments = dense_moments(model, self.sites, self.places.noise, self.B, gradient, options.get("system"))
-        else:
-            moments = hierarchical_moments(model, self.sites, self.places.noise, self.B, gradient, **options)
+        moments = self._moments(model, gradient, **options)
         return self.combined(model, moments), moments
+
+    def _moments(self, model, gradient, *, solver="auto", system=None, **options):
+        """By the system that is given, else by the solver."""
+        given = model, self.sites, self.places.noise, self.B, gradient
+        if len(self.B) <= systems.DENSE:
+            return dense_moments(*given, system)
+        direct = is_direct(solver, self.sites, model.cov) if system is None else hasattr(system, "explained_at")
+        if direct:
+            own = {name: value for name, value in options.items() if name != "probes"}
+            try:
+                return direct_moments(*given, system=system, **own)
+            except np.linalg.LinAlgError:
+                if solver == "direct":
+                    raise
+        return hierarchical_moments(*given, system=None if direct else system, **options)
 
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation, and its Moments."""

@@ -75,6 +75,7 @@ def restored(kind, path):
     """A fitted estimator of the class from a file; see `Kriging.load`."""
     settings, arrays = _read(path)
     try:
+        settings = {"solver": "auto", **settings}  # files of before there was a choice
         given = {name: settings[name] for name in kind._get_param_names()}
         given["cov"] = from_parameters(given["cov"])
         kriging = kind(**given)
