@@ -58,6 +58,23 @@ def kriging(field, cov, nugget, estimate):
     return mean, np.sqrt(found["var"]), cov, nugget, trend, seconds
 
 
+def log_likelihood(sites, y, cov, nugget):
+    """Vecchia's log-likelihood of observations y (n,) of mean zero at sites (n, dim), parameters given."""
+    import gpboost
+
+    model = gpboost.GPModel(
+        gp_coords=sites,
+        cov_function="matern",
+        cov_fct_shape=getattr(cov, "smoothness", 0.5),
+        gp_approx="vecchia",
+        num_neighbors=NEIGHBOURS,
+        likelihood="gaussian",
+        seed=0,
+    )
+    pars = np.array([max(nugget, LEAST * cov.variance), cov.variance, cov.length_scale])
+    return -float(model.neg_log_likelihood(cov_pars=pars, y=y))
+
+
 def _columns(field, points):
     """Columns of the field's trend."""
     one = np.ones((len(points), 1))

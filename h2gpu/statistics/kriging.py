@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
-from h2gpu.statistics.direct import checked_solver
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
@@ -30,6 +29,7 @@ from h2gpu.statistics.results.leave_one_out import joint_covariance
 from h2gpu.statistics.results.results import Results
 from h2gpu.statistics.scores import interval as central_interval
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 

@@ -11,9 +11,9 @@ nothing. The information matrix, which only chooses Newton's step, is Vecchia's,
 import numpy as np
 
 from h2gpu.arrays import to_host
-from h2gpu.statistics.direct import direct_system
 from h2gpu.statistics.likelihood.moments import Moments
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments, vecchia_rows
+from h2gpu.statistics.systems.direct import direct_system
 
 STEP = 2e-3  # h, in the logarithm of a parameter
 VARIANCES = "variance", "nugget"

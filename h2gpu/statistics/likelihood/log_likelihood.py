@@ -17,7 +17,6 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics import systems
-from h2gpu.statistics.direct import checked_solver, is_direct
 from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
 from h2gpu.statistics.likelihood.direct_moments import direct_moments
 from h2gpu.statistics.likelihood.hierarchical_moments import hierarchical_moments
@@ -26,6 +25,7 @@ from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.regression import orthonormalizer
+from h2gpu.statistics.systems.direct import checked_solver, is_direct
 from h2gpu.statistics.trends import trend_of
 
 

@@ -23,7 +23,7 @@ from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
-from h2gpu.statistics.direct import direct_system, is_direct
+from h2gpu.statistics.systems.direct import direct_system, is_direct
 
 logger = logging.getLogger("h2gpu")
 

@@ -9,8 +9,9 @@ from kriging_problems import textbook
 
 from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.solvers import skeletonization
-from h2gpu.statistics import Kriging, direct, log_likelihood, simulate, systems
+from h2gpu.statistics import Kriging, log_likelihood, simulate, systems
 from h2gpu.statistics.likelihood import estimation
+from h2gpu.statistics.systems import direct
 
 SMOOTH, ROUGH = Matern(1.3, 0.1, 1.5), Exponential(1.0, 0.2)
 N = 600
