@@ -3,6 +3,7 @@
 Reference: https://www.sphinx-doc.org/en/master/usage/configuration.html
 """
 
+import logging
 import os
 import sys
 from importlib.metadata import version as version_of
@@ -31,8 +32,9 @@ extensions = [
     "docstrings",
     "links",
     "mathml",
+    "published",
 ]
-exclude_patterns = ["_build", "extensions", "gallery", "**/README.txt"]
+exclude_patterns = ["_build", "drawings", "extensions", "gallery", "**/README.txt"]
 default_role = "py:obj"
 smartquotes = False
 myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_inline"]
@@ -44,10 +46,13 @@ python_use_unqualified_type_names = True
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
+logging.getLogger("h2gpu").setLevel(logging.ERROR)  # of the examples
+
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
     "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,
