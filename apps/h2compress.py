@@ -122,7 +122,7 @@ def _compressed(job):
     """Points → the uncompressed matrix, couplings deferred, and the compressed one, accuracy checked."""
     a = job.arguments
     most = a.max_memory or job.device.free_memory()
-    points = read_points(job.input, a.points or ["points"], a.dtype or "float64", most)
+    points = read_points(job.input, a.points, a.dtype or "float64", most, time=a.time)
     cov = options.covariance(a, points.shape[1])
     options.check_order(a, points.shape[1])
     job.covariance, job.rtol = cov.parameters(), a.rtol
@@ -150,7 +150,8 @@ def _compressed(job):
 def _compressed_by_ranks(job, comm):
     """Points, read by every process → the DistributedH2Matrix, accuracy checked."""
     a = job.arguments
-    points = read_points(job.input, a.points or ["points"], a.dtype or "float64", a.max_memory or free_memory(np))
+    most = a.max_memory or free_memory(np)
+    points = read_points(job.input, a.points, a.dtype or "float64", most, time=a.time)
     cov = options.covariance(a, points.shape[1])
     options.check_order(a, points.shape[1])
     job.covariance, job.rtol, sites = cov.parameters(), a.rtol, Sites.of(points, cov)

@@ -36,6 +36,7 @@ logger = logging.getLogger("h2gpu")
 
 DENSE_COPIES = 3  # of the n × n matrix: itself, its factor, work
 WORKSPACE = 1.5  # times the peak of the matrix: factor, vectors, cross-covariances
+OF_TIME = {"separable": ("time_scale",), "gneiting": ("time_scale", "time_exponent", "interaction")}  # are fitted
 WITHOUT_NUGGET = 1e-10  # rtol that smooth fields need then, about (benchmarks/solvers/solvers-cpu.csv)
 
 
@@ -109,11 +110,11 @@ def _job(arguments):
 def _read(job):
     """Sites and values, targets, and the truth where there is one."""
     a = job.arguments
-    most, names = a.max_memory or job.device.free_memory(), a.points or ["points"]
-    job.sites = read_points(a.input, names, "float64", most)
+    most = a.max_memory or job.device.free_memory()
+    job.sites = read_points(a.input, a.points, "float64", most, time=a.time)
     job.values = read_values(a.input, a.values, len(job.sites), "--values")
     option = "--target-points" if a.target_points else "--points"
-    job.targets = read_points(a.targets, a.target_points or names, "float64", most, option)
+    job.targets = read_points(a.targets, a.target_points or a.points, "float64", most, option, a.time)
     if job.targets.shape[1] != job.sites.shape[1]:
         raise InputError(
             f"{a.targets}: expected {job.sites.shape[1]} coordinates a target as the sites have, "
@@ -135,6 +136,7 @@ def _krige(job):
     _admit(job, take(job.sites), cov, nugget)
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
     kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
+    kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
     job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
     job.model.fit(take(job.sites), take(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
@@ -153,11 +155,14 @@ def _krige(job):
 def _model(job):
     """The covariance and the nugget given; what is to be estimated starts from the spread of values and sites."""
     a = job.arguments
-    sites = Sphere(a.radius or options.EARTH).embed(job.sites) if a.sphere else job.sites
+    dim = job.sites.shape[1] - bool(a.time)
+    sites = Sphere(a.radius or options.EARTH).embed(job.sites[:, :dim]) if a.sphere else job.sites[:, :dim]
     spread, extent = float(job.values.var()) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
     start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
     if a.rotation and not a.length_scale:
-        start["length_scale"] *= job.sites.shape[1]
+        start["length_scale"] *= dim
+    if a.time:
+        start["time_scale"] = a.time_scale or float(np.ptp(job.sites[:, -1])) / 10 or 1.0
     return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 
 

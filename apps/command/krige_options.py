@@ -22,6 +22,7 @@ def parser():
     p.add_argument("--target-points", type=options.names, metavar="NAME[,NAME…]", help="default: as --points")
     p.add_argument("--truth", metavar="NAME", help="(m,) dataset to score against (default: --values, where there)")
     options.add_covariance(p, unless_given="estimated, with --fit")
+    options.add_time(p)
     options.add_sphere(p)
     p.add_argument("--fit", action="store_true", help="estimate variance, length scale, nugget, given --rotation")
     p.add_argument("--fit-smoothness", action="store_true", help="estimate the Matérn smoothness too")
@@ -34,7 +35,8 @@ def parser():
 def check(arguments):
     """InputError for options that do not fit each other."""
     a = arguments
-    missing = [name for name in ("variance", "length_scale") if getattr(a, name) is None]
+    wanted = ["variance", "length_scale", *["time_scale"] * bool(a.time)]
+    missing = [name for name in wanted if getattr(a, name) is None]
     if missing and not a.fit:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise InputError(f"{named}: expected a number, or --fit to have it estimated")

@@ -10,10 +10,12 @@ from h2gpu.covariance import (
     Cubic,
     Exponential,
     Gaussian,
+    Gneiting,
     Matern,
     Nugget,
     PoweredExponential,
     RationalQuadratic,
+    SpaceTime,
     Spherical,
     Wendland,
     on_sphere,
@@ -40,6 +42,11 @@ EARTH = 6371.0  # radius in kilometres
 DEGREES = "lon", "lat", "long", "longitude", "latitude"  # names of coordinates
 FOR_POINTS = (
     "points",
+    "time",
+    "space_time",
+    "time_scale",
+    "time_exponent",
+    "interaction",
     "covariance",
     "length_scale",
     "smoothness",
@@ -69,6 +76,7 @@ def parser():
     p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
     add_points(p)
     add_covariance(p)
+    add_time(p)
     add_sphere(p)
     add_rtol(p)
     p.add_argument("--method", choices=("weighted", "basis"), default="weighted", help="basis: the paper's")
@@ -110,6 +118,15 @@ def add_covariance(p, unless_given="1"):
     p.add_argument("--nugget", type=not_negative, metavar="N", help="added to the diagonal (default: 0)")
 
 
+def add_time(p):
+    """Points in space and time."""
+    p.add_argument("--time", metavar="NAME", help="(n,) dataset of times, which --points do not hold then")
+    p.add_argument("--space-time", choices=("separable", "gneiting"), help="exponential in time, or Gneiting's family")
+    p.add_argument("--time-scale", type=positive, metavar="T", help="length scale in time, in its unit (default: 1)")
+    p.add_argument("--time-exponent", type=positive, metavar="A", help="of Gneiting's family, up to 1 (default: 0.5)")
+    p.add_argument("--interaction", type=not_negative, metavar="B", help="of Gneiting's, 0 to 1 (default: 0.5)")
+
+
 def add_sphere(p):
     """Points that are degrees."""
     p.add_argument(
@@ -146,6 +163,7 @@ def add_circumstances(p, picture):
 
 def covariance(arguments, dim):
     """The covariance asked for, for points of `dim` coordinates. Raises InputError."""
+    dim = dim - bool(arguments.time)
     scales = arguments.length_scale or (1.0,)
     if len(scales) not in (1, dim):
         raise InputError(f"--length-scale: expected 1 or {dim} numbers for points in {dim}D, got {len(scales)}")
@@ -157,8 +175,25 @@ def covariance(arguments, dim):
     if arguments.rotation:
         more["rotation"] = arguments.rotation
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
-    cov = cov + Nugget(arguments.nugget) if arguments.nugget else cov
-    return on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)
+    cov = on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)
+    cov = _in_time(cov, arguments, dim)
+    return cov + Nugget(arguments.nugget) if arguments.nugget else cov
+
+
+def _in_time(cov, arguments, dim):
+    """The covariance of space and time where there is a column of time. Raises InputError."""
+    a = arguments
+    gneiting = {name: getattr(a, name) for name in ("time_exponent", "interaction") if getattr(a, name) is not None}
+    for name in ("space_time", "time_scale", *gneiting):
+        if not a.time and getattr(a, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: is for points with --time only")
+    if not a.time:
+        return cov
+    if a.space_time == "gneiting":
+        return Gneiting(cov, a.time_scale or 1.0, space_dimension=dim, **gneiting)
+    for name in gneiting:
+        raise InputError(f"--{name.replace('_', '-')}: is for --space-time gneiting only")
+    return SpaceTime(cov, Exponential(1.0, a.time_scale or 1.0), space_dimension=dim)
 
 
 def _sphere(arguments, dim):

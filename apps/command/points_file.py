@@ -25,18 +25,22 @@ CHUNK = 1 << 26  # bytes that HDF5 may unpack at a time: a chunk is held as a wh
 FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)  # these do not change the size of what passes
 
 
-def read_points(path, names, dtype, most, option="--points"):
+def read_points(path, names, dtype, most, option="--points", time=None):
     """The points of a file as an (n, dim) array of finite numbers.
 
-    names   one dataset (n, dim) or (n,), or several (n,), one a coordinate
+    names   one dataset (n, dim) or (n,), or several (n,), one a coordinate; None: points
+    time    a dataset (n,) that is a further, last coordinate
     dtype   "float32" or "float64"
     most    bytes that the points may take
     option  with which the user chooses the names
 
     Raises InputError.
     """
+    names = names or ["points"]
     with _own_words(path) as file:
         columns = [_declared(file, name, option, several=len(names) > 1) for name in names]
+        if time:
+            names, columns = [*names, time], [*columns, _declared(file, time, "--time", several=True)]
         _check_lengths(names, columns, option)
         size = sum(prod(column.shape) for column in columns) * np.dtype(dtype).itemsize
         if 3 * size > most:

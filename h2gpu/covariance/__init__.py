@@ -14,6 +14,7 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.covariance.parameters import from_parameters
 from h2gpu.covariance.sphere import OnSphere, on_sphere
@@ -27,12 +28,14 @@ __all__ = [
     "Exponential",
     "Expression",
     "Gaussian",
+    "Gneiting",
     "Matern",
     "Nugget",
     "OnSphere",
     "PoweredExponential",
     "Product",
     "RationalQuadratic",
+    "SpaceTime",
     "Spherical",
     "Sum",
     "UserFunction",

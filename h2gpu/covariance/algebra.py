@@ -83,6 +83,14 @@ class Composed(Covariance):
         return next(iter(found), None)
 
     @property
+    def parts(self):
+        return self.terms
+
+    @property
+    def timed(self):
+        return any(term.timed for term in self.terms)
+
+    @property
     def embedding(self):
         return self._common("embedding", "")
 

@@ -61,6 +61,8 @@ class Covariance:
         """Whether f is a function of the distance alone, so that `at_distance` works."""
         return False
 
+    parts = ()  # the covariances that it is made of
+    timed = False  # whether the last coordinate is time
     most_dimensions = None  # coordinates up to which it is positive definite; None: any number
     kinks = ()  # of each distance at which it is not smooth, the factors of the coordinates that make it 1
 

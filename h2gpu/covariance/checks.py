@@ -85,8 +85,7 @@ def check_lengths(cov, dtype):
 def _lengths(cov):
     """All length scales of a covariance and of those that it is made of."""
     own = getattr(cov, "length_scale", ())
-    inner = [*getattr(cov, "terms", ()), *filter(None, [getattr(cov, "covariance", None)])]
-    return [*(own if isinstance(own, tuple) else (own,)), *(length for part in inner for length in _lengths(part))]
+    return [*(own if isinstance(own, tuple) else (own,)), *(length for part in cov.parts for length in _lengths(part))]
 
 
 def check_points(points, name):

@@ -136,6 +136,22 @@ def rational_quadratic(variance, decay, alpha, space, dtype):
     return DeviceFunction("RationalQuadratic", numbers).of(space) if _normal(numbers, dtype) else None
 
 
+def joined(space, time):
+    """The product of one covariance of all coordinates but the last and one of that; None where one of them is."""
+    return None if space is None or time is None else DeviceFunction("SpaceTime").of(space, time)
+
+
+def within_time(distance, rate, exponent, interaction):
+    """‖x − y‖ / ψ^(interaction/2) of points with time as last coordinate, ψ = 1 + (rate |u|)^exponent."""
+    return DeviceFunction("WithinTime", (rate, exponent, interaction)).of(distance)
+
+
+def powers_of_time(values, dim, rate, exponent, power, dtype):
+    """A covariance of dim coordinates times ψ^(−power), ψ = 1 + (rate |u|)^exponent; None where it is."""
+    own = DeviceFunction(f"PowersOfTime<{dim}>", (rate, exponent, power))
+    return composed("Product", [values, own if _normal(own.parameters, dtype) else None])
+
+
 def constant(variance, space):
     """variance, everywhere."""
     return DeviceFunction("Constant<" + space.type + ">", (variance,))

@@ -108,10 +108,13 @@ class Radial(Covariance):
         self.of_distances(s)
 
     def on_device(self, space, dtype):
+        return self.of_device_distance(self.distance_on_device(space), dtype)
+
+    def distance_on_device(self, space):
+        """The distance in units of the first coordinate's; `space` itself where it is isotropic."""
         if self.isotropic:
-            return self.of_device_distance(space, dtype)
-        distance = stretched(self.stretches) if self.rotation is None else rotated(self.metric)
-        return self.of_device_distance(distance, dtype)
+            return space
+        return stretched(self.stretches) if self.rotation is None else rotated(self.metric)
 
     def of_device_distance(self, distance, dtype):
         """The DeviceFunction of a distance in units of the first coordinate's; None where no kernel knows it."""
@@ -245,12 +248,20 @@ class InUnits(Covariance):
     factors: tuple
 
     @property
+    def parts(self):
+        return (self.covariance,)
+
+    @property
     def variance_at_zero(self):
         return self.covariance.variance_at_zero
 
     @property
     def dimension(self):
         return len(self.factors)
+
+    @property
+    def kinks(self):
+        return tuple(tuple(np.multiply(kink, self.factors).tolist()) for kink in self.covariance.kinks)
 
     def evaluate(self, x, y, out):
         factors = array_module(x, y).asarray(self.factors, dtype=x.dtype)

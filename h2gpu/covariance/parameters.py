@@ -12,13 +12,15 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.sphere import OnSphere
 
 NAMED = (
-    *(Constant, Cubic, Exponential, Expression, Gaussian, Matern, Nugget, OnSphere, PoweredExponential, Product),
-    *(RationalQuadratic, Spherical, Sum, Wendland),
+    *(Constant, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, Nugget, OnSphere, PoweredExponential),
+    *(Product, RationalQuadratic, SpaceTime, Spherical, Sum, Wendland),
 )
 KINDS = {kind.__name__: kind for kind in NAMED}
+INNER = "covariance", "space", "time"  # fields that are covariances
 NEVER_WRITTEN = {"function"}  # fields that files do not hold
 DEEPEST = 32
 
@@ -47,8 +49,7 @@ def from_parameters(parameters, depth=0):
         if not isinstance(given["terms"], list):
             raise ValueError(f"covariance {name}: expected a list of terms, got {given['terms']!r:.80}")
         return kind(tuple(from_parameters(term, depth + 1) for term in given["terms"]))
-    if "covariance" in given:
-        given["covariance"] = from_parameters(given["covariance"], depth + 1)
+    given |= {key: from_parameters(given[key], depth + 1) for key in INNER if key in given}
     if kind is Expression:
         numbers = given["numbers"]
         if not isinstance(numbers, dict) or numbers.keys() & {"function", "dimension"}:

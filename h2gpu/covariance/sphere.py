@@ -71,6 +71,10 @@ class OnSphere(Covariance):
     dimension = 2
 
     @property
+    def parts(self):
+        return (self.covariance,)
+
+    @property
     def embedding(self):
         return Sphere(self.radius)
 

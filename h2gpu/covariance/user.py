@@ -99,6 +99,10 @@ class InFrame(Covariance):
     frame_of_points: tuple
 
     @property
+    def parts(self):
+        return (self.covariance,)
+
+    @property
     def variance_at_zero(self):
         return self.covariance.variance_at_zero
 

@@ -15,7 +15,7 @@ import h2gpu
 from h2gpu.apps import h2krige
 from h2gpu.apps.command import devices
 from h2gpu.apps.command.command import FailureError
-from h2gpu.covariance import Matern, Nugget, on_sphere
+from h2gpu.covariance import Exponential, Gneiting, Matern, Nugget, SpaceTime, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood, scores
 
 COV, NUGGET = Matern(2.0, 0.3, 1.5), 0.05
@@ -124,6 +124,31 @@ def test_further_covariances(files, field, name, option, kind):
     np.testing.assert_allclose(read(out)[0]["mean"], Kriging(model, 0.1).fit(*field[:2]).predict(field[2]), rtol=1e-9)
 
 
+def test_time_is_the_last_coordinate(files, field, capsys):
+    """Points in the plane and a column of times: by given numbers as in Python, and estimated."""
+    for path, n in zip(files, (220, 40)):
+        with h5py.File(path, "a") as file:
+            file["day"] = np.arange(n) % 7 * 24.0
+    out, (sites, values, targets, _) = files[0].with_name("out.h5"), field
+    x, new = (np.column_stack([p, np.arange(len(p)) % 7 * 24.0]) for p in (sites, targets))
+    more = ("--time-exponent", "0.7", "--interaction", "0.4")
+    for options, cov in (
+        ((), SpaceTime(COV, Exponential(1.0, 50.0))),
+        (("--space-time", "gneiting", *more), Gneiting(COV, 50.0, 0.7, 0.4)),
+    ):
+        assert krige(files, *GIVEN, "--time", "day", "--time-scale", "50", *options, "-o", out, "--quiet") == 0
+        found, attributes = read(out)
+        np.testing.assert_allclose(found["mean"], Kriging(cov, NUGGET).fit(x, values).predict(new), rtol=1e-9)
+        assert h2gpu.covariance.from_parameters(json.loads(attributes["covariance"])) == cov
+        assert found["points"].shape == (40, 3)
+    assert krige(files, "--fit", "--time", "day", "--points", "x,y", "-o", out, "--quiet") == 0
+    assert json.loads(read(out)[1]["covariance"])["time"]["length_scale"] != 14.4
+    fails(files, [*GIVEN, "--time", "day"], 2, "--time-scale: expected a number, or --fit", capsys)
+    fails(files, [*GIVEN, "--time", "hour", "--time-scale", "1"], 2, "'hour' not found; .* choose with --time", capsys)
+    wrong = [*GIVEN, "--time", "day", "--time-scale", "1", "--interaction", "0.3"]
+    fails(files, wrong, 2, "--interaction: is for --space-time gneiting only", capsys)
+
+
 def test_rotation_is_fitted_where_given(files):
     out = files[0].with_name("out.h5")
     assert krige(files, "--fit", "--rotation", "0.3", "-o", out, "--quiet") == 0
@@ -217,6 +242,7 @@ BAD = {
     "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern only"),
     "smoothness of another": (["--fit", "--fit-smoothness"], "--fit-smoothness: is for"),
     "another format": ([*GIVEN, "-o", "map.csv"], "--output: expected a name that ends in .h5, as HDF5 is wri"),
+    "time scale": ([*GIVEN, "--time-scale", "1"], "--time-scale: is for points with --time only"),
     "radius": ([*GIVEN, "--radius", "1"], "--radius: is for --sphere only"),
     "smooth great circle": ([*GIVEN, "--sphere", "great-circle"], 'take distance="chordal"'),
     "unknown": ([*GIVEN, "--fast"], "unrecognized arguments: --fast"),

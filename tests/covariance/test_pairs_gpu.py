@@ -10,10 +10,12 @@ from h2gpu.covariance import (
     Cubic,
     Exponential,
     Gaussian,
+    Gneiting,
     Matern,
     Nugget,
     PoweredExponential,
     RationalQuadratic,
+    SpaceTime,
     Spherical,
     Wendland,
     from_distance,
@@ -49,6 +51,19 @@ def covariances(dim):
         *[Wendland(1.5, 0.8, order) for order in range(4)],
         PoweredExponential(2.0, 0.3, 0.7) + RationalQuadratic(0.5, anisotropic, 0.8),
         *rotated(dim),
+        *in_time(dim),
+    ]
+
+
+def in_time(dim):
+    """Of the last coordinate as time."""
+    if dim == 1:
+        return []
+    space = {"space_dimension": dim - 1}
+    return [
+        SpaceTime(Matern(2.0, 0.4, 1.2), Exponential(length_scale=0.3) + Constant(0.5), **space),
+        Gneiting(Matern(1.0, 0.4, 1.5), 0.3, 0.7, 0.6, **space) + Gneiting(Gaussian(0.5, 0.3), 2.0, 1.0, 0.0, **space),
+        Gneiting(Exponential(1.0, LENGTHS[: dim - 1]), 0.5, 0.4, 1.0),
     ]
 
 

@@ -23,7 +23,8 @@ from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, syst
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import USUAL, Model
-from h2gpu.statistics.likelihood.variogram import empirical_variogram, starts_from_variogram
+from h2gpu.statistics.likelihood.starts import starts_from_variogram
+from h2gpu.statistics.likelihood.variogram import empirical_variogram
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
 

@@ -7,8 +7,14 @@ Reference: Nocedal & Wright (2006), Numerical optimization, section 16.7, on pro
 
 import numpy as np
 
-REACH = {"variance": 1e6, "length_scale": 1e3, "nugget": 1e9, "number": 1e2, "rotation": 1e3}  # factors, at most
-LIMITS = {"smoothness": (0.05, 10.0), "exponent": (0.05, 1.99), "alpha": (0.01, 1e3)}
+REACH = {  # factors, at most
+    **{"variance": 1e6, "length_scale": 1e3, "time_scale": 1e3, "nugget": 1e9},
+    **{"number": 1e2, "rotation": 1e3},
+}
+LIMITS = {
+    **{"smoothness": (0.05, 10.0), "exponent": (0.05, 1.99), "alpha": (0.01, 1e3)},
+    **{"time_exponent": (0.05, 0.999), "interaction": (1e-3, 0.999)},
+}
 
 
 def limits(model):

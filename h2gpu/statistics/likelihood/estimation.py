@@ -24,7 +24,7 @@ from h2gpu.statistics.likelihood.judgement import judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
 from h2gpu.statistics.likelihood.parameters import Model, check_free, kept_shapes
-from h2gpu.statistics.likelihood.variogram import starts_from_variogram
+from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
 logger = logging.getLogger("h2gpu")

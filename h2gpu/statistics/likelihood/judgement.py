@@ -35,9 +35,11 @@ def _beyond(model, sites):
     """(name, length scale, extent of the sites along it) of the free length scales that are longer."""
     x = to_host(model.cov.embed(sites))
     extents = np.ptp(x, axis=0)
-    whole = float(np.linalg.norm(extents))
+    whole = float(np.linalg.norm(extents[:-1] if model.cov.timed else extents))
     for free in model.free:
-        if free.kind == "length_scale":
+        if free.kind == "time_scale" and free.value > extents[-1]:
+            yield free.name, free.value, float(extents[-1])
+        elif free.kind == "length_scale":
             along = None if model.cov.frame else re.search(r"length_scale\[(\d+)\]$", free.name)
             extent = float(extents[int(along[1])]) if along else whole
             if free.value > extent:

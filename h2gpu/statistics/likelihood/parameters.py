@@ -10,12 +10,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.covariance import Covariance, DistanceFunction, Expression, Nugget, OnSphere, Product, Sum, UserFunction
+from h2gpu.covariance import (
+    Covariance,
+    DistanceFunction,
+    Expression,
+    Gneiting,
+    Nugget,
+    OnSphere,
+    Product,
+    SpaceTime,
+    Sum,
+    UserFunction,
+)
 from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
 ALL = "all"  # every number that a covariance has
-NAMES = "variance", "length_scale", "rotation", "nugget", "number", "smoothness", "exponent", "alpha"
-USUAL = NAMES[:5]
+NAMES = (
+    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number"),
+    *("smoothness", "exponent", "alpha", "time_exponent", "interaction"),
+)
+USUAL = NAMES[:6]
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
 
@@ -71,14 +85,14 @@ class Model:
         cov = _replaced(self.cov, self.kinds, values)
         return replace(self, cov=cov, nugget=next(values) if self.error_is_free else self.nugget)
 
-    def scaled(self, factor, lengths=1.0):
-        """All free variances times `factor`, all free length scales times `lengths`."""
-        shift = {"variance": np.log(factor), "nugget": np.log(factor), "length_scale": np.log(lengths)}
-        return self.at(self.theta + [shift.get(free.kind, 0.0) for free in self.free])
+    def scaled(self, factor, lengths=1.0, times=1.0):
+        """All free variances times `factor`, all free length scales times `lengths`, those of time times `times`."""
+        by = {"variance": factor, "nugget": factor, "length_scale": lengths, "time_scale": times}
+        return self.at(self.theta + [np.log(by.get(free.kind, 1.0)) for free in self.free])
 
-    def started(self, factor, lengths, nugget):
+    def started(self, factor, lengths, nugget, times=1.0):
         """As scaled, the nuggets but set to their share of `nugget`."""
-        free, own = self.free, self.scaled(factor, lengths).theta
+        free, own = self.free, self.scaled(factor, lengths, times).theta
         nuggets = np.array([one.kind == "nugget" for one in free])
         with np.errstate(divide="ignore"):
             return self.at(np.where(nuggets, np.log(nugget / max(1, nuggets.sum())), own))
@@ -123,6 +137,12 @@ def _numbers(cov, kinds, path=""):
     elif isinstance(cov, (Sum, Product)):
         for i, term in enumerate(cov.terms):
             yield from _numbers(term, _kinds_of_term(cov, i, kinds), f"{path}terms[{i}].")
+    elif isinstance(cov, (SpaceTime, Gneiting)):
+        for field, own in _fields(cov, kinds):
+            for free in _numbers(getattr(cov, field), own, f"{path}{field}."):
+                in_time = field == "time" and free.kind == "length_scale"
+                yield replace(free, kind="time_scale") if in_time else free
+        yield from (Free(kind, f"{path}{kind}", getattr(cov, kind)) for kind in _estimated(cov, kinds))
     elif isinstance(cov, Nugget):
         if "nugget" in kinds:
             yield Free("nugget", f"{path}nugget", cov.variance)
@@ -141,9 +161,12 @@ def _estimated(cov, kinds):
     return [kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None]
 
 
-def _parts(cov):
-    """The covariances that a covariance is made of, directly."""
-    return cov.terms if isinstance(cov, (Sum, Product)) else [cov.covariance] if hasattr(cov, "covariance") else []
+def _fields(cov, kinds):
+    """(field, kinds) of the covariances that one of space and time is made of: the variance is that of space."""
+    yield "space", kinds
+    if isinstance(cov, SpaceTime):
+        renamed = {"length_scale": None, "variance": None, "time_scale": "length_scale"}
+        yield "time", [kind for kind in (renamed.get(kind, kind) for kind in kinds) if kind]
 
 
 def _own_numbers(cov, kinds):
@@ -171,7 +194,8 @@ def _replaced(cov, kinds, values):
         return Nugget(next(values)) if "nugget" in kinds else cov
     if isinstance(cov, Expression):
         return cov.with_numbers(**{name: next(values) for name, _, _ in _own_numbers(cov, kinds)})
-    new = {}
+    timed = isinstance(cov, (SpaceTime, Gneiting))
+    new = {field: _replaced(getattr(cov, field), own, values) for field, own in _fields(cov, kinds)} if timed else {}
     for kind in _estimated(cov, kinds):
         old = getattr(cov, kind)
         new[kind] = tuple(next(values) for _ in old) if isinstance(old, tuple) else next(values)
@@ -211,7 +235,7 @@ def _unknown(cov):
     """The first part of a covariance that is a caller's, without numbers; None without."""
     if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
         return cov
-    return next(filter(None, map(_unknown, _parts(cov))), None)
+    return next(filter(None, map(_unknown, cov.parts)), None)
 
 
 def checked_kinds(names, cov):
@@ -230,5 +254,5 @@ def _names_in(cov):
     """Names of all numbers of the Expressions in a covariance."""
     if isinstance(cov, Expression):
         yield from (name for name, _ in cov.numbers)
-    for part in _parts(cov):
+    for part in cov.parts:
         yield from _names_in(part)

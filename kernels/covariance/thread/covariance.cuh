@@ -56,6 +56,20 @@ struct Rotated {
     }
 };
 
+// ψ = 1 + (|u| rate)^exponent of the time u between two points   p: rate, exponent
+template <typename Real>
+__device__ inline Real spread(Real u, const Real* p) { return 1 + pow(fabs(u) * p[0], p[1]); }
+
+// D² / ψ^β, the last coordinate being time   p: rate, exponent, β, those of D
+template <typename D>
+struct WithinTime {
+    static constexpr int dimension = D::dimension + 1, parameters = 3 + D::parameters;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real* p) {
+        return D::square(x, y, p + 3) * pow(spread(x[D::dimension] - y[D::dimension], p), -p[2]);
+    }
+};
+
 // (2R asin(c / 2R))², c = ‖x − y‖ the chord on a sphere about the origin   p: 2R, 1/2R
 struct GreatCircle {
     static constexpr int dimension = 3, parameters = 2;
@@ -159,6 +173,27 @@ struct Product {
     template <typename Real>
     static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
         return A::value(x, y, p, t) * B::value(x, y, p + A::parameters, t + A::table);
+    }
+};
+
+// A of all coordinates but the last, times B of that   p, t: those of A, then those of B
+template <typename A, typename B>
+struct SpaceTime {
+    static constexpr int dimension = A::dimension + 1, parameters = A::parameters + B::parameters, table = A::table + B::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
+        constexpr int d = A::dimension;
+        return A::value(x, y, p, t) * B::value(x + d, y + d, p + A::parameters, t + A::table);
+    }
+};
+
+// ψ^(−e) of the last of Dim coordinates   p: rate, exponent of ψ, e
+template <int Dim>
+struct PowersOfTime {
+    static constexpr int dimension = Dim, parameters = 3, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        return pow(spread(x[Dim - 1] - y[Dim - 1], p), -p[2]);
     }
 };
 

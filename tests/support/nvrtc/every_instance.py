@@ -17,9 +17,11 @@ from h2gpu.covariance import (
     Cubic,
     Exponential,
     Gaussian,
+    Gneiting,
     Matern,
     PoweredExponential,
     RationalQuadratic,
+    SpaceTime,
     Spherical,
     Wendland,
     on_sphere,
@@ -121,6 +123,9 @@ def pairwise_instances(dtype, *knobs):
     yield pairwise_instance(Exponential(1.0, (1, 2), rotation=0.3), 2, dtype, *knobs)
     yield pairwise_instance(Exponential(1.0, (1, 2, 3), rotation=(0.1, 0.2, 0.3)), 3, dtype, *knobs)
     yield pairwise_instance(on_sphere(Exponential()), 3, dtype, *knobs)
+    yield pairwise_instance(SpaceTime(Matern(smoothness=1.2), Matern(smoothness=0.7)), 3, dtype, *knobs)
+    yield pairwise_instance(SpaceTime(on_sphere(Exponential()), Gaussian()), 4, dtype, *knobs)
+    yield pairwise_instance(Gneiting(Exponential(1.0, (1, 2))) + Gneiting(Gaussian()), 3, dtype, *knobs)
 
 
 def pairwise_instance(cov, dim, dtype, threads, rows):

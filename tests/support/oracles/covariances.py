@@ -7,10 +7,12 @@ from h2gpu.covariance import (
     Cubic,
     Exponential,
     Gaussian,
+    Gneiting,
     Matern,
     Nugget,
     PoweredExponential,
     RationalQuadratic,
+    SpaceTime,
     Spherical,
     Wendland,
     on_sphere,
@@ -39,6 +41,14 @@ COMPOSED = [
     Exponential() + Nugget(0.1),
     2 * Gaussian() * Matern(1.0, (0.2, 0.3), 1.2) + Constant(0.3) + Nugget(0.2),
     (Exponential() + Nugget(0.5)) * (Matern() + Nugget(0.25)),
+]
+IN_TIME = [
+    SpaceTime(Exponential(2.0, 0.3), Matern(1.0, 40.0, 1.5)),
+    SpaceTime(Matern(1.0, (0.5, 0.1), 1.5, rotation=0.6), Exponential(1.0, 2.0) + Constant(0.5)) + Nugget(0.1),
+    SpaceTime(Spherical(1.0, 0.7), Wendland(1.0, 90.0, 1, 1)),
+    Gneiting(Exponential(2.0, 0.3), 30.0, 0.7, 0.8),
+    Gneiting(Matern(1.0, (0.5, 0.1), 1.2, rotation=0.6), 30.0, 1.0, 1.0),
+    Gneiting(Gaussian(1.0, 0.3), 30.0, 0.5, 0.5) + SpaceTime(Exponential(1.0, 0.1), Constant()),
 ]
 SPHERES = [
     on_sphere(Exponential(1.0, 2000.0)),
