@@ -25,11 +25,15 @@ MATRICES = [
     "h2matrix/test_truncation.py",
     "storage/test_storage.py",
     "solvers/test_solvers_cg.py",
+    "solvers/test_skeletonization_certificate.py",
+    "solvers/test_skeletonization_variances.py",
     "solvers/test_solvers_lanczos.py",
+    "solvers/test_solvers_skeletonization.py",
     "solvers/test_solvers_vecchia.py",
     "statistics/test_statistics_kriging.py",
     "statistics/test_statistics_likelihood.py",
     "statistics/test_statistics_simulation.py",
+    "statistics/systems/test_direct_kriging.py",
 ]
 ROUTINES = [
     "batched/test_batched_gpu.py",

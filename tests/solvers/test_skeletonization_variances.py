@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
 from h2gpu.covariance.sites import Sites
 from h2gpu.solvers import skeletonization, skeletonize
@@ -16,6 +17,7 @@ ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothne
 def small_root(monkeypatch):
     """So that some thousand sites are eliminated on several levels."""
     monkeypatch.setattr(skeletonization, "ROOT", 200)
+    monkeypatch.setattr(skeletonization, "WIDER", 1)
 
 
 def uniform(n, seed=0):
@@ -49,18 +51,18 @@ CASES = {
 }
 
 
-def relative_errors(points, targets, cov, G, K):
+def relative_errors(points, targets, cov, G, K, xp=np):
     """Of standard deviations."""
     k, total = cov(points, targets), float(cov(targets[:1])[0, 0])
     exact = total - (k * np.linalg.solve(K, k)).sum(axis=0)
-    found = total - G.explained(Sites.of(targets, cov, points))
+    found = total - to_host(G.explained(Sites.of(xp.asarray(targets), cov, xp.asarray(points))))
     return abs(np.sqrt(found / exact) - 1)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_standard_deviations_are_those_of_the_dense_matrix(name):
+def test_standard_deviations_are_those_of_the_dense_matrix(name, xp):
     points, targets, cov = CASES[name]
-    errors = relative_errors(points, targets, cov, skeletonize(points, cov), cov(points))
+    errors = relative_errors(points, targets, cov, skeletonize(xp.asarray(points), cov), cov(points), xp)
     assert errors.max() < 5e-4 and errors.mean() < 5e-5
 
 
@@ -80,14 +82,15 @@ def test_nuggets_by_site():
     assert errors.max() < 5e-4
 
 
-def test_variation_below_the_sampling_distance_is_shared_at_one_place():
+def test_variation_below_the_sampling_distance_is_shared_at_one_place(xp):
     points = uniform(1600)
     cov, some = ROUGH + Nugget(0.2), np.array([3, 1000, 5])
-    G = skeletonize(points, cov)
+    G = skeletonize(xp.asarray(points), cov)
     targets = np.concatenate([uniform(40, 1), points[some]])
-    found = G.explained(Sites.of(targets, cov, points), (np.arange(40, 43), some))
+    located = Sites.of(xp.asarray(targets), cov, xp.asarray(points))
+    found = to_host(G.explained(located, (np.arange(40, 43), some)))
     np.testing.assert_allclose(found[40:], 1.2, atol=1e-3)  # C(0): the variance is zero there
-    np.testing.assert_array_equal(found[:40], G.explained(Sites.of(targets, cov, points))[:40])
+    np.testing.assert_array_equal(found[:40], to_host(G.explained(located))[:40])
 
 
 def test_parts_of_targets_change_nothing(monkeypatch):

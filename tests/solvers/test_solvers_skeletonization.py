@@ -1,16 +1,18 @@
 """Strong recursive skeletonization: C ≈ G Gᵀ, against dense factors."""
 
+import importlib
 import logging
 
 import numpy as np
 import pytest
 import scipy.linalg
 
+from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
-from h2gpu.covariance.sites import Sites
 from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize
 from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
 from h2gpu.solvers.skeletonization.elimination import skeletons
+from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
 
@@ -19,6 +21,12 @@ ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothne
 def small_root(monkeypatch):
     """So that some thousand sites are eliminated on several levels."""
     monkeypatch.setattr(skeletonization, "ROOT", 200)
+    monkeypatch.setattr(skeletonization, "WIDER", 1)
+
+
+@pytest.fixture(params=[pytest.param("cupy", marks=pytest.mark.gpu)])
+def gpu(request):
+    return importlib.import_module(request.param)
 
 
 def uniform(n, seed=0):
@@ -61,12 +69,12 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_determinant_and_the_solution_are_those_of_the_dense_matrix(name):
+def test_the_determinant_and_the_solution_are_those_of_the_dense_matrix(name, xp):
     points, cov = SAMPLES[name]
-    G, K = skeletonize(points, cov), cov(points)
+    G, K = skeletonize(xp.asarray(points), cov), cov(points)
     assert abs(G.log_determinant() - exact_log_determinant(K)) < 2e-6 * len(points)
     b = np.random.default_rng(1).standard_normal((len(points), 2))
-    assert np.linalg.norm(K @ G.solve(b) - b) < 0.02 * np.linalg.norm(b)
+    assert np.linalg.norm(K @ to_host(G.solve(xp.asarray(b))) - b) < 0.02 * np.linalg.norm(b)
     assert G.eta == 0.01 and G.shape == K.shape
 
 
@@ -78,13 +86,13 @@ def test_samples_have_the_covariance(cov):
     assert np.linalg.norm(root @ root.T - K) < 1e-3 * np.linalg.norm(K)
 
 
-def test_the_three_halves_are_inverse_and_transposed_to_each_other():
-    x, z = np.random.default_rng(2).standard_normal((2, 1500))
-    G = skeletonize(uniform(1500), SMOOTH)
-    assert len(G.steps) > 9
-    np.testing.assert_allclose(G.multiply_half(G.solve_half(x)), x, atol=1e-11)
-    np.testing.assert_allclose(G.solve_half(x) @ z, x @ G.solve_half_transposed(z), rtol=1e-9)
-    np.testing.assert_allclose(G @ x, G.solve_half_transposed(G.solve_half(x)), rtol=1e-9)
+def test_the_three_halves_are_inverse_and_transposed_to_each_other(xp):
+    x, z = map(xp.asarray, np.random.default_rng(2).standard_normal((2, 1500)))
+    G = skeletonize(xp.asarray(uniform(1500)), SMOOTH)
+    assert len(G.steps) >= 9 and array_module(G.solve(x)) is xp
+    np.testing.assert_allclose(to_host(G.multiply_half(G.solve_half(x))), to_host(x), atol=1e-11)
+    np.testing.assert_allclose(float(G.solve_half(x) @ z), float(x @ G.solve_half_transposed(z)), rtol=1e-9)
+    np.testing.assert_allclose(to_host(G @ x), to_host(G.solve_half_transposed(G.solve_half(x))), rtol=1e-9)
 
 
 @pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
@@ -184,10 +192,29 @@ def test_three_coordinates_are_refused_with_the_reason():
         skeletonize(np.random.default_rng(0).random((50, 3)), ROUGH)
 
 
-def test_arrays_of_the_gpu_are_refused(monkeypatch):
-    monkeypatch.setattr(Sites, "xp", property(lambda self: "cupy"))
-    with pytest.raises(ValueError, match="works on the CPU"):
-        skeletonize(uniform(50), ROUGH)
+@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
+def test_changes_in_one_buffer_are_those_by_blocks(cov, monkeypatch):
+    points = np.concatenate([uniform(1500), of_clusters(700)])
+    blocks = skeletonize(points, cov)
+    monkeypatch.setattr(skeletonization, "Changes", FlatChanges)
+    flat = skeletonize(points, cov)
+    assert len(flat.steps) == len(blocks.steps) > 20
+    np.testing.assert_allclose(flat.log_determinant(), blocks.log_determinant(), rtol=1e-13)
+    np.testing.assert_allclose(flat.solve(points), blocks.solve(points), rtol=1e-9, atol=1e-9)
+
+
+def test_cpu_and_gpu_make_the_same_factor(gpu):
+    points, x = uniform(1500), np.random.default_rng(2).standard_normal(1500)
+    here, there = skeletonize(points, SMOOTH), skeletonize(gpu.asarray(points), SMOOTH)
+    np.testing.assert_allclose(there.log_determinant(), here.log_determinant(), rtol=1e-10)
+    np.testing.assert_allclose(to_host(there.solve(gpu.asarray(x))), here.solve(x), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(np.sort(to_host(there.top)), np.sort(here.top))
+
+
+def test_too_much_for_the_root_is_refused(monkeypatch):
+    monkeypatch.setattr(skeletonization, "LARGEST", 100)
+    with pytest.raises(np.linalg.LinAlgError, match="expected at most 100 indices to be left for the root, got"):
+        skeletonize(uniform(1000), ROUGH)
 
 
 def test_bad_vectors_are_refused():

@@ -21,8 +21,9 @@ from h2gpu.progress import phase
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
 from h2gpu.solvers.skeletonization.changes import Changes
-from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite, eliminate
+from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite, add_to_diagonals, eliminate
 from h2gpu.solvers.skeletonization.factor import Skeletonization
+from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies
 
 __all__ = ["Skeletonization", "skeletonize"]
@@ -30,21 +31,24 @@ __all__ = ["Skeletonization", "skeletonize"]
 logger = logging.getLogger("h2gpu")
 
 RESTARTS = 3  # with a tenth of eta each
-ROOT = 1500  # indices left for a dense factorization
+ROOT = 1500  # indices left for a dense factorization on the CPU
+WIDER = 5  # times as many on the GPU
+LARGEST = 20_000  # such indices
 GROUP = {"numpy": 1 << 17, "cupy": 1 << 27}  # entries of the panels of cells that are worked on together
-GROUPS = 16  # such groups whose skeletons are found together
+GROUPS = {"numpy": 16, "cupy": 1}  # such groups whose skeletons are found together
 
 
 def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
     """The factor of the covariance matrix at (n, dim) points, C ≈ G Gᵀ: a Skeletonization.
 
-    points   NumPy array: one or two coordinates, or on a sphere
+    points   NumPy array (work on the CPU) or CuPy array (on the GPU): one or two coordinates, or on a sphere
     cov      an `h2gpu.covariance` value, its nugget included
     eta      tolerance relative to conditional variances, from 0 to below 2
     nugget   added to the diagonal in addition: one number, or one a site, (n,) on the host
 
     Where the approximation is not positive definite it starts again with a tenth of eta, and a warning is logged.
-    Raises ValueError for bad arguments, three coordinates and CuPy arrays, LinAlgError where no eta helps.
+    Raises ValueError for bad arguments and three coordinates, LinAlgError where no eta helps and where so much of the
+    covariance is left for the root, as with ranges beyond which it is zero, that iterations are the better choice.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers
@@ -61,8 +65,6 @@ def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
             "conditional variance: 0.01 is the usual choice"
         )
     sites = Sites.of(points, cov)
-    if sites.xp is not np:
-        raise ValueError("points: expected a NumPy array, got a CuPy array; skeletonize works on the CPU: take .get()")
     _check_dimension(sites)
     nugget = check_nuggets(nugget, sites.shape[0]) + sites.cov.nugget
     for attempt in range(RESTARTS + 1):
@@ -99,8 +101,8 @@ def _factor(sites, nugget, eta):
     depth, steps = grid.deepest(host), []
     level, changes = Level.of(grid.places(host, depth), np.arange(n)), None
     with phase("skeletonize", n) as advance:
-        while len(level.active) > ROOT and depth > 1:
-            changes = Changes.zeros(level) if changes is None else changes
+        while len(level.active) > (ROOT if xp is np else WIDER * ROOT) and depth > 1:
+            changes = (Changes if xp is np else FlatChanges).zeros(level, xp) if changes is None else changes
             before = len(level.active)
             for cells in level.colours:
                 steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
@@ -124,13 +126,13 @@ def _colour(field, level, changes, depth, cells):
     cells, together = cells[order], np.maximum(1, GROUP[xp.__name__] // np.maximum(work[order], 1))
     groups, i = [], 0
     while i < len(cells):
-        groups.append(slice(i, i + GROUPS * int(together[i])))
+        groups.append(slice(i, i + GROUPS[xp.__name__] * int(together[i])))
         i = groups[-1].stop
 
     def one(group):
         return eliminate(field, level, changes, depth, int(together[group][-1]), cells[group])
 
-    return list(chain.from_iterable(parallel(one, groups) if xp is np else map(one, groups)))
+    return list(chain.from_iterable(parallel(one, groups) if changes.threaded else map(one, groups)))
 
 
 def _root(field, level, changes, top):
@@ -138,18 +140,15 @@ def _root(field, level, changes, top):
     xp = array_module(field.points)
     if not len(top):
         return xp.empty((0, 0))
+    if len(top) > LARGEST:
+        raise np.linalg.LinAlgError(
+            f"skeletonize: expected at most {LARGEST} indices to be left for the root, got {len(top)} of {field.n}; "
+            "take a larger eta, or vecchia with conjugate_gradients and log_determinant"
+        )
     A = field.panel(top[None], top[None], np.zeros((1, 0, field.points.shape[1])), np.zeros((1, 0)))[0]
-    A.reshape(-1)[:: len(A) + 1] += field.diagonal(top)
+    add_to_diagonals(A[None], field.diagonal(top)[None])
     if changes is not None:
-        first = np.concatenate([[0], np.cumsum(level.count)])
-        for key, block in zip(changes.keys.tolist(), changes.blocks):
-            if block is None:
-                continue
-            a, b = divmod(key, len(level))
-            rows, columns = slice(first[a], first[a + 1]), slice(first[b], first[b + 1])
-            A[rows, columns] += block
-            if a != b:
-                A[columns, rows] += block.T
+        changes.add_to_all(A, level)
     L, info = batched.cholesky(A[None], return_info=True)
     if int(info[0]):
         raise NotDefinite("the root")

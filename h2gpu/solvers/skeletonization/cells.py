@@ -102,6 +102,20 @@ class Level:
         """The cell of each of them."""
         return np.repeat(np.arange(len(self)), self.count)
 
+    def positions(self, cells):
+        """Where in members the indices of lists of cells (lists, some), −1 for none, are, one after the other.
+
+        Positions (lists, most), padded by −1, and of which of its list's cells each of them is.
+        """
+        count = np.where(cells < 0, 0, self.count[cells])
+        total = count.sum(axis=1)
+        at = np.full((len(cells), int(total.max(initial=0))), -1)
+        which = np.zeros_like(at)
+        rows, columns = np.repeat(np.arange(len(cells)), total), ranges(np.zeros_like(total), total)
+        at[rows, columns] = ranges(self.first[cells].ravel(), count.ravel())
+        which[rows, columns] = np.repeat(np.tile(np.arange(cells.shape[1]), len(cells)), count.ravel())
+        return at, which
+
     def keep(self, cell, indices):
         """Of this cell only these indices are left."""
         self.members[self.first[cell] : self.first[cell] + len(indices)] = indices

@@ -10,13 +10,11 @@ padded: a padded index is one of variance 1 that nothing depends on. Reference: 
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.solvers.skeletonization.factor import Step
 
 FEWEST = 16  # indices of a cell that is worth an elimination
@@ -77,9 +75,9 @@ def eliminate(field, level, changes, depth, together, cells):
     middles = field.grid.corner + (level.places[cells] + 0.5) * width
     K = field.panel(I, np.concatenate([I, N, M], axis=1), *field.proxies.around(middles, width))
     A, far = K[:, : I.shape[1]], I.shape[1] + N.shape[1]
-    xp.einsum("bii->bi", A)[...] += field.diagonal(I)
-    places = _places(level, changes, cells, I.shape[1], far)
-    _changed(K, changes, places)
+    add_to_diagonals(K, field.diagonal(I))
+    places = changes.places(level, cells, I.shape[1], far)
+    changes.add(K, places)
     order, kept, T = skeletons(K[:, far:], A, field.eta, n > I)
     sizes, beside = (n > I).sum(axis=1), (n > N).sum(axis=1)
     similar, steps = np.lexsort((beside, sizes - kept)), []
@@ -88,7 +86,7 @@ def eliminate(field, level, changes, depth, together, cells):
         s, r, around = kept[part].max(), (sizes - kept)[part].max(), beside[part].max()
         S, R = _split(order[part], kept[part], sizes[part], s, r, I.shape[1])
         L, Y = _eliminated(K[part, : I.shape[1] + around], S, R, T[part, :s, :r])
-        _updated(level, changes, cells[part], [places[b] for b in part], S, kept[part], Y, I.shape[1], far)
+        changes.update(level, cells[part], [places[b] for b in part], S, kept[part], Y, I.shape[1], far)
         own = np.concatenate([I[part], np.full((len(part), 1), n)], axis=1)
         skeleton = np.take_along_axis(own, S, 1)
         for cell, k, some in zip(cells[part].tolist(), kept[part].tolist(), skeleton):
@@ -113,14 +111,15 @@ def skeletons(F, A, eta, real):
     _refuse(info)
     inverse = batched.trsm(L, xp.ascontiguousarray(xp.broadcast_to(xp.eye(n), A.shape)))
     tau = eta / xp.where(xp.asarray(real), (inverse**2).sum(axis=1), 0).max(axis=1)
-    W = batched.qr(F, "r") if F.shape[1] > n else F
-    _, triangles, pivots, _ = batched.pivoted_qr(W, to_host(tau))
-    ranks = to_host((abs(xp.diagonal(triangles, axis1=1, axis2=2)) > tau[:, None]).sum(axis=1))
+    W = batched.qr(F, "r") if F.shape[1] > n else F.copy()
+    W /= tau[:, None, None]  # so that one tolerance, 1, serves all, and none comes to the host
+    _, triangles, pivots, _ = batched.pivoted_qr(W, 1.0)
+    ranks = to_host((abs(xp.diagonal(triangles, axis1=1, axis2=2)) > 1).sum(axis=1))
     s = int(ranks.max(initial=0))
     R11 = triangles[:, :s, :s].copy()
     beyond = np.arange(s) >= ranks[:, None]
     R11 *= xp.asarray(~beyond)[:, None, :]
-    xp.einsum("bii->bi", R11)[...] += xp.asarray(beyond)
+    add_to_diagonals(R11, xp.asarray(beyond))
     T = batched.trsm(R11, xp.ascontiguousarray(triangles[:, :s]), lower=False)
     pivots = to_host(pivots).astype(np.int64)
     padded = ~np.take_along_axis(real, pivots, 1)
@@ -149,7 +148,7 @@ def _eliminated(A, S, R, T):
     X = _columns(A, R) - _columns(A, S) @ T
     X_R, X_S = _rows(X[:, :n], R), _rows(X[:, :n], S)
     X_R -= T.swapaxes(1, 2) @ X_S
-    xp.einsum("bii->bi", X_R)[...] += xp.asarray(n == R)
+    add_to_diagonals(X_R, xp.asarray(n == R))
     L, info = batched.cholesky(X_R, return_info=True)
     _refuse(info)
     X = xp.concatenate([X_S, X[:, n:]], axis=1)
@@ -172,57 +171,14 @@ def _rows(A, which):
 
 def _padded(level, cells, n):
     """The indices of several cells each, (cells, some) with −1 for none: (cells, most), padded by n."""
-    count = np.where(cells < 0, 0, level.count[cells])
-    total = count.sum(axis=1)
-    padded = np.full((len(cells), int(total.max(initial=0))), n)
-    rows, columns = np.repeat(np.arange(len(cells)), total), ranges(np.zeros_like(total), total)
-    padded[rows, columns] = level.members[ranges(level.first[cells].ravel(), count.ravel())]
-    return padded
+    at, _ = level.positions(cells)
+    return np.where(at < 0, n, level.members[at])
 
 
-def _places(level, changes, cells, adjacent, far):
-    """For each cell its blocks with cells at distance ≤ 2, itself first: (number, turned, first row, rows, neighbour).
-
-    Rows as in its panel, where those of N(b) begin at `adjacent` and those of M(b) at `far`.
-    """
-    near = level.near[cells]
-    own, slots = np.nonzero(near >= 0)
-    others = near[own, slots]
-    numbers, turned = changes.of(others, cells[own])
-    count, first = level.count[others], np.array([0, adjacent, far])[1 * (slots > 0) + (slots >= level.adjacent)]
-    new = np.r_[True, (own[1:] != own[:-1]) | (first[1:] != first[:-1])]
-    before = offsets_of(count)[:-1]
-    first = first + before - before[new][np.cumsum(new) - 1]
-    places = list(zip(numbers, turned, first.tolist(), count.tolist(), others.tolist()))
-    return [places[i:j] for i, j in pairwise(offsets_of(np.bincount(own)).tolist())]
-
-
-def _changed(K, changes, places):
-    """D_ab added to the panels of all cells b."""
-    for panel, own in zip(K, places):
-        for number, turned, start, rows, _ in own:
-            D = changes.block(number, turned)
-            if D is not None:
-                panel[start : start + rows, : D.shape[1]] += D
-
-
-def _updated(level, changes, cells, places, S, kept, Y, adjacent, far):
-    """Blocks with b restricted to S, and − Y Yᵀ added to those of S ∪ N(b)."""
-    U, s = Y @ Y.swapaxes(1, 2), S.shape[1]
-    for b, k in enumerate(kept.tolist()):
-        skeleton, beside = S[b, :k], []
-        for number, turned, start, rows, cell in places[b]:
-            D = changes.block(number, turned)
-            if D is not None:
-                changes.put(number, turned, D[:, skeleton] if start else D[np.ix_(skeleton, skeleton)])
-            if start < far:
-                start, rows = (start - adjacent + s, rows) if start else (0, k)
-                beside.append((cell, slice(start, start + rows)))
-        names = np.array([cell for cell, _ in beside])
-        first, second = np.tril_indices(len(beside))
-        numbers, turned = changes.of(names[first], names[second])
-        for number, flag, i, j in zip(numbers, turned, first.tolist(), second.tolist()):
-            changes.subtract(number, flag, U[b, beside[i][1], beside[j][1]])
+def add_to_diagonals(A, d):
+    """A_bii += d_bi of contiguous (cells, m, n) matrices, m ≥ n, in place; d (cells, n)."""
+    n = A.shape[2]
+    A.reshape(len(A), -1)[:, : n * n : n + 1] += d
 
 
 def _refuse(info):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from kriging_problems import textbook
 
+from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.solvers import skeletonization
 from h2gpu.statistics import Kriging, log_likelihood, simulate, systems
@@ -22,6 +23,7 @@ def sparse(monkeypatch):
     """Few sites are eliminated on several levels, in place of a dense factorization."""
     monkeypatch.setattr(systems, "DENSE", 0)
     monkeypatch.setattr(skeletonization, "ROOT", 100)
+    monkeypatch.setattr(skeletonization, "WIDER", 1)
 
 
 def data(cov, nugget, n=N):
@@ -30,11 +32,11 @@ def data(cov, nugget, n=N):
 
 
 @pytest.mark.parametrize("cov, nugget", [(SMOOTH, 0.05), (ROUGH, 0.0), (ROUGH + Nugget(0.1), 0.0)])
-def test_predictions_are_the_textbooks(cov, nugget, sparse):
+def test_predictions_are_the_textbooks(cov, nugget, sparse, xp):
     (X, y), T = data(cov, nugget), np.random.default_rng(2).random((100, 2))
     T[0] = X[5]
-    kriging = Kriging(cov, nugget, trend="linear", solver="direct").fit(X, y)
-    mean, std = kriging.predict(T, return_std=True)
+    kriging = Kriging(cov, nugget, trend="linear", solver="direct").fit(xp.asarray(X), xp.asarray(y))
+    mean, std = map(to_host, kriging.predict(xp.asarray(T), return_std=True))
     F, f = (np.column_stack([np.ones(len(x)), x]) for x in (X, T))
     expected, variance = textbook(cov, nugget, X, y, T, F, f)
     np.testing.assert_allclose(mean[1:], expected[1:], atol=1e-3 * np.sqrt(variance.max()))
@@ -47,11 +49,13 @@ def test_predictions_are_the_textbooks(cov, nugget, sparse):
 @pytest.mark.parametrize(
     "cov, nugget", [(SMOOTH, 0.05), (ROUGH, 0.0), (ROUGH + Nugget(0.1), 0.0), (SMOOTH + ROUGH, 0.1)]
 )
-def test_the_likelihood_and_its_gradient_are_those_of_the_dense_matrix(cov, nugget, monkeypatch):
+def test_the_likelihood_and_its_gradient_are_those_of_the_dense_matrix(cov, nugget, monkeypatch, xp):
     X, y = data(cov, nugget)
     exact = log_likelihood(cov, X, y, nugget, "constant", gradient=True)
     monkeypatch.setattr(systems, "DENSE", 0)
     monkeypatch.setattr(skeletonization, "ROOT", 100)
+    monkeypatch.setattr(skeletonization, "WIDER", 1)
+    X, y = xp.asarray(X), xp.asarray(y)
     found = log_likelihood(cov, X, y, nugget, "constant", gradient=True, solver="direct")
     assert abs(found - exact) < 0.01 and found.standard_error == 0 and found.gradient_error is None
     np.testing.assert_allclose(found.gradient, exact.gradient, atol=0.2)  # of scores of standard deviation 20
@@ -65,6 +69,7 @@ def test_errors_of_measurement_differ_from_site_to_site(monkeypatch):
     exact = log_likelihood(SMOOTH, X, y, 0.1, gradient=True, sample_weight=weights)
     monkeypatch.setattr(systems, "DENSE", 0)
     monkeypatch.setattr(skeletonization, "ROOT", 100)
+    monkeypatch.setattr(skeletonization, "WIDER", 1)
     found = log_likelihood(SMOOTH, X, y, 0.1, gradient=True, sample_weight=weights, solver="direct")
     assert abs(found - exact) < 0.01
     np.testing.assert_allclose(found.gradient, exact.gradient, atol=0.2)
