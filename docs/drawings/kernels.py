@@ -28,7 +28,7 @@ def products():
 
 def registers():
     """A problem a thread, and a problem a block dealt out cyclically."""
-    s = Sketch(15, 5.4)
+    s = Sketch(16, 5.4)
     for i in range(4):
         s.box(0.5 + 1.35 * i, 2, 1.2, 1.6, PALE, f"A{i}")
         s.text(1.1 + 1.35 * i, 1.6, f"thread {i}", ha="center", fontsize=7.5)
@@ -37,7 +37,16 @@ def registers():
     for i in range(6):
         for j in range(6):
             owner = 2 * (i % 2) + j % 2
-            s.box(7.5 + 0.7 * j, 3.9 - 0.7 * i, 0.7, 0.7, (BLUE, PALE, GREY, "white")[owner], str(owner), fontsize=7)
+            s.box(
+                7.5 + 0.7 * j,
+                3.9 - 0.7 * i,
+                0.7,
+                0.7,
+                (BLUE, PALE, GREY, "white")[owner],
+                str(owner),
+                fontsize=7,
+                color="white" if owner == 0 else INK,
+            )
     s.text(12, 4.3, "one problem a block:\nthread (i mod P, j mod Q)\nholds entry (i, j)")
     s.text(12, 2.2, "a step publishes its\ncolumn and its row:\none barrier")
     s.save("kernels-registers")
