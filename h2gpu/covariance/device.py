@@ -78,8 +78,8 @@ def rotated(metric):
 
 
 def great_circle(radius):
-    """2R asin(‖x − y‖ / 2R)."""
-    return DeviceFunction("GreatCircle", (2 * radius, 0.5 / radius))
+    """2R atan2(‖x − y‖, ‖x + y‖)."""
+    return DeviceFunction("GreatCircle", (2 * radius,))
 
 
 def matern(coefficients, decay, space, dtype):

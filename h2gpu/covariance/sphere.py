@@ -1,6 +1,9 @@
 """Covariances on the sphere: lon/lat degrees → points of ℝ³, and a function of the distance between them.
 
-    great-circle distance = 2R asin(c / 2R),   c = ‖x − y‖ the chord
+    great-circle distance = 2R atan2(‖x − y‖, ‖x + y‖)
+
+The chord alone, 2R asin(‖x − y‖ / 2R), loses half of the digits near antipodes (Kahan 2006, How futile are mindless
+assessments of roundoff, section 12: angles).
 
 Positive definite for every data set: with the chord any covariance; with the great-circle distance Exponential and
 Matérn up to smoothness ½ and their sums and products (Gneiting, Strictly and non-strictly positive definite
@@ -95,9 +98,9 @@ class OnSphere(Covariance):
         squared_distances(x, y, out)
         xp.sqrt(out, out=out)
         if self.distance == "great-circle":
-            out *= 0.5 / self.radius
-            xp.minimum(out, 1.0, out=out)
-            xp.arcsin(out, out=out)
+            across = xp.empty_like(out)
+            squared_distances(x, -y, across)
+            xp.arctan2(out, xp.sqrt(across, out=across), out=out)
             out *= 2 * self.radius
         self.covariance.of_distances(out)
 

@@ -15,12 +15,25 @@ def test_great_circle_distance_is_haversine():
     h = np.sin((lat[:, None] - lat) / 2) ** 2
     h += np.cos(lat[:, None]) * np.cos(lat) * np.sin((lon[:, None] - lon) / 2) ** 2
     r = 2 * R * np.arcsin(np.sqrt(np.minimum(h, 1)))
-    # near antipodes the distance comes from an arcsine near 1: to √ε of the radius
-    np.testing.assert_allclose(on_sphere(Exponential(1, R), R)(X), np.exp(-r / R), rtol=1e-7)
+    np.testing.assert_allclose(on_sphere(Exponential(1, R), R)(X), np.exp(-r / R), rtol=1e-7)  # haversines end near 1
     near = r < 3 * R
     np.testing.assert_allclose(on_sphere(Exponential(1, R), R)(X)[near], np.exp(-r / R)[near], rtol=1e-13)
     chord = 2 * R * np.sqrt(h)
     np.testing.assert_allclose(on_sphere(Gaussian(1, R), R, "chordal")(X), np.exp(-0.5 * (chord / R) ** 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("apart", [0, 1e-13, 1e-9, 1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("latitude", [0.0, 37.0, 90.0])
+def test_distances_near_antipodes_poles_and_nothing_have_all_their_digits(latitude, apart):
+    """Along a meridian through the pole, where the distance is the difference of latitudes."""
+    x, R = np.array([[20.0, latitude]]), 6371.0
+    cov = on_sphere(Exponential(1, R), R)
+    lower = latitude - apart
+    np.testing.assert_allclose(cov(x, [[20.0, lower]]), np.exp(-np.deg2rad(latitude - lower)), rtol=4e-15)
+    opposite = -latitude + apart  # on the other side: 180 degrees, less what is told
+    np.testing.assert_allclose(
+        cov(x, [[-160.0, opposite]]), np.exp(-np.deg2rad(180 - (latitude + opposite))), rtol=4e-15
+    )
 
 
 def test_smooth_great_circle_covariance_can_be_indefinite():
@@ -34,6 +47,6 @@ def test_smooth_great_circle_covariance_can_be_indefinite():
 
 
 def test_sphere_values_are_finite_off_the_sphere():
-    x = 3 * np.eye(3)[:, None]  # interpolation nodes lie beside the sphere; chords beyond 2R count as antipodal
+    x = 3 * np.eye(3)[:, None]  # interpolation nodes lie beside the sphere
     C = on_sphere(Exponential(1, 1.0), radius=1.0).values(x, -x[:, 0])
     np.testing.assert_allclose(np.diag(C), math.exp(-math.pi), rtol=1e-12)

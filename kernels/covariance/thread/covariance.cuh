@@ -70,12 +70,13 @@ struct WithinTime {
     }
 };
 
-// (2R asin(c / 2R))², c = ‖x − y‖ the chord on a sphere about the origin   p: 2R, 1/2R
+// (2R atan2(‖x − y‖, ‖x + y‖))² on a sphere about the origin: exact near antipodes too   p: 2R
 struct GreatCircle {
-    static constexpr int dimension = 3, parameters = 2;
+    static constexpr int dimension = 3, parameters = 1;
     template <typename Real>
     static __device__ Real square(const Real* x, const Real* y, const Real* p) {
-        const Real r = p[0] * asin(fmin(sqrt(Isotropic<3>::square(x, y, p)) * p[1], Real(1)));
+        const Real across[] = {-y[0], -y[1], -y[2]};
+        const Real r = p[0] * atan2(sqrt(Isotropic<3>::square(x, y, p)), sqrt(Isotropic<3>::square(x, across, p)));
         return r * r;
     }
 };
