@@ -32,6 +32,8 @@ def grids(boxes, order):
     """The tensor grids of the boxes, last direction fastest, (boxes, order^dim, dim)."""
     along = axis_nodes(boxes, order)
     count, dim, _ = along.shape
+    if not count:  # the tensor grid of many directions is larger than any set of points
+        return np.empty((0, order**dim, dim))
     index = np.indices((order,) * dim).reshape(dim, -1)
     return np.stack([along[:, j, index[j]] for j in range(dim)], axis=-1).reshape(count, order**dim, dim)
 

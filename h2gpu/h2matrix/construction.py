@@ -24,6 +24,8 @@ from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.memory import require
 from h2gpu.progress import phase
 
+MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
+
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedCouplings(Pairs):
@@ -130,8 +132,10 @@ def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield
 
 def from_trees(blocks, sites, order):
     """The matrix on given trees of the sites, all blocks evaluated where used."""
-    if not isinstance(order, (int, np.integer)) or order < 1:
-        raise ValueError(f"order: expected a positive integer, got {order!r}; 8 gives about 7 digits at eta 1")
+    if not isinstance(order, (int, np.integer)) or not 1 <= order <= MOST_ORDER:
+        raise ValueError(
+            f"order: expected an integer from 1 to {MOST_ORDER}, got {order!r:.80}; 8 gives about 7 digits at eta 1"
+        )
     row_tree, col_tree = blocks.row_tree, blocks.col_tree
     xp = sites.xp
     require(_entries(blocks, order**sites.dim) * sites.dtype.itemsize, xp, "bases")

@@ -50,11 +50,10 @@ def interpolation_grids(tree, clusters, ranks, own, x, order):
 
 def basis_of_grids(tree, ranks, own, grids, x, order):
     """The ClusterBasis that interpolates at the grids; leaves may be without points."""
-    xp, k, leaves = array_module(x), order ** x.shape[1], tree.leaves
+    xp, leaves = array_module(x), tree.leaves
     own_leaf = own[leaves] & (tree.sizes[leaves] > 0)
     leaf = with_identities(tree.sizes[leaves], ranks[leaves], own_leaf, x.dtype, xp)
     transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), x.dtype, xp)
-    identity = MatrixBatch.from_stack(xp.eye(k, dtype=x.dtype)[None])
 
     chosen = ~own_leaf & (ranks[leaves] > 0) & (tree.sizes[leaves] > 0)
     t = leaves[chosen]
@@ -72,6 +71,7 @@ def basis_of_grids(tree, ranks, own, grids, x, order):
     batched.gather(values, np.arange(len(values)), out=transfer[from_grid])
     basis = ClusterBasis(tree, ranks, leaf, transfer, own_leaf)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
+    identity = MatrixBatch.from_stack(xp.eye(int(ranks[parents].max(initial=0)), dtype=x.dtype)[None])
     batched.gather(identity, np.zeros(len(parents)), out=basis.stacked_transfers(parents))
     return basis
 

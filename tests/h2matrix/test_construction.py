@@ -1,5 +1,7 @@
 """Building: exact near, interpolated far, and the interpolation error as the theory has it."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -266,8 +268,8 @@ POINTS, COV = points_of("uniform", 20, 2), Exponential()
         (POINTS, {"leaf_size": 1.5}, "leaf_size: expected a positive integer, got 1.5"),
         (POINTS, {"eta": -1}, "eta: expected a positive number, got -1"),
         (POINTS, {"eta": "1"}, "eta: expected a positive number, got '1'"),
-        (POINTS, {"order": 0}, "order: expected a positive integer, got 0"),
-        (POINTS, {"order": 2.0}, "order: expected a positive integer, got 2.0"),
+        (POINTS, {"order": 0}, "order: expected an integer from 1 to 1000, got 0"),
+        (POINTS, {"order": 2.0}, "order: expected an integer from 1 to 1000, got 2.0"),
         (POINTS, {"split": "x"}, 'split: expected "median" or "mean", got \'x\''),
         (POINTS, {"col_points": np.zeros((5, 3))}, "col_points: expected 2 coordinates of float64 .* got 3"),
         (POINTS, {"col_points": POINTS.astype(np.float32)}, "col_points: expected .* float64 .* got 2 of float32"),
@@ -282,3 +284,21 @@ POINTS, COV = points_of("uniform", 20, 2), Exponential()
 def test_bad_arguments_give_one_clear_error(make, points, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(points, **{"cov": COV, **arguments})
+
+
+@pytest.mark.parametrize(("dim", "order"), [(5, 8), (8, 12), (3, 1000)])
+def test_grids_that_no_cluster_uses_take_no_memory(dim, order):
+    """order^dim is far above the number of points: every cluster interpolates at its own points."""
+    points = np.random.default_rng(0).random((64, dim))
+    tracemalloc.start()
+    A = h2gpu.build(points, Exponential(), order=order, leaf_size=16)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(A.to_dense(), Exponential()(points), rtol=1e-12)
+    assert peak < 20e6
+
+
+@pytest.mark.parametrize("order", [0, 1001, 10**400, -(10**400), 2.5])
+def test_orders_beyond_reason_are_refused(order):
+    with pytest.raises(ValueError, match="order: expected an integer from 1 to 1000"):
+        h2gpu.build(np.random.default_rng(0).random((64, 2)), Exponential(), order=order)
