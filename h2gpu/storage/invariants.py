@@ -6,9 +6,11 @@ compared in floating point before they are multiplied as integers, so that absur
 
 import numpy as np
 
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.storage.layout import parent_ranks
 
 CHUNK = 1 << 22  # entries checked at a time
+ROUNDING = 1e4  # in units of eps, how far symmetric blocks that were computed may be from it: sums and products are
 PRIME = (1 << 31) - 1  # products of two remainders fit in 63 bits
 
 
@@ -25,6 +27,8 @@ def check(arrays, symmetric):
     for part in ("couplings", "nearfield"):
         check_blocks(arrays, part, other, symmetric)
     _check_cover(arrays, other, symmetric)
+    if symmetric:
+        _check_diagonal(arrays)
     for name, array in arrays.items():
         if array.dtype.kind == "f":
             _check_finite(name, array)
@@ -112,6 +116,23 @@ def _check_cover(arrays, other, symmetric):
         diagonal = t[t == arrays["nearfield/columns"]]
         _expect(np.array_equal(diagonal, leaves), "nearfield/rows", "the diagonal block of every leaf", "others")
     _check_once(arrays, other, symmetric)
+
+
+def _check_diagonal(arrays):
+    """Diagonal blocks of a symmetric matrix are symmetric, to rounding; NaN are told by `_check_finite`."""
+    t, s, size = arrays["nearfield/rows"], arrays["nearfield/columns"], _sizes(arrays, "row")
+    narrowed = arrays.get("nearfield/narrowed", np.zeros(len(t), np.int64))
+    for kind, name in enumerate(("nearfield/entries", "nearfield/entries32")):
+        if name not in arrays:
+            continue
+        entries, of_kind = arrays[name], narrowed == kind
+        rows, first = size[t[of_kind]], offsets_of(size[t[of_kind]] * size[s[of_kind]])
+        for b in np.flatnonzero(t[of_kind] == s[of_kind]):
+            block = entries[first[b] : first[b + 1]].reshape(rows[b], rows[b])
+            with np.errstate(all="ignore"):
+                apart, most = np.abs(block - block.T).max(initial=0), np.abs(block).max(initial=0)
+            bound = ROUNDING * np.finfo(entries.dtype).eps * most
+            _expect(not apart > bound, name, "diagonal blocks that are symmetric", f"{apart:.3g} between twins")
 
 
 def _check_once(arrays, other, symmetric):

@@ -49,3 +49,20 @@ def test_a_dense_block_on_top_of_others_is_refused_wherever_it_lies(symmetric):
                     check(moved(arrays, source, (a, b)), symmetric)
                 refused += 1
     assert refused >= 10
+
+
+@pytest.mark.parametrize("storage", ["full", "auto"])
+def test_a_diagonal_block_that_is_not_symmetric_is_refused(storage):
+    cov = h2gpu.covariance.Exponential()
+    A = h2gpu.compress(h2gpu.build(POINTS, cov, leaf_size=16, order=3), 1e-3, storage=storage)
+    arrays = {name: array.copy() for name, array in arrays_of(A).items()}
+    check(arrays, True)
+    t, s = arrays["nearfield/rows"], arrays["nearfield/columns"]
+    sizes = arrays["row_tree/stop"] - arrays["row_tree/start"]
+    narrowed = arrays.get("nearfield/narrowed", np.zeros(len(t), np.int64))
+    last = int(np.flatnonzero(t == s)[-1])
+    name = "nearfield/entries32" if narrowed[last] else "nearfield/entries"
+    before = (narrowed == narrowed[last]) & (np.arange(len(t)) < last)
+    arrays[name][int((sizes[t] * sizes[s])[before].sum()) + 1] += 1e-2
+    with pytest.raises(ValueError, match=f"{name}: expected diagonal blocks that are symmetric"):
+        check(arrays, True)
