@@ -158,3 +158,24 @@ def test_lists_are_vectors():
     A, x = symmetric_matrix(), np.arange(700.0)
     np.testing.assert_array_equal(A @ x.tolist(), A @ x)
     np.testing.assert_array_equal(x.tolist() @ A, x @ A)
+
+
+@pytest.mark.parametrize("n", [7919, 700, 40, 1])
+def test_products_where_compression_leaves_no_farfield(n, xp):
+    """No ranks at all: far blocks of a short Gaussian vanish within rtol."""
+    points, cov = np.random.default_rng(0).uniform(-3, 5, (n, 2)), Gaussian(length_scale=0.15)
+    A = h2gpu.compress(h2gpu.build(xp.asarray(points), cov, order=6), rtol=1e-5)
+    assert not sum(int(ranks.sum()) for ranks in A.ranks)
+    x, B = np.random.default_rng(1).standard_normal((n, 3)), A.to_device("cpu")
+    for y in (x, x[:, 0]):
+        close(to_host(A @ xp.asarray(y)), B @ y, 1000 * EPS)
+        close(to_host(A.T @ xp.asarray(y)), B.T @ y, 1000 * EPS)
+    rows = slice(0, min(n, 50))
+    assert np.linalg.norm((B @ x)[rows] - cov(points[rows], points) @ x) < 1e-4 * np.linalg.norm(x)
+
+
+def test_products_of_a_rectangular_matrix_that_is_zero(xp):
+    points = np.random.default_rng(0).random((300, 2))
+    there, here = xp.asarray(points + 100), xp.asarray(points[:70])
+    A = h2gpu.compress(h2gpu.build(here, Gaussian(length_scale=0.15), col_points=there, order=4), rtol=1e-5)
+    assert not to_host(A @ xp.ones(300)).any() and not to_host(A.T @ xp.ones((70, 2))).any()

@@ -110,8 +110,11 @@ def cholesky(A):
         if not A[b].size:
             return
         lower = np.tril(A[b])
-        factor, info[b] = potrf(lower, lower=True) if np.isfinite(lower).all() else (None, NOT_FINITE)
-        L[b][...] = factor if info[b] == 0 else np.tril(np.full_like(lower, np.nan))
+        try:  # NumPy's too, so that a matrix has the same bits whatever its neighbours are
+            L[b][...] = np.linalg.cholesky(lower) if np.isfinite(lower).all() else np.tril(np.full_like(lower, np.nan))
+            info[b] = 0 if np.isfinite(lower).all() else NOT_FINITE
+        except np.linalg.LinAlgError:
+            L[b][...], info[b] = np.tril(np.full_like(lower, np.nan)), potrf(lower, lower=True)[1]
 
     _one_by_one(factor, A)
     return L, info

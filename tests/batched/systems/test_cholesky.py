@@ -62,3 +62,16 @@ def test_cholesky_solutions_uniform_and_ragged(xp, dtype):
         x = batched.cholesky_solve(batched.cholesky(xp.asarray(A)), xp.asarray(b))
         assert solution_error(A, to_host(x), b) < 1
         assert solution_error(A, to_host(ragged[i]), b) < 1
+
+
+@pytest.mark.parametrize("dtype", [F64, F32])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1e6])
+def test_a_matrix_has_the_same_factor_whatever_its_neighbours_are(bad, dtype):
+    for n in (3, 8, 33):
+        A = positive_definite(40, n, dtype)
+        L = batched.cholesky(A)
+        A[7, 0, 0] = bad
+        factors, info = batched.cholesky(A, return_info=True)
+        assert info[7] != 0 and np.isnan(factors[7]).any()
+        others = np.arange(40) != 7
+        assert (factors[others] == L[others]).all() and not info[others].any()
