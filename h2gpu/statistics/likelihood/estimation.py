@@ -113,10 +113,13 @@ def estimate(data, model, neighbours=30, random_state=0):
     return judged(found, data)
 
 
-def evaluation(data, model, neighbours, random_state):
-    """The function that gives the `Point` of a model: exact up to EXACT places, else Vecchia's near the given model."""
+def evaluation(data, model, neighbours, random_state, full=None):
+    """The function that gives the `Point` of a model: exact up to EXACT places, else Vecchia's near the given model, or
+    with options of the `full` likelihood that one."""
     if len(data.B) <= EXACT:
         return _exact(data)
+    if full is not None:
+        return lambda model: _evaluated(data, model, *data.full(model, **full))
     return _of_vecchia(data, vecchia_rows(data.sites, model.cov, neighbours, random_state))
 
 

@@ -89,10 +89,12 @@ class Profile:
         return ax
 
 
-def profile(data, found, name, values=None, neighbours=30, random_state=0):
+def profile(data, found, name, values, options, full=False):
     """The Profile of the named parameter around an `estimation.Estimate`.
 
-    values   on its own scale; default: POINTS within REACH standard errors
+    values    on its own scale; None: POINTS within REACH standard errors
+    options   rtol, neighbours, random_state and solver
+    full      whether of many places the full likelihood is meant, not Vecchia's
 
     Raises ValueError for a parameter that was not estimated, and values that it cannot have.
     """
@@ -101,7 +103,7 @@ def profile(data, found, name, values=None, neighbours=30, random_state=0):
         raise ValueError(f"profile: expected one of the estimated {', '.join(names)}, got {name!r}")
     j = names.index(name)
     angle = found.model.free[j].kind == "rotation"
-    evaluate = evaluation(data, found.model, neighbours, random_state)
+    evaluate = evaluation(data, found.model, options["neighbours"], options["random_state"], options if full else None)
     top = climbed(evaluate, evaluate(found.model))
     if values is None:
         spread = np.linspace(-REACH, REACH, POINTS) * float(np.sqrt(top.covariance[j, j]))

@@ -65,19 +65,22 @@ class Results:
         check_is_fitted(self, "weights_")
         return leave_one_out(self._equations, self._places.values, self._known_mean(), seed_of(self.random_state))
 
-    def profile(self, name, values=None):
+    def profile(self, name, values=None, full=False):
         """The profile of the likelihood along an estimated parameter: a `likelihood.profile.Profile`.
 
         name     of `parameters_`
         values   on the parameter's own scale; default: 13 within three standard errors
+        full     of more than 1,500 places the full likelihood by the solver in use, in place of Vecchia's: a handful of
+                 gradients a value
 
-        Exact for up to 1,500 places, else Vecchia's. Raises ValueError where the parameter was not estimated.
+        Exact for up to 1,500 places. Raises ValueError where the parameter was not estimated.
         """
         check_is_fitted(self, "weights_")
         if self.estimation_ is None:
             raise ValueError("profile: expected parameters that this object has estimated, got a fit with given ones")
         data = Data(self._places, self._trend, self.restricted)
-        return profile(data, self.estimation_, name, values, self.neighbours, seed_of(self.random_state))
+        options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
+        return profile(data, self.estimation_, name, values, options, full)
 
     def update(self, X, y, sample_weight=None):
         """Observations y (n,) at X (n, features) added, at the parameters in use: nothing is estimated again.

@@ -84,6 +84,18 @@ def test_estimates_are_of_greatest_likelihood(sparse, monkeypatch):
         assert abs(np.log(found.parameters_[name] / value)) < 0.3 * exact.parameter_errors_[name], name
 
 
+def test_profiles_of_the_full_likelihood_are_the_exact_ones(sparse, monkeypatch):
+    X, y = data(SMOOTH, 0.05)
+    kriging = Kriging(Matern(smoothness=1.5), fit_parameters=["variance", "length_scale"], nugget=0.05).fit(X, y)
+    values = kriging.parameters_["length_scale"] * np.array([0.9, 1.1])
+    exact = kriging.profile("length_scale", values)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    kriging.set_params(solver="direct")
+    full, vecchia = (kriging.profile("length_scale", values, full=full) for full in (True, False))
+    np.testing.assert_allclose(full.log_likelihood, exact.log_likelihood, atol=0.02)
+    assert abs(vecchia.log_likelihood - exact.log_likelihood).max() > 0.02
+
+
 def test_a_gradient_names_the_variance_that_follows_from_the_others(sparse, monkeypatch):
     from h2gpu.statistics.likelihood.direct_moments import _implied
     from h2gpu.statistics.likelihood.parameters import Model
