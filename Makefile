@@ -1,5 +1,5 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
-# make test      set up, lint, run every test that needs no GPU and takes seconds, on all cores
+# make test      set up, lint, check types, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
@@ -47,6 +47,7 @@ sdist: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 bench: $(STAMP)
 	$(BIN)/python -m h2gpu.apps.benchmarks.compress

@@ -1,13 +1,39 @@
-"""The array decides where to compute: NumPy arrays on the CPU, CuPy arrays on the GPU."""
+"""The array decides where to compute: NumPy arrays on the CPU, CuPy arrays on the GPU.
+
+Arrays of other libraries (PyTorch's tensors, JAX's arrays, whatever has `__dlpack__`) come in through `any_array`,
+which views them as NumPy's or CuPy's, without a copy, and hands out the results as the same kind.
+Reference: the array API standard, https://data-apis.org/array-api/latest/design_topics/data_interchange.html
+"""
 
 import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from types import ModuleType
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from h2gpu.typing import Array, ArrayLike
+
 _modules = {np.ndarray: np}  # of types of arrays; asked for many times a call
+_foreign = {
+    np.ndarray: False,
+    int: False,
+    float: False,
+    bool: False,
+    str: False,
+    type(None): False,
+    tuple: True,
+    list: True,
+}
+# whether arguments of a type are arrays of another library, or may hold some; likewise
+DLPACK_CPU, DLPACK_CUDA = 1, 2  # kinds of devices, of dlpack.h
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def array_module(*arrays):
+def array_module(*arrays: object) -> ModuleType:
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays.
 
     Raises ValueError for a masked array of which some is masked: what lies under a mask is no number to compute with.
@@ -60,7 +86,7 @@ def moved(array, xp):
     return to_host(array) if xp is np else xp.asarray(array)
 
 
-def to_host(array):
+def to_host(array: ArrayLike) -> Array:
     """The array as a NumPy array: one copy from the device, none on the CPU.
 
     Raises nothing for arrays of either kind.
@@ -71,3 +97,80 @@ def to_host(array):
     [1.0, 1.0]
     """
     return array if isinstance(array, np.ndarray) else array_module(array).asnumpy(array)
+
+
+def any_array(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, taking arrays of other libraries too: the same numbers in, the same kind out.
+
+    Arrays among the arguments, also in tuples and lists, are viewed as NumPy's or CuPy's by DLPack; arrays that it
+    returns, also in tuples, become arrays of the library of the first of them. Without such arguments nothing changes.
+    Raises ValueError for tensors that require gradients, and for devices other than CPUs and CUDA's.
+    """
+
+    @wraps(function)
+    def door(*args, **kwargs):
+        for value in args:
+            if _foreign.get(type(value), True):
+                break
+        else:
+            if not any(_foreign.get(type(value), True) for value in kwargs.values()):
+                return function(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        first = next((array for value in given for array in _foreign_of(value)), None)
+        if first is None:
+            return function(*args, **kwargs)
+        args, kwargs = [_taken(value) for value in args], {name: _taken(value) for name, value in kwargs.items()}
+        return _given_back(function(*args, **kwargs), _library(first))
+
+    return door
+
+
+def _is_foreign(kind):
+    """Whether a type is that of another library's arrays; remembered."""
+    if kind in _foreign:
+        return _foreign[kind]
+    cupy = sys.modules.get("cupy")
+    ours = (np.ndarray, np.generic) if cupy is None else (np.ndarray, np.generic, cupy.ndarray)
+    _foreign[kind] = hasattr(kind, "__dlpack__") and not issubclass(kind, ours)
+    return _foreign[kind]
+
+
+def _foreign_of(value):
+    """The arrays of other libraries that an argument holds: itself, or in a tuple or list."""
+    if type(value) in (tuple, list):
+        return [part for part in value if type(part) not in (tuple, list) and _is_foreign(type(part))]
+    return [value] if _is_foreign(type(value)) else []
+
+
+def _taken(value):
+    """An argument with NumPy's or CuPy's arrays instead of others."""
+    if type(value) in (tuple, list):
+        return type(value)(_taken(part) for part in value)
+    if not _is_foreign(type(value)):
+        return value
+    if getattr(value, "requires_grad", False):
+        raise ValueError("expected arrays without gradients, got a tensor that requires them; pass tensor.detach()")
+    device = int(value.__dlpack_device__()[0])
+    if device not in (DLPACK_CPU, DLPACK_CUDA):
+        raise ValueError(
+            f"expected arrays on a CPU or a CUDA device, got DLPack's kind {device}; move them there first"
+        )
+    return (np if device == DLPACK_CPU else module_of_device("cuda")).from_dlpack(value)
+
+
+def _library(array):
+    """The module whose from_dlpack makes arrays of this kind."""
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    return import_module(type(array).__module__.partition(".")[0])
+
+
+def _given_back(value, library):
+    """A result with arrays of a library instead of NumPy's and CuPy's."""
+    if type(value) is tuple:
+        return tuple(_given_back(part, library) for part in value)
+    xp = array_module(value)
+    if not isinstance(value, xp.ndarray):
+        return value
+    fit = value.flags.c_contiguous and getattr(value.flags, "writeable", True)
+    return library.from_dlpack(value if fit else xp.array(value, order="C"))

@@ -5,11 +5,13 @@ pair is split into its children's pairs. Every pair of points lies in exactly on
 (t, s) and (s, t): the one with t ≥ s. See Grasedyck & Hackbusch (2003).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from h2gpu.clustering.cluster_tree import ClusterTree
+from h2gpu.typing import Truths
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class BlockTree:
     near: np.ndarray
 
     @classmethod
-    def build(cls, row_tree, col_tree, admissible):
+    def build(cls, row_tree: ClusterTree, col_tree: ClusterTree, admissible: Callable[..., Truths]) -> "BlockTree":
         """Traverse level by level; `admissible(row boxes, col boxes)` decides, but a cluster never is with itself."""
         symmetric = row_tree is col_tree
         t, s = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -53,7 +55,7 @@ class BlockTree:
         return cls(row_tree, col_tree, _sorted(far, symmetric), _sorted(near, symmetric))
 
     @property
-    def symmetric(self):
+    def symmetric(self) -> bool:
         """Whether rows and columns are one tree, each unordered pair listed once."""
         return self.row_tree is self.col_tree
 

@@ -7,6 +7,7 @@ See `splitting` for how it grows.
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.clustering.splitting import SPLITS, grow
 from h2gpu.covariance.checks import check_points
+from h2gpu.typing import ArrayLike, Integers, Split, Truths
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class ClusterTree:
     level_offsets: np.ndarray
 
     @classmethod
-    def build(cls, points, leaf_size=64, split="median"):
+    def build(cls, points: ArrayLike, leaf_size: int = 64, split: Split = "median") -> "ClusterTree":
         """The tree of (n, dim) points, leaves of at most `leaf_size` points; NumPy and CuPy points give the same.
 
         split   "median" (balanced), "mean" (Boukaram et al.), or a function that returns how many points go left of
@@ -71,33 +73,33 @@ class ClusterTree:
             tree._copies[permutation.device.id] = permutation.astype(np.int64)
         return tree
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start)
 
     def __repr__(self):
         return f"ClusterTree({self.n} points, {len(self)} clusters, {self.levels} levels, {len(self.leaves)} leaves)"
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of points."""
         return len(self.permutation)
 
     @property
-    def levels(self):
+    def levels(self) -> int:
         """Number of levels."""
         return len(self.level_offsets) - 1
 
     @cached_property
-    def sizes(self):
+    def sizes(self) -> Integers:
         """Points of each cluster, (clusters,)."""
         return self.stop - self.start
 
     @cached_property
-    def leaves(self):
+    def leaves(self) -> Integers:
         """Indices of the leaf clusters, ascending; leaves may stand on any level."""
         return np.flatnonzero(self.first_child < 0)
 
-    def permutation_on(self, xp):
+    def permutation_on(self, xp: ModuleType) -> Integers:
         """The permutation in the memory of the array module xp; a copy on the current device is made once and kept."""
         if xp is np:
             return self.permutation
@@ -111,7 +113,7 @@ class ClusterTree:
         """The permutation on devices, by their numbers."""
         return {}
 
-    def cut(self, leaf_size):
+    def cut(self, leaf_size: int) -> "ClusterTree":
         """The tree of the same splits with larger leaves: identical clusters down to `leaf_size` points."""
         keep = np.flatnonzero(self.kept(leaf_size))
         new = np.full(len(self) + 1, -1)
@@ -123,11 +125,11 @@ class ClusterTree:
         vars(tree)["_copies"] = self._copies
         return tree
 
-    def kept(self, leaf_size):
+    def kept(self, leaf_size: int) -> Truths:
         """Which clusters remain when the tree is cut at a leaf size, (clusters,) bool."""
         return (self.parent < 0) | (self.sizes[self.parent] > leaf_size)
 
-    def path(self, positions):
+    def path(self, positions: Integers) -> Integers:
         """The clusters that hold given places of the tree order, root to leaf: (levels, places), −1 below a leaf."""
         path = np.full((self.levels, len(positions)), -1)
         path[0], below = 0, np.arange(len(positions))
@@ -137,19 +139,19 @@ class ClusterTree:
             path[l, below] = child + (positions[below] >= self.stop[child])
         return path
 
-    def level(self, l):
+    def level(self, l: int) -> Integers:
         """Indices of the clusters of level l."""
         return np.arange(self.level_offsets[l], self.level_offsets[l + 1])
 
-    def span(self, l):
+    def span(self, l: int) -> slice:
         """The same as a slice. The children of its clusters are span(l + 1), in their order."""
         return slice(int(self.level_offsets[l]), int(self.level_offsets[l + 1]))
 
-    def children(self, parents):
+    def children(self, parents: Integers) -> Integers:
         """Both children of each of the given clusters, siblings next to each other."""
         return np.stack([self.first_child[parents], self.first_child[parents] + 1], axis=1).ravel()
 
-    def parents(self, l):
+    def parents(self, l: int) -> Integers:
         """Indices of the clusters of level l that have children."""
         clusters = self.level(l)
         return clusters[self.first_child[clusters] >= 0]

@@ -9,14 +9,20 @@ Reference: Rasmussen and Williams (2006), section 4.2.4.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import composed, constant
+from h2gpu.covariance.device import DeviceFunction, composed, constant
+from h2gpu.typing import Array, DTypeLike, Frame
+
+if TYPE_CHECKING:
+    from h2gpu.covariance.sphere import Sphere
 
 
 @dataclass(frozen=True)
@@ -39,21 +45,21 @@ class Nugget(Covariance):
     embedding = None
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         return self.variance
 
     isotropic = True
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         out[...] = 0
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r[...] = 0
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return constant(0.0, space)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return Nugget(checked("factor", factor) * self.variance)
 
 
@@ -83,56 +89,56 @@ class Composed(Covariance):
         return next(iter(found), None)
 
     @property
-    def parts(self):
+    def parts(self) -> tuple[Covariance, ...]:
         return self.terms
 
     @property
-    def timed(self):
+    def timed(self) -> bool:
         return any(term.timed for term in self.terms)
 
     @property
-    def embedding(self):
+    def embedding(self) -> "Sphere | str | None":
         return self._common("embedding", "")
 
     @property
-    def dimension(self):
+    def dimension(self) -> int | None:
         return self._common("dimension", "")
 
     @property
-    def isotropic(self):
+    def isotropic(self) -> bool:
         return all(term.isotropic for term in self.terms)
 
     @property
-    def great_circle(self):
+    def great_circle(self) -> bool:
         return all(term.great_circle for term in self.terms)
 
     @property
-    def most_dimensions(self):
+    def most_dimensions(self) -> int | None:
         return min((term.most_dimensions for term in self.terms if term.most_dimensions is not None), default=None)
 
     @property
-    def kinks(self):
+    def kinks(self) -> tuple[tuple[float, ...], ...]:
         return tuple(kink for term in self.terms for kink in term.kinks)
 
     @property
-    def frame(self):
+    def frame(self) -> Frame | None:
         return next((term.frame for term in self.terms if term.frame is not None), None)
 
-    def in_frame(self, frame):
+    def in_frame(self, frame: Frame) -> Covariance:
         return replace(self, terms=tuple(term.in_frame(frame) for term in self.terms))
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         found = [term.units for term in self.terms if term.units is not None]
         return tuple(2.0 ** np.round(np.log2(found).mean(axis=0))) if found else None
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         return replace(self, terms=tuple(term.in_units(units) for term in self.terms))
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         self._reduce(lambda term, part: term.evaluate(x, y, part), out)
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         distances = r.copy()
 
         def part_of(term, part):
@@ -141,7 +147,7 @@ class Composed(Covariance):
 
         self._reduce(part_of, r)
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return composed(type(self).__name__, [term.on_device(space, dtype) for term in self._evaluated])
 
     def _reduce(self, compute, out):
@@ -167,11 +173,11 @@ class Sum(Composed):
     """
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return math.fsum(term.variance_at_zero for term in self.terms)
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         return math.fsum(term.nugget for term in self.terms)
 
     @property
@@ -180,10 +186,10 @@ class Sum(Composed):
         return [term for term in self.terms if not isinstance(term, Nugget)] or self.terms
 
     @staticmethod
-    def combine(total, part):
+    def combine(total: Array, part: Array) -> None:
         total += part
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return Sum(tuple(term.scaled(factor) for term in self.terms))
 
     def __repr__(self):
@@ -203,11 +209,11 @@ class Product(Composed):
     """
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return math.prod(term.variance_at_zero for term in self.terms)
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         f, a = 1.0, 0.0
         for term in self.terms:
             g, b = term.variance_at_zero, term.nugget
@@ -219,10 +225,10 @@ class Product(Composed):
         return self.terms
 
     @staticmethod
-    def combine(total, part):
+    def combine(total: Array, part: Array) -> None:
         total *= part
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return Product((self.terms[0].scaled(factor), *self.terms[1:]))
 
     def __repr__(self):

@@ -5,14 +5,20 @@
 Reference: Rasmussen and Williams (2006), chapter 4.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.covariance.checks import as_points, check_lengths, float_type
-from h2gpu.covariance.device import PairFunction
+from h2gpu.covariance.device import DeviceFunction, PairFunction
+from h2gpu.typing import Array, ArrayLike, DTypeLike, Frame
+
+if TYPE_CHECKING:
+    from h2gpu.covariance.sphere import Sphere
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
 OMITTED = ("rotation",)  # of the dictionaries of parameters where it is None, as files before it have none
@@ -37,27 +43,27 @@ class Covariance:
     __array_ufunc__ = None  # so that numpy.float64(2) * cov calls __rmul__ here
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         """f(0): the value at distance zero, nugget not counted."""
         raise NotImplementedError
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         """What an observation's covariance with itself has in addition to f(0)."""
         return 0.0
 
     @property
-    def dimension(self):
+    def dimension(self) -> int | None:
         """Number of coordinates a point must have, or None when any number will do."""
         return None
 
     @property
-    def embedding(self):
+    def embedding(self) -> "Sphere | str | None":
         """Where the points live: PLANE, a `Sphere`, or None when that makes no difference (a nugget)."""
         return PLANE
 
     @property
-    def isotropic(self):
+    def isotropic(self) -> bool:
         """Whether f is a function of the distance alone, so that `at_distance` works."""
         return False
 
@@ -67,43 +73,43 @@ class Covariance:
     kinks = ()  # of each distance at which it is not smooth, the factors of the coordinates that make it 1
 
     @property
-    def great_circle(self):
+    def great_circle(self) -> bool:
         """Whether it stays positive definite as a function of the great-circle distance; a caller's own is trusted."""
         return True
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         """Units of the coordinates in which the field varies about equally fast along each, or None: as they are.
 
         Powers of two, so that a change of units rounds nothing.
         """
         return None
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> "Covariance":
         """The same covariance for coordinates divided by `units`, one positive number a coordinate."""
         return self
 
     @property
-    def frame(self):
+    def frame(self) -> Frame | None:
         """Rows: axes (d, d) along which the field varies independently, or None: the coordinates' own."""
         return None
 
-    def in_frame(self, frame):
+    def in_frame(self, frame: Frame) -> "Covariance":
         """The same covariance for coordinates frame @ x, an orthogonal matrix."""
         return self
 
     @property
-    def placement(self):
+    def placement(self) -> tuple[Frame | None, Sequence[float] | None]:
         """Frame and units of the coordinates in which clustering and interpolation work, each or None; see `placed`."""
         frame = self.frame
         return frame, (self if frame is None else self.in_frame(frame)).units
 
-    def placed(self, frame, units):
+    def placed(self, frame: Frame | None, units: Sequence[float] | None) -> "Covariance":
         """The same covariance for coordinates (frame @ x) / units."""
         turned = self if frame is None else self.in_frame(frame)
         return turned if units is None else turned.in_units(units)
 
-    def values(self, x, y, out=None):
+    def values(self, x: Array, y: Array, out: Array | None = None) -> Array:
         """f(x − y) for embedded points, without nugget.
 
         x (..., d) and y (..., d) broadcast against each other; the answer, written to `out` if given, has the
@@ -128,25 +134,26 @@ class Covariance:
             self.evaluate(x_i, y_i, out[i : i + rows])
         return out
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         """Write f(x − y) into `out`."""
         raise NotImplementedError
 
     @property
-    def pair_function(self):
+    def pair_function(self) -> PairFunction:
         """`values` in a form that `batched.pairwise` evaluates by one kernel on the GPU, where there is one."""
         return PairFunction(self)
 
     @property
-    def coordinates(self):
+    def coordinates(self) -> int | None:
         """Number of coordinates an embedded point must have, or None when any number will do."""
         return self.dimension if self.embedding in (None, PLANE) else self.embedding.coordinates
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         """f of the distance `space` as a DeviceFunction (see `device`), or None where no kernel knows it."""
         return None
 
-    def at_distance(self, r):
+    @any_array
+    def at_distance(self, r: ArrayLike) -> Array:
         """f at distances r ≥ 0 (any shape), without nugget. Raises ValueError when f depends on the direction."""
         if not self.isotropic:
             raise ValueError(f"{self!r}: expected a covariance of the distance alone, with one length scale")
@@ -154,11 +161,11 @@ class Covariance:
         self.of_distances(values.reshape(-1))  # a view
         return values
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         """Overwrite an array of distances with f, for isotropic f."""
         raise NotImplementedError
 
-    def embed(self, points):
+    def embed(self, points: ArrayLike) -> Array:
         """Coordinates in which clustering and `values` work: points (n, dim) → (n, d). Raises ValueError."""
         points = as_points(points)
         check_lengths(self, points.dtype)
@@ -174,7 +181,8 @@ class Covariance:
             )
         return points if self.embedding in (None, PLANE) else self.embedding.embed(points)
 
-    def __call__(self, X, Y=None):
+    @any_array
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
         """Covariance matrix (n, m) of points X (n, dim) and Y (m, dim); without Y of X with itself plus nugget."""
         x = self.embed(X)
         if Y is not None:
@@ -183,28 +191,28 @@ class Covariance:
         C.reshape(-1)[:: len(x) + 1] += self.nugget
         return C
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> "Covariance":
         """factor · C, the factor positive."""
         raise NotImplementedError
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         """Name and numbers as a plain dictionary that JSON can hold; `from_parameters` reads it."""
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         return {"name": type(self).__name__} | {name: v for name, v in found.items() if name not in OMITTED or v}
 
-    def __add__(self, other):
+    def __add__(self, other: "Covariance") -> "Covariance":
         from h2gpu.covariance.algebra import Sum
 
         return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
 
-    def __mul__(self, other):
+    def __mul__(self, other: "Covariance | float") -> "Covariance":
         from h2gpu.covariance.algebra import Product
 
         if isinstance(other, Covariance):
             return Product((self, other))
         return self.scaled(other) if isinstance(other, Real) else NotImplemented
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: float) -> "Covariance":
         return self.scaled(other) if isinstance(other, Real) else NotImplemented
 
 

@@ -7,10 +7,12 @@ GSTools        Gaussian exp(−(s r/l)²)    Matern z = √ν s r/l      Exponen
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from h2gpu.covariance.algebra import Nugget, Product, Sum
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical
@@ -21,7 +23,7 @@ SAME = {"Exponential": Exponential, "Spherical": Spherical, "Cubic": Cubic}  # o
 GSTOOLS = (*SAME, "Gaussian", "Matern", "Rational", "Stable")
 
 
-def from_sklearn(kernel):
+def from_sklearn(kernel: Any) -> Covariance:
     """The covariance of a scikit-learn kernel: RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, their sums
     and products.
 
@@ -61,7 +63,7 @@ def _simplified_product(f, g):
     return f.scaled(g.variance) if isinstance(g, Constant) else Product((f, g))
 
 
-def from_gstools(model):
+def from_gstools(model: Any) -> Covariance:
     """The covariance of a GSTools model: Exponential, Gaussian, Matern, Spherical, Cubic, Rational or Stable, with
     variance, nugget, anisotropy and rotation.
 

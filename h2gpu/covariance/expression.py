@@ -12,15 +12,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance import formula
 from h2gpu.covariance.checks import is_finite
-from h2gpu.covariance.device import expression
+from h2gpu.covariance.device import DeviceFunction, expression
 from h2gpu.covariance.functions import squared_distances
 from h2gpu.covariance.user import Written, check_dimension, check_function, write
+from h2gpu.typing import Array, DTypeLike
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 COORDINATE = re.compile(r"\b[xy]\b(?:\s*\[\s*(\d+)\s*\])?")
@@ -62,7 +64,9 @@ class Expression(Written):
     dimension: int | None = None
     numbers: tuple = ()
 
-    def __init__(self, text, /, function=None, dimension=None, **numbers):
+    def __init__(
+        self, text: str, /, function: Callable[..., Any] | None = None, dimension: int | None = None, **numbers: float
+    ) -> None:
         if not isinstance(text, str) or not text.strip() or not text.isascii():
             raise ValueError(f'expression: expected an ASCII text such as "exp(-r / length)", got {text!r:.80}')
         given = tuple((name, _number(name, value)) for name, value in sorted(numbers.items()))
@@ -100,11 +104,11 @@ class Expression(Written):
     def _formula(self):
         return formula.parse(self.text, tuple(name for name, _ in self.numbers))
 
-    def with_numbers(self, **numbers):
+    def with_numbers(self, **numbers: float) -> "Expression":
         """The same text with some of its numbers replaced."""
         return Expression(self.text, self.function, self.dimension, **dict(self.numbers) | numbers)
 
-    def role(self, name):
+    def role(self, name: str) -> str | None:
         """What a number is: "variance" where doubling it doubles C, "length_scale" where it does as halving all
         distances does, "number" otherwise. Found by trying."""
         x, y = np.random.default_rng(0).random((2, 9, self.dimension or 2)) * 10.0 ** np.arange(-4, 5)[:, None]
@@ -114,10 +118,10 @@ class Expression(Written):
         return "length_scale" if np.allclose(doubled.values(2 * x, 2 * y), self.values(x, y), rtol=1e-9) else "number"
 
     @property
-    def isotropic(self):
+    def isotropic(self) -> bool:
         return not COORDINATE.search(self.text)
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         if self.isotropic:
             squared_distances(x, y, out)
             array_module(out).sqrt(out, out=out)
@@ -131,7 +135,7 @@ class Expression(Written):
                 names[formula.DISTANCE] = array_module(out).sqrt(out)
             self._by_formula(names, out)
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         if self.function is not None:
             write(self.function(r, **dict(self.numbers)), r, f"distances {r.shape}")
         else:
@@ -143,7 +147,7 @@ class Expression(Written):
             numbers = {name: number(value) for name, value in self.numbers}
             out[...] = self._formula.value(formula.Values(array_module(out), number, names | numbers))
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return expression(*self._definition, [value for _, value in self.numbers], space, dtype)
 
     @property
@@ -160,7 +164,7 @@ class Expression(Written):
         parts = {"name": f"Text_{digest}", "count": max(1, len(self.numbers)), "numbers": numbers}
         return parts["name"], DEFINITION.format(**parts, shown=f"expression {shown}", text=text)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         if self.function is not None:
             return super().parameters()
         return {"name": "Expression", "text": self.text, "dimension": self.dimension, "numbers": dict(self.numbers)}

@@ -5,7 +5,7 @@
 Reference: Rasmussen and Williams (2006), equations 4.9 and 4.18.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.covariance.base import OMITTED, Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import constant, gaussian, in_units, matern, rotated, stretched
+from h2gpu.covariance.device import DeviceFunction, constant, gaussian, in_units, matern, rotated, stretched
 from h2gpu.covariance.models.rotation import angles, checked_rotation, matrix
+from h2gpu.typing import Array, DTypeLike, Frame
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,81 +43,81 @@ class Radial(Covariance):
         return f"{type(self).__name__}({', '.join(given)})"
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return self.variance
 
     @property
-    def dimension(self):
+    def dimension(self) -> int | None:
         return len(self.length_scale) if isinstance(self.length_scale, tuple) else None
 
     @property
-    def first_length_scale(self):
+    def first_length_scale(self) -> float:
         """The unit in which distances are measured; other coordinates are stretched to it."""
         return self.length_scale[0] if isinstance(self.length_scale, tuple) else self.length_scale
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return replace(self, variance=checked("factor", factor) * self.variance)
 
     @property
-    def isotropic(self):
+    def isotropic(self) -> bool:
         return self.dimension in (None, 1)
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         if self.isotropic:
             return None
         if self.rotation is not None:
             return tuple(2.0 ** -np.round(np.log2(np.linalg.norm(self.metric, axis=0))))
         return tuple(2.0 ** np.round(np.log2(np.divide(self.length_scale, self.first_length_scale))))
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         if self.rotation is not None:
             return InUnits(self, tuple(units))
         lengths = np.divide(self.length_scale, units)
         return replace(self, length_scale=tuple(lengths.tolist()))
 
     @property
-    def frame(self):
+    def frame(self) -> Frame | None:
         return None if self.rotation is None else tuple(map(tuple, matrix(self.rotation, self.dimension).T.tolist()))
 
-    def in_frame(self, frame):
+    def in_frame(self, frame: Frame) -> Covariance:
         if self.isotropic:
             return self
         axes = np.eye(self.dimension) if self.rotation is None else matrix(self.rotation, self.dimension)
         return replace(self, rotation=angles(np.asarray(frame) @ axes))
 
     @property
-    def metric(self):
+    def metric(self) -> Array:
         """A (d, d) with ‖A (x − y)‖ the distance in units of the first axis's length scale."""
         return np.diag(np.divide(self.first_length_scale, self.length_scale)) @ np.asarray(self.frame)
 
     @property
-    def stretches(self):
+    def stretches(self) -> list[float] | None:
         """Factors of the squares of the coordinate differences, the first 1; None for ordinary distances."""
         return self.dimension and [(self.first_length_scale / l) ** 2 for l in self.length_scale]
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         if self.rotation is None:
             squared_distances(x, y, out, self.stretches)
         else:
             squared_distances_of(self.metric, x, y, out)
         self.of_squares(out)
 
-    def of_squares(self, s):
+    def of_squares(self, s: Array) -> None:
         """Overwrite squared distances, in units of the first coordinate's, with the covariance."""
         array_module(s).sqrt(s, out=s)
         self.of_distances(s)
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return self.of_device_distance(self.distance_on_device(space), dtype)
 
-    def distance_on_device(self, space):
+    def distance_on_device(self, space: DeviceFunction) -> DeviceFunction:
         """The distance in units of the first coordinate's; `space` itself where it is isotropic."""
         if self.isotropic:
             return space
         return stretched(self.stretches) if self.rotation is None else rotated(self.metric)
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         """The DeviceFunction of a distance in units of the first coordinate's; None where no kernel knows it."""
         return None
 
@@ -132,12 +133,12 @@ class Exponential(Radial):
            [0.7358, 2.    ]])
     """
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r *= -1 / self.first_length_scale
         array_module(r).exp(r, out=r)
         r *= self.variance
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return matern([self.variance], 1 / self.first_length_scale, distance, dtype)
 
 
@@ -154,16 +155,16 @@ class Gaussian(Radial):
 
     great_circle = False
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r *= r
         self.of_squares(r)
 
-    def of_squares(self, s):
+    def of_squares(self, s: Array) -> None:
         s *= -0.5 / self.first_length_scale**2
         array_module(s).exp(s, out=s)
         s *= self.variance
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return gaussian(self.variance, 0.5 / self.first_length_scale**2, distance, dtype)
 
 
@@ -187,21 +188,21 @@ class Constant(Covariance):
     estimated = ("variance",)
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return self.variance
 
     isotropic = True
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         out[...] = self.variance
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r[...] = self.variance
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return constant(self.variance, space)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return Constant(checked("factor", factor) * self.variance)
 
 

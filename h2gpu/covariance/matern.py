@@ -12,6 +12,7 @@ Rasmussen and Williams (2006), equation 4.14. Four ways to ρ, each accurate to 
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,9 @@ from numpy.polynomial import Polynomial
 from h2gpu.arrays import array_module
 from h2gpu.covariance import matern_table
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import matern, matern_by_debye, matern_of_table
+from h2gpu.covariance.device import DeviceFunction, matern, matern_by_debye, matern_of_table
 from h2gpu.covariance.functions import Radial
+from h2gpu.typing import Array, DTypeLike
 
 HIGHEST_CLOSED_FORM = 4.5
 DEBYE_SMOOTHNESS = 20.0  # from here on 12 Debye terms reach 1e-15
@@ -53,22 +55,22 @@ class Matern(Radial):
         object.__setattr__(self, "smoothness", checked("smoothness", self.smoothness))
 
     @classmethod
-    def from_range(cls, variance, range, smoothness):
+    def from_range(cls, variance: float, range: float | Sequence[float], smoothness: float) -> "Matern":
         """Matérn with z = r/β, β the range: the convention of GpGp, fields and ExaGeoStat."""
         scale = math.sqrt(2 * checked("smoothness", smoothness))
         ranges = np.atleast_1d(np.asarray(range, dtype=float)) * scale
         return cls(variance, ranges if np.ndim(range) else ranges[0], smoothness)
 
     @property
-    def great_circle(self):
+    def great_circle(self) -> bool:
         return self.smoothness <= 0.5
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r *= math.sqrt(2 * self.smoothness) / self.first_length_scale
         correlation(r, self.smoothness)
         r *= self.variance
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         nu, decay = self.smoothness, math.sqrt(2 * self.smoothness) / self.first_length_scale
         if has_closed_form(nu):
             ascending = reversed(closed_form_coefficients(nu))

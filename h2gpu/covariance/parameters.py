@@ -3,10 +3,12 @@
 The reader trusts nothing: only the names below, exactly their keys, numbers checked by the classes themselves.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from h2gpu.covariance.algebra import Nugget, Product, Sum
-from h2gpu.covariance.base import OMITTED
+from h2gpu.covariance.base import OMITTED, Covariance
 from h2gpu.covariance.expression import Expression
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
@@ -25,7 +27,7 @@ NEVER_WRITTEN = {"function"}  # fields that files do not hold
 DEEPEST = 32
 
 
-def from_parameters(parameters, depth=0):
+def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance:
     """The covariance of a dictionary made by `parameters()`, as JSON gives it back.
 
     Raises ValueError for unknown names, missing or unknown keys, wrong types and values, and for nesting deeper

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from h2gpu.arrays import array_module
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import great_circle
+from h2gpu.covariance.device import DeviceFunction, great_circle
 from h2gpu.covariance.functions import squared_distances
+from h2gpu.typing import Array, DTypeLike
 
 DISTANCES = ("great-circle", "chordal")
 
@@ -74,26 +75,26 @@ class OnSphere(Covariance):
     dimension = 2
 
     @property
-    def parts(self):
+    def parts(self) -> tuple[Covariance, ...]:
         return (self.covariance,)
 
     @property
-    def embedding(self):
+    def embedding(self) -> "Sphere | str | None":
         return Sphere(self.radius)
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return self.covariance.variance_at_zero
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         return self.covariance.nugget
 
     @property
-    def kinks(self):
+    def kinks(self) -> tuple[tuple[float, ...], ...]:
         return self.covariance.kinks  # covariances with kinks are of the chord
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         xp = array_module(x, y)
         squared_distances(x, y, out)
         xp.sqrt(out, out=out)
@@ -104,15 +105,15 @@ class OnSphere(Covariance):
             out *= 2 * self.radius
         self.covariance.of_distances(out)
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         distance = great_circle(self.radius) if self.distance == "great-circle" else space
         return self.covariance.on_device(distance, dtype)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return OnSphere(self.covariance.scaled(factor), self.radius, self.distance)
 
 
-def on_sphere(cov, radius=6371.0, distance="great-circle"):
+def on_sphere(cov: Covariance, radius: float = 6371.0, distance: str = "great-circle") -> "OnSphere":
     """The covariance `cov` of distances between (lon, lat) points in degrees on a sphere.
 
     cov       isotropic, its length scale in the unit of the radius

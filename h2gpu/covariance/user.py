@@ -5,8 +5,9 @@
 Reference: Rasmussen and Williams (2006), section 4.1: which functions are covariances.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from h2gpu.covariance.algebra import Product
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import Constant, InUnits, squared_distances
+from h2gpu.typing import Array, Frame
 
 MOST_COORDINATES = 1000  # a file may say any number; values at equal points take an array of as many
 
@@ -23,20 +25,20 @@ class Written(Covariance):
     """What covariances written by callers share: their variance is their value, units and factors come from outside."""
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         origin = np.zeros((1, self.dimension or 2))
         return float(self.values(origin, origin)[0])
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return Product((Constant(checked("factor", factor)), self))
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         return InUnits(self, tuple(units))
 
-    def in_frame(self, frame):
+    def in_frame(self, frame: Frame) -> Covariance:
         return self if self.isotropic else InFrame(self, frame)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         raise ValueError(
             f"{self!r}: a caller's function cannot be written to a file; use a named covariance or an Expression "
             "without function"
@@ -61,7 +63,7 @@ class UserFunction(Written):
         check_function(self.function, "(x, y)")
         check_dimension(self.dimension)
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         write(self.function(x, y), out, f"x {x.shape} and y {y.shape}")
 
 
@@ -82,12 +84,12 @@ class DistanceFunction(Written):
     def __post_init__(self):
         check_function(self.function, "r")
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         squared_distances(x, y, out)
         array_module(out).sqrt(out, out=out)
         self.of_distances(out)
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         write(self.function(r), r, f"distances {r.shape}")
 
 
@@ -121,7 +123,7 @@ class InFrame(Covariance):
         return InFrame(self.covariance.scaled(factor), self.frame_of_points)
 
 
-def from_function(function, dimension=None):
+def from_function(function: Callable[[Array, Array], Array], dimension: int | None = None) -> "UserFunction":
     """The covariance C(x, y) = function(x, y) of the caller, symmetric, stationary and positive definite.
 
     function   x (..., d), y (..., d) → values in the shape their leading dimensions broadcast to
@@ -138,7 +140,7 @@ def from_function(function, dimension=None):
     return UserFunction(function, dimension)
 
 
-def from_distance(function):
+def from_distance(function: Callable[[Array], Array]) -> "DistanceFunction":
     """The covariance C(x, y) = function(‖x − y‖) of the caller, positive definite in the dimensions it is used in.
 
     function   array of distances r ≥ 0 → values of the same shape; it may overwrite its argument

@@ -13,18 +13,30 @@ import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
+from h2gpu.distributed.communicator import Communicator
 from h2gpu.distributed.compression import built_and_compressed
+from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.assembly import ROWS_CHECKED, ROWS_TOGETHER, plans
 from h2gpu.h2matrix.compression.precision import check_storage
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.progress import phase
+from h2gpu.typing import ArrayLike, Storage
 
 logger = logging.getLogger("h2gpu")
 
 
-def covariance_matrix(my_points, cov, rtol=1e-6, *, comm, my_col_points=None, storage="auto"):
+def covariance_matrix(
+    my_points: ArrayLike,
+    cov: Covariance,
+    rtol: float = 1e-6,
+    *,
+    comm: Communicator,
+    my_col_points: ArrayLike | None = None,
+    storage: Storage = "auto",
+) -> DistributedH2Matrix:
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows, by ranks.
 
     my_points      (n_r, dim) this rank's share of the points, NumPy or CuPy; the shares follow one another by rank,

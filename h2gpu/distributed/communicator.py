@@ -13,10 +13,15 @@ this rank cannot go on. Who waits listens for that, and gives up after `limit` s
 import pickle
 import time
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+
+from h2gpu.typing import Array, ArrayLike
 
 LIMIT = 600.0  # seconds that an exchange may wait for others, unless told otherwise
 KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, MemoryError, TimeoutError, np.linalg.LinAlgError)}
@@ -54,7 +59,7 @@ class Communicator(ABC):
     True
     """
 
-    def __init__(self, rank, size, xp=np, limit=LIMIT):
+    def __init__(self, rank: int, size: int, xp: ModuleType = np, limit: float = LIMIT) -> None:
         if not (isinstance(limit, (int, float)) and limit > 0):
             raise ValueError(f"limit: expected seconds above 0 that an exchange may wait, got {limit!r}")
         self.rank, self.size, self.xp, self.limit = rank, size, xp, float(limit)
@@ -80,7 +85,7 @@ class Communicator(ABC):
     def _heard(self):
         """(rank, kind, message) of a rank that failed, or None."""
 
-    def start(self, sends, receives, name):
+    def start(self, sends: Sequence[Any], receives: Sequence[Any], name: str) -> Callable[[], None]:
         """Begin a grouped exchange of 1-D contiguous arrays; returns a function to call when they are needed.
 
         sends      {rank: array}, which stay as they are until the exchange ends; empty ones are skipped
@@ -94,18 +99,18 @@ class Communicator(ABC):
         self.traffic.add(name, list(receives.values()))
         return self._start(sends, receives, name)
 
-    def sum(self, values, name="sum"):
+    def sum(self, values: ArrayLike, name: str = "sum") -> Array:
         """The sum over all ranks of an array of numbers, on the host, the same bits on all."""
         self._check()
         self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
         return self._sum(np.ascontiguousarray(values), name)
 
-    def gather(self, value, name="gather"):
+    def gather(self, value: Any, name: str = "gather") -> list[Any]:
         """The values of all ranks, anything that can be pickled, by rank."""
         self._check()
         return self._gather(value, name)
 
-    def collect(self, value, name="collect"):
+    def collect(self, value: Any, name: str = "collect") -> list[list[Any]]:
         """The values of all ranks on rank 0, by rank; None on others."""
         mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
         sizes = self.gather(len(mine), name)
@@ -116,7 +121,7 @@ class Communicator(ABC):
         self.start({}, parts, name)()
         return [value, *(pickle.loads(parts[q].data) for q in range(1, self.size))]
 
-    def fail(self, error):
+    def fail(self, error: BaseException) -> None:
         """Tell all ranks of an error, and raise it here: one message everywhere, of this rank and its cause."""
         if not isinstance(error, ToldError):
             kind = next((name for name in KINDS if isinstance(error, KINDS[name])), "RuntimeError")
@@ -127,7 +132,7 @@ class Communicator(ABC):
         raise error
 
     @contextmanager
-    def together(self, name):
+    def together(self, name: str) -> AbstractContextManager[None]:
         """All ranks leave the block, or all raise what one of them failed with."""
         try:
             self._check()
@@ -169,7 +174,7 @@ class Alone(Communicator):
     (0, 1, ['here'])
     """
 
-    def __init__(self, xp=np, limit=LIMIT):
+    def __init__(self, xp: ModuleType = np, limit: float = LIMIT) -> None:
         super().__init__(0, 1, xp, limit)
 
     def _start(self, sends, receives, name):

@@ -8,13 +8,15 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
+from h2gpu.distributed.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.matrix import H2Matrix
 
 
-def distribute(A, comm):
+def distribute(A: H2Matrix, comm: Communicator) -> DistributedH2Matrix:
     """This rank's part of an H2Matrix that all ranks have, as `h2gpu.load` gives it: a DistributedH2Matrix.
 
     A      H2Matrix with stored blocks, where comm.xp computes

@@ -8,11 +8,12 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
+from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
 
 
-def gathered_matrix(A):
+def gathered_matrix(A: DistributedH2Matrix) -> H2Matrix | None:
     """The H2Matrix of a DistributedH2Matrix, on the host of rank 0, None on others; a call of all ranks.
 
     Raises what another rank failed with.

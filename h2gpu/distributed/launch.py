@@ -4,15 +4,16 @@ import os
 
 import numpy as np
 
-from h2gpu.distributed.communicator import LIMIT, Alone
+from h2gpu.distributed.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.mpi import MPI
 from h2gpu.distributed.nccl import NCCL
+from h2gpu.typing import Device
 
 SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers,
 NUMBERS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"  # and so is which process this is
 
 
-def communicator(device="cpu", *, limit=LIMIT):
+def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicator:
     """The ranks of this job: `Alone`, `MPI` or `NCCL`.
 
     device   "cpu", or "cuda": each rank takes the GPU of its number on its node; where ranks must share GPUs, what

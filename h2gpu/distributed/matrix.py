@@ -7,6 +7,7 @@ have of it. Cf. H2Opus: Boukaram et al. (2021), arXiv:2109.05451, section 3.2.
 """
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
+from h2gpu.typing import Array, ArrayLike, DType
 
 NAME = "coefficients of far clusters and near points"
 
@@ -81,34 +83,34 @@ class DistributedH2Matrix:
     __array_ufunc__ = None
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """(rows, columns) of the whole matrix."""
         n, m = self.rows.partition.tree.n, self.cols.partition.tree.n
         return (m, n) if self.turned else (n, m)
 
     @property
-    def local_shape(self):
+    def local_shape(self) -> tuple[int, int]:
         """(rows, columns) that this rank owns: of local vectors."""
         n, m = self.rows.tree.n, self.cols.tree.n
         return (m, n) if self.turned else (n, m)
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """float32 or float64."""
         return self.row_basis.dtype
 
     @property
-    def xp(self):
+    def xp(self) -> ModuleType:
         """The array module of the entries: numpy or cupy."""
         return self.row_basis.leaf.xp
 
     @property
-    def symmetric(self):
+    def symmetric(self) -> bool:
         """Whether rows and columns share one basis."""
         return self.row_basis is self.col_basis
 
     @property
-    def memory(self):
+    def memory(self) -> dict[str, int]:
         """Bytes of this rank by part, as `H2Matrix.memory`; `off_diagonal`: of blocks that are counted in these."""
         bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
         parts = {
@@ -120,11 +122,11 @@ class DistributedH2Matrix:
         return {**parts, "total": sum(parts.values()), "off_diagonal": self.near.off.nbytes + self.far.off.nbytes}
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of this rank."""
         return self.memory["total"]
 
-    def memory_by_rank(self):
+    def memory_by_rank(self) -> list[dict[str, int]]:
         """`memory` of all ranks, in a list; a call of all ranks."""
         return self.comm.gather(self.memory, "memory")
 
@@ -135,27 +137,27 @@ class DistributedH2Matrix:
         )
 
     @property
-    def T(self):
+    def T(self) -> "DistributedH2Matrix":
         """The transpose, sharing memory; itself when symmetric."""
         return self if self.symmetric else replace(self, turned=not self.turned)
 
-    def scatter(self, x):
+    def scatter(self, x: ArrayLike | None) -> Array:
         """The local part of a vector (m,) or block of vectors (m, count) of the columns that all ranks have."""
         side = self.rows if self.turned else self.cols
         return x[array_module(x).asarray(side.partition.points(self.comm.rank))]
 
-    def gather(self, y):
+    def gather(self, y: Array) -> Array | None:
         """The whole vector of the rows, on the host of all ranks, of local parts; a call of all ranks."""
         side = self.cols if self.turned else self.rows
         return gathered(self.comm, side.partition, y)
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: ArrayLike) -> Array:
         """A x for a local vector (own columns,) or a block of them; a call of all ranks."""
         return self._told(x, self.turned)
 
     matvec = matmat = dot = __matmul__
 
-    def rmatvec(self, x):
+    def rmatvec(self, x: ArrayLike) -> Array:
         """Aᵀ x."""
         return self._told(x, not self.turned and not self.symmetric)
 

@@ -4,6 +4,9 @@ All waiting is for requests that do not block, so that a rank hears of another's
 share one GPU, which NCCL refuses. MPI: Message Passing Interface Forum, version 3.1; mpi4py: Dalcín & Fang (2021).
 """
 
+from types import ModuleType
+from typing import Any, NoReturn
+
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
@@ -25,7 +28,7 @@ class MPI(Communicator):
     array([4.])
     """
 
-    def __init__(self, comm=None, xp=np, limit=LIMIT):
+    def __init__(self, comm: Any = None, xp: ModuleType = np, limit: float = LIMIT) -> None:
         import mpi4py.MPI
 
         mpi = mpi4py.MPI
@@ -74,6 +77,6 @@ class MPI(Communicator):
     def _heard(self):
         return self._alarm.recv(tag=ALARM) if self._alarm.Iprobe(tag=ALARM) else None
 
-    def abort(self, status):
+    def abort(self, status: int) -> NoReturn:
         """End the processes of all ranks at once, with an exit status."""
         self._mpi.COMM_WORLD.Abort(status)

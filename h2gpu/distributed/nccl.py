@@ -4,6 +4,8 @@ An exchange is one group of sends and receives on a stream of its own, which beg
 of the diagonal blocks go on meanwhile. NVIDIA Collective Communications Library, version 2.
 """
 
+from typing import Any
+
 import numpy as np
 
 from h2gpu.distributed.communicator import LIMIT
@@ -22,7 +24,7 @@ class NCCL(MPI):
     'cupy'
     """
 
-    def __init__(self, comm=None, limit=LIMIT):
+    def __init__(self, comm: Any = None, limit: float = LIMIT) -> None:
         import cupy
         from cupy.cuda import nccl
 

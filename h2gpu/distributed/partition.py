@@ -13,6 +13,7 @@ import numpy as np
 
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
+from h2gpu.typing import Integers, Truths
 
 SLACK = 1 / 8  # of a share, by which a cut may be moved
 
@@ -39,7 +40,7 @@ class Partition:
     bounds: np.ndarray
 
     @classmethod
-    def of(cls, tree, ranks):
+    def of(cls, tree: ClusterTree, ranks: int) -> "Partition":
         """About equal shares of the points."""
         if not isinstance(ranks, (int, np.integer)) or ranks < 1:
             raise ValueError(f"ranks: expected a positive integer, got {ranks!r}")
@@ -51,36 +52,36 @@ class Partition:
         return cls(tree, np.concatenate([[0], np.maximum.accumulate(np.array(cuts, np.int64)), [tree.n]]))
 
     @property
-    def ranks(self):
+    def ranks(self) -> int:
         """How many ranks."""
         return len(self.bounds) - 1
 
     @property
-    def sizes(self):
+    def sizes(self) -> Integers:
         """Points of each rank, (ranks,)."""
         return np.diff(self.bounds)
 
-    def points(self, rank):
+    def points(self, rank: int) -> Integers:
         """The caller's numbers of a rank's points, in tree order."""
         return self.tree.permutation[self.bounds[rank] : self.bounds[rank + 1]]
 
     @cached_property
-    def first(self):
+    def first(self) -> Integers:
         """The lowest rank that has points of each cluster, (clusters,): it owns those above the cut too."""
         return np.searchsorted(self.bounds, self.tree.start, side="right") - 1
 
     @cached_property
-    def last(self):
+    def last(self) -> Integers:
         """The highest rank that has points of each cluster, (clusters,)."""
         return np.searchsorted(self.bounds, self.tree.stop, side="left") - 1
 
     @cached_property
-    def above(self):
+    def above(self) -> Truths:
         """Clusters of several ranks, (clusters,) bool."""
         return self.first != self.last
 
     @cached_property
-    def shared(self):
+    def shared(self) -> Truths:
         """Those and their children, (clusters,) bool; the root always."""
         parent = self.tree.parent
         return self.above | (parent < 0) | self.above[parent]

@@ -9,13 +9,17 @@ import math
 
 import numpy as np
 
+from h2gpu.arrays import any_array
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.compression.compress import compress
 from h2gpu.h2matrix.construction import deferred
+from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.planner import Planner
 from h2gpu.memory import require
 from h2gpu.progress import phase
+from h2gpu.typing import ArrayLike, Operator, Seed, Storage
 
 logger = logging.getLogger("h2gpu")
 
@@ -25,7 +29,16 @@ ATTEMPTS = 3  # with one more interpolation point a direction each
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
 
-def covariance_matrix(points, cov, rtol=1e-6, *, col_points=None, storage="auto", nearfield="stored"):
+@any_array
+def covariance_matrix(
+    points: ArrayLike,
+    cov: Covariance,
+    rtol: float = 1e-6,
+    *,
+    col_points: ArrayLike | None = None,
+    storage: Storage = "auto",
+    nearfield: str = "stored",
+) -> H2Matrix:
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows.
 
     points       (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU)
@@ -95,7 +108,16 @@ def uncompressed(sites, plan, *, storage="auto", nearfield="stored"):
     return deferred(sites, nearfield=built, **parameters)
 
 
-def sampled_error(B, points, cov, rows=256, random_state=None, *, col_points=None):
+@any_array
+def sampled_error(
+    B: Operator,
+    points: ArrayLike,
+    cov: Covariance,
+    rows: int = 256,
+    random_state: Seed = None,
+    *,
+    col_points: ArrayLike | None = None,
+) -> float:
     """‖B − exact‖_F / ‖exact‖_F over random rows of the exact covariance.
 
     B              anything with shape and rmatmat (Bᵀ X), of the covariance at `points` (and `col_points`)

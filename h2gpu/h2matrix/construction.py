@@ -10,19 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.blocksparse.block_sparse import Pairs
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.covariance import pairwise
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.interpolation import interpolation_basis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.memory import require
 from h2gpu.progress import phase
+from h2gpu.typing import ArrayLike, Split
 
 MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
 
@@ -79,7 +81,18 @@ class EvaluatedCouplings(Pairs):
         return BlockSparse(blocks, self.rows, self.columns, *starts, self.symmetric)
 
 
-def build(points, cov, *, col_points=None, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored"):
+@any_array
+def build(
+    points: ArrayLike,
+    cov: Covariance,
+    *,
+    col_points: ArrayLike | None = None,
+    leaf_size: int = 64,
+    eta: float = 1.0,
+    order: int = 8,
+    split: Split = "median",
+    nearfield: str = "stored",
+) -> H2Matrix:
     """The H²-matrix of a covariance at (n, dim) points by Chebyshev interpolation, uncompressed.
 
     points      (n, dim) NumPy array (work on the CPU) or CuPy array (on the GPU); float32 arrays give a float32 matrix

@@ -4,14 +4,17 @@ A_ts = U_t S_ts V_sᵀ  for farfield pairs,     A_ts = D_ts  for nearfield pairs
 """
 
 from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module, as_array, module_of_device
+from h2gpu.arrays import any_array, array_module, as_array, module_of_device
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.device.graphs import repeated
 from h2gpu.batched.device.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.typing import Array, ArrayLike, Device, DType, Integers
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
 
@@ -49,39 +52,39 @@ class H2Matrix:
     __array_ufunc__ = None  # numpy arrays leave x @ A to us
 
     @staticmethod
-    def from_samples(*args, **kwargs):
+    def from_samples(*args: Any, **kwargs: Any) -> "H2Matrix":
         """A matrix known by products and entries alone: `h2gpu.from_samples`."""
         from h2gpu.h2matrix.skeletons import known
 
         return known.from_samples(*args, **kwargs)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
         return self.row_basis.tree.n, self.col_basis.tree.n
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """float32 or float64: of what `A @ x` computes and gives, even where parts are stored in float32."""
         return self.row_basis.dtype
 
     @property
-    def xp(self):
+    def xp(self) -> ModuleType:
         """The array module of the entries: numpy or cupy."""
         return self.row_basis.leaf.xp
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """2."""
         return 2
 
     @property
-    def symmetric(self):
+    def symmetric(self) -> bool:
         """Whether rows and columns share one basis, and each pair of clusters is stored once."""
         return self.row_basis is self.col_basis
 
     @property
-    def memory(self):
+    def memory(self) -> dict[str, int]:
         """Bytes by part: nearfield, leaf_basis, transfer, coupling, total."""
         bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
         parts = {
@@ -93,12 +96,12 @@ class H2Matrix:
         return {**parts, "total": sum(parts.values())}
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of all parts."""
         return self.memory["total"]
 
     @property
-    def ranks(self):
+    def ranks(self) -> list[Integers]:
         """For each level of the row tree, root first, the ranks of its clusters."""
         tree = self.row_basis.tree
         return [self.row_basis.ranks[tree.level(l)] for l in range(tree.levels)]
@@ -113,47 +116,50 @@ class H2Matrix:
             f"{dense / max(1, self.nbytes):.3g} times smaller than dense)"
         )
 
-    def widened(self):
+    def widened(self) -> "H2Matrix":
         """The same matrix, its bases in the precision of all; blocks stay as they are."""
         rows = self.row_basis.widened()
         return self.replace(row_basis=rows, col_basis=rows if self.symmetric else self.col_basis.widened())
 
-    def replace(self, **parts):
+    def replace(self, **parts: Any) -> "H2Matrix":
         """The same matrix with some parts exchanged."""
         return replace(self, **parts)
 
-    def to_device(self, device):
+    def to_device(self, device: Device) -> "H2Matrix":
         """The same matrix on "cpu" or "cuda"; couplings must be stored."""
         xp = module_of_device(device)
         rows = self.row_basis.to(xp)
         cols = rows if self.symmetric else self.col_basis.to(xp)
         return H2Matrix(rows, cols, self.couplings.to(xp), self.nearfield.to(xp))
 
-    def __matmul__(self, x):
+    @any_array
+    def __matmul__(self, x: ArrayLike) -> Array:
         """A x for a vector (m,) or a block of vectors (m, count)."""
         return self._apply(x, False)
 
-    def __rmatmul__(self, x):
+    @any_array
+    def __rmatmul__(self, x: ArrayLike) -> Array:
         """x A = (Aᵀ xᵀ)ᵀ."""
         x = as_array(x)
         return self._apply(x.T, True).T
 
     matvec = matmat = dot = __matmul__
 
-    def rmatvec(self, x):
+    @any_array
+    def rmatvec(self, x: ArrayLike) -> Array:
         """Aᵀ x."""
         return self._apply(x, True)
 
     rmatmat = rmatvec
 
     @property
-    def T(self):
+    def T(self) -> "H2Matrix":
         """The transpose; itself when symmetric."""
         if self.symmetric:
             return self
         return H2Matrix(self.col_basis, self.row_basis, self.couplings.T, self.nearfield.T)
 
-    def diagonal(self):
+    def diagonal(self) -> Array:
         """The diagonal of a symmetric matrix, (n,); ValueError for others: theirs may lie in farfield blocks."""
         if not self.symmetric:
             raise ValueError(
@@ -170,23 +176,23 @@ class H2Matrix:
         d[xp.asarray(rows)] = blocks.buffer[xp.asarray(np.repeat(blocks.offsets, m) + step * (np.repeat(m, m) + 1))]
         return d
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """All entries, (rows, columns): for small matrices."""
         return self @ self.xp.eye(self.shape[1], dtype=self.dtype)
 
-    def __add__(self, B):
+    def __add__(self, B: "H2Matrix") -> "H2Matrix":
         """A + B for a matrix on the same trees and blocks, exact, of ranks that add: see `h2gpu.add`."""
         from h2gpu.h2matrix.algebra import sums
 
         return sums.add(self, B) if isinstance(B, H2Matrix) else NotImplemented
 
-    def __sub__(self, B):
+    def __sub__(self, B: "H2Matrix") -> "H2Matrix":
         """A − B, as A + B."""
         from h2gpu.h2matrix.algebra import sums
 
         return sums.add(self, B, beta=-1.0) if isinstance(B, H2Matrix) else NotImplemented
 
-    def __mul__(self, alpha):
+    def __mul__(self, alpha: float) -> "H2Matrix":
         """α A for a number."""
         from h2gpu.h2matrix.algebra import sums
 
@@ -194,11 +200,11 @@ class H2Matrix:
 
     __rmul__ = __mul__
 
-    def __neg__(self):
+    def __neg__(self) -> "H2Matrix":
         """−A."""
         return self * -1.0
 
-    def relative_error(self, B):
+    def relative_error(self, B: "H2Matrix") -> float:
         """‖A − B‖_F / ‖A‖_F for a matrix B on the same trees, computed by blocks, exact to rounding."""
         from h2gpu.h2matrix.norms import relative_error
 

@@ -11,8 +11,11 @@ import logging
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
+from h2gpu.solvers.inverse_factor import InverseFactor
 from h2gpu.solvers.lanczos import Lanczos
+from h2gpu.typing import ArrayLike, Seed
 
 logger = logging.getLogger("h2gpu")
 
@@ -21,7 +24,9 @@ LOWEST = 5e-14  # what interpolation and rounding allow in float64
 LOWEST_SINGLE = 5e-6
 
 
-def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0):
+def sufficient_rtol(
+    points: ArrayLike, cov: Covariance, preconditioner: InverseFactor, *, highest: float = 1e-6, random_state: Seed = 0
+) -> float:
     """The rtol for `covariance_matrix` with which the matrix stays positive definite.
 
     points, cov     as for `covariance_matrix`
@@ -54,7 +59,7 @@ def sufficient_rtol(points, cov, preconditioner, *, highest=1e-6, random_state=0
     return min(highest, max(rtol, lowest))
 
 
-def smallest_eigenvalue(preconditioner, random_state=0):
+def smallest_eigenvalue(preconditioner: InverseFactor, random_state: Seed = 0) -> float:
     """About λ_min(A) of A⁻¹ ≈ Wᵀ W: 1/λ_max(Wᵀ W), by Lanczos from below λ_max.
 
     Raises LinAlgError where a product is not finite.

@@ -7,17 +7,20 @@ The simple alternative to `vecchia`: clusters know nothing of each other, so tha
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.clustering import ClusterTree
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
 from h2gpu.solvers.operators import check_nugget
 from h2gpu.solvers.small_factors import cholesky, covariances, together
+from h2gpu.typing import ArrayLike
 
 
-def block_jacobi(points, cov, leaf_size=64, *, nugget=0.0):
+@any_array
+def block_jacobi(points: ArrayLike, cov: Covariance, leaf_size: int = 64, *, nugget: float = 0.0) -> InverseFactor:
     """The factor of the block diagonal of the covariance matrix at (n, dim) points: an InverseFactor.
 
     points      NumPy array (work on the CPU) or CuPy array (on the GPU)

@@ -24,6 +24,7 @@ from h2gpu.solvers.operators import (
     column_norms,
     shifted,
 )
+from h2gpu.typing import Array, ArrayLike, Operator
 
 RESTARTS = 5
 HELPED = 0.5  # a restart that leaves more of the residual than this is the last one
@@ -63,7 +64,7 @@ class Solution:
     rtol: float
 
     @property
-    def message(self):
+    def message(self) -> str:
         """One sentence on what went wrong and what to do; empty when all columns converged."""
         count, failed = len(self.converged), ~self.converged
         if self.indefinite[failed].any():
@@ -78,14 +79,23 @@ class Solution:
             )
         return ""
 
-    def checked(self):
+    def checked(self) -> Array:
         """x, when all columns converged; LinAlgError with the message otherwise."""
         if self.message:
             raise np.linalg.LinAlgError(self.message)
         return self.x
 
 
-def conjugate_gradients(A, b, preconditioner=None, *, nugget=0.0, rtol=1e-8, maximum=1000, start=None):
+def conjugate_gradients(
+    A: Operator,
+    b: ArrayLike,
+    preconditioner: Operator | None = None,
+    *,
+    nugget: float = 0.0,
+    rtol: float = 1e-8,
+    maximum: int = 1000,
+    start: ArrayLike | None = None,
+) -> "Solution":
     """Solve (A + nugget I) x = b: a Solution.
 
     A               symmetric positive definite, with shape and @: H2Matrix, array, sparse matrix, LinearOperator

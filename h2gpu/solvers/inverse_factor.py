@@ -8,12 +8,14 @@ square roots W, Wᵀ and W⁻¹ as well.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
+from h2gpu.typing import Array, ArrayLike, DType
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,28 +45,29 @@ class InverseFactor:
     __array_ufunc__ = None  # numpy arrays leave x @ P to us
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """(n, n)."""
         return self.W.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """float32 or float64."""
         return self.W.dtype
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the sparse factors kept: W, and after first use Wᵀ."""
         kept = [self.W, *(self.__dict__[name] for name in ("_rows", "_columns") if name in self.__dict__)]
         return sum(M.data.nbytes + M.indices.nbytes + M.indptr.nbytes for M in kept)
 
     @cached_property
-    def log_determinant(self):
+    def log_determinant(self) -> float:
         """log det (Wᵀ W)⁻¹ = −2 Σ log w_ii, the approximate log det A."""
         xp = array_module(self.W.data)
         return -2 * float(xp.log(self.W.diagonal().astype(np.float64)).sum())
 
-    def __matmul__(self, x):
+    @any_array
+    def __matmul__(self, x: ArrayLike) -> Array:
         """Wᵀ W x of x (n,) or (n, count)."""
         return self.whiten_transposed(self.whiten(x))
 
@@ -74,15 +77,18 @@ class InverseFactor:
         n = self.shape[0]
         return f"InverseFactor({n} × {n}, {self.dtype}, {self.W.nnz / max(1, n):.3g} entries a row)"
 
-    def whiten(self, x):
+    @any_array
+    def whiten(self, x: ArrayLike) -> Array:
         """W x of x in the caller's order: uncorrelated, of variance one, for x of covariance (Wᵀ W)⁻¹."""
         return self._rows @ x
 
-    def whiten_transposed(self, z):
+    @any_array
+    def whiten_transposed(self, z: ArrayLike) -> Array:
         """Wᵀ z, in the caller's order."""
         return self._columns @ z
 
-    def colour(self, z):
+    @any_array
+    def colour(self, z: ArrayLike) -> Array:
         """W⁻¹ z in the caller's order: of covariance (Wᵀ W)⁻¹ for z uncorrelated and of variance one."""
         xp = array_module(z)
         solve = scipy.sparse.linalg.spsolve_triangular if xp is np else _device_solver()
@@ -91,7 +97,7 @@ class InverseFactor:
         return x
 
     @property
-    def squared_columns(self):
+    def squared_columns(self) -> Any:
         """diag Wᵀ W (n,), in the caller's order: about the diagonal of A⁻¹."""
         W = self._rows
         return array_module(W.data).bincount(W.indices, W.data.astype(np.float64) ** 2, minlength=self.shape[0])

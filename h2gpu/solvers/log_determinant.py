@@ -12,6 +12,7 @@ Reference: Ubaru, Chen & Saad (2017), Fast estimation of tr(f(A)) via stochastic
 
 from dataclasses import dataclass
 from math import hypot, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, column_dots, module_of
 from h2gpu.solvers.whitened import whitened
+from h2gpu.typing import Operator, Seed
 
 TOGETHER = 16  # probes of one block
 NEGLIGIBLE = 0.1  # of the standard error: what quadrature may add
@@ -60,8 +62,17 @@ class LogDeterminant:
 
 
 def log_determinant(
-    A, preconditioner=None, *, nugget=0.0, atol=None, probes=16, most=1024, maximum=300, trace=None, random_state=0
-):
+    A: Operator,
+    preconditioner: Operator | None = None,
+    *,
+    nugget: float = 0.0,
+    atol: float | None = None,
+    probes: int = 16,
+    most: int = 1024,
+    maximum: int = 300,
+    trace: Any = None,
+    random_state: Seed = 0,
+) -> "LogDeterminant":
     """log det (A + nugget I) of a symmetric positive definite matrix: a LogDeterminant.
 
     A               with shape and @: H2Matrix, array, sparse matrix, LinearOperator

@@ -10,17 +10,27 @@ Reference: Chow & Saad (2014), Preconditioned Krylov subspace methods for sampli
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, check_vectors, column_dots
 from h2gpu.solvers.whitened import whitened
+from h2gpu.typing import Array, ArrayLike, Operator
 
 BASIS_BYTES = 1 << 31  # of the vectors kept: columns beyond are worked on afterwards
 USUAL_STEPS = 64  # of which so many columns are kept at once
 
 
-def square_root(A, x, preconditioner=None, *, nugget=0.0, rtol=1e-6, maximum=300):
+@any_array
+def square_root(
+    A: Operator,
+    x: ArrayLike,
+    preconditioner: Operator | None = None,
+    *,
+    nugget: float = 0.0,
+    rtol: float = 1e-6,
+    maximum: int = 300,
+) -> Array:
     """S x with S Sᵀ = A + nugget I, as x.
 
     A               symmetric positive definite, with shape and @

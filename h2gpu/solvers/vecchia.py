@@ -9,8 +9,9 @@ Reference: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.batched.device.threads import parallel
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
@@ -18,11 +19,15 @@ from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
+from h2gpu.typing import ArrayLike, Seed
 
 REPORTED = 64  # chunks between two reports of progress
 
 
-def vecchia(points, cov, neighbours=30, *, nugget=0.0, random_state=0):
+@any_array
+def vecchia(
+    points: ArrayLike, cov: Covariance, neighbours: int = 30, *, nugget: float = 0.0, random_state: Seed = 0
+) -> InverseFactor:
     """The sparse inverse Cholesky factor of the covariance matrix at (n, dim) points: an InverseFactor.
 
     points        NumPy array (work on the CPU) or CuPy array (on the GPU; order and neighbours are found on the host)

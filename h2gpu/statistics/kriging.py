@@ -7,7 +7,9 @@ Reference: Cressie (1993), Statistics for spatial data, chapter 3.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -15,13 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
-from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.refinement import refined
@@ -32,6 +34,7 @@ from h2gpu.statistics.simulation import checked_count, conditional_samples, gene
 from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
+from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 
 
 class Kriging(Results, RegressorMixin, BaseEstimator):
@@ -88,21 +91,21 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        cov,
-        nugget=0.0,
-        trend="constant",
-        rtol=1e-6,
+        cov: Any,
+        nugget: float = 0.0,
+        trend: TrendLike = "constant",
+        rtol: float = 1e-6,
         *,
-        fit_parameters=False,
-        restricted=False,
-        refine=True,
-        mean=0.0,
-        neighbours=30,
-        solver="auto",
-        std_rtol=0.01,
-        missing="raise",
-        random_state=0,
-    ):
+        fit_parameters: bool | Sequence[str] = False,
+        restricted: bool = False,
+        refine: bool = True,
+        mean: float = 0.0,
+        neighbours: int = 30,
+        solver: Solver = "auto",
+        std_rtol: float = 0.01,
+        missing: str = "raise",
+        random_state: Seed = 0,
+    ) -> None:
         self.cov = cov
         self.nugget = nugget
         self.trend = trend
@@ -117,7 +120,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    @any_array
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Solve the kriging equations for observations y (n,) at X (n, features).
 
         sample_weight   (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
@@ -181,17 +185,18 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
             found, system = refined(data, found, *self._accuracy)
         self.converged_ = not found.messages
         for message in found.messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
         self.parameters_ = {free.name: free.value for free in replace(found.model, kinds=model.kinds).free}
         return found.model, system
 
-    def score(self, X, y, sample_weight=None):
+    @any_array
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R², the share of the variance of observations y (n,) at X (n, features) that the predictions explain."""
         y = values(y, X) if array_module(y) is np else to_host(y)
         return r2_score(y, to_host(self.predict(X)), sample_weight=sample_weight)
 
-    def log_marginal_likelihood(self, gradient=False):
+    def log_marginal_likelihood(self, gradient: bool = False) -> LogLikelihood:
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.
 
         The restricted one where `restricted`. For many sites the full likelihood, not Vecchia's: by the H²-matrix.
@@ -203,7 +208,30 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)
 
-    def predict(self, X, return_std=False, observations=False, *, return_cov=False, interval=None):
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = ..., observations: bool = ...) -> Array: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True], observations: bool = ...) -> tuple[Array, Array]: ...
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = ...,
+        observations: bool = ...,
+        *,
+        return_cov: bool = ...,
+        interval: float | None = ...,
+    ) -> Array | tuple[Array, ...]: ...
+    @any_array
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        observations: bool = False,
+        *,
+        return_cov: bool = False,
+        interval: float | None = None,
+    ) -> Array | tuple[Array, ...]:
         """Best linear unbiased predictions of the field at X (m, features): means (m,), and where asked for one of
 
         return_std     standard deviations (m,)
@@ -238,10 +266,11 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
             warnings.warn(
                 f"standard deviations: {error.worst:.2g} too large at worst of {error.checked} random targets, beside "
                 f"exact ones, where std_rtol={self.std_rtol:g} was asked; take std_rtol=0 for exact ones",
-                stacklevel=3,
+                stacklevel=4,  # the door of other libraries' arrays is a frame too
             )
 
-    def sample_y(self, X, n_samples=1, random_state=0, observations=False):
+    @any_array
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, observations: bool = False) -> Array:
         """Conditional simulation: samples (m, n_samples) of the field at X (m, features) given the observations.
 
         observations   samples of new observations: measurement errors added

@@ -9,17 +9,31 @@ Z − Ẑ(Z_sites + ε) is independent of the data, and of the covariance of kri
 Reference: Journel & Huijbregts (1978), Mining geostatistics, chapter 7; Chow & Saad (2014).
 """
 
+from typing import Any
+
 import numpy as np
 
-from h2gpu.arrays import array_module, as_array, to_host
+from h2gpu.arrays import any_array, array_module, as_array, to_host
 from h2gpu.covariance.checks import as_points, checked
 from h2gpu.progress import phase
 from h2gpu.statistics.inputs import covariance_of, seed_of
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.tables import table
+from h2gpu.typing import Array, ArrayLike, Seed
 
 
-def simulate(cov, X, n_samples=1, random_state=None, *, nugget=0.0, mean=0.0, rtol=1e-6, neighbours=30):
+@any_array
+def simulate(
+    cov: Any,
+    X: ArrayLike,
+    n_samples: int = 1,
+    random_state: Seed = None,
+    *,
+    nugget: float = 0.0,
+    mean: float = 0.0,
+    rtol: float = 1e-6,
+    neighbours: int = 30,
+) -> Array:
     """Samples of the field at X (n, dim): (n, n_samples), on the device of X.
 
     cov            `h2gpu.covariance` value, scikit-learn kernel or GSTools model

@@ -57,7 +57,7 @@ def check_crs(crs, cov):
         warnings.warn(
             f"X: {_named(crs)} are degrees, which {cov!r} takes for a plane; wrap it with "
             'h2gpu.covariance.on_sphere(…, distance="chordal"), or convert with X.to_crs to a projected system',
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -28,10 +28,13 @@ A file is written beside its target, synced and renamed (`whole_file`); nothing 
 `invariants`). Nothing is pickled.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.solvers import Skeletonization
 from h2gpu.storage import factors, reading, writing
 from h2gpu.storage.header import FORMAT, Header
@@ -39,6 +42,7 @@ from h2gpu.storage.invariants import check as check_arrays
 from h2gpu.storage.layout import arrays_of, in_precision, is_stored, matrix_of
 from h2gpu.storage.whole_file import check_writable, whole_file
 from h2gpu.storage.writing import whole_hdf5
+from h2gpu.typing import FileName
 
 __all__ = [
     "Header",
@@ -53,7 +57,7 @@ __all__ = [
 ]
 
 
-def save(B, path, *, attributes=None):
+def save(B: H2Matrix | Skeletonization, path: FileName, *, attributes: Mapping[str, Any] | None = None) -> None:
     """Write an H2Matrix or a Skeletonization to a file, whole or not at all: whatever fails, an earlier file survives.
 
     B            H2Matrix or Skeletonization (`factors`), on the CPU or a GPU (buffers come down once)
@@ -90,7 +94,7 @@ def save(B, path, *, attributes=None):
     writing.write(path, arrays, B.symmetric, attributes)
 
 
-def load(path, *, check=True):
+def load(path: FileName, *, check: bool = True) -> H2Matrix | Skeletonization:
     """The H2Matrix or Skeletonization of a file, on the CPU, bit for bit as it was saved.
 
     check   also compare every dataset with its checksum; the structure is always checked
@@ -119,7 +123,7 @@ def load(path, *, check=True):
     return matrix_of(arrays, header.symmetric)
 
 
-def is_matrix_file(path):
+def is_matrix_file(path: FileName) -> bool:
     """Whether the file says that it is one of this format, of any version; False for files of other kinds."""
     try:
         with reading.opened(path) as file:
@@ -128,7 +132,7 @@ def is_matrix_file(path):
         return False
 
 
-def read_header(path):
+def read_header(path: FileName) -> Header:
     """The `Header` of a file: shape, type, memory, ranks, attributes; the entries are not read.
 
     Raises ValueError and OSError as `load` does.

@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
+from h2gpu.typing import DType
+
 FORMAT = "h2gpu-h2matrix"
 VERSIONS = (1, 2)  # 2: in two precisions
 LONGEST = 60_000  # bytes of the attributes' JSON: HDF5 keeps an attribute below 64 KiB beside its object
@@ -35,29 +37,29 @@ class Header:
     ranks: list | None = None
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
         sides = ("row", "row") if self.symmetric else ("row", "col")
         return tuple(self.datasets[f"{side}_tree/permutation"][1][0] for side in sides)
 
     @property
-    def dim(self):
+    def dim(self) -> int:
         """Coordinates of the clusters' boxes."""
         return self.datasets["row_tree/lower"][1][1]
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """float32 or float64: of what the matrix computes."""
         return np.dtype(self.datasets["row_basis/transfer"][0])
 
     @property
-    def memory(self):
+    def memory(self) -> dict[str, int]:
         """Bytes by part as `H2Matrix.memory` gives them."""
         parts = {part: sum(count * dtype.itemsize for dtype, count in kinds) for part, kinds in self._entries.items()}
         return {**parts, "total": sum(parts.values())}
 
     @property
-    def in_float32(self):
+    def in_float32(self) -> dict[str, float]:
         """The share of the entries of each part that are in float32."""
         return {
             part: sum(count for dtype, count in kinds if dtype == np.float32) / max(1, sum(n for _, n in kinds))
@@ -76,7 +78,7 @@ class Header:
         return parts
 
     @property
-    def checksum(self):
+    def checksum(self) -> str:
         """SHA-256 of what the header says, by which a change to any of it shows."""
         said = {
             "format": FORMAT,

@@ -15,6 +15,7 @@ from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.h2matrix import ClusterBasis, H2Matrix
+from h2gpu.typing import DTypeLike
 
 TREE = ("permutation", "start", "stop", "parent", "first_child", "level_offsets")
 BOXES = ("lower", "upper")
@@ -102,7 +103,7 @@ def parent_ranks(ranks, parent):
     return np.where(parent >= 0, ranks[parent], 0)
 
 
-def in_precision(B, dtype):
+def in_precision(B: H2Matrix, dtype: DTypeLike) -> H2Matrix:
     """The same matrix computing in float32 or float64; itself when that is so already."""
     if B.dtype == np.dtype(dtype):
         return B

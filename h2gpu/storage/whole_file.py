@@ -9,8 +9,11 @@ import re
 import secrets
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from h2gpu.typing import FileName
 
 try:
     import fcntl
@@ -22,7 +25,7 @@ MOST_LINKS = 40
 
 
 @contextmanager
-def whole_file(path):
+def whole_file(path: FileName) -> Iterator[Path]:
     """Yields the path of a new empty file beside `path`; when the block ends without error it becomes `path`.
 
     On any error the temporary file is removed and what was at `path` stays. A link is followed. Raises OSError.
@@ -47,7 +50,7 @@ def whole_file(path):
         _synchronize(target.parent)
 
 
-def check_writable(path):
+def check_writable(path: FileName) -> None:
     """OSError unless a file can be written at `path`; tried with an empty file beside it, which is removed again."""
     target = checked_target(path)
     trial = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")

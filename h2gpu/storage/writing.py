@@ -6,6 +6,7 @@ therefore writes into a `PatientFile`, which keeps the error for us and lets HDF
 
 import io
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import h5py
@@ -13,6 +14,7 @@ import numpy as np
 
 from h2gpu.storage.header import FORMAT, header_of, json_of
 from h2gpu.storage.whole_file import whole_file
+from h2gpu.typing import FileName
 
 LIBRARY = ("v108", "v110")  # from HDF5 1.8 on, the file's own tables carry checksums
 TYPES = {
@@ -36,7 +38,7 @@ def write(path, arrays, symmetric, attributes):
 
 
 @contextmanager
-def whole_hdf5(path):
+def whole_hdf5(path: FileName) -> Iterator[h5py.File]:
     """A new HDF5 file to be written, which is at the path when the block has ended without error: see `whole_file`."""
     with whole_file(path) as temporary, open(temporary, "r+b", buffering=0) as raw:
         patient = PatientFile(raw)

@@ -5,14 +5,23 @@
 As LAPACK's GEBRD. Golub & Kahan (1965); Dong, Haidar, Tomov & Dongarra (2018).
 """
 
+from typing import Literal, overload
+
+from h2gpu.arrays import any_array
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.typing import Matrices
 
 twin = twins_of(__name__)
 
 
-def bidiagonalize(A, vectors="both"):
+@overload
+def bidiagonalize(A: Matrices, vectors: Literal["both"] = ...) -> tuple[Matrices, Matrices, Matrices, Matrices]: ...
+@overload
+def bidiagonalize(A: Matrices, vectors: Literal["none"]) -> tuple[Matrices, Matrices]: ...
+@any_array
+def bidiagonalize(A: Matrices, vectors: str = "both") -> tuple[Matrices, ...]:
     """Q_b B_b Pt_b = A_b with Q and Ptᵀ of orthonormal columns and B bidiagonal, k = min(m, n).
 
     A         (batch, m, n) array or MatrixBatch

@@ -1,15 +1,20 @@
 """Copies of matrices, whole, leading parts or transposed, and what one pass over their entries tells: norms."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.typing import Array, ArrayLike, Integers, Matrices, Truths
 
 twin = twins_of(__name__)
 
 
-def gather(A, index, transpose=False, out=None):
+def gather(
+    A: MatrixBatch, index: ArrayLike, transpose: Truths | bool = False, out: MatrixBatch | None = None
+) -> MatrixBatch:
     """out_b = the leading part of A_index[b] (of its transpose where `transpose` says so), as large as out_b.
 
     Without `out`: whole matrices, as a new packed MatrixBatch. Raises ValueError for an index that A does not have, or
@@ -34,7 +39,9 @@ def gather(A, index, transpose=False, out=None):
     return twin(A).gather(A, index, transpose, out)
 
 
-def leading(A, rows=None, columns=None, *, out=None):
+def leading(
+    A: MatrixBatch, rows: Integers | None = None, columns: Integers | None = None, *, out: MatrixBatch | None = None
+) -> MatrixBatch:
     """The leading rows[b] × columns[b] part of every matrix, copied into a packed MatrixBatch, or as large as out.
 
     Of matrices whose sizes are on the device, nobody checks that they are as large.
@@ -53,7 +60,7 @@ def leading(A, rows=None, columns=None, *, out=None):
     return gather(A, np.arange(len(A)), out=out)
 
 
-def join(batches, out):
+def join(batches: Sequence[MatrixBatch], out: MatrixBatch) -> MatrixBatch:
     """out_b = the leading part, as large as out_b, of the b-th matrix of several batches behind one another.
 
     Raises ValueError unless out has as many matrices as they; that theirs are as large is their maker's business.
@@ -70,7 +77,7 @@ def join(batches, out):
     return twin(out).join(batches, out)
 
 
-def transpose(A):
+def transpose(A: MatrixBatch) -> MatrixBatch:
     """A_bᵀ, copied into a packed MatrixBatch.
 
     Raises nothing.
@@ -94,7 +101,7 @@ def signs(info):
     return twin(info).signs(info)
 
 
-def frobenius_norms(A):
+def frobenius_norms(A: Matrices) -> Array:
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives.
 
     Raises nothing; NaN gives NaN.
@@ -107,7 +114,7 @@ def frobenius_norms(A):
     return over_leading(lambda A: twin(A).frobenius_norms(A), A)
 
 
-def rounding_errors(A):
+def rounding_errors(A: MatrixBatch) -> Array:
     """‖A_b − float32(A_b)‖_F for every matrix: (batch,) float64 where A lives; infinite where float32 overflows.
 
     Raises nothing; NaN gives NaN.

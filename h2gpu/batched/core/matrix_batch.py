@@ -7,13 +7,17 @@ only: matrices that follow one another in the buffer and have equally many colum
 `ResidentBatch` has its sizes on the GPU, with the entries, and bounds of them on the host: all that a launch needs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from h2gpu.arrays import array_module, moved, to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges, rounded_up
+from h2gpu.typing import Array, ArrayLike, DType, DTypeLike, Integers, Truths
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +44,23 @@ class MatrixBatch:
     columns: np.ndarray
 
     @staticmethod
-    def of(buffer, offsets, rows, columns, limits):
+    def of(
+        buffer: Array, offsets: Integers, rows: Integers, columns: Integers, limits: tuple[int, int] | None
+    ) -> "MatrixBatch":
         """A batch of the type that its sizes ask for; limits: rows and columns that no matrix exceeds."""
         if array_module(rows, columns) is np:
             return MatrixBatch(buffer, offsets, rows, columns)
         return ResidentBatch(buffer, offsets, rows, columns, limits)
 
     @classmethod
-    def empty(cls, rows, columns, dtype, xp=np, limits=None):
+    def empty(
+        cls,
+        rows: ArrayLike,
+        columns: ArrayLike,
+        dtype: DTypeLike,
+        xp: ModuleType = np,
+        limits: tuple[int, int] | None = None,
+    ) -> "MatrixBatch":
         """Uninitialized matrices, packed one after the other; rows and columns broadcast against each other.
 
         Where their sizes are on the device they lie as far apart as the largest that the limits allow: see
@@ -62,14 +75,14 @@ class MatrixBatch:
         return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
 
     @classmethod
-    def zeros(cls, rows, columns, dtype, xp=np):
+    def zeros(cls, rows: ArrayLike, columns: ArrayLike, dtype: DTypeLike, xp: ModuleType = np) -> "MatrixBatch":
         """Matrices of zeros, packed."""
         batch = cls.empty(rows, columns, dtype, xp)
         batch.buffer[:] = 0
         return batch
 
     @classmethod
-    def from_matrices(cls, matrices):
+    def from_matrices(cls, matrices: Sequence[Array]) -> "MatrixBatch":
         """A batch that copies a non-empty list of 2-D arrays of one dtype."""
         xp = array_module(*matrices)
         shapes = np.array([A.shape for A in matrices], dtype=np.int64).reshape(-1, 2)
@@ -77,22 +90,22 @@ class MatrixBatch:
         return cls(xp.concatenate([A.ravel() for A in matrices]), offsets[:-1], shapes[:, 0], shapes[:, 1])
 
     @classmethod
-    def from_stack(cls, A):
+    def from_stack(cls, A: Array) -> "MatrixBatch":
         """The (batch, m, n) array as a batch; shares memory when A is C-contiguous."""
         count, m, n = A.shape
         return cls(A.reshape(-1), m * n * np.arange(count), np.full(count, m), np.full(count, n))
 
     @classmethod
-    def from_rows(cls, A, starts, counts):
+    def from_rows(cls, A: Array, starts: ArrayLike, counts: ArrayLike) -> "MatrixBatch":
         """Row ranges A[starts[b] : starts[b] + counts[b]] of a C-contiguous (rows, n) array, sharing memory."""
         n = A.shape[1]
         starts, counts = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
         return cls(A.reshape(-1), starts * n, counts, np.full(len(counts), n))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice | Integers | Truths) -> Any:
         """One matrix as a 2-D view (integer), or a sub-batch sharing the buffer (slice, indices or mask)."""
         if isinstance(index, (int, np.integer)):
             m, n, start = int(self.rows[index]), int(self.columns[index]), int(self.offsets[index])
@@ -104,7 +117,7 @@ class MatrixBatch:
             vars(part)["numbers"] = self.numbers[:, index]
         return part
 
-    def matrices(self):
+    def matrices(self) -> list[Array]:
         """All matrices as 2-D views, in a list: three times faster than indexing one by one."""
         ends, shapes = (self.offsets + self.sizes).tolist(), zip(self.rows.tolist(), self.columns.tolist())
         return [self.buffer[i:j].reshape(shape) for i, j, shape in zip(self.offsets.tolist(), ends, shapes)]
@@ -118,26 +131,26 @@ class MatrixBatch:
         return f"MatrixBatch({len(self)} matrices, {shapes}, {self.dtype}, {self.nbytes / 1e6:.3g} MB)"
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         return self.buffer.dtype
 
     @property
-    def xp(self):
+    def xp(self) -> ModuleType:
         """The array module of the buffer: numpy or cupy."""
         return array_module(self.buffer)
 
     @cached_property
-    def sizes(self):
+    def sizes(self) -> Integers:
         """Entries of each matrix, (batch,)."""
         return self.rows * self.columns
 
     @cached_property
-    def bounds(self):
+    def bounds(self) -> tuple[int, int]:
         """Rows and columns that no matrix exceeds."""
         return int(self.rows.max(initial=0)), int(self.columns.max(initial=0))
 
     @property
-    def resident(self):
+    def resident(self) -> "MatrixBatch":
         """The same matrices with their sizes where the buffer is; itself where that is the host."""
         return self if self.xp is np else self._resident
 
@@ -146,22 +159,22 @@ class MatrixBatch:
         return ResidentBatch.of_numbers(self.buffer, self.numbers, self.bounds)
 
     @cached_property
-    def numbers(self):
+    def numbers(self) -> Integers:
         """Offsets, rows and columns where the buffer is, (3, batch)."""
         return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
 
-    def number(self, i):
+    def number(self, i: int) -> Integers:
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
         found = (self.offsets, self.rows, self.columns)[i] if self.xp is np else self.numbers[i]
         return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
 
     @property
-    def is_placed(self):
+    def is_placed(self) -> bool:
         """Whether the numbers are where the buffer is, if perhaps on the host as well."""
         return "numbers" in vars(self) or self.xp is np
 
     @staticmethod
-    def place(*batches):
+    def place(*batches: "MatrixBatch") -> "tuple[MatrixBatch, ...]":
         """The batches themselves, their numbers now where the buffers are as well: by one copy, for all slices."""
         away = [batch for batch in batches if not batch.is_placed]
         if away:
@@ -172,26 +185,26 @@ class MatrixBatch:
                 vars(batch)["numbers"], start = packed[start:stop].reshape(3, len(batch)), stop
         return batches
 
-    def on_host(self):
+    def on_host(self) -> "MatrixBatch":
         """The same matrices with their sizes on the host: itself."""
         return self
 
-    def bounded(self, bounds):
+    def bounded(self, bounds: tuple[int, int]) -> "MatrixBatch":
         """The same matrices, of which the caller knows bounds: itself, since these are known."""
         return self
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the entries that the matrices of this batch cover."""
         return int(self.sizes.sum()) * self.dtype.itemsize
 
     @property
-    def is_packed(self):
+    def is_packed(self) -> bool:
         """Whether the matrices follow one another in the buffer without gaps."""
         return bool((self.offsets[1:] == (self.offsets + self.sizes)[:-1]).all())
 
     @property
-    def entries(self):
+    def entries(self) -> Array:
         """The entries of all matrices in order, (Σ rows·columns,): a view when packed, else a copy."""
         if not len(self):
             return self.buffer[:0]
@@ -200,24 +213,24 @@ class MatrixBatch:
             return self.buffer[start : start + int(self.sizes.sum())]
         return self.buffer[self.xp.asarray(ranges(self.offsets, self.sizes))]
 
-    def packed(self):
+    def packed(self) -> "MatrixBatch":
         """The same matrices in a buffer of exactly their size; itself when that is so already."""
         if self.is_packed and self.buffer.size == self.sizes.sum():
             return self
         return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
 
-    def to(self, xp):
+    def to(self, xp: ModuleType) -> "MatrixBatch":
         """The same matrices in the memory of the array module xp."""
         return MatrixBatch(moved(self.buffer, xp), self.offsets, self.rows, self.columns)
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> "MatrixBatch":
         """The same matrices in another precision; itself when that is so already."""
         if self.dtype == np.dtype(dtype):
             return self
         batch = self.packed()
         return MatrixBatch(batch.buffer.astype(dtype), batch.offsets, batch.rows, batch.columns)
 
-    def stacked(self, counts):
+    def stacked(self, counts: ArrayLike) -> "MatrixBatch":
         """Vertical stacks of consecutive groups of counts[g] matrices, sharing memory.
 
         Within a group the matrices must be adjacent in the buffer and have equally many columns. A group of none
@@ -230,12 +243,12 @@ class MatrixBatch:
         offsets[some], columns[some] = self.offsets[first[:-1][some]], self.columns[first[:-1][some]]
         return MatrixBatch(self.buffer, offsets, rows, columns)
 
-    def pairs(self):
+    def pairs(self) -> "MatrixBatch":
         """Vertical stacks of each two consecutive matrices, on the same terms."""
         sides = self.offsets[::2], self.rows[::2] + self.rows[1::2], self.columns[::2]
         return MatrixBatch.of(self.buffer, *sides, (2 * self.bounds[0], self.bounds[1]))
 
-    def as_stack(self):
+    def as_stack(self) -> Array | None:
         """The (batch, m, n) view when all matrices have one shape and follow one another; else None."""
         if not len(self):
             return None
@@ -244,14 +257,14 @@ class MatrixBatch:
             return None
         return self.entries.reshape(len(self), m, n)
 
-    def halves(self, rows):
+    def halves(self, rows: Integers) -> "MatrixBatch":
         """Each matrix cut in two, of rows[2 b] and rows[2 b + 1] rows: 2·batch matrices, sharing memory."""
         xp = array_module(rows)
         offsets = xp.stack([self.offsets, self.offsets + rows[::2] * self.columns], axis=1).ravel()
         return MatrixBatch.of(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.bounds)
 
     @staticmethod
-    def concatenated(batches):
+    def concatenated(batches: "Sequence[MatrixBatch]") -> "MatrixBatch":
         """One packed batch of all matrices of several batches of one precision."""
         batches = [batch for batch in batches if len(batch)] or batches[:1]
         if len(batches) == 1:

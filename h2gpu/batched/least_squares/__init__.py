@@ -2,15 +2,18 @@
 
 import numpy as np
 
+from h2gpu.arrays import any_array
 from h2gpu.batched.core.checks import checked, columns_of, stack
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.registers import DTYPES
+from h2gpu.typing import Array, ArrayLike
 
 twin = twins_of(__name__)
 
 
-def lstsq(A, b, rcond=None):
+@any_array
+def lstsq(A: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array, Array]:
     """x_b that minimizes ‖A_b x_b − b_b‖, the one of least norm where there are many; and the rank of every A_b.
 
     A       (batch, m, n) array, float32, float64 or complex64

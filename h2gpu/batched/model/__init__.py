@@ -24,6 +24,7 @@ from h2gpu.batched.device.compiler import source_folder
 from h2gpu.batched.model import counts
 from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
+from h2gpu.typing import DTypeLike
 
 SMALL = ("lu", "cholesky", "solve", "gauss-jordan", "lstsq")
 ROUTINES = ("qr", "svd", "pivoted_qr", "gemm", *SMALL)
@@ -67,7 +68,18 @@ class Constants:
         return cls(device, _table(tuning.folder_name(device)))
 
 
-def predict_time(routine, batch, m, n, dtype, device=tuning.FALLBACK, *, columns=1, inner=None, layout="auto"):
+def predict_time(
+    routine: str,
+    batch: int,
+    m: int,
+    n: int,
+    dtype: DTypeLike,
+    device: str = tuning.FALLBACK,
+    *,
+    columns: int = 1,
+    inner: int | None = None,
+    layout: str = "auto",
+) -> float:
     """Seconds that `batch` problems m × n of a routine take on a device, from the model.
 
     routine   "qr" (Q and R), "svd" (left vectors, min(m, n) ≤ 32), "pivoted_qr" (m, n ≤ 128, full rank), "gemm";

@@ -11,7 +11,7 @@ arrays too.
 
 import numpy as np
 
-from h2gpu.arrays import array_module, as_array
+from h2gpu.arrays import any_array, array_module, as_array
 from h2gpu.batched.core.checks import (
     COMPLEX,
     REAL,
@@ -27,12 +27,26 @@ from h2gpu.batched.core.checks import (
 )
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.typing import ArrayLike, Matrices
 
 twin = twins_of(__name__)
 GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
 
 
-def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="auto", out=None, triangular=False):
+@any_array
+def gemm(
+    A: Matrices,
+    B: Matrices,
+    C: Matrices | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    transa: bool = False,
+    transb: bool = False,
+    *,
+    method: str = "auto",
+    out: MatrixBatch | None = None,
+    triangular: bool = False,
+) -> Matrices:
     """alpha · op(A_b) op(B_b) + beta · C_b for every matrix of the batch; op transposes where asked.
 
     A, B, C     arrays (batch, ·, ·) of matching inner dimensions, also complex, or MatrixBatch all three
@@ -82,7 +96,7 @@ def gemm(A, B, C=None, alpha=1, beta=0, transa=False, transb=False, *, method="a
     return twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
 
 
-def triple_product(A, B, C, out=None):
+def triple_product(A: MatrixBatch, B: MatrixBatch, C: MatrixBatch, out: MatrixBatch | None = None) -> MatrixBatch:
     """A_b B_b C_bᵀ for every matrix of three MatrixBatch; out: optional MatrixBatch that receives the results.
 
     Raises ValueError where sizes, batch lengths or precisions do not match.
@@ -98,7 +112,10 @@ def triple_product(A, B, C, out=None):
     return twin(A).triple_product(A, B, C, out)
 
 
-def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
+@any_array
+def gemv(
+    A: Matrices, x: Matrices, y: Matrices | None = None, alpha: complex = 1, beta: complex = 0, trans: bool = False
+) -> Matrices:
     """alpha · op(A_b) x_b + beta · y_b, op transposes where asked: like x.
 
     A      (batch, m, n) array or MatrixBatch
@@ -119,7 +136,10 @@ def gemv(A, x, y=None, alpha=1, beta=0, trans=False):
     )
 
 
-def symv(A, x, y=None, alpha=1, beta=0, lower=True):
+@any_array
+def symv(
+    A: Matrices, x: Matrices, y: Matrices | None = None, alpha: float = 1, beta: float = 0, lower: bool = True
+) -> Matrices:
     """alpha · A_b x_b + beta · y_b for symmetric A_b (batch, n, n), of which one triangle is read, once.
 
     x, y   as in `gemv`.   Raises as that, and for matrices that are not square.
@@ -135,7 +155,10 @@ def symv(A, x, y=None, alpha=1, beta=0, lower=True):
     return _with_vectors("symv", lambda *all: twin(all[0]).symv(*all, alpha, beta, lower), A, x, y, False, REAL)
 
 
-def syrk(A, C=None, alpha=1, beta=0, trans=False, lower=True):
+@any_array
+def syrk(
+    A: Matrices, C: Matrices | None = None, alpha: float = 1, beta: float = 0, trans: bool = False, lower: bool = True
+) -> Matrices:
     """alpha · op(A_b) op(A_b)ᵀ + beta · C_b in one triangle; the other is that of C_b, or zero without C.
 
     A   (batch, n, k) array, (batch, k, n) with trans, or MatrixBatch     C   (batch, n, n), or MatrixBatch
@@ -160,7 +183,8 @@ def syrk(A, C=None, alpha=1, beta=0, trans=False, lower=True):
     return twin(A).syrk(stack(A), C, alpha, beta, trans, lower).reshape(shape)
 
 
-def axpy(X, Y, alpha=1):
+@any_array
+def axpy(X: Matrices, Y: Matrices, alpha: ArrayLike = 1) -> Matrices:
     """alpha_b · X_b + Y_b, alpha a number or (batch,) of them.
 
     X, Y   arrays (batch, m, n) of one shape, or MatrixBatch

@@ -5,19 +5,28 @@
 Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs", section 4.
 """
 
-from h2gpu.arrays import array_module
+from collections.abc import Sequence
+from typing import Literal, overload
+
+from h2gpu.arrays import any_array, array_module
 from h2gpu.batched.core.checks import check_triangles, checked, stack, tolerances
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
 from h2gpu.batched.qr.products import Products
+from h2gpu.typing import Array, ArrayLike, Integers, Matrices
 
 __all__ = ["Products", "cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
 
 twin = twins_of(__name__)
 
 
-def qr(A, mode="reduced", *, out=None):
+@overload
+def qr(A: Matrices, mode: Literal["reduced"] = ..., *, out: None = ...) -> tuple[Matrices, Matrices]: ...
+@overload
+def qr(A: Matrices, mode: Literal["r"], *, out: MatrixBatch | None = ...) -> Matrices: ...
+@any_array
+def qr(A: Matrices, mode: str = "reduced", *, out: MatrixBatch | None = None) -> Matrices | tuple[Matrices, Matrices]:
     """Q_b R_b = A_b by Householder reflections, k = min(m, n).
 
     A      (batch, m, n) array or MatrixBatch
@@ -41,7 +50,7 @@ def qr(A, mode="reduced", *, out=None):
     return over_leading(lambda A: twin(A).qr(A, mode), A)
 
 
-def cholesky_qr(A, before=None):
+def cholesky_qr(A: Array, before: Array | None = None) -> tuple[Array, Array, Array | None]:
     """P_b (I + F_b)⁻¹ R_b = A_b, columns of A_b well conditioned up to their sizes: quicker than `qr`, as exact.
 
     A        (batch, m, n) array, m ≥ n
@@ -78,7 +87,8 @@ def cholesky_basis(A):
     return twin(A).cholesky_basis(A)
 
 
-def pivoted_qr(A, atol=0.0):
+@any_array
+def pivoted_qr(A: Matrices, atol: ArrayLike = 0.0) -> tuple[Matrices, Matrices, Array | MatrixBatch, Integers]:
     """A_b[:, pivots_b] = Q_b R_b + E_b, ‖E_b‖_F ≤ atol_b: QR with column pivoting, stopped as early as atol allows.
 
     A      (batch, m, n) array or MatrixBatch
@@ -104,7 +114,7 @@ def pivoted_qr(A, atol=0.0):
     return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
 
 
-def triangles_of_products(products, out):
+def triangles_of_products(products: Sequence[Products], out: MatrixBatch) -> MatrixBatch:
     """W_b with W_bᵀ W_b = Σ_l P_lᵀ P_l over the links l of segment b in all lists, P_l = F_l S_l or F_l S_lᵀ.
 
     products   list of `Products` of equally many segments

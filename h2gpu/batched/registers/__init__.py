@@ -13,16 +13,19 @@ by "row" or by "column" ("auto" chooses; the CPU takes no notice). Source: Ander
 
 import numpy as np
 
+from h2gpu.arrays import any_array
 from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import REAL, checked, columns_of, square, stack
 from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.typing import Array, ArrayLike
 
 DTYPES = (*REAL, np.complex64)
 twin = twins_of(__name__)
 METHODS = ("lu", "gauss-jordan")
 
 
-def lu(A, layout="auto", return_info=False):
+@any_array
+def lu(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> Array | tuple[Array, Array]:
     """L_b U_b = A_b, not pivoted: U and below its diagonal L without its ones, (batch, n, n).
 
     return_info   add (batch,) integers where A lives: 0, or k where step k − 1 is the first that broke down, or −1
@@ -42,7 +45,8 @@ def lu(A, layout="auto", return_info=False):
     return _told(LU.reshape(A.shape), info.reshape(A.shape[:-2]), "lu", return_info)
 
 
-def cholesky(A, layout="auto", return_info=False):
+@any_array
+def cholesky(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> Array | tuple[Array, Array]:
     """L_b L_bᴴ = A_b, L lower triangular, of Hermitian positive definite matrices whose lower triangles are read.
 
     A thread has a problem: n ≤ 16. return_info and errors as `lu`; a pivot that is not positive is a breakdown.
@@ -62,7 +66,10 @@ def cholesky(A, layout="auto", return_info=False):
     return _told(L.reshape(A.shape), info.reshape(A.shape[:-2]), "cholesky", return_info)
 
 
-def solve(A, b, method="lu", layout="auto", return_info=False):
+@any_array
+def solve(
+    A: ArrayLike, b: ArrayLike, method: str = "lu", layout: str = "auto", return_info: bool = False
+) -> Array | tuple[Array, Array]:
     """x_b with A_b x_b = b_b, not pivoted, by "lu" or by "gauss-jordan" elimination: like b.
 
     b   (batch, n) vectors, or (batch, n, k)
@@ -86,7 +93,8 @@ def solve(A, b, method="lu", layout="auto", return_info=False):
     return _told(X.reshape(np.shape(b)), info.reshape(A.shape[:-2]), "solve", return_info)
 
 
-def qr(A, layout="auto", return_info=False):
+@any_array
+def qr(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> tuple[Array, ...]:
     """Householder QR in LAPACK's form: QR, tau with R on and above the diagonal, reflectors below, H = I − τ v vᴴ.
 
     QR (batch, m, n), tau (batch, min(m, n)). Raises ValueError, and LinAlgError naming matrices with NaN or Inf.
@@ -108,7 +116,8 @@ def qr(A, layout="auto", return_info=False):
     return results
 
 
-def least_squares(A, b, layout="auto"):
+@any_array
+def least_squares(A: ArrayLike, b: ArrayLike, layout: str = "auto") -> tuple[Array, Array]:
     """x_b that minimizes ‖A_b x_b − b_b‖ by QR, m ≥ n, and an upper bound on the condition of each A_b.
 
     b   (batch, m) vectors, or (batch, m, k)

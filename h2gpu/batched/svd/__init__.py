@@ -5,21 +5,39 @@
 Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs".
 """
 
+from typing import Any, Literal, overload
+
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.batched.core.checks import checked, stack, tolerances
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
 from h2gpu.batched.products.gaussian import seed_of
 from h2gpu.batched.svd import randomized
+from h2gpu.typing import Array, ArrayLike, Integers, Matrices, Seed
 
 twin = twins_of(__name__)
 SVD_METHODS = ("auto", "register", "shared", "block-gram", "block-direct", "bidiagonal")
 
 
-def svd(A, vectors="both", method="auto", *, return_info=False):
+@overload
+def svd(
+    A: Matrices, vectors: Literal["both"] = ..., method: str = ..., *, return_info: Literal[False] = ...
+) -> tuple[Matrices, Matrices, Matrices]: ...
+@overload
+def svd(
+    A: Matrices, vectors: Literal["left"], method: str = ..., *, return_info: Literal[False] = ...
+) -> tuple[Matrices, Matrices]: ...
+@overload
+def svd(A: Matrices, vectors: Literal["none"], method: str = ..., *, return_info: Literal[False] = ...) -> Matrices: ...
+@overload
+def svd(A: Matrices, vectors: str = ..., method: str = ..., *, return_info: Literal[True]) -> tuple[Any, ...]: ...
+@any_array
+def svd(
+    A: Matrices, vectors: str = "both", method: str = "auto", *, return_info: bool = False
+) -> Matrices | tuple[Matrices, ...]:
     """U_b diag(s_b) Vt_b = A_b, singular values descending and ≥ 0, k = min(m, n).
 
     A             (batch, m, n) array or MatrixBatch
@@ -52,7 +70,13 @@ def svd(A, vectors="both", method="auto", *, return_info=False):
     return tuple(M[..., 0] if i == values else M for i, M in enumerate(results))
 
 
-def svd_of_transposed(R, vectors="both", rank=None, rest=None, left=None):
+def svd_of_transposed(
+    R: Array | MatrixBatch,
+    vectors: str = "both",
+    rank: int | None = None,
+    rest: Array | None = None,
+    left: Array | None = None,
+) -> tuple[Any, ...]:
     """U, s, Vt (vectors "both") or U, s ("left") of R_bᵀ, and info as `svd` with return_info.
 
     rank   of an array: triplets wanted, the leading ones; None: all of them
@@ -77,7 +101,9 @@ def svd_of_transposed(R, vectors="both", rank=None, rest=None, left=None):
     return twin(R).svd_of_transposed(R, vectors, rank, rest, left)
 
 
-def truncated_svd(A, atol, *, return_info=False, consume=False):
+def truncated_svd(
+    A: Array | MatrixBatch, atol: ArrayLike, *, return_info: bool = False, consume: bool = False
+) -> tuple[Any, ...]:
     """Left singular vectors and values of the part of A_b that a pivoted QR stopped at atol_b leaves: U, s, missed.
 
     A             (batch, m, n) array or MatrixBatch
@@ -106,7 +132,7 @@ def truncated_svd(A, atol, *, return_info=False, consume=False):
     return U.entries.reshape(*lead, m, k), s.entries.reshape(*lead, k), missed.reshape(lead)
 
 
-def shared_ranks(sigma, allowance):
+def shared_ranks(sigma: Array, allowance: ArrayLike) -> Integers:
     """How many values each row keeps when as many of all as can be, the smallest first, are discarded: (batch,).
 
     sigma      (batch, values), each row descending, padded with zeros
@@ -123,7 +149,7 @@ def shared_ranks(sigma, allowance):
     return twin(sigma).shared_ranks(sigma, allowance)
 
 
-def discarded(sigma, ranks):
+def discarded(sigma: Array, ranks: Integers) -> Array:
     """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is.
 
     Raises nothing.
@@ -137,7 +163,16 @@ def discarded(sigma, ranks):
     return twin(sigma).discarded(sigma, ranks)
 
 
-def rsvd(A, rank=None, oversample=8, power=0, random_state=None, *, rtol=None):
+@any_array
+def rsvd(
+    A: Matrices,
+    rank: int | None = None,
+    oversample: int = 8,
+    power: int = 0,
+    random_state: Seed = None,
+    *,
+    rtol: float | None = None,
+) -> tuple[Matrices, Matrices, Matrices]:
     """The leading singular triplets by randomized projection: U, s, Vt.
 
     A             (batch, m, n) array or MatrixBatch

@@ -8,10 +8,11 @@ LU and what follows from it take complex64 and complex128 arrays too. Source: Ab
 """
 
 from math import prod
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from h2gpu.arrays import array_module, as_array
+from h2gpu.arrays import any_array, array_module, as_array
 from h2gpu.batched.copies import leading
 from h2gpu.batched.copies.identities import with_identities
 from h2gpu.batched.copies.verdicts import check, refuse
@@ -30,12 +31,18 @@ from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.typing import Array, ArrayLike, Integers, Matrices
 
 twin = twins_of(__name__)
 LU_METHODS = ("auto", "matrix", "shared", "panel", "column", "unblocked")
 
 
-def lu_factor(A, method="auto", return_info=False):
+@overload
+def lu_factor(A: Matrices, method: str = ..., return_info: Literal[False] = ...) -> tuple[Matrices, Any]: ...
+@overload
+def lu_factor(A: Matrices, method: str = ..., *, return_info: Literal[True]) -> tuple[Matrices, Any, Integers]: ...
+@any_array
+def lu_factor(A: Matrices, method: str = "auto", return_info: bool = False) -> tuple[Any, ...]:
     """P_b A_b = L_b U_b with partial pivoting: LU, piv, in SciPy's form.
 
     A             (batch, m, n) array, also complex, or MatrixBatch
@@ -65,7 +72,8 @@ def lu_factor(A, method="auto", return_info=False):
     return LU, piv
 
 
-def lu_solve(lu_and_piv, b):
+@any_array
+def lu_solve(lu_and_piv: tuple[Matrices, Any], b: Matrices) -> Matrices:
     """x_b with A_b x_b = b_b, from lu_factor of square matrices: like b. NaN where a matrix is singular.
 
     b   (batch, n) vectors, or (batch, n, k), of the precision of A; for a MatrixBatch a MatrixBatch n × k
@@ -95,7 +103,8 @@ def lu_solve(lu_and_piv, b):
     return _with_columns(lambda F, b: twin(F).lu_solve(F, piv, b), LU, b, "lu_solve")
 
 
-def solve(A, b):
+@any_array
+def solve(A: ArrayLike | MatrixBatch, b: Matrices) -> Matrices:
     """x_b with A_b x_b = b_b for square matrices: like b.
 
     A   (batch, n, n) array, also complex, or MatrixBatch     b   as in `lu_solve`
@@ -124,7 +133,8 @@ def _solved(A, b, name):
     return lu_solve((LU, piv), b)
 
 
-def inv(A):
+@any_array
+def inv(A: Matrices) -> Matrices:
     """A_b⁻¹ of every square matrix. Raises as `solve`.
 
     >>> import numpy as np
@@ -143,7 +153,8 @@ def inv(A):
     return X.reshape(A.shape)
 
 
-def slogdet(A):
+@any_array
+def slogdet(A: ArrayLike | MatrixBatch) -> tuple[Array, Array]:
     """det A_b = sign_b exp(logarithm_b) of every square matrix: sign, logarithm; 0 and −∞ for singular ones.
 
     (batch,) arrays where A lives, NaN where a matrix holds NaN or Inf. Raises ValueError unless A is square.
@@ -160,7 +171,8 @@ def slogdet(A):
     return tuple(M.reshape(A.shape[:-2]) for M in twin(A).slogdet(stack(A)))
 
 
-def det(A):
+@any_array
+def det(A: ArrayLike | MatrixBatch) -> Array:
     """det A_b of every square matrix: (batch,) where A lives. See `slogdet`.
 
     Raises ValueError for matrices that are not square.
@@ -176,7 +188,12 @@ def det(A):
     return twin(A).det(stack(A)).reshape(A.shape[:-2])
 
 
-def cholesky(A, return_info=False):
+@overload
+def cholesky(A: Matrices, return_info: Literal[False] = ...) -> Matrices: ...
+@overload
+def cholesky(A: Matrices, return_info: Literal[True]) -> tuple[Matrices, Integers]: ...
+@any_array
+def cholesky(A: Matrices, return_info: bool = False) -> Matrices | tuple[Matrices, Array]:
     """L_b L_bᵀ = A_b, L lower triangular, for symmetric positive definite matrices, whose lower triangles are read.
 
     A             (batch, n, n) array, float32 or float64, or MatrixBatch
@@ -201,7 +218,8 @@ def cholesky(A, return_info=False):
     return L
 
 
-def cholesky_solve(L, b):
+@any_array
+def cholesky_solve(L: Matrices, b: Matrices) -> Matrices:
     """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that.
 
     >>> import numpy as np
@@ -218,7 +236,16 @@ def cholesky_solve(L, b):
     return _with_columns(lambda F, b: twin(F).cholesky_solve(F, b), L, b, "cholesky_solve")
 
 
-def trsm(A, B, alpha=1, side="left", lower=True, trans=False, unit=False):
+@any_array
+def trsm(
+    A: Matrices,
+    B: Matrices,
+    alpha: complex = 1,
+    side: str = "left",
+    lower: bool = True,
+    trans: bool = False,
+    unit: bool = False,
+) -> Matrices:
     """X_b with op(A_b) X_b = alpha · B_b (side "left") or X_b op(A_b) = alpha · B_b ("right"): like B.
 
     A       (batch, n, n) array or MatrixBatch, one triangle of which is read

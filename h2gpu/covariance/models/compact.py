@@ -15,8 +15,9 @@ import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked_integer
-from h2gpu.covariance.device import compact
+from h2gpu.covariance.device import DeviceFunction, compact
 from h2gpu.covariance.functions import Radial
+from h2gpu.typing import Array, DTypeLike
 
 MOST_ORDER = 3
 
@@ -27,15 +28,15 @@ class Compact(Radial):
     great_circle = False
 
     @property
-    def factors(self):
+    def factors(self) -> tuple[int, tuple[float, ...]]:
         """m, and the coefficients of q from the constant on."""
         raise NotImplementedError
 
     @property
-    def kinks(self):
+    def kinks(self) -> tuple[tuple[float, ...], ...]:
         return (tuple(1 / l for l in np.atleast_1d(self.length_scale).tolist()),)
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         exponent, coefficients = self.factors
         xp = array_module(r)
         r *= 1 / self.first_length_scale
@@ -53,7 +54,7 @@ class Compact(Radial):
             if exponent:
                 power *= power
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return compact(self.variance, 1 / self.first_length_scale, *self.factors, distance, dtype)
 
 
@@ -111,7 +112,7 @@ class Wendland(Compact):
         object.__setattr__(self, "most_dimensions", checked_integer("most_dimensions", self.most_dimensions, 1, 20))
 
     @property
-    def factors(self):
+    def factors(self) -> tuple[int, tuple[float, ...]]:
         k = self.order
         l = self.most_dimensions // 2 + k + 1
         coefficients = (

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import powered_exponential, rational_quadratic
+from h2gpu.covariance.device import DeviceFunction, powered_exponential, rational_quadratic
 from h2gpu.covariance.functions import Radial
+from h2gpu.typing import Array, DTypeLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,10 +38,10 @@ class PoweredExponential(Radial):
             raise ValueError(f"exponent: expected a number up to 2, as no other is a covariance, got {self.exponent}")
 
     @property
-    def great_circle(self):
+    def great_circle(self) -> bool:
         return self.exponent <= 1
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         xp = array_module(r)
         r *= 1 / self.first_length_scale
         xp.power(r, self.exponent, out=r)
@@ -48,7 +49,7 @@ class PoweredExponential(Radial):
         xp.exp(r, out=r)
         r *= self.variance
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return powered_exponential(self.variance, 1 / self.first_length_scale, self.exponent, distance, dtype)
 
 
@@ -74,11 +75,11 @@ class RationalQuadratic(Radial):
         super().__post_init__()
         object.__setattr__(self, "alpha", checked("alpha", self.alpha))
 
-    def of_distances(self, r):
+    def of_distances(self, r: Array) -> None:
         r *= r
         self.of_squares(r)
 
-    def of_squares(self, s):
+    def of_squares(self, s: Array) -> None:
         xp = array_module(s)
         s *= 0.5 / self.alpha / self.first_length_scale**2
         xp.log1p(s, out=s)
@@ -86,6 +87,6 @@ class RationalQuadratic(Radial):
         xp.exp(s, out=s)
         s *= self.variance
 
-    def of_device_distance(self, distance, dtype):
+    def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         decay = 0.5 / self.alpha / self.first_length_scale**2
         return rational_quadratic(self.variance, decay, self.alpha, distance, dtype)

@@ -8,6 +8,7 @@
 Reference: Gneiting (2002), Nonseparable, stationary covariance functions for space–time data, theorem 2, equation 14.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -16,10 +17,11 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
-from h2gpu.covariance.device import isotropic, joined, powers_of_time, within_time
+from h2gpu.covariance.device import DeviceFunction, isotropic, joined, powers_of_time, within_time
 from h2gpu.covariance.functions import InUnits, Radial, squared_distances, squared_distances_of
 from h2gpu.covariance.sphere import Sphere
 from h2gpu.covariance.user import InFrame
+from h2gpu.typing import Array, DTypeLike, Frame
 
 PLANAR = 2  # coordinates in space where nothing tells their number
 POWERS = 2.0 ** np.arange(-400, 401)  # distances at which a covariance is looked at
@@ -43,35 +45,35 @@ class InTime(Covariance):
     timed = True
 
     @property
-    def dimension(self):
+    def dimension(self) -> int | None:
         return self.space_dimension + 1
 
     @property
-    def parts(self):
+    def parts(self) -> tuple[Covariance, ...]:
         return (self.space,)
 
     @property
-    def embedding(self):
+    def embedding(self) -> "Sphere | str | None":
         inner = self.space.embedding
         return PLANE if inner in (None, PLANE) else SphereAndTime(inner)
 
     @property
-    def nugget(self):
+    def nugget(self) -> float:
         return 0.0
 
     @property
-    def frame(self):
+    def frame(self) -> Frame | None:
         inner = self.space.frame
         return None if inner is None else tuple(map(tuple, _beside(inner).tolist()))
 
-    def in_frame(self, frame):
+    def in_frame(self, frame: Frame) -> Covariance:
         F = np.asarray(frame)
         if F.shape == (self.dimension,) * 2 and np.array_equal(F, _beside(F[:-1, :-1])):
             return replace(self, space=self.space.in_frame(tuple(map(tuple, F[:-1, :-1].tolist()))))
         return InFrame(self, frame)
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         near, soon = halved(self.space, self._embedded), self.half_time
         if not (np.isfinite(near) and np.isfinite(soon)):
             return None
@@ -83,7 +85,7 @@ class InTime(Covariance):
         """Coordinates in which space is evaluated."""
         return self.space_dimension if self.embedding is PLANE else 3
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return replace(self, space=self.space.scaled(factor))
 
     def _check(self, kind, advice):
@@ -132,38 +134,38 @@ class SpaceTime(InTime):
             raise ValueError(f"SpaceTime: expected for time a covariance of one coordinate, no nugget, got {time!r}")
 
     @property
-    def parts(self):
+    def parts(self) -> tuple[Covariance, ...]:
         return self.space, self.time
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return self.space.variance_at_zero * self.time.variance_at_zero
 
     @property
-    def half_time(self):
+    def half_time(self) -> float:
         """About the time after which the covariance is halved."""
         return halved(self.time, 1)
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         if len(units) != self._embedded + 1:
             return InUnits(self, tuple(units))
         space = self.space if set(units[:-1]) == {1.0} else self.space.in_units(units[:-1])
         return replace(self, space=space, time=self.time if units[-1] == 1.0 else self.time.in_units(units[-1:]))
 
     @property
-    def kinks(self):
+    def kinks(self) -> tuple[tuple[float, ...], ...]:
         d = self._embedded
         of_space = tuple((*np.broadcast_to(kink, d).tolist(), 0.0) for kink in self.space.kinks)
         of_time = tuple((*[0.0] * d, *np.broadcast_to(kink, 1).tolist()) for kink in self.time.kinks)
         return of_space + of_time
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         self.space.evaluate(x[..., :-1], y[..., :-1], out)
         part = array_module(out).empty_like(out)
         self.time.evaluate(x[..., -1:], y[..., -1:], part)
         out *= part
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return joined(self.space.on_device(isotropic(self._embedded), dtype), self.time.on_device(isotropic(1), dtype))
 
 
@@ -207,27 +209,27 @@ class Gneiting(InTime):
                 raise ValueError(f"{name}: expected a number up to 1, as no other is valid, got {getattr(self, name)}")
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         return self.space.variance_at_zero
 
     @property
-    def decay(self):
+    def decay(self) -> float:
         """d/2, the exponent of ψ."""
         return 0.5 * self.space_dimension
 
     @property
-    def half_time(self):
+    def half_time(self) -> float:
         """About the time after which the covariance is halved."""
         u = self.time_scale * (2 ** (1 / self.decay) - 1) ** (0.5 / self.time_exponent)
         return 2.0 ** round(float(np.log2(u)))
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         if len(units) != self.dimension or self.space.rotation is not None:
             return InUnits(self, tuple(units))
         space = self.space if set(units[:-1]) == {1.0} else self.space.in_units(units[:-1])
         return replace(self, space=space, time_scale=self.time_scale / units[-1])
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         xp, (h, k), space = array_module(x, y), (x[..., :-1], y[..., :-1]), self.space
         psi = xp.empty_like(out)
         xp.subtract(x[..., -1], y[..., -1], out=psi)
@@ -244,7 +246,7 @@ class Gneiting(InTime):
         space.of_squares(out)
         out *= xp.power(psi, -self.decay, out=psi)
 
-    def on_device(self, space, dtype):
+    def on_device(self, space: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         time = 1 / self.time_scale, 2 * self.time_exponent
         distance = self.space.distance_on_device(isotropic(self.space_dimension))
         values = self.space.of_device_distance(within_time(distance, *time, self.interaction), dtype)

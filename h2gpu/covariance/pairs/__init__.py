@@ -1,12 +1,17 @@
 """Function values at all pairs of points, for many pairs of point sets at once: the blocks of a covariance matrix."""
 
+from collections.abc import Callable
+
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.typing import Array
 
 twin = twins_of(__name__)
 
 
-def pairwise(function, X, Y, out=None):
+def pairwise(
+    function: Callable[..., Array], X: MatrixBatch, Y: MatrixBatch, out: MatrixBatch | None = None
+) -> MatrixBatch:
     """Function values at all pairs of points of two sets, for many pairs of sets: A_b[i, j] = function(X_b[i], Y_b[j]).
 
     function   function(x, y) by broadcasting over all but the last dimension

@@ -9,14 +9,25 @@ computed at the end, and columns that missed start again. Chronopoulos & Gear (1
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.solvers.inverse_factor import DistributedInverseFactor
 from h2gpu.progress import phase
 from h2gpu.solvers.conjugate_gradients import HELPED, RESTARTS, ROUNDING, Solution
 from h2gpu.solvers.operators import check_vectors, column_dots, shifted
+from h2gpu.typing import Array
 
 NAME = "dot products"
 
 
-def conjugate_gradients(A, b, preconditioner=None, *, nugget=0.0, rtol=1e-8, maximum=1000):
+def conjugate_gradients(
+    A: DistributedH2Matrix,
+    b: Array,
+    preconditioner: DistributedInverseFactor | None = None,
+    *,
+    nugget: float = 0.0,
+    rtol: float = 1e-8,
+    maximum: int = 1000,
+) -> Solution:
     """Solve (A + nugget I) x = b: a Solution of local vectors; a call of all ranks.
 
     A               symmetric positive definite DistributedH2Matrix

@@ -11,14 +11,17 @@ import numpy as np
 import scipy.sparse
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.assembly import all_points
 from h2gpu.distributed.ghosts import Halo, travel
+from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.progress import phase
 from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nugget
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.vecchia import head_of, rows_of
+from h2gpu.typing import Array, ArrayLike, Seed
 
 NAME = "sites of Vecchia's rows"
 
@@ -56,17 +59,17 @@ class DistributedInverseFactor:
 
     __array_ufunc__ = None
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Array) -> Array:
         """Wᵀ W x."""
         return self.whiten_transposed(self.whiten(x))
 
-    def whiten(self, x):
+    def whiten(self, x: Array) -> Array:
         """W x."""
         x, shape = _block(x)
         (ghosts,) = travel(self.comm, (self.halo,), (x,), NAME)((self.halo.size,))
         return (self.W @ array_module(x).concatenate([x, ghosts])).reshape(shape)
 
-    def whiten_transposed(self, z):
+    def whiten_transposed(self, z: Array) -> Array:
         """Wᵀ z."""
         z, shape = _block(z)
         y, own = self.Wt @ z, len(z)
@@ -74,7 +77,15 @@ class DistributedInverseFactor:
         return (y[:own] + more).reshape(shape)
 
 
-def vecchia(A, my_points, cov, neighbours=30, *, nugget=0.0, random_state=0):
+def vecchia(
+    A: DistributedH2Matrix,
+    my_points: ArrayLike,
+    cov: Covariance,
+    neighbours: int = 30,
+    *,
+    nugget: float = 0.0,
+    random_state: Seed = 0,
+) -> "DistributedInverseFactor":
     """The sparse inverse factor of the covariance at the points of A, by ranks: a DistributedInverseFactor.
 
     A           DistributedH2Matrix of these points: says which rank owns which

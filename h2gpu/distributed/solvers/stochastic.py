@@ -7,20 +7,33 @@ The same seed gives the same signs as in the serial one. See `solvers.log_determ
 """
 
 from math import hypot
+from typing import Any
 
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.checks import checked
+from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.solvers.inverse_factor import DistributedInverseFactor
 from h2gpu.progress import phase
 from h2gpu.solvers.log_determinant import TOGETHER, LogDeterminant, mean_of, quadrature, signs
 from h2gpu.solvers.operators import check_vectors, column_dots, shifted
 from h2gpu.solvers.square_root import root_of
+from h2gpu.typing import Array, Seed
 
 
 def log_determinant(
-    A, preconditioner, *, nugget=0.0, atol=None, probes=16, most=1024, maximum=300, trace=None, random_state=0
-):
+    A: DistributedH2Matrix,
+    preconditioner: DistributedInverseFactor,
+    *,
+    nugget: float = 0.0,
+    atol: float | None = None,
+    probes: int = 16,
+    most: int = 1024,
+    maximum: int = 300,
+    trace: Any = None,
+    random_state: Seed = 0,
+) -> LogDeterminant:
     """log det (A + nugget I): a LogDeterminant, the same on all ranks; a call of all ranks.
 
     A               symmetric positive definite DistributedH2Matrix
@@ -59,7 +72,15 @@ def log_determinant(
         return LogDeterminant(value + preconditioner.log_determinant, error, change, len(logs), steps)
 
 
-def square_root(A, x, preconditioner, *, nugget=0.0, rtol=1e-6, maximum=300):
+def square_root(
+    A: DistributedH2Matrix,
+    x: Array,
+    preconditioner: DistributedInverseFactor,
+    *,
+    nugget: float = 0.0,
+    rtol: float = 1e-6,
+    maximum: int = 300,
+) -> Array:
     """S x with S Sᵀ = A + nugget I: of that covariance for x of independent standard normal numbers.
 
     x   (own,) or (own, count): entry i belongs to row `preconditioner.positions[i]` of W; others as for the serial one

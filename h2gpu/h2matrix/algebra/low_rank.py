@@ -13,9 +13,10 @@ from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.algebra.sums import stored, unsymmetric
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
+from h2gpu.typing import Array
 
 
-def low_rank(A, X, Y=None):
+def low_rank(A: H2Matrix, X: Array, Y: Array | None = None) -> H2Matrix:
     """X Yᵀ as an H²-matrix with the trees and blocks of A: `A + low_rank(A, X)` is an update of low rank.
 
     A   H2Matrix (n × m)

@@ -18,9 +18,18 @@ from h2gpu.h2matrix.beside import block_diagonal, side_by_side
 from h2gpu.h2matrix.compression.compress import compress
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.norms import check_same_structure
+from h2gpu.typing import Storage
 
 
-def add(A, B, alpha=1.0, beta=1.0, *, rtol=None, storage="auto"):
+def add(
+    A: H2Matrix,
+    B: H2Matrix,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    *,
+    rtol: float | None = None,
+    storage: Storage = "auto",
+) -> H2Matrix:
     """α A + β B of two H²-matrices on the same trees and blocks, as `build` makes of one leaf_size, eta and split.
 
     A, B          H2Matrix of one precision; a symmetric one may meet one that is not

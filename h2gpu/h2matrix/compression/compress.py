@@ -20,9 +20,18 @@ from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.progress import phase
+from h2gpu.typing import Storage
 
 
-def compress(A, rtol=1e-6, *, method="weighted", svd="auto", storage="auto", nearfield=None):
+def compress(
+    A: H2Matrix,
+    rtol: float = 1e-6,
+    *,
+    method: str = "weighted",
+    svd: str = "auto",
+    storage: Storage = "auto",
+    nearfield: str | None = None,
+) -> H2Matrix:
     """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F; A stays as it is, and shares what nearfield is not rounded.
 
     A          H2Matrix, with stored or evaluated couplings and nearfield

@@ -9,20 +9,23 @@ that takes least work is chosen.
 
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.clustering import Admissibility, ClusterTree, SampledBlocks
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.precision import bytes_expected, check_storage
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
-from h2gpu.h2matrix.planning.candidates import Family
+from h2gpu.h2matrix.planning.candidates import Family, Plan
 from h2gpu.h2matrix.planning.estimation import Sampler
 from h2gpu.progress import phase
+from h2gpu.typing import ArrayLike, Split
 
 LEAF_SIZES = (16, 32, 64, 128, 256)
 ETAS = (1.0, 1.5, 2.0)
@@ -31,7 +34,18 @@ USUAL_LEAF_SIZE = 64  # counts the clusters among which the accuracy is shared
 ROWS = 64  # that are traversed
 
 
-def plan(points, cov, rtol, *, leaf_size=None, eta=None, order=None, split="median", col_points=None, **kept):
+def plan(
+    points: ArrayLike,
+    cov: Covariance,
+    rtol: float,
+    *,
+    leaf_size: int | None = None,
+    eta: float | None = None,
+    order: int | None = None,
+    split: Split = "median",
+    col_points: ArrayLike | None = None,
+    **kept: Any,
+) -> Plan:
     """The parameters that meet rtol against the exact covariance with least work, of nearly the smallest matrices.
 
     points, cov, col_points   as for `build`

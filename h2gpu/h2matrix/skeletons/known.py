@@ -6,18 +6,21 @@ random rows; where it misses rtol, there are more samples and a smaller toleranc
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from h2gpu.arrays import array_module, as_array
+from h2gpu.arrays import any_array, array_module, as_array
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.compress import compress
+from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.skeletons.blocks import Entries
 from h2gpu.h2matrix.skeletons.build import dense_blocks, skeletonized
 from h2gpu.h2matrix.skeletons.columns import Columns
 from h2gpu.h2matrix.skeletons.products import Products
 from h2gpu.memory import require
+from h2gpu.typing import Array, ArrayLike, Integers, Storage
 
 ATTEMPTS = 5
 ROWS_CHECKED, ROWS_TOGETHER = 128, 32  # and columns, of a matrix that is not symmetric
@@ -26,7 +29,18 @@ FIRST_SAMPLES, SPARE = 64, 8  # samples of the first attempt, and those beyond t
 COLUMNS = 4  # times as many columns, which are worse samples than products
 
 
-def from_entries(points, entries, rtol=1e-6, *, col_points=None, leaf_size=64, eta=1.0, storage="auto", seed=0):
+@any_array
+def from_entries(
+    points: ArrayLike,
+    entries: Callable[[Integers, Integers], Array],
+    rtol: float = 1e-6,
+    *,
+    col_points: ArrayLike | None = None,
+    leaf_size: int = 64,
+    eta: float = 1.0,
+    storage: Storage = "auto",
+    seed: int = 0,
+) -> H2Matrix:
     """The compressed H²-matrix of M_ij = entries(i, j) with ‖A − M‖_F ≤ rtol ‖M‖_F, checked on random rows.
 
     points       (n, dim) NumPy or CuPy array: where index i lies; the matrix is made where it is, in its precision
@@ -52,19 +66,20 @@ def from_entries(points, entries, rtol=1e-6, *, col_points=None, leaf_size=64, e
     return problem.solved(lambda count, rng: Columns(problem.blocks, problem.entries, COLUMNS * count, rng))
 
 
+@any_array
 def from_samples(
-    points,
-    product,
-    entries,
-    rtol=1e-6,
+    points: ArrayLike,
+    product: Callable[[Array], Array],
+    entries: Callable[[Integers, Integers], Array],
+    rtol: float = 1e-6,
     *,
-    transposed=None,
-    col_points=None,
-    leaf_size=64,
-    eta=1.0,
-    storage="auto",
-    seed=0,
-):
+    transposed: Callable[[Array], Array] | None = None,
+    col_points: ArrayLike | None = None,
+    leaf_size: int = 64,
+    eta: float = 1.0,
+    storage: Storage = "auto",
+    seed: int = 0,
+) -> H2Matrix:
     """The same, from products of M with random vectors, and some hundreds of entries a point.
 
     product      function of an (m, k) array X, where the points are, to M X
@@ -91,7 +106,18 @@ def from_samples(
     return problem.solved(lambda count, rng: problem.products(product, transposed, nearfield, count, rng), nearfield)
 
 
-def from_dense(M, points, rtol=1e-6, *, col_points=None, leaf_size=64, eta=1.0, storage="auto", seed=0):
+@any_array
+def from_dense(
+    M: ArrayLike,
+    points: ArrayLike,
+    rtol: float = 1e-6,
+    *,
+    col_points: ArrayLike | None = None,
+    leaf_size: int = 64,
+    eta: float = 1.0,
+    storage: Storage = "auto",
+    seed: int = 0,
+) -> H2Matrix:
     """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric.
 
     Raises as `from_entries`, and ValueError for a shape that does not fit.

@@ -13,9 +13,9 @@ from itertools import chain
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.batched.device.threads import parallel
-from h2gpu.covariance.base import PLANE
+from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.progress import phase
 from h2gpu.solvers.operators import check_nuggets
@@ -25,6 +25,7 @@ from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite
 from h2gpu.solvers.skeletonization.factor import Skeletonization
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies
+from h2gpu.typing import ArrayLike
 
 __all__ = ["Skeletonization", "skeletonize"]
 
@@ -38,7 +39,8 @@ GROUP = {"numpy": 1 << 17, "cupy": 1 << 27}  # entries of the panels of cells th
 GROUPS = {"numpy": 16, "cupy": 1}  # such groups whose skeletons are found together
 
 
-def skeletonize(points, cov, eta=0.01, *, nugget=0.0):
+@any_array
+def skeletonize(points: ArrayLike, cov: Covariance, eta: float = 0.01, *, nugget: float = 0.0) -> Skeletonization:
     """The factor of the covariance matrix at (n, dim) points, C ≈ G Gᵀ: a Skeletonization.
 
     points   NumPy array (work on the CPU) or CuPy array (on the GPU): one or two coordinates, or on a sphere

@@ -8,15 +8,17 @@ Reference: Minden, Ho, Damle & Ying (2017), section 3.3.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.solvers.skeletonization.cells import Grid
-from h2gpu.solvers.skeletonization.certificate import certified
+from h2gpu.solvers.skeletonization.certificate import Certificate, certified
 from h2gpu.solvers.skeletonization.explained import explained
+from h2gpu.typing import Array, ArrayLike, DType, Operator, Seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +81,22 @@ class Skeletonization:
     __array_ufunc__ = None  # numpy arrays leave x @ G to us
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """(n, n)."""
         return self.n, self.n
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """float64."""
         return self.L.dtype
 
     @property
-    def data(self):
+    def data(self) -> Any:
         """An array that lives where the factor does."""
         return self.L
 
     @property
-    def memory(self):
+    def memory(self) -> dict[str, int]:
         """Bytes by part: {"indices", "interpolations" T, "triangles" L, "couplings" Y, "root", "total"}."""
         parts = {"indices": self.top.nbytes + sum(s.R.nbytes + s.SN.nbytes + s.places.nbytes for s in self.steps)}
         for name, letter in (("interpolations", "T"), ("triangles", "L"), ("couplings", "Y")):
@@ -103,33 +105,37 @@ class Skeletonization:
         return {**parts, "total": sum(parts.values())}
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of all."""
         return self.memory["total"]
 
-    def log_determinant(self):
+    def log_determinant(self) -> float:
         """log det G Gᵀ, a float."""
         xp = array_module(self.L)
         parts = [xp.log(xp.einsum("bii->bi", step.L)).sum() for step in self.steps]
         return 2 * float(sum(parts) + xp.log(xp.diagonal(self.L)).sum())
 
-    def solve(self, b):
+    @any_array
+    def solve(self, b: ArrayLike) -> Array:
         """G⁻ᵀ G⁻¹ b of b (n,) or (n, count): C⁻¹ b. Raises ValueError for another shape and what is not finite."""
         return self._of(b, self._forward, self._backward)
 
-    def solve_half(self, b):
+    @any_array
+    def solve_half(self, b: ArrayLike) -> Array:
         """G⁻¹ b of b (n,) or (n, count): uncorrelated, of variance one, for b of covariance G Gᵀ. Raises as `solve`."""
         return self._of(b, self._forward)
 
-    def solve_half_transposed(self, z):
+    @any_array
+    def solve_half_transposed(self, z: ArrayLike) -> Array:
         """G⁻ᵀ z of z (n,) or (n, count). Raises as `solve`."""
         return self._of(z, self._backward)
 
-    def multiply_half(self, z):
+    @any_array
+    def multiply_half(self, z: ArrayLike) -> Array:
         """G z of z (n,) or (n, count): of covariance G Gᵀ for z of independent standard normal numbers."""
         return self._of(z, self._multiplied)
 
-    def certificate(self, C, probes=16, random_state=0):
+    def certificate(self, C: Operator, probes: int = 16, random_state: Seed = 0) -> Certificate:
         """How far G Gᵀ is from a matrix C: a `certificate.Certificate`, by Lanczos with G as preconditioner.
 
         C   with shape and @, the matrix or its accurate compression: H2Matrix, array, LinearOperator
@@ -138,7 +144,7 @@ class Skeletonization:
         """
         return certified(self, C, probes, random_state)
 
-    def explained(self, located, coincident=None):
+    def explained(self, located: Any, coincident: Any = None) -> Any:
         """kᵀ (G Gᵀ)⁻¹ k of every target, k = cov(sites, target): (m,), so that C(0) − it is the kriging variance.
 
         located      `covariance.sites.Sites`: targets as rows, the factor's sites as columns

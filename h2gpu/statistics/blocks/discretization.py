@@ -11,12 +11,14 @@ places. Reference: Journel & Huijbregts (1978), Mining geostatistics, section V.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked_integer
 from h2gpu.statistics.tables import crs_of
+from h2gpu.typing import Array, ArrayLike
 
 MOST_POINTS = 1 << 24  # of all blocks together
 
@@ -45,26 +47,26 @@ class Blocks:
     areal: bool = False
     crs: object = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start) - 1
 
-    def means(self, values):
+    def means(self, values: Array) -> Array:
         """Weighted sums of values (total, count) by block: (blocks, count)."""
         xp = array_module(values)
         return xp.add.reduceat(values * xp.asarray(self.weights)[:, None], xp.asarray(self.start[:-1]), axis=0)
 
-    def some(self, first, stop):
+    def some(self, first: int, stop: int) -> "Blocks":
         """The blocks first … stop − 1."""
         rows = slice(self.start[first], self.start[stop])
         start = self.start[first : stop + 1] - self.start[first]
         return replace(self, points=self.points[rows], weights=self.weights[rows], start=start)
 
-    def moved(self, points):
+    def moved(self, points: Array) -> "Blocks":
         """The same with points of another form."""
         return replace(self, points=points)
 
 
-def cells(centres, size, points=4):
+def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
     """Blocks that are rectangles or boxes, such as the pixels of a grid; `Kriging.predict_blocks` takes them.
 
     centres   (blocks, dim)
@@ -92,7 +94,7 @@ def cells(centres, size, points=4):
     return Blocks(every, np.tile(shares, len(x)), np.arange(len(x) + 1) * len(shares), areal=True)
 
 
-def areas(polygons, points=100):
+def areas(polygons: Any, points: int = 100) -> "Blocks":
     """Blocks that are areas in the plane; `Kriging.predict_blocks` takes them.
 
     polygons   a GeoSeries, a GeoDataFrame, or a list of shapely's polygons and multipolygons

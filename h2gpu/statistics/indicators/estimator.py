@@ -6,13 +6,15 @@ One covariance for all thresholds (median indicator kriging) costs one factoriza
 Reference: Journel (1983), Nonparametric estimation of spatial distributions, Mathematical Geology 15.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.base import PLANE
 from h2gpu.covariance.checks import checked, is_finite
 from h2gpu.progress import phase
@@ -23,6 +25,7 @@ from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variography.empirical import variogram
+from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 DECILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
 
@@ -61,18 +64,18 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        cov,
-        thresholds=None,
-        quantiles=DECILES,
-        nugget=0.0,
-        trend="constant",
-        rtol=1e-6,
+        cov: Any,
+        thresholds: ArrayLike | None = None,
+        quantiles: Sequence[float] = DECILES,
+        nugget: float = 0.0,
+        trend: TrendLike = "constant",
+        rtol: float = 1e-6,
         *,
-        fit_variograms=False,
-        neighbours=30,
-        missing="raise",
-        random_state=0,
-    ):
+        fit_variograms: bool = False,
+        neighbours: int = 30,
+        missing: str = "raise",
+        random_state: Seed = 0,
+    ) -> None:
         self.cov = cov
         self.thresholds = thresholds
         self.quantiles = quantiles
@@ -84,7 +87,8 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    @any_array
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Solve the kriging equations of all indicators of observations y (n,) at X (n, features).
 
         sample_weight   (n,): observation i has the nugget nugget/sample_weight[i], and is left out for 0
@@ -101,7 +105,8 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         self._solved = [self._solve(X, y, weights, trend, alike) for alike in self._alike()]
         return self
 
-    def predict_cdf(self, X, corrected=True):
+    @any_array
+    def predict_cdf(self, X: ArrayLike, corrected: bool = True) -> Array:
         """P(Z ≤ z_k) at X (m, features), (m, K); without order correction the kriging of the indicators as it is."""
         check_is_fitted(self, "thresholds_")
         X = targets(self, X)
@@ -111,18 +116,21 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         F += array_module(X).asarray(self._known_means())
         return distributions.ordered(F) if corrected else F
 
-    def predict(self, X):
+    @any_array
+    def predict(self, X: ArrayLike) -> Array:
         """Mean (m,) of the distribution at X (m, features), which is linear between thresholds and the data's ends."""
         return distributions.means(*self._completed(X))
 
-    def predict_quantiles(self, X, levels):
+    @any_array
+    def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> Array:
         """Quantiles (m, count) of the distribution at X (m, features), of levels (count,) between 0 and 1."""
         levels = np.atleast_1d(np.asarray(levels, np.float64))
         if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"levels: expected numbers between 0 and 1, got {levels!r:.80}")
         return distributions.quantiles(*self._completed(X), levels)
 
-    def predict_exceedance(self, X, value):
+    @any_array
+    def predict_exceedance(self, X: ArrayLike, value: float) -> Array:
         """P(Z > value) at X (m, features), (m,)."""
         if not is_finite(value):
             raise ValueError(f"value: expected a finite number, got {value!r}")

@@ -12,9 +12,12 @@ taken out exactly (differences of the likelihood need two accurate matrices a pa
 Reference: Mardia & Marshall (1984); Harville (1974) for the restricted likelihood.
 """
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics import systems
 from h2gpu.statistics.inputs import covariance_of, observations, seed_of, weighted
@@ -27,6 +30,7 @@ from h2gpu.statistics.places import places_of
 from h2gpu.statistics.regression import orthonormalizer
 from h2gpu.statistics.systems.direct import checked_solver, is_direct
 from h2gpu.statistics.trends import trend_of
+from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 
 
 class LogLikelihood(float):
@@ -47,7 +51,19 @@ class LogLikelihood(float):
     (['variance', 'length_scale', 'nugget'], True)
     """
 
-    def __new__(cls, value, standard_error=0.0, gradient=None, gradient_error=None, names=()):
+    standard_error: float
+    gradient: Array | None
+    gradient_error: Array | None
+    names: Sequence[str]
+
+    def __new__(
+        cls,
+        value: float,
+        standard_error: float = 0.0,
+        gradient: Array | None = None,
+        gradient_error: Array | None = None,
+        names: Sequence[str] = (),
+    ) -> Self:
         self = super().__new__(cls, value)
         self.standard_error, self.gradient, self.gradient_error = standard_error, gradient, gradient_error
         self.names = list(names)
@@ -57,24 +73,25 @@ class LogLikelihood(float):
         return float(self), self.standard_error, self.gradient, self.gradient_error, self.names
 
 
+@any_array
 def log_likelihood(
-    cov,
-    X,
-    y,
-    nugget=0.0,
-    trend=None,
+    cov: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    nugget: float = 0.0,
+    trend: TrendLike = None,
     *,
-    mean=0.0,
-    restricted=False,
-    gradient=False,
-    parameters=USUAL,
-    sample_weight=None,
-    rtol=1e-6,
-    neighbours=30,
-    probes=16,
-    solver="auto",
-    random_state=0,
-):
+    mean: float = 0.0,
+    restricted: bool = False,
+    gradient: bool = False,
+    parameters: Sequence[str] = USUAL,
+    sample_weight: ArrayLike | None = None,
+    rtol: float = 1e-6,
+    neighbours: int = 30,
+    probes: int = 16,
+    solver: Solver = "auto",
+    random_state: Seed = 0,
+) -> "LogLikelihood":
     """The log-likelihood of observations y (n,) at X (n, features) of a Gaussian field: a LogLikelihood.
 
     cov            `h2gpu.covariance` value, scikit-learn kernel or GSTools model

@@ -5,21 +5,24 @@ mean, √σ² on a grid     plot                   in a file and back          s
 means over areas        predict_blocks
 """
 
+from collections.abc import Sequence
 from copy import copy
+from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import any_array, array_module
 from h2gpu.statistics.blocks.averages import block_covariance, block_means, block_variances
-from h2gpu.statistics.blocks.discretization import blocks_of
+from h2gpu.statistics.blocks.discretization import Blocks, blocks_of
 from h2gpu.statistics.inputs import new_values, seed_of, targets, weighted
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
-from h2gpu.statistics.likelihood.profile import profile
+from h2gpu.statistics.likelihood.profile import Profile, profile
 from h2gpu.statistics.results import files
-from h2gpu.statistics.results.leave_one_out import leave_one_out
+from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
 from h2gpu.statistics.results.maps import maps
 from h2gpu.statistics.tables import check_same_crs
+from h2gpu.typing import Array, ArrayLike, FileName
 
 ESTIMATED = "estimation_", "parameters_", "parameter_errors_", "parameter_intervals_", "converged_"
 
@@ -27,7 +30,7 @@ ESTIMATED = "estimation_", "parameters_", "parameter_errors_", "parameter_interv
 class Results:
     """A part of `Kriging`, which fits."""
 
-    def plot(self, pixels=150, ax=None, units="", value_units=""):
+    def plot(self, pixels: int = 150, ax: Any = None, units: str = "", value_units: str = "") -> Any:
         """Maps of mean and standard deviation around the sites, which are marked: two axes of matplotlib.
 
         pixels               along the longer side
@@ -39,7 +42,9 @@ class Results:
         check_is_fitted(self, "weights_")
         return maps(self, pixels, ax, units, value_units)
 
-    def predict_blocks(self, blocks, return_std=False, *, return_cov=False):
+    def predict_blocks(
+        self, blocks: Blocks | Sequence[ArrayLike], return_std: bool = False, *, return_cov: bool = False
+    ) -> Array | tuple[Array, Array]:
         """Predictions of block means of the field, (blocks,), and where asked for one of
 
         return_std   standard deviations (blocks,), exact: a solve a block
@@ -59,13 +64,13 @@ class Results:
             return mean, block_covariance(self._equations, blocks)
         return (mean, array_module(mean).sqrt(block_variances(self._equations, blocks))) if return_std else mean
 
-    def leave_one_out(self):
+    def leave_one_out(self) -> LeaveOneOut:
         """Predictions of each place from all others at the parameters in use, from one factorization: `LeaveOneOut`
         with values, mean and std (n,), of observations. Exact for up to 4,096 places, else std of stated error."""
         check_is_fitted(self, "weights_")
         return leave_one_out(self._equations, self._places.values, self._known_mean(), seed_of(self.random_state))
 
-    def profile(self, name, values=None, full=False):
+    def profile(self, name: str, values: ArrayLike | None = None, full: bool = False) -> Profile:
         """The profile of the likelihood along an estimated parameter: a `likelihood.profile.Profile`.
 
         name     of `parameters_`
@@ -82,7 +87,8 @@ class Results:
         options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
         return profile(data, self.estimation_, name, values, options, full)
 
-    def update(self, X, y, sample_weight=None):
+    @any_array
+    def update(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Observations y (n,) at X (n, features) added, at the parameters in use: nothing is estimated again.
 
         sample_weight   as for `fit`
@@ -98,7 +104,7 @@ class Results:
         self._observed = both
         return self
 
-    def save(self, path):
+    def save(self, path: FileName) -> None:
         """Write the fitted estimator to an HDF5 file, whole or not at all, nothing pickled: `Kriging.load` reads it.
 
         Raises ValueError for functions, as cov or trend, that a file cannot hold; OSError when the disk refuses.
@@ -107,7 +113,7 @@ class Results:
         files.save(self, path)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: FileName) -> Self:
         """The estimator of a file, on the CPU. Nothing in the file is trusted, nothing is solved again.
 
         Raises ValueError, one line, for a file that is damaged or of another kind; OSError when it cannot be opened.

@@ -7,17 +7,20 @@ over the N pairs of a class. References: Matheron (1962); Cressie & Hawkins (198
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import as_points, checked, checked_integer
 from h2gpu.statistics.tables import table
 from h2gpu.statistics.tables import values as values_of
 from h2gpu.statistics.variography import plots
-from h2gpu.statistics.variography.fitting import fitted
+from h2gpu.statistics.variography.fitting import FittedVariogram, fitted
 from h2gpu.statistics.variography.pairs import pairs_of, towards
+from h2gpu.typing import ArrayLike, Seed
 
 ESTIMATORS = "classical", "cressie-hawkins"
 
@@ -52,7 +55,9 @@ class EmpiricalVariogram:
     sphere: float | None = None
     estimator: str = "classical"
 
-    def fit(self, cov, nugget=0.0, parameters=None, weights="model"):
+    def fit(
+        self, cov: Any, nugget: float = 0.0, parameters: Sequence[str] | None = None, weights: str = "model"
+    ) -> FittedVariogram:
         """The covariance and nugget whose variogram is nearest by weighted least squares: a `fitting.FittedVariogram`.
 
         cov          `h2gpu.covariance` value: the family, and where numbers that are not estimated stay
@@ -64,7 +69,7 @@ class EmpiricalVariogram:
         """
         return fitted(self, cov, nugget, parameters, weights)
 
-    def plot(self, fit=None, ax=None, units="", value_units=""):
+    def plot(self, fit: Any = None, ax: Any = None, units: str = "", value_units: str = "") -> Any:
         """The classes, their numbers of pairs, and a fitted model, on axes of matplotlib: the axes.
 
         fit                  `fitting.FittedVariogram` or None
@@ -76,19 +81,20 @@ class EmpiricalVariogram:
         return plots.variogram(self, fit, ax, units, value_units)
 
 
+@any_array
 def variogram(
-    sites,
-    values,
+    sites: ArrayLike,
+    values: ArrayLike,
     *,
-    direction=None,
-    tolerance=math.pi / 8,
-    bins=15,
-    longest=None,
-    estimator="classical",
-    sphere=None,
-    pairs=1_000_000,
-    random_state=0,
-):
+    direction: ArrayLike | None = None,
+    tolerance: float = math.pi / 8,
+    bins: int | ArrayLike = 15,
+    longest: float | None = None,
+    estimator: str = "classical",
+    sphere: float | None = None,
+    pairs: int = 1_000_000,
+    random_state: Seed = 0,
+) -> "EmpiricalVariogram":
     """The EmpiricalVariogram of values (n,) at sites (n, d).
 
     sites          array, pandas or GeoPandas table, xarray grid; on the sphere (lon, lat) in degrees
