@@ -15,7 +15,7 @@ from h2gpu.distributed.ghosts import Share
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.construction import EvaluatedCouplings
-from h2gpu.h2matrix.interpolation import basis_of_grids, interpolation_grids, interpolation_ranks
+from h2gpu.h2matrix.interpolation import basis_of_grids, interpolation_grids, interpolation_ranks, orders_of
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 
 
@@ -46,8 +46,8 @@ def sides_of(comm, blocks, sites, order):
     trees = [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]
     locals_ = [LocalTree.of(tree, comm) for tree in trees]
     coupled = [blocks.far] if blocks.symmetric else list(blocks.far)
-    k = order**sites.dim
-    ranks = [interpolation_ranks(tree, some, k) for tree, some in zip(trees, coupled)]
+    orders = [orders_of(tree, order) for tree in trees]
+    ranks = [interpolation_ranks(tree, some, p, sites.dim) for tree, some, p in zip(trees, coupled, orders)]
     points = [sites.points] if blocks.symmetric else [sites.points, sites.col_points]
     points = [x[tree.permutation] for x, tree in zip(points, trees)]
     sides = []
@@ -55,11 +55,11 @@ def sides_of(comm, blocks, sites, order):
         j, whole, xp = len(trees) - 1 - i, trees[i], comm.xp
         pairs = blocks.far if i == 0 else blocks.far[::-1]
         share = Share.of(pairs, blocks.symmetric, local.partition, locals_[j].partition, comm.rank)
-        grids = interpolation_grids(whole, local.clusters, *ranks[i], points[i], order).to(xp)
-        ghosts = interpolation_grids(trees[j], share.ghosts, *ranks[j], points[j], order).to(xp)
+        grids = interpolation_grids(whole, local.clusters, *ranks[i], points[i], orders[i]).to(xp)
+        ghosts = interpolation_grids(trees[j], share.ghosts, *ranks[j], points[j], orders[j]).to(xp)
         x = xp.asarray(points[i][local.begin : local.begin + local.tree.n])
         own = [part[local.clusters] for part in ranks[i]]
-        basis = basis_of_grids(local.tree, *own, grids, x, order)
+        basis = basis_of_grids(local.tree, *own, grids, x, orders[i][local.clusters])
         sides.append(Side(local, basis, ranks[i][0] > 0, share, grids, ghosts, x))
     return sides[0], sides[-1]
 

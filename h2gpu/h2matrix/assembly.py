@@ -70,8 +70,8 @@ def covariance_matrix(
         if error <= rtol:
             return B
     raise ValueError(
-        f"rtol: {rtol:g} was not reached: the error on {ROWS_CHECKED} sampled rows is still {error:.2g} with order "
-        f"{chosen.order} interpolation; ask for less accuracy"
+        f"rtol: {rtol:g} was not reached: the error on {ROWS_CHECKED} sampled rows is still {error:.2g} with "
+        f"interpolation of order {np.max(chosen.order)}; ask for less accuracy"
     )
 
 
@@ -86,8 +86,13 @@ def plans(sites, rtol, *, order=None, **fixed):
     chosen = planner.plan(order)
     yield chosen
     for _ in range(ATTEMPTS - 1):
-        chosen = planner.plan(chosen.order + 1, like=chosen)
+        chosen = planner.plan(one_more(chosen.order), like=chosen)
         yield chosen
+
+
+def one_more(order):
+    """Orders with one more interpolation point a direction each."""
+    return order + 1 if isinstance(order, (int, np.integer)) else tuple(p + 1 for p in order)
 
 
 def assemble(sites, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored"):

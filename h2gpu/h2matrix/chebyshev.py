@@ -66,17 +66,17 @@ def leaf_values(points, lower, upper, order):
     return tensor_product([lagrange(points[:, j], lower[:, j], upper[:, j], order) for j in range(points.shape[1])])
 
 
-def transfer_values(child_boxes, parent_boxes, order, like):
-    """E of each child, L^parent at its grid: (children, order^dim, order^dim), an array of the kind of `like`."""
+def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
+    """E of each child, L^parent at its grid: (children, order^dim, parent_order^dim), where `like` is."""
     xp = array_module(like)
     x, lower, upper = (
         xp.asarray(side.astype(like.dtype, copy=False))
         for side in (axis_nodes(child_boxes, order), parent_boxes.lower[..., None], parent_boxes.upper[..., None])
     )
-    along = lagrange(x, lower, upper, order)  # (children, dim, order, order)
+    along = lagrange(x, lower, upper, parent_order)  # (children, dim, order, parent_order)
     product = along[:, 0]
     for j in range(1, along.shape[1]):
-        rows, columns = product.shape[1] * order, product.shape[2] * order
+        rows, columns = product.shape[1] * order, product.shape[2] * parent_order
         product = product[:, :, None, :, None] * along[:, j, None, :, None, :]
         product = product.reshape(len(product), rows, columns)
     return product

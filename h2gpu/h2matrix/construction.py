@@ -19,14 +19,12 @@ from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.covariance import pairwise
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
-from h2gpu.h2matrix.interpolation import interpolation_basis
+from h2gpu.h2matrix.interpolation import interpolation_basis, orders_of
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.memory import require
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Split
-
-MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +98,8 @@ def build(
     col_points  (m, dim) points of the columns for a rectangular matrix; default: the same points, symmetric
     leaf_size   largest leaf cluster
     eta         admissibility: larger means fewer dense blocks, and more interpolation points for the same accuracy
-    order       interpolation points a direction: rank order^dim, or the number of points where that is less
+    order       interpolation points a direction, a number or one for each level of the tree from the root on: rank
+                order^dim, or the number of points where that is less
     split       "median" (balanced tree) or "mean" (the paper's)
     nearfield   "stored", or "computed" in every product from the points: slower, and cannot be saved
 
@@ -145,22 +144,18 @@ def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield
 
 def from_trees(blocks, sites, order):
     """The matrix on given trees of the sites, all blocks evaluated where used."""
-    if not isinstance(order, (int, np.integer)) or not 1 <= order <= MOST_ORDER:
-        raise ValueError(
-            f"order: expected an integer from 1 to {MOST_ORDER}, got {order!r:.80}; 8 gives about 7 digits at eta 1"
-        )
-    row_tree, col_tree = blocks.row_tree, blocks.col_tree
-    xp = sites.xp
-    require(_entries(blocks, order**sites.dim) * sites.dtype.itemsize, xp, "bases")
+    row_tree, col_tree, xp = blocks.row_tree, blocks.col_tree, sites.xp
+    rows, cols = (orders_of(tree, order) for tree in (row_tree, col_tree))
+    require(_entries(blocks, int(rows.max()) ** sites.dim) * sites.dtype.itemsize, xp, "bases")
     with phase("basis"):
         x = sites.points[row_tree.permutation_on(xp)]
         coupled = blocks.far if blocks.symmetric else blocks.far[0]
-        row_basis, row_grids = interpolation_basis(row_tree, coupled, x, order)
+        row_basis, row_grids = interpolation_basis(row_tree, coupled, x, rows)
         if blocks.symmetric:
             col_basis, col_grids, y = row_basis, row_grids, x
         else:
             y = sites.col_points[col_tree.permutation_on(xp)]
-            col_basis, col_grids = interpolation_basis(col_tree, blocks.far[1], y, order)
+            col_basis, col_grids = interpolation_basis(col_tree, blocks.far[1], y, cols)
     couplings = EvaluatedCouplings(sites.cov.pair_function, row_grids, col_grids, *blocks.far, blocks.symmetric)
     return H2Matrix(row_basis, col_basis, couplings, EvaluatedNearfield.of(blocks, x, y, sites.cov))
 

@@ -4,6 +4,9 @@
     size ≤ order^dim   U_t = I,                  E_t = L^parent at the points of t     grid(t): the points of t
 
 Own points interpolate exactly and keep the rank at the number of points; [E_1 ; E_2] of a parent with own points is I.
+The order may differ by level, E_t then interpolates the parent's polynomials at a grid of another order: the few large
+clusters make most of the error, the many small ones most of the work. Börm, Löhndorf & Melenk (2005), Approximation of
+integral operators by variable-order interpolation, Numerische Mathematik 99.
 """
 
 import numpy as np
@@ -17,63 +20,101 @@ from h2gpu.h2matrix import chebyshev
 from h2gpu.h2matrix.basis import ClusterBasis
 
 
-def interpolation_basis(tree, coupled, x, order):
+MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
+
+
+def orders_of(tree, order):
+    """Interpolation points a direction of every cluster, (clusters,), from one number or one for each level.
+
+    More numbers than levels are for a deeper tree on the other side. Raises ValueError where there are too few, or
+    where they are no positive integers.
+    """
+    orders = np.asarray(order)
+    whole = orders.ndim < 2 and orders.size and np.issubdtype(orders.dtype, np.integer)
+    within = whole and orders.min() >= 1 and orders.max() <= MOST_ORDER
+    if not within or 1 < orders.size < tree.levels:
+        raise ValueError(
+            f"order: expected an integer from 1 to {MOST_ORDER}, got {order!r:.80}; 8 gives about 7 digits at eta 1; or "
+            f"one for each of the {tree.levels} levels of the tree, from the root on"
+        )
+    by_level = np.broadcast_to(orders if orders.size == 1 else orders[: tree.levels], tree.levels)
+    return np.repeat(by_level, np.diff(tree.level_offsets)).astype(np.int64)
+
+
+def interpolation_basis(tree, coupled, x, orders):
     """The basis of all clusters that a farfield block of theirs or of an ancestor uses, and their grids, as a pair.
 
     coupled   clusters with farfield blocks of their own
     x         (n, dim) points in tree order
+    orders    (clusters,) interpolation points a direction
     Returns (ClusterBasis, MatrixBatch of the clusters' grids, rank × dim).
     """
-    ranks, own = interpolation_ranks(tree, coupled, order ** x.shape[1])
-    grids = interpolation_grids(tree, np.arange(len(tree)), ranks, own, x, order)
-    return basis_of_grids(tree, ranks, own, grids, x, order), grids
+    ranks, own = interpolation_ranks(tree, coupled, orders, x.shape[1])
+    grids = interpolation_grids(tree, np.arange(len(tree)), ranks, own, x, orders)
+    return basis_of_grids(tree, ranks, own, grids, x, orders), grids
 
 
-def interpolation_ranks(tree, coupled, most):
-    """Ranks (clusters,) of bases of at most `most` interpolation points, and which are of the clusters' own points."""
-    ranks = np.where(_used(tree, coupled), np.minimum(tree.sizes, most), 0)
-    return ranks, (ranks > 0) & (tree.sizes <= most)
+def interpolation_ranks(tree, coupled, orders, dim):
+    """Ranks (clusters,) of bases of at most orders^dim interpolation points, and which clusters use their own points.
+
+    Points of a cluster are those of its children: all clusters below one that uses its own do so too.
+    """
+    used, most = _used(tree, coupled), np.minimum(orders.astype(float) ** dim, tree.n).astype(np.int64)
+    own = tree.sizes <= most
+    for l in range(tree.levels - 2, -1, -1):
+        parents = tree.parents(l)
+        own[parents] &= own[tree.children(parents)].reshape(-1, 2).all(axis=1)
+    return np.where(used, np.where(own, tree.sizes, most), 0), own & used & (tree.sizes > 0)
 
 
-def interpolation_grids(tree, clusters, ranks, own, x, order):
-    """Chebyshev nodes or own points of some clusters, a MatrixBatch of rank × dim; ranks, own: of all clusters."""
+def interpolation_grids(tree, clusters, ranks, own, x, orders):
+    """Chebyshev nodes or own points of some clusters, a MatrixBatch of rank × dim; ranks, own, orders: of all."""
     xp, dim, ranks, own = array_module(x), x.shape[1], ranks[clusters], own[clusters]
     batch = MatrixBatch.empty(ranks, dim, x.dtype, xp)
     points = MatrixBatch.from_rows(x, tree.start[clusters[own]], tree.sizes[clusters[own]])
     batched.gather(points, np.arange(len(points)), out=batch[own])
-    nodes = np.flatnonzero((ranks > 0) & ~own)
-    values = chebyshev.grids(tree.boxes[clusters[nodes]], order).astype(x.dtype, copy=False)
-    values = MatrixBatch.from_stack(xp.asarray(values))
-    batched.gather(values, np.arange(len(values)), out=batch[nodes])
+    for nodes, order in _alike(np.flatnonzero((ranks > 0) & ~own), orders[clusters]):
+        values = chebyshev.grids(tree.boxes[clusters[nodes]], order).astype(x.dtype, copy=False)
+        _put(MatrixBatch.from_stack(xp.asarray(values)), batch, nodes)
     return batch
 
 
-def basis_of_grids(tree, ranks, own, grids, x, order):
+def basis_of_grids(tree, ranks, own, grids, x, orders):
     """The ClusterBasis that interpolates at the grids; leaves may be without points."""
-    xp, leaves = array_module(x), tree.leaves
+    xp, dim, leaves, parent = array_module(x), x.shape[1], tree.leaves, tree.parent
     own_leaf = own[leaves] & (tree.sizes[leaves] > 0)
     leaf = with_identities(tree.sizes[leaves], ranks[leaves], own_leaf, x.dtype, xp)
-    transfer = MatrixBatch.empty(ranks, np.where(tree.parent >= 0, ranks[tree.parent], 0), x.dtype, xp)
+    transfer = MatrixBatch.empty(ranks, np.where(parent >= 0, ranks[parent], 0), x.dtype, xp)
 
-    chosen = ~own_leaf & (ranks[leaves] > 0) & (tree.sizes[leaves] > 0)
-    t = leaves[chosen]
-    points = x[xp.asarray(ranges(tree.start[t], tree.sizes[t]))]
-    values = _at_points(points, tree.sizes[t], tree.boxes[t], order)
-    batched.gather(values, np.arange(len(values)), out=leaf[chosen])
+    some = np.flatnonzero(~own_leaf & (ranks[leaves] > 0) & (tree.sizes[leaves] > 0))
+    for chosen, order in _alike(some, orders[leaves]):
+        t = leaves[chosen]
+        points = x[xp.asarray(ranges(tree.start[t], tree.sizes[t]))]
+        _put(_at_points(points, tree.sizes[t], tree.boxes[t], order), leaf, chosen)
 
-    heirs = np.flatnonzero((ranks > 0) & (tree.parent >= 0) & (ranks[tree.parent] > 0))
-    t = heirs[own[heirs] & ~own[tree.parent[heirs]]]
-    values = _at_points(grids[t].entries.reshape(-1, x.shape[1]), ranks[t], tree.boxes[tree.parent[t]], order)
-    batched.gather(values, np.arange(len(values)), out=transfer[t])
-    from_grid = heirs[~own[heirs]]
-    E = chebyshev.transfer_values(tree.boxes[from_grid], tree.boxes[tree.parent[from_grid]], order, x)
-    values = MatrixBatch.from_stack(E)
-    batched.gather(values, np.arange(len(values)), out=transfer[from_grid])
+    heirs = np.flatnonzero((ranks > 0) & (parent >= 0) & (ranks[parent] > 0) & ~own[parent])
+    for t, order in _alike(heirs[own[heirs]], orders[parent]):
+        points = grids[t].entries.reshape(-1, dim)
+        _put(_at_points(points, ranks[t], tree.boxes[parent[t]], order), transfer, t)
+    for part, above in _alike(heirs[~own[heirs]], orders[parent]):
+        for t, order in _alike(part, orders):
+            E = chebyshev.transfer_values(tree.boxes[t], tree.boxes[parent[t]], order, above, x)
+            _put(MatrixBatch.from_stack(E), transfer, t)
     basis = ClusterBasis(tree, ranks, leaf, transfer, own_leaf)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
     identity = MatrixBatch.from_stack(xp.eye(int(ranks[parents].max(initial=0)), dtype=x.dtype)[None])
     batched.gather(identity, np.zeros(len(parents)), out=basis.stacked_transfers(parents))
     return basis
+
+
+def _alike(clusters, orders):
+    """(Those of one order, that order), for each order among the given clusters."""
+    return [(clusters[orders[clusters] == order], int(order)) for order in np.unique(orders[clusters])]
+
+
+def _put(values, batch, index):
+    """Matrices in place of those of the given indices."""
+    batched.gather(values, np.arange(len(values)), out=batch[index])
 
 
 def _used(tree, coupled):

@@ -107,7 +107,7 @@ def test_transfer_matrices_nest_the_bases(dim, order, seed):
     upper = lower + rng.uniform(0.5, 2, (1, dim))
     child = Boxes(lower + 0.1 * (upper - lower), lower + rng.uniform(0.1, 0.9, (1, dim)) * (upper - lower))
     child.lower[:, 0], child.upper[:, 0] = (lower[:, 0], upper[:, 0]) if dim > 1 else (lower[:, 0], lower[:, 0])
-    E = chebyshev.transfer_values(child, Boxes(lower, upper), order, lower)[0]
+    E = chebyshev.transfer_values(child, Boxes(lower, upper), order, order, lower)[0]
     x, a, b = within(child.lower[0], child.upper[0])
     whole = chebyshev.leaf_values(x, *(np.broadcast_to(side, x.shape) for side in (lower, upper)), order)
     np.testing.assert_allclose(chebyshev.leaf_values(x, a, b, order) @ E, whole, rtol=0, atol=100 * order**dim * EPS)

@@ -1,9 +1,9 @@
-"""The plans of one admissibility: the smallest sufficient order, and the bytes and work of each leaf size.
+"""The plans of one admissibility: the cheapest sufficient orders, and the bytes and work of each leaf size.
 
     stored = Σ_near |t| |s| + Σ_far k_t k_s + Σ_leaves |t| k_t + Σ_t k_t k_parent
 
-k = min(points, order^dim) before compression; after it, the ranks of sampled clusters. Sums over clusters and blocks
-are those of sampled rows, scaled.
+k = min(points, order^dim) before compression, the order by level; after it, the ranks of sampled clusters. Sums over
+clusters and blocks are those of sampled rows, scaled.
 """
 
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.sampled_blocks import is_leaf
+from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, sampled_orders
 from h2gpu.memory import readable
 
-LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
-GUESSED_FROM = 3, 5  # orders from whose errors the sufficient one is extrapolated
-EXACT = 1e-16  # relative error of what is as good as exact
 FIRST_LEAF_SIZE = 64  # tried
+AIMED = 0.9  # of the error that interpolation may make, where it can be had: estimates scatter by a tenth
 STACKS = 6  # of work that compression holds at a time, if there are couplings for so many
 BLOCK_WORK = 1e5  # multiplications that a block costs besides, as measured on two cores: 40 µs
 WORK_PER_COUPLING = 3  # bytes of them for each byte of couplings
@@ -27,7 +27,7 @@ WORK_PER_COUPLING = 3  # bytes of them for each byte of couplings
 class Plan:
     """Parameters of a build and what they will give.
 
-    leaf_size, eta, order, split   as for `build`
+    leaf_size, eta, order, split   as for `build`; planned orders are one for each level of the tree
     rtol                           the compression's share of the accuracy
     interpolation_error            estimated ‖interpolated − exact‖_F / ‖exact‖_F
     bytes_before                   of the uncompressed matrix, were it stored
@@ -38,7 +38,7 @@ class Plan:
 
     leaf_size: int
     eta: float
-    order: int
+    order: int | tuple
     split: str
     rtol: float
     interpolation_error: float
@@ -48,8 +48,10 @@ class Plan:
     trees: tuple = field(default=(), repr=False, compare=False)
 
     def __str__(self):
+        lowest, highest = np.min(self.order), np.max(self.order)
+        order = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
         return (
-            f"leaf size {self.leaf_size}, eta {self.eta:g}, order {self.order}, {self.split} split: "
+            f"leaf size {self.leaf_size}, eta {self.eta:g}, order {order}, {self.split} split: "
             f"about {readable(self.bytes_after)}, at the peak {readable(self.bytes_peak)}"
         )
 
@@ -61,60 +63,73 @@ class Family:
         self.planner, self.eta, self.samplers = planner, eta, planner.samplers(eta)
         self._errors = {}
 
-    def order(self, fixed):
-        """The smallest order whose error is within its share of rtol (None if there is none), and that error."""
-        planner, wanted = self.planner, self.planner.accuracy.interpolation
-        if not any(len(sampler.far[0]) for sampler in self.samplers):
-            return fixed or 1, 0.0
-        if fixed:
-            return fixed, self.error(fixed)
-        largest = int(max(LARGEST_RANK.get(planner.dim, 729) ** (1 / planner.dim) + 1e-9, 2))
-        order = min(largest, self._guess(wanted))
-        while order > 2 and self.error(order - 1) <= wanted:
-            order -= 1
-        while order < largest and self.error(order) > wanted:
-            order += 1
-        error = self.error(order)
-        return (order if error <= wanted else None), error
-
-    def _guess(self, wanted):
-        """Where the error would be what is wanted if it went on falling as between two small orders; 2 at least."""
-        first, second = (np.log(max(self.error(order), EXACT)) for order in GUESSED_FROM)
-        step = (second - first) / (GUESSED_FROM[1] - GUESSED_FROM[0])
-        return max(2, GUESSED_FROM[1] + int(np.ceil((np.log(wanted) - second) / step))) if step < 0 else GUESSED_FROM[1]
-
-    def error(self, order):
-        """Estimated relative error of interpolation, sampled once for each order."""
+    def squared_errors(self, order):
+        """Estimated relative squared errors of interpolation by level of the deeper tree, sampled once an order."""
         if order not in self._errors:
-            squares = sum(sampler.squared_interpolation_error(order) for sampler in self.samplers)
-            square = squares * (2 if self.planner.symmetric else 1)
-            self._errors[order] = np.sqrt(square) / max(self.planner.norm, np.finfo(float).tiny)
+            sides = [sampler.squared_interpolation_errors(order) for sampler in self.samplers]
+            square = np.zeros(max(map(len, sides)))
+            for side in sides:
+                square[: len(side)] += side
+            norm = max(self.planner.norm, np.finfo(float).tiny)
+            self._errors[order] = (np.sqrt(square * (2 if self.planner.symmetric else 1)) / norm) ** 2
         return self._errors[order]
 
-    def candidates(self, leaf_sizes, order, error):
-        """Plans with their work, from the usual leaf size down, else up, as long as they get smaller."""
+    @cached_property
+    def errors(self):
+        """(orders, levels) squared errors of the orders that may be chosen."""
+        return sampled_orders(self.squared_errors, self.planner.accuracy.interpolation, self.planner.dim)
+
+    def candidates(self, leaf_sizes, order):
+        """Plans with their work, from the usual leaf size down, else up, as long as they get smaller.
+
+        order   fixed, or None
+        """
         middle = leaf_sizes.index(FIRST_LEAF_SIZE) if FIRST_LEAF_SIZE in leaf_sizes else 0
-        found = [self.candidate(leaf_sizes[middle], order, error)]
+        found = self._candidate(leaf_sizes[middle], order)
         for direction in (leaf_sizes[:middle][::-1], leaf_sizes[middle + 1 :]):
+            if not found:
+                break
             smallest = found[0][0].bytes_after
             for size in direction:
-                found.append(self.candidate(size, order, error))
-                if found[-1][0].bytes_after >= smallest:
+                found += self._candidate(size, order)
+                if found[-1][0].leaf_size != size or found[-1][0].bytes_after >= smallest:
                     break
                 smallest = found[-1][0].bytes_after
             if smallest < found[0][0].bytes_after:
                 break
         return found
 
-    def candidate(self, leaf_size, order, error):
-        """The plan of a leaf size, and its work in multiplications."""
+    def _candidate(self, leaf_size, fixed):
+        """[(plan, work)] of a leaf size; empty where no orders are accurate enough."""
+        blocks = self.planner.blocks(leaf_size)
+        far = blocks.far(self.eta)
+        share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
+        links = _Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
+        levels = max(_depth(tree, leaf_size) for tree in self.planner.trees)
+        order = fixed or self._cheapest(links, levels)
+        if order is None:
+            return []
+        orders = np.broadcast_to(order, levels)
+        error = np.sqrt(sum(self.squared_errors(int(p))[:levels][orders == p].sum() for p in np.unique(orders)))
+        return [self._planned(leaf_size, order, orders**self.planner.dim, float(error), links)]
+
+    def _cheapest(self, links, levels):
+        """The cheapest sufficient orders; one for all where there is no farfield."""
+        if not len(links.t):
+            return 1
+        ranks = (LEAST_ORDER + np.arange(len(self.errors))) ** self.planner.dim
+        work = np.array([links.by_level(np.full(levels, k)) for k in ranks])
+        wanted, least = self.planner.accuracy.interpolation, np.sqrt(self.errors[-1, :levels].sum())
+        return cheapest_orders(self.errors[:, :levels], work, np.clip(least, AIMED * wanted, wanted))
+
+    def _planned(self, leaf_size, order, most, error, links):
+        """The Plan, and its work in multiplications; most: (levels,) ranks."""
         planner, blocks = self.planner, self.planner.blocks(leaf_size)
-        near, far = blocks.near(self.eta), blocks.far(self.eta)
-        t, s, share = blocks.t[far], blocks.s[far], blocks.numbers(blocks.t[far]) * (0.5 if planner.symmetric else 1)
+        near = blocks.near(self.eta)
         dense = self._dense_entries(blocks, near)
-        initial = [lambda c, tree=tree: np.minimum(tree.sizes[c], order**planner.dim) for tree in planner.trees]
-        kept = [_Kept(tree, ranks) for tree, ranks in zip(planner.trees, self.kept_by_level)]
-        couplings, after = (float(share @ (ranks[0](t) * ranks[-1](s))) for ranks in (initial, kept))
+        initial = [_Ranks(tree, most) for tree in planner.trees]
+        kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, self.kept_by_level)]
+        couplings, after = (links.entries(ranks[0], ranks[-1]) for ranks in (initial, kept))
         itemsize = planner.dtype.itemsize
         leaves, transfers = self._basis_entries(leaf_size, initial)
         before = (dense + couplings + leaves + transfers) * itemsize
@@ -127,8 +142,8 @@ class Family:
         stacks = min(STACKS * planner.stack_entries, WORK_PER_COUPLING * couplings)
         sizes = [int(size) for size in (before, smaller, 1.1 * smaller + (3 * transfers + stacks) * itemsize)]
         rtol = planner.accuracy.compression.rtol
-        number = share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1)
-        work = 4.0 * float(share @ (initial[0](t) * initial[-1](s) ** 2.0)) + BLOCK_WORK * float(number)
+        number = links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1)
+        work = links.by_level(most).sum() + BLOCK_WORK * float(number)
         return Plan(leaf_size, self.eta, order, planner.split, rtol, error, *sizes, planner.trees), work
 
     def _dense_entries(self, blocks, near):
@@ -158,12 +173,42 @@ class Family:
         return [sampler.ranks(self.planner.threshold) for sampler in self.samplers]
 
 
-class _Kept:
-    """Ranks after compression of given clusters, from those of their levels."""
+@dataclass(frozen=True)
+class _Links:
+    """Sampled farfield blocks (t, s) of two trees, and how many blocks each stands for."""
 
-    def __init__(self, tree, by_level):
-        self.tree, self.by_level = tree, by_level
+    row_tree: ClusterTree
+    col_tree: ClusterTree
+    t: np.ndarray
+    s: np.ndarray
+    share: np.ndarray
+
+    def entries(self, rows, cols):
+        """Of all coupling matrices, of _Ranks."""
+        return float(self.share @ (rows(self.t) * cols(self.s)))
+
+    def by_level(self, most):
+        """Multiplications of their compression by level of the row tree, (levels,), for ranks of at most `most`."""
+        rows, cols = _Ranks(self.row_tree, most), _Ranks(self.col_tree, most)
+        work = 4.0 * self.share * rows(self.t) * cols(self.s) ** 2.0
+        return np.bincount(rows.level(self.t), work, minlength=len(most))
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """Ranks of given clusters, from those of their levels."""
+
+    tree: ClusterTree
+    by_level: np.ndarray
+
+    def level(self, clusters):
+        """Their levels."""
+        return np.searchsorted(self.tree.level_offsets, clusters, side="right") - 1
 
     def __call__(self, clusters):
-        level = np.searchsorted(self.tree.level_offsets, clusters, side="right") - 1
-        return np.minimum(self.by_level[level], self.tree.sizes[clusters])
+        return np.minimum(self.by_level[self.level(clusters)], self.tree.sizes[clusters])
+
+
+def _depth(tree, leaf_size):
+    """Levels of a tree that is cut at a leaf size."""
+    return int(np.searchsorted(tree.level_offsets, np.flatnonzero(tree.kept(leaf_size))[-1], side="right"))

@@ -6,7 +6,7 @@
 Sampled blocks and points stand for all: their contributions are scaled by the numbers they were drawn from.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -82,33 +82,61 @@ class Sampler:
         return BLOCKS_A_LEVEL * (by_level + by_error), entries
 
     @cached_property
-    def _entries(self):
-        """Drawn blocks: their row clusters, the entries that each stands for, some points, and the entries there."""
-        rng, rows, cols = np.random.default_rng(self.seed), self.blocks.row_tree, self.blocks.col_tree
+    def _drawn(self):
+        """Drawn blocks: the level of their row clusters, pairs of clusters, and the entries that each stands for."""
+        rng, (far, first) = np.random.default_rng(self.seed), self.far
         often, entries = self._expected()
         after = np.cumsum(often)
-        places = np.arange(rng.random(), after[-1])
-        drawn = np.minimum(np.searchsorted(after, places), len(after) - 1)
-        t, s = (part[self.far[0][drawn]] for part in (self.blocks.t, self.blocks.s))
-        x = self.x(_spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW))
-        y = self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
-        return t, (entries / often)[drawn], x, y, self.values(x[:, :, None], y[:, None])
+        drawn = np.minimum(np.searchsorted(after, np.arange(rng.random(), after[-1])), len(after) - 1)
+        level = np.searchsorted(first, drawn, side="right") - 1
+        return level, self.blocks.t[far[drawn]], self.blocks.s[far[drawn]], (entries / often)[drawn]
 
-    def squared_interpolation_error(self, order):
-        """Estimate of ‖(I − P) A‖_F² over all farfield blocks, P the interpolation of the given order in their rows."""
-        if not len(self.far[0]):
-            return 0.0
-        t, stands_for, x, y, exact = self._entries
-        inexact = self.blocks.row_tree.sizes[t] > order ** x.shape[-1]  # others use their own points
-        t, stands_for, x, y, exact = (part[inexact] for part in (t, stands_for, x, y, exact))
-        if not len(t):
-            return 0.0
-        boxes = self.blocks.row_tree.boxes[t]
+    @cached_property
+    def _entries(self):
+        """Some entries of drawn blocks, whose row clusters interpolate them: _Entries, and the places of their rows."""
+        rng, rows, cols = np.random.default_rng(self.seed + 1), self.blocks.row_tree, self.blocks.col_tree
+        level, t, s, stands_for = self._drawn
+        places = _spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW)
+        x, y = self.x(places), self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
+        return _Entries(level, t, stands_for, x, y, self.values(x[:, :, None], y[:, None])), places
+
+    @cached_property
+    def _passed_on(self):
+        """One of the entries of each block, once for each cluster below the block's that interpolates it again."""
+        own, places = self._entries
+        block = np.arange(len(places))
+        row, column = block % POINTS_A_ROW, block % POINTS_A_COLUMN
+        path = self.blocks.row_tree.path(places[block, row])
+        level, block = np.nonzero((path >= 0) & (np.arange(len(path))[:, None] > own.level))
+        x, y = own.x[block, row[block]], own.y[block, column[block]]
+        exact = own.exact[block, row[block], column[block]]
+        return _Entries(level, path[level, block], own.stands_for[block], x[:, None], y[:, None], exact[:, None, None])
+
+    def squared_interpolation_errors(self, order):
+        """Estimate of ‖(I − P) A‖_F² for each level of the row tree, (levels,).
+
+        P interpolates in the level's clusters with the given order: in the rows of their farfield blocks, and once more
+        of those of clusters above.
+        """
+        square = np.zeros(self.blocks.row_tree.levels)
+        if len(self.far[0]):
+            for entries in (self._entries[0], self._passed_on):
+                square += self._squares(entries, order)
+        return square
+
+    def _squares(self, entries, order):
+        """Squared errors of _Entries by level."""
+        tree = self.blocks.row_tree
+        entries = entries.of(tree.sizes[entries.t] > order ** entries.x.shape[-1])  # others use their own points
+        boxes, x = tree.boxes[entries.t], entries.x
         corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
-        U = chebyshev.leaf_values(x.reshape(-1, x.shape[-1]), *corners, order).reshape(*x.shape[:2], -1)
+        U = chebyshev.leaf_values(x.reshape(-1, x.shape[-1]), *corners, order).reshape(
+            *x.shape[:2], order ** x.shape[-1]
+        )
         grids = chebyshev.grids(boxes, order).astype(x.dtype, copy=False)
-        error = exact - U @ self.values(grids[:, :, None], y[:, None])
-        return float((error.astype(np.float64) ** 2).mean(axis=(1, 2)) @ stands_for)
+        error = entries.exact - U @ self.values(grids[:, :, None], entries.y[:, None])
+        square = (error.astype(np.float64) ** 2).mean(axis=(1, 2)) * entries.stands_for
+        return np.bincount(entries.level, square, minlength=tree.levels)
 
     def ranks(self, threshold):
         """For each level of the row tree, the mean number of singular values that stay above the threshold.
@@ -143,6 +171,28 @@ class Sampler:
         if len(rows) < size:
             seen *= 1 - np.arange(len(sigma)) / len(rows)  # not what was not drawn
         return int(rank_within(sigma, threshold * np.sqrt(seen * len(rows) / size)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Entries of farfield blocks at some points of their clusters.
+
+    level, t     of the clusters that interpolate, (samples,)
+    stands_for   (samples,) how many entries each sample stands for
+    x, y         (samples, rows, dim), (samples, columns, dim) points
+    exact        (samples, rows, columns) values there
+    """
+
+    level: np.ndarray
+    t: np.ndarray
+    stands_for: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    exact: np.ndarray
+
+    def of(self, which):
+        """Those that a mask says."""
+        return _Entries(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 class _Columns:

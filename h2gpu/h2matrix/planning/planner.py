@@ -100,7 +100,7 @@ class Planner:
     def plan(self, order=None, like=None):
         """The best candidate, its trees kept.
 
-        order   given, else the smallest that is accurate enough
+        order   given, else those of least work that are accurate enough
         like    a plan whose leaf size and eta are to be kept
         """
         leaf_sizes, etas = (self.leaf_sizes, self.etas) if like is None else ((like.leaf_size,), (like.eta,))
@@ -108,10 +108,9 @@ class Planner:
         with phase("plan"), one_blas_thread():
             for eta in etas:
                 family = Family(self, eta)
-                chosen, error = family.order(order)
-                if chosen is not None:
-                    candidates += family.candidates(leaf_sizes, chosen, error)
+                candidates += family.candidates(leaf_sizes, order)
         if not candidates:
+            error = float(np.sqrt(family.errors[-1].sum()))
             raise ValueError(
                 f"rtol: {self.rtol:g} cannot be reached for this covariance in {self.dim} dimensions and {self.dtype}: "
                 f"the best estimated interpolation error is {error:.2g}; ask for less accuracy"

@@ -1,0 +1,81 @@
+"""Which interpolation order on which level: least work for an accuracy.
+
+    min Σ_l work_l(p_l)   where   Σ_l e_l(p_l)² ≤ wanted²   and   p_l ≥ p_{l−1} − 1
+
+The few large clusters make most of the error, the many small ones most of the work. From the smallest orders on, the
+level goes up that loses most error for the work it adds. Orders fall by one a level at most, as the theory assumes.
+
+Reference: Börm, Löhndorf & Melenk (2005), Approximation of integral operators by variable-order interpolation,
+Numerische Mathematik 99.
+"""
+
+import numpy as np
+
+LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
+LEAST_ORDER = 2
+STEPS = 1, 2  # by which an order may go up: odd ones may gain nothing
+NEGLIGIBLE = 0.03  # of the wanted error: beyond it no order is larger than it must be
+
+
+def largest_order(dim):
+    """The largest order that may be tried."""
+    return int(max(LARGEST_RANK.get(dim, 729) ** (1 / dim) + 1e-9, LEAST_ORDER))
+
+
+def sampled_orders(squared_errors, wanted, dim):
+    """Squared errors (orders, levels) from LEAST_ORDER on, up to the order whose error is negligible on all levels.
+
+    squared_errors   function of an order: (levels,)
+    """
+    rows = []
+    for order in range(LEAST_ORDER, largest_order(dim) + 1):
+        rows.append(squared_errors(order))
+        if rows[-1].sum() <= (NEGLIGIBLE * wanted) ** 2:
+            break
+    return np.minimum.accumulate(rows, axis=0)  # no order is worse than a smaller one, whatever samples say
+
+
+def cheapest_orders(errors, work, wanted):
+    """Orders from the root on, a tuple, whose error is at most `wanted`; None where the largest ones miss it.
+
+    errors   (orders, levels) squared errors, of orders from LEAST_ORDER on, falling
+    work     (orders, levels), rising
+    """
+    most, levels = errors.shape
+    if errors[-1].sum() > wanted**2:
+        return None
+    chosen = np.zeros(levels, np.int64)
+    while _sums(errors, chosen) > wanted**2:
+        higher = np.concatenate([_raised(chosen, step) for step in STEPS])
+        higher = higher[(higher < most).all(axis=1)]
+        gain = _sums(errors, chosen) - _sums(errors, higher)
+        chosen = higher[np.argmax(gain / np.maximum(_sums(work, higher) - _sums(work, chosen), 1))]
+    chosen = _lowered(chosen, errors, work, wanted**2)
+    first = int(np.argmax(work[-1] > 0))  # levels above it have no farfield: any order would do
+    chosen[:first] = chosen[first]
+    return tuple((chosen + LEAST_ORDER).tolist())
+
+
+def _sums(table, chosen):
+    """Sums over levels of what a table (orders, levels) says of choices (…, levels)."""
+    return table[chosen, np.arange(table.shape[1])].sum(axis=-1)
+
+
+def _raised(chosen, step):
+    """For each level, the orders with its own raised by so many, those below as far as they must: (levels, ·)."""
+    level = np.arange(len(chosen))
+    deeper = level - level[:, None]
+    return np.maximum(chosen, np.where(deeper >= 0, chosen[:, None] + step - deeper, 0))
+
+
+def _lowered(chosen, errors, work, allowed):
+    """Orders lowered one by one where that keeps the error: the last one raised is often more than was needed."""
+    while True:
+        lower = chosen - np.eye(len(chosen), dtype=np.int64)
+        falls = np.diff(lower, axis=1).min(axis=1, initial=0) >= -1
+        lower = lower[(lower >= 0).all(axis=1) & falls]
+        lower = lower[_sums(errors, lower) <= allowed]
+        saved = _sums(work, chosen) - _sums(work, lower)
+        if not len(lower) or saved.max() <= 0:
+            return chosen
+        chosen = lower[np.argmax(saved)]

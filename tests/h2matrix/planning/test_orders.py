@@ -1,0 +1,123 @@
+"""Interpolation orders by level: sufficient, cheap, and what the matrix is built with."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from reference import EPS, dense_of, difference, points_of
+
+import h2gpu
+from h2gpu.arrays import to_host
+from h2gpu.covariance import Exponential, Gaussian, from_function
+from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders
+from h2gpu.h2matrix.planning.planner import plan
+
+LEVELS, ORDERS, DIM = 4, 5, 2
+
+
+def tables(seed):
+    """Squared errors that fall with the order, and work that rises with it and with the level."""
+    rng, order = np.random.default_rng(seed), np.arange(ORDERS)[:, None] + LEAST_ORDER
+    rate = rng.uniform(3, 30, LEVELS)
+    errors = 10.0 ** rng.uniform(-2, 1, LEVELS) * rate ** (-2.0 * order)
+    return errors, 4.0 ** np.arange(LEVELS) * order ** (3.0 * DIM)
+
+
+def brute_force(errors, work, wanted):
+    """Least work of all orders that fall by one a level at most."""
+    every = np.array(list(product(range(ORDERS), repeat=LEVELS)))
+    every = every[np.diff(every, axis=1).min(axis=1) >= -1]
+    level = np.arange(LEVELS)
+    every = every[errors[every, level].sum(axis=1) <= wanted**2]
+    return work[every, level].sum(axis=1).min()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_orders_are_sufficient_and_nearly_the_cheapest(seed):
+    errors, work = tables(seed)
+    wanted, level = np.sqrt(errors[-1].sum()) * 10.0 ** np.random.default_rng(seed).uniform(0, 3), np.arange(LEVELS)
+    chosen = np.array(cheapest_orders(errors, work, wanted)) - LEAST_ORDER
+    assert errors[chosen, level].sum() <= wanted**2 and np.diff(chosen).min() >= -1
+    assert work[chosen, level].sum() <= 1.6 * brute_force(errors, work, wanted)
+
+
+def test_they_are_on_average_within_a_few_percent_of_the_cheapest():
+    ratios = []
+    for seed in range(40):
+        errors, work = tables(seed)
+        wanted = np.sqrt(errors[-1].sum()) * 10.0 ** np.random.default_rng(seed).uniform(0, 3)
+        chosen = np.array(cheapest_orders(errors, work, wanted)) - LEAST_ORDER
+        ratios.append(work[chosen, np.arange(LEVELS)].sum() / brute_force(errors, work, wanted))
+    assert np.mean(ratios) < 1.05
+
+
+def test_what_the_largest_orders_miss_has_none():
+    errors, work = tables(0)
+    assert cheapest_orders(errors, work, 0.99 * np.sqrt(errors[-1].sum())) is None
+    assert cheapest_orders(errors, work, np.sqrt(errors[-1].sum()) * (1 + 1e-9)) is not None
+
+
+def test_levels_without_farfield_take_the_order_below_them():
+    errors, work = tables(1)
+    errors[:, 0], work[:, 0] = 0, 0
+    chosen = cheapest_orders(errors, work, 10 * np.sqrt(errors[-1].sum()))
+    assert chosen[0] == chosen[1] > LEAST_ORDER
+
+
+def test_one_order_a_level_is_one_order_for_all(xp):
+    points, cov = xp.asarray(points_of("uniform", 700, 2)), Exponential(1.0, 0.2)
+    A = h2gpu.build(points, cov, leaf_size=16, order=4)
+    B = h2gpu.build(points, cov, leaf_size=16, order=(4,) * A.row_basis.tree.levels)
+    np.testing.assert_array_equal(to_host(A.to_dense()), to_host(B.to_dense()))
+
+
+@pytest.mark.parametrize("orders", [(4, 4, 3, 3, 2, 2, 2, 2), (2, 3, 2, 4, 3, 5, 4, 3)])
+@pytest.mark.parametrize("name", ["uniform", "clustered", "duplicates"])
+def test_polynomials_of_lower_degree_are_exact_whatever_the_orders(name, orders, xp):
+    """C(x, y) = 1 + xᵀy is linear in each coordinate: two points a direction hold it, on every level."""
+    points, cov = points_of(name, 800, 2), from_function(lambda x, y: 1 + (x * y).sum(axis=-1))
+    A = h2gpu.build(xp.asarray(points), cov, leaf_size=8, order=orders)
+    np.testing.assert_allclose(dense_of(A), cov(points), rtol=2000 * EPS)
+
+
+def test_the_error_is_that_of_the_levels():
+    """Between those of the smallest and of the largest order on all levels, and nearer to the latter."""
+    points, cov = points_of("uniform", 1500, 2), Exponential(1.0, 0.5)
+    parameters = {"leaf_size": 16, "eta": 1.5}
+    errors = [
+        difference(cov(points), dense_of(h2gpu.build(points, cov, order=order, **parameters)))
+        for order in (5, (7, 7, 7, 7, 7, 6, 5, 5), 7)
+    ]
+    assert errors[2] < errors[1] < errors[0] / 3
+
+
+@pytest.mark.parametrize("cov", [Exponential(1.0, 0.2), Gaussian(1.0, 0.3)], ids=str)
+@pytest.mark.parametrize("name", ["uniform", "clustered"])
+def test_the_error_foretold_of_planned_orders_is_the_measured_one_within_a_factor(name, cov):
+    points = points_of(name, 1500, 2)
+    chosen = plan(points, cov, 1e-4)
+    A = h2gpu.build(points, cov, leaf_size=chosen.leaf_size, eta=chosen.eta, order=chosen.order)
+    measured = difference(cov(points), dense_of(A))
+    assert measured / 3 < chosen.interpolation_error < 3 * measured
+
+
+def test_planned_orders_differ_and_make_a_smaller_matrix_before_compression():
+    points, cov = points_of("uniform", 8000, 2), Exponential(1.0, 0.1)
+    chosen = plan(points, cov, 1e-6)
+    alike = plan(points, cov, 1e-6, leaf_size=chosen.leaf_size, eta=chosen.eta, order=max(chosen.order))
+    assert min(chosen.order) < max(chosen.order)
+    assert chosen.bytes_before < 0.9 * alike.bytes_before
+
+
+def test_rectangular_matrices_take_the_orders_of_the_deeper_tree():
+    points, cols, cov = points_of("uniform", 1500, 2), points_of("uniform", 200, 2, seed=1), Exponential(1.0, 0.5)
+    chosen = plan(points, cov, 1e-5, col_points=cols)
+    A = h2gpu.build(points, cov, col_points=cols, leaf_size=chosen.leaf_size, eta=chosen.eta, order=chosen.order)
+    assert len(chosen.order) == A.row_basis.tree.levels > A.col_basis.tree.levels
+    assert difference(cov(points, cols), dense_of(A)) <= 1e-5
+
+
+@pytest.mark.parametrize("order", [(3, 3), (), (3, 0, 3, 3, 3, 3, 3, 3), (3.5,) * 12, ((3,) * 8,)])
+def test_bad_orders_are_refused(order):
+    with pytest.raises(ValueError, match=r"order: expected an integer from 1 to 1000, got .* levels of the tree"):
+        h2gpu.build(points_of("uniform", 500, 2), Exponential(), leaf_size=8, order=order)
