@@ -16,6 +16,18 @@ BLOCK = 1.5  # of positions before the end of a block to those before its beginn
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
 
 
+def nearest_earlier_of(some, x, m):
+    """N(i) for some ascending positions from m on, of different points x (n, dim) in order: (count, m) positions."""
+    found, begin = np.empty((len(some), m), np.int64), m
+    while begin < len(x):
+        end = min(len(x), max(int(BLOCK * begin), begin + 1))
+        own = slice(*np.searchsorted(some, [begin, end]))
+        if own.start < own.stop:
+            found[own] = _of_block(x, begin, end, m, some[own])
+        begin = end
+    return found
+
+
 def nearest_earlier(x, places, m):
     """N(i) for the positions m … n − 1 of points x (n, dim) in order: (n − m, m) positions, nearest first.
 
@@ -26,23 +38,24 @@ def nearest_earlier(x, places, m):
     begin = m or n
     while begin < places:
         end = min(places, max(int(BLOCK * begin), begin + 1))
-        nearest[begin - m : end - m] = _of_block(x, begin, end, m)
+        nearest[begin - m : end - m] = _of_block(x, begin, end, m, np.arange(begin, end))
         begin = end
     if begin < n:
         nearest[begin - m :] = _of_copies(x, begin, places, m)
     return nearest
 
 
-def _of_block(x, begin, end, m):
-    """N(i) of positions begin … end − 1."""
-    tree, found = cKDTree(x[:end]), np.empty((end - begin, m), np.int64)
-    wanted, k = np.arange(begin, end), min(end, int(SPARE * m * end / begin) + 2)
-    while len(wanted):
+def _of_block(x, begin, end, m, positions):
+    """N(i) of ascending positions among begin … end − 1."""
+    tree, found = cKDTree(x[:end]), np.empty((len(positions), m), np.int64)
+    left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
+    while len(left):
+        wanted = positions[left]
         candidates = tree.query(x[wanted], k, workers=thread_count())[1].reshape(len(wanted), k)
         earlier = candidates < wanted[:, None]
         enough = earlier.sum(axis=1) >= m
-        found[wanted[enough] - begin] = _leading(candidates[enough], earlier[enough], m)
-        wanted, k = wanted[~enough], min(end, 2 * k)
+        found[left[enough]] = _leading(candidates[enough], earlier[enough], m)
+        left, k = left[~enough], min(end, 2 * k)
     return found
 
 

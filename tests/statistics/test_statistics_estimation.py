@@ -183,8 +183,7 @@ def test_shapes_are_estimated_on_request(cov, kinds):
 def test_vecchias_maximum_is_corrected_by_the_full_likelihood(monkeypatch):
     X, y = sample(Matern(1.5, 0.3, 2.3), 600, 0.3, 5)
     monkeypatch.setattr(estimation, "EXACT", 100)
-    monkeypatch.setattr(refinement, "AGREE", 1.0)
-    monkeypatch.setattr(refinement, "SMALL", 0.02)
+    monkeypatch.setattr(refinement, "WORTH", 0.002)
     coarse = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=8).fit(X, y)
     exact = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, neighbours=8).fit(X, y)
     gradients = [abs(k.log_marginal_likelihood(gradient=True).gradient).max() for k in (coarse, exact)]
@@ -197,9 +196,10 @@ def test_vecchias_maximum_is_corrected_by_the_full_likelihood(monkeypatch):
     assert large.estimation_.value.standard_error > 0 and large.iterations_ > 0
 
 
-def test_where_vecchia_agrees_nothing_is_corrected(monkeypatch):
+def test_where_little_is_to_be_gained_nothing_is_corrected(monkeypatch):
     X, y = sample(Exponential(2.0, 0.2), 600)
     monkeypatch.setattr(estimation, "EXACT", 100)
+    monkeypatch.setattr(refinement, "_at", lambda *_: pytest.fail("the full likelihood was evaluated"))
     one = Kriging(Exponential(), fit_parameters=True, refine=False).fit(X, y)
     other = Kriging(Exponential(), fit_parameters=True).fit(X, y)
     assert one.parameters_ == other.parameters_
@@ -211,15 +211,15 @@ def test_a_step_that_fails_is_taken_back(monkeypatch, failure):
     X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
     monkeypatch.setattr(estimation, "EXACT", 100)
     kriging = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=False, neighbours=4).fit(X, y)
-    monkeypatch.setattr(refinement, "AGREE", 0.0)
+    monkeypatch.setattr(refinement, "WORTH", 0.0)
     at, calls = refinement._at, []
 
-    def failing(data, model, options):
+    def failing(data, model, options, gradient):
         calls.append(model)
         if failure == "no likelihood" or (len(calls) > 1 and failure == "refused"):
             raise np.linalg.LinAlgError("not positive definite")
-        system, value = at(data, model, options)
-        return system, type(value)(value - 100 * (len(calls) > 1))
+        system, value, moments = at(data, model, options, gradient)
+        return system, type(value)(value - 100 * (len(calls) > 1), gradient=value.gradient), moments
 
     def unsolved(data, found, value, moments):
         raise np.linalg.LinAlgError("conjugate gradients left 1 of 3 columns")

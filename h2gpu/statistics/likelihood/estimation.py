@@ -32,10 +32,12 @@ logger = logging.getLogger("h2gpu")
 EXACT = 1500  # places up to which the exact likelihood is used
 SOME = 6000  # rows of Vecchia's approximation that the first iterations use
 MOST = 60  # iterations
-GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not taken
+GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not taken. Of Vecchia's likelihood of some
+OF_SOME, OF_VECCHIA = 1e-2, 1e-3  # rows and of all: a seventh and a twentieth of a standard error
 LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
 EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
+SURE = 0.2  # standard error of a nugget's logarithm: it is far from 0
 MOST_LOGARITHM = 700.0  # of an end of an interval
 ANGLES, RATIO = 4, 2**0.5  # of axes to start from, and what lengthens the first axis
 
@@ -105,9 +107,9 @@ def estimate(data, model, neighbours=30, random_state=0):
             found = _best_maximum(evaluate, starts, own)
         else:
             rows = vecchia_rows(data.sites, starts[0].cov, neighbours, random_state)
-            found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own)
+            found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own, OF_SOME)
             evaluate = evaluation(data, found.model, neighbours, random_state)
-            found = _maximum(evaluate, found.model)
+            found = _maximum(evaluate, found.model, OF_VECCHIA)
         found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
     return judged(found, data)
@@ -150,7 +152,7 @@ def _evaluated(data, model, value, moments):
     return Point(model, value, data.information(model, moments), float(c @ moments.gram @ c) / data.contrasts)
 
 
-def _best_maximum(evaluate, starts, own):
+def _best_maximum(evaluate, starts, own, enough=GAIN):
     """The best maximum reached from each of the starts, and from the user's own values where they are more likely than
     those; the first of equals, so that units do not matter."""
     points = [_started(evaluate, model) for start in starts for model in [_best_axes(evaluate, start)]]
@@ -160,7 +162,7 @@ def _best_maximum(evaluate, starts, own):
         points.append(mine)
     best = None
     for point in filter(None, points):
-        found = climbed(evaluate, point)
+        found = climbed(evaluate, point, enough)
         if best is None or found.value > best.value + EVIDENCE:
             best = found
     if best is None:
@@ -177,12 +179,12 @@ def _best_axes(evaluate, start):
     return max(points, key=lambda point: point.value).model if points else start
 
 
-def _maximum(evaluate, start):
-    """The Estimate reached from one starting model."""
-    point = _started(evaluate, start)
+def _maximum(evaluate, start, enough=GAIN):
+    """The Estimate reached from one starting model, near a maximum."""
+    point = _attempt(evaluate, start)
     if point is None:
         raise _nowhere(start)
-    return climbed(evaluate, point)
+    return climbed(evaluate, point, enough)
 
 
 def _nowhere(model):
@@ -195,13 +197,13 @@ def _started(evaluate, model):
     return point and _rescaled(evaluate, point)
 
 
-def climbed(evaluate, point):
-    """The Estimate that Fisher scoring reaches from a Point."""
+def climbed(evaluate, point, enough=GAIN):
+    """The Estimate that Fisher scoring reaches from a Point: a further step gains less than `enough`."""
     low, high = bounds(point.model)
     damping, iterations = DAMPING, 0
     while iterations < MOST and damping < LARGEST:
         step, gain = _step(point, damping, low, high)
-        if gain < GAIN:
+        if gain < enough:
             break
         new = _attempt(evaluate, point.model.at(point.model.theta + step))
         iterations += 1
@@ -262,7 +264,8 @@ def _step(point, damping, low, high):
 def _without_needless_nugget(found, evaluate):
     """The estimate with nugget 0 where the likelihood is the same."""
     model = found.model
-    if "nugget" not in model.kinds or not any(free.kind == "nugget" for free in model.free):
+    errors = [found.errors[free.name] for free in model.free if free.kind == "nugget"]
+    if not errors or max(errors) < SURE:
         return found
     kinds = tuple(kind for kind in model.kinds if kind != "nugget")
     without = replace(model.started(1.0, 1.0, 0.0), kinds=kinds)

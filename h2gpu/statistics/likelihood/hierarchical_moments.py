@@ -20,6 +20,7 @@ from h2gpu.statistics.systems import hierarchical_system
 
 DIGITS = 1e-5, 1e-12  # rtol of ∂K, at most and at least
 CURVATURE = 1e-6, 1e-2  # residual of solves for the information, wanted and at worst: it only chooses the step
+PROBED = 1e-5  # residual of the probes' solves: their average is known to some per cent
 ERROR = 0.3  # of the derivative of the quadratic form, which the error of ∂K may make; the score's spread is some tens
 
 
@@ -45,7 +46,7 @@ def hierarchical_moments(
     signs = 2 * np.random.default_rng(random_state).integers(0, 2, (n, probes)) - 1.0
     z = xp.asarray(signs)
     a = W.whiten_transposed(z)
-    V = xp.concatenate([solved, system.solve(W.colour(z)) - a], axis=1)
+    V = xp.concatenate([solved, system.solve(W.colour(z), rtol=PROBED) - a], axis=1)
     rows = vecchia_rows(sites, model.cov, neighbours, random_state)
     exact = vecchia_moments(model, rows, noise, B, True).slopes
     squares = float((solved[:, 0] ** 2).sum())

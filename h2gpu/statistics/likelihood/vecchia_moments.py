@@ -58,18 +58,31 @@ def vecchia_rows(sites, cov, neighbours=30, random_state=0):
     return VecchiaRows(sites, order[:m], order[tail])
 
 
+def row_scores(model, rows, noise, B):
+    """∂ log p(residual of site i | its neighbours)/∂θ of each row of the tail, (rows, J), the trend being the one that
+    fits these rows; arguments as for `vecchia_moments`."""
+    z, _, dz, q = _tail(_Work(model, rows.sites, noise, B, True), rows, array_module(B))
+    M = z.T @ z
+    c = np.concatenate([[1.0], -np.linalg.solve(M[1:, 1:], M[1:, 0])])
+    return -0.5 * q - (dz @ c) * (z @ c)[:, None]
+
+
 def vecchia_moments(model, rows, noise, B, derivatives=False):
     """The Moments; arguments as for `moments.dense_moments`."""
     work = _Work(model, rows.sites, noise, B, derivatives)
-    xp, m = array_module(B), rows.tail.shape[1]
-    step = together(xp, m)
     parts = [work(rows.head[None, : i + 1]) for i in range(len(rows.head))]
-    chunks = [rows.tail[first : first + step] for first in range(0, len(rows.tail), step)]
-    with phase("likelihood"):
-        tail = parallel(work, chunks) if xp is np else [work(chunk) for chunk in chunks]
-    z, logs, dz, q = (np.concatenate(part) for part in zip(*parts, *tail))
+    z, logs, dz, q = (np.concatenate(part) for part in zip(*parts, _tail(work, rows, array_module(B))))
     weights = np.concatenate([np.ones(len(parts)), np.full(len(z) - len(parts), rows.scale)])
     return _summed(z, logs, dz, q, weights, derivatives)
+
+
+def _tail(work, rows, xp):
+    """What `_Work` gives for the rows of the tail, chunk by chunk."""
+    step = together(xp, rows.tail.shape[1])
+    chunks = [rows.tail[first : first + step] for first in range(0, len(rows.tail), step)]
+    with phase("likelihood"):
+        found = parallel(work, chunks) if xp is np else [work(chunk) for chunk in chunks]
+    return tuple(np.concatenate(part) for part in zip(*found))
 
 
 class _Work:
