@@ -3,7 +3,8 @@
     check options and outputs → read → refuse what does not fit → fit → predict → score → write
 
 The output holds `points`, `mean`, `std` (of the field) and `std_observation` (of a new observation: nugget included),
-covariance and scores as attributes. Every file is written whole or not at all.
+covariance and scores as attributes. Its name decides: HDF5, CSV, GeoTIFF or NetCDF. Every file is written whole or
+not at all.
 """
 
 import logging
@@ -19,9 +20,10 @@ from h2gpu.apps.command import krige_options, map_plot, options
 from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
-from h2gpu.apps.command.outputs import check_hdf5_name, check_outputs
-from h2gpu.apps.command.points_file import check_file, holds, read_points, read_values
+from h2gpu.apps.command.outputs import check_name, check_outputs
+from h2gpu.apps.command.points_file import check_file, holds, names_for, read_crs, read_points, read_values
 from h2gpu.apps.command.progress_bars import watched
+from h2gpu.apps.command.reference_systems import systems_of
 from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
 from h2gpu.covariance.sphere import Sphere
@@ -31,6 +33,7 @@ from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
 from h2gpu.statistics.systems import DENSE
 from h2gpu.storage import whole_file, whole_hdf5
+from h2gpu.storage.exchange import check_map, is_map, write_map
 
 logger = logging.getLogger("h2gpu")
 
@@ -51,6 +54,8 @@ class Job:
     values: np.ndarray | None = None
     targets: np.ndarray | None = None
     truth: np.ndarray | None = None
+    drift: tuple = ()  # columns of sites and of targets
+    crs: object = None
     estimated_peak: int = 0
     model: Kriging | None = None
     mean: np.ndarray | None = None
@@ -101,7 +106,7 @@ def _job(arguments):
     targets = Path(a.targets)
     output = Path(a.output) if a.output else targets.with_name(f"{targets.stem}-kriged.h5")
     inputs = {"the targets": a.targets, "the input": a.input}
-    check_hdf5_name("--output", output)
+    check_name("--output", output)
     outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
     check_outputs(inputs, outputs, a.plot)
     return Job(a, output, device(a.device))
@@ -110,11 +115,11 @@ def _job(arguments):
 def _read(job):
     """Sites and values, targets, and the truth where there is one."""
     a = job.arguments
-    most = a.max_memory or job.device.free_memory()
+    most, own = a.max_memory or job.device.free_memory(), a.target_points or names_for(a.targets, a.points)
     job.sites = read_points(a.input, a.points, "float64", most, time=a.time)
-    job.values = read_values(a.input, a.values, len(job.sites), "--values")
+    job.values = read_values(a.input, a.values, len(job.sites), "--values", points=a.points)
     option = "--target-points" if a.target_points else "--points"
-    job.targets = read_points(a.targets, a.target_points or a.points, "float64", most, option, a.time)
+    job.targets = read_points(a.targets, own, "float64", most, option, a.time)
     if job.targets.shape[1] != job.sites.shape[1]:
         raise InputError(
             f"{a.targets}: expected {job.sites.shape[1]} coordinates a target as the sites have, "
@@ -122,9 +127,19 @@ def _read(job):
         )
     if a.plot and job.sites.shape[1] != 2:
         raise InputError(f"--plot: maps are of points in 2D, these have {job.sites.shape[1]} coordinates")
+    job.drift = (_drift(a.input, a.drift, len(job.sites), a.points), _drift(a.targets, a.drift, len(job.targets), own))
+    job.crs = systems_of(a, read_crs(a.input, a.points), read_crs(a.targets, own))
+    if is_map(job.output):
+        check_map(job.output, job.targets)
     same = Path(a.targets).resolve() == Path(a.input).resolve()
-    if a.truth or (not same and holds(a.targets, a.values)):
-        job.truth = read_values(a.targets, a.truth or a.values, len(job.targets), "--truth", missing=True)
+    if a.truth or (not same and holds(a.targets, a.values, own)):
+        job.truth = read_values(a.targets, a.truth or a.values, len(job.targets), "--truth", missing=True, points=own)
+
+
+def _drift(path, names, n, points):
+    """(n, count) drift columns of a file."""
+    columns = [read_values(path, name, n, "--drift", points=points) for name in names or ()]
+    return np.column_stack(columns) if columns else np.empty((n, 0))
 
 
 def _krige(job):
@@ -137,13 +152,14 @@ def _krige(job):
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
     kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
-    job.model = Kriging(cov, nugget, krige_options.TRENDS[a.trend], a.rtol, fit_parameters=kinds)
-    job.model.fit(take(job.sites), take(job.values))
+    job.model = Kriging(cov, nugget, krige_options.trend(a, dim), a.rtol, fit_parameters=kinds)
+    sites, targets = (np.column_stack(parts) for parts in zip((job.sites, job.targets), job.drift))
+    job.model.fit(take(sites), take(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
         logger.warning(message)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        mean, std = job.model.predict(take(job.targets), return_std=True)
+        mean, std = job.model.predict(take(targets), return_std=True)
     for one in told:
         logger.warning(one.message)
     job.mean, job.std = to_host(mean), to_host(std)
@@ -180,9 +196,14 @@ def _admit(job, sites, cov, nugget):
 
 def _write(job):
     """The predictions, whole or not at all."""
+    columns = {"mean": job.mean, "std": job.std, "std_observation": job.std_observation}
+    if is_map(job.output):
+        write_map(job.output, job.targets, columns, job.crs, attributes(job))
+        return
     with whole_hdf5(job.output) as file:
-        file["points"], file["mean"], file["std"] = job.targets, job.mean, job.std
-        file["std_observation"] = job.std_observation
+        file["points"] = job.targets
+        for name, values in columns.items():
+            file[name] = values
         file.attrs.update(attributes(job))
 
 

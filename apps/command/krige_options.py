@@ -10,26 +10,34 @@ def parser():
     """The argument parser of h2krige."""
     p = Parser(
         prog="h2krige",
-        description="Kriging: from the observations in one HDF5 file, predictions with standard deviations at the "
+        description="Kriging: from the observations in one file, predictions with standard deviations at the "
         "targets in another; by maximum likelihood (--fit) or with the parameters given.",
         allow_abbrev=False,
     )
-    p.add_argument("input", metavar="TRAIN.h5", help="sites and values")
-    p.add_argument("--targets", required=True, metavar="TARGETS.h5", help="where to predict; may be TRAIN.h5 itself")
-    p.add_argument("-o", "--output", metavar="PRED.h5", help="default: TARGETS-kriged.h5 beside the targets")
+    p.add_argument("input", metavar="TRAIN.h5", help=f"sites and values: {options.READ}")
+    p.add_argument("--targets", required=True, metavar="TARGETS.h5", help="where to predict, likewise; may be TRAIN.h5")
+    p.add_argument("-o", "--output", metavar="PRED.h5", help="or .csv, .tif, .nc (default: TARGETS-kriged.h5)")
     options.add_points(p)
-    p.add_argument("--values", default="values", metavar="NAME", help="(n,) dataset of observations (default: values)")
+    p.add_argument("--values", default="values", metavar="NAME", help="observations, (n,) (default: values)")
     p.add_argument("--target-points", type=options.names, metavar="NAME[,NAME…]", help="default: as --points")
     p.add_argument("--truth", metavar="NAME", help="(m,) dataset to score against (default: --values, where there)")
     options.add_covariance(p, unless_given="estimated, with --fit")
     options.add_time(p)
     options.add_sphere(p)
+    p.add_argument("--crs", metavar="EPSG:N", help="coordinate reference system (default: that of a GeoPackage)")
     p.add_argument("--fit", action="store_true", help="estimate variance, length scale, nugget, given --rotation")
     p.add_argument("--fit-smoothness", action="store_true", help="estimate the Matérn smoothness too")
     p.add_argument("--trend", choices=TRENDS, default="constant", help="mean of the field (default: constant)")
+    p.add_argument("--drift", type=options.names, metavar="NAME[,NAME…]", help="columns of both files in the trend too")
     options.add_rtol(p)
     options.add_circumstances(p, "maps of observations, predictions, standard deviations")
     return p
+
+
+def trend(arguments, dim):
+    """The trend as `Kriging` takes it, for points of `dim` coordinates, drift columns after them."""
+    kind, count = TRENDS[arguments.trend], len(arguments.drift or ())
+    return [kind, *range(dim, dim + count)] if count else kind
 
 
 def check(arguments):
@@ -40,5 +48,7 @@ def check(arguments):
     if missing and not a.fit:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise InputError(f"{named}: expected a number, or --fit to have it estimated")
+    if a.drift and a.trend == "none":
+        raise InputError("--drift: is for --trend constant or linear, to which it adds")
     if a.fit_smoothness and not (a.fit and a.covariance == "matern"):
         raise InputError("--fit-smoothness: is for --fit --covariance matern only")

@@ -61,7 +61,8 @@ def attributes(job):
     """What is kept in the output beside the predictions: numbers as such, all else of the model as JSON."""
     found = model_of(job).items()
     told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
-    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | job.scores
+    system = {} if job.crs is None else {"crs": job.crs.to_wkt()}
+    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | system | job.scores
 
 
 def summary(report):

@@ -37,6 +37,7 @@ COVARIANCES = {
     "rational-quadratic": RationalQuadratic,
 }
 SHAPES = {"smoothness": "matern", "exponent": "powered-exponential", "alpha": "rational-quadratic"}  # of which one each
+READ = "HDF5, .csv, .gpkg, .npy or .npz"  # formats of points
 LARGEST_RANK = 10_000
 EARTH = 6371.0  # radius in kilometres
 DEGREES = "lon", "lat", "long", "longitude", "latitude"  # names of coordinates
@@ -68,11 +69,11 @@ def parser():
     """The argument parser of h2compress."""
     p = Parser(
         prog="h2compress",
-        description="The covariance matrix of the points in an HDF5 file, built and compressed as an H2-matrix to a "
+        description="The covariance matrix of the points in a file, built and compressed as an H2-matrix to a "
         "promised accuracy; or such a matrix, read from a file, compressed further.",
         allow_abbrev=False,
     )
-    p.add_argument("input", metavar="INPUT.h5", help="points, or a matrix written by h2gpu")
+    p.add_argument("input", metavar="INPUT.h5", help=f"points ({READ}), or a matrix written by h2gpu")
     p.add_argument("-o", "--output", metavar="OUTPUT.h5", help="default: INPUT-h2.h5 beside the input")
     add_points(p)
     add_covariance(p)
@@ -97,7 +98,8 @@ def add_points(p):
         "--points",
         type=names,
         metavar="NAME[,NAME…]",
-        help="one (n, d) dataset, or several (n,) ones as coordinates (default: points)",
+        help="one (n, d) dataset, or several (n,) ones or columns as coordinates (default: points; of CSV x,y); the "
+        "layer of a GeoPackage with several",
     )
 
 

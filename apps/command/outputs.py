@@ -6,6 +6,7 @@ from pathlib import Path
 from h2gpu.apps.command.command import InputError, described
 from h2gpu.apps.command.structure_plot import FORMATS, require_matplotlib
 from h2gpu.storage import check_writable
+from h2gpu.storage.exchange import check_map, is_map
 
 HDF5 = ".h5", ".hdf5", ".hdf", ".he5", ""
 
@@ -14,6 +15,14 @@ def check_hdf5_name(name, path):
     """InputError where the name of an HDF5 file promises another format."""
     if os.path.splitext(path)[1].lower() not in HDF5:
         raise InputError(f"{name}: expected a name that ends in .h5, as HDF5 is written, got {path}")
+
+
+def check_name(name, path):
+    """InputError where the name of an output is that of no format written, ImportError where a package is missing."""
+    if is_map(path):
+        check_map(path)
+    elif os.path.splitext(path)[1].lower() not in HDF5:
+        raise InputError(f"{name}: expected a name that ends in .h5, .csv, .tif or .nc, got {path}")
 
 
 def check_outputs(inputs, outputs, plot=None):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from h2gpu.apps.command.command import InputError
-from h2gpu.apps.command.points_file import LISTED, holds, listed, read_points, read_values
+from h2gpu.apps.command.inputs.hdf5 import LISTED, listed
+from h2gpu.apps.command.points_file import holds, read_points, read_values
 
 DEEP = 2000
 

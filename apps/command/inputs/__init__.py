@@ -1,0 +1,1 @@
+"""What the commands read, format by format."""

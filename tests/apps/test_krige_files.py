@@ -1,0 +1,112 @@
+"""h2krige and h2compress on CSV, GeoPackage and NumPy files: as from HDF5."""
+
+import h5py
+import numpy as np
+import pytest
+
+from h2gpu.apps import h2compress, h2krige
+from h2gpu.covariance import Matern
+from h2gpu.statistics import Kriging
+from h2gpu.storage import load
+
+pandas, geopandas, rasterio = (pytest.importorskip(name) for name in ("pandas", "geopandas", "rasterio"))
+X = np.random.default_rng(0).random((90, 2)) * 100
+HEIGHT, GRID = X[:, 0] * X[:, 1] / 1000, np.stack(np.meshgrid(*[np.arange(5.0, 100, 10)] * 2), -1).reshape(-1, 2)
+RAIN = np.sin(X[:, 0] / 20) + 2 * HEIGHT
+GIVEN = [
+    "--variance",
+    "1",
+    "--length-scale",
+    "30",
+    "--covariance",
+    "matern",
+    "--nugget",
+    "0.1",
+    "--values",
+    "rain",
+    "--quiet",
+]
+MODEL = Matern(1.0, 30.0, 1.5)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Sites and targets in every format that is read."""
+    monkeypatch.chdir(tmp_path)
+    pandas.DataFrame({"x": X[:, 0], "y": X[:, 1], "rain": RAIN, "height": HEIGHT}).to_csv("s.csv", index=False)
+    lifted = {"x": GRID[:, 0], "y": GRID[:, 1], "height": GRID.prod(axis=1) / 1000}
+    pandas.DataFrame(lifted).to_csv("t.csv", index=False)
+    geometry = geopandas.points_from_xy(*X.T)
+    geopandas.GeoDataFrame({"rain": RAIN, "height": HEIGHT}, geometry=geometry, crs=32632).to_file("s.gpkg")
+    np.savez("s.npz", points=X, rain=RAIN, height=HEIGHT)
+    np.save("t.npy", GRID)
+    return tmp_path
+
+
+def krige(sites, targets, out, *more):
+    return h2krige.main([sites, "--targets", targets, "-o", out, *GIVEN, *more])
+
+
+@pytest.mark.parametrize("sites", ["s.csv", "s.gpkg", "s.npz"])
+@pytest.mark.parametrize("targets", ["t.csv", "t.npy"])
+def test_every_format_gives_the_same_predictions(sites, targets):
+    assert krige(sites, targets, "m.h5") == 0
+    mean, std = Kriging(MODEL, 0.1).fit(X, RAIN).predict(GRID, return_std=True)
+    with h5py.File("m.h5") as file:
+        np.testing.assert_allclose(file["mean"], mean, rtol=1e-9)
+        np.testing.assert_allclose(file["std"], std, rtol=1e-9)
+        assert ("crs" in file.attrs) == (sites == "s.gpkg")
+    assert krige(sites, targets, "m.csv") == 0
+    np.testing.assert_allclose(pandas.read_csv("m.csv")["mean"], mean, rtol=1e-9)
+    assert krige(sites, targets, "m.tif") == 0
+    with rasterio.open("m.tif") as file:
+        np.testing.assert_allclose(file.read(1)[::-1].ravel(), mean, rtol=1e-9)
+        assert (file.crs is not None) == (sites == "s.gpkg")
+
+
+def test_columns_of_both_files_are_drift(capsys):
+    assert krige("s.csv", "t.csv", "m.csv", "--drift", "height", "--trend", "linear") == 0
+    kriging = Kriging(MODEL, 0.1, ["linear", 2]).fit(np.c_[X, HEIGHT], RAIN)
+    mean = kriging.predict(np.c_[GRID, GRID.prod(axis=1) / 1000])
+    np.testing.assert_allclose(pandas.read_csv("m.csv")["mean"], mean, rtol=1e-9)
+    assert krige("s.csv", "t.npy", "n.csv", "--drift", "height") == 2
+    assert "choose with --drift" in capsys.readouterr().err
+
+
+def test_matrices_of_all_formats_are_the_same():
+    found = []
+    for source in ("s.csv", "s.gpkg", "s.npz"):
+        assert h2compress.main([source, "-o", "c.h5", "--length-scale", "30", "--quiet"]) == 0
+        found.append(load("c.h5").to_dense())
+    np.save("s.npy", X)
+    assert h2compress.main(["s.npy", "-o", "c.h5", "--length-scale", "30", "--quiet"]) == 0
+    for other in found:
+        np.testing.assert_array_equal(load("c.h5").to_dense(), other)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["s.csv", "--points", "lon,lat"], "s.csv: 'lon' not found; columns: x, y, rain, height; choose with --points"),
+    (["s.gpkg", "--points", "none"], "layer 'none' not found; the file holds s; choose with --points"),
+    (["s.npz", "--points", "none"], "s.npz: 'none' not found; arrays: points, rain, height; choose with --points"),
+    (["s.csv", "--max-memory", "1kB"], "s.csv: expected a table that fits in 333 bytes"),
+])  # fmt: skip
+def test_wrong_names_are_told(arguments, words, capsys, folder):
+    before = sorted(p.name for p in folder.iterdir())
+    assert h2compress.main([*arguments, "-o", "c.h5"]) == 2
+    err = capsys.readouterr().err
+    assert words in err and err.count("\n") == 1
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_reference_systems_must_agree(capsys):
+    assert krige("s.gpkg", "t.csv", "m.csv", "--crs", "EPSG:4326") == 2
+    assert "expected one coordinate reference system, got EPSG:4326 of --crs and EPSG:32632" in capsys.readouterr().err
+    assert krige("s.csv", "t.csv", "m.tif", "--crs", "EPSG:3035") == 0
+    with rasterio.open("m.tif") as file:
+        assert file.crs.to_epsg() == 3035
+
+
+def test_a_missing_package_is_one_line(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "rasterio", None)
+    assert krige("s.csv", "t.csv", "m.tif") == 1
+    assert capsys.readouterr().err == "h2krige: error: m.tif: needs rasterio: pip install 'h2gpu[files]'\n"
