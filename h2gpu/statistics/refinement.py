@@ -15,7 +15,7 @@ import numpy as np
 
 from h2gpu.progress import phase
 from h2gpu.statistics import systems
-from h2gpu.statistics.likelihood.efficiency import expected_gain
+from h2gpu.statistics.efficiency import expected_gain
 from h2gpu.statistics.likelihood.estimation import inverse_information
 
 logger = logging.getLogger("h2gpu")

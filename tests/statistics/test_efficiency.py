@@ -7,8 +7,8 @@ from reference import points_of
 from h2gpu.covariance import Exponential, Matern
 from h2gpu.solvers.neighbours import nearest_earlier, nearest_earlier_of
 from h2gpu.statistics import simulate
+from h2gpu.statistics.efficiency import expected_gain
 from h2gpu.statistics.likelihood import estimation
-from h2gpu.statistics.likelihood.efficiency import expected_gain
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
