@@ -112,7 +112,7 @@ def svd():
 
 def systems():
     """LU in shared memory: three kinds of columns at once."""
-    s = Sketch(15, 5.2)
+    s = Sketch(16, 5.2)
     s.shape([(0.6, 4.4), (2.8, 4.4), (2.8, 2.2), (0.6, 4.4)], GREY)
     s.shape([(0.6, 4.4), (2.8, 2.2), (2.8, 0.6), (0.6, 0.6)], PALE)
     s.text(2.3, 3.9, "U", ha="center")

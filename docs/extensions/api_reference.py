@@ -7,6 +7,8 @@ A name that a module adds to its `__all__` comes in by itself.
 
 import importlib
 import inspect
+import re
+import sys
 from pathlib import Path
 
 from docstrings import prose
@@ -83,11 +85,25 @@ def summary(value):
 def name_page(module, name, value):
     """The text of a name's page."""
     head = f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: {module}\n\n"
+    return head + directive(module, name, value) + source(value)
+
+
+def source(value):
+    """A line with the reference at the head of its file, for docstrings that leave it to that."""
+    head = inspect.getdoc(sys.modules[value.__module__]) or ""
+    found = re.search(r"(?:References?|Source): (.*?)(?:\n\n|\Z)", head, flags=re.DOTALL)
+    if found is None or "Source:" in (inspect.getdoc(value) or ""):
+        return ""
+    return f"\n**Source:** {prose(' '.join(found[1].split()))}\n"
+
+
+def directive(module, name, value):
+    """What documents it."""
     if not inspect.isclass(value):
-        return head + f".. autofunction:: {module}.{name}\n"
+        return f".. autofunction:: {module}.{name}\n"
     members = ", ".join(methods(value))
     options = f"   :members: {members}\n   :member-order: bysource\n" if members else "   :no-members:\n"
-    return head + f".. autoclass:: {module}.{name}\n" + options
+    return f".. autoclass:: {module}.{name}\n" + options
 
 
 def write(folder):

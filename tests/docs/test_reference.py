@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import api_reference
 import pytest
@@ -47,3 +48,17 @@ def test_old_pages_go(folder, tmp_path):
     (tmp_path / "h2gpu.gone.rst").write_text("old")
     api_reference.save(tmp_path, {"new.rst": "text"})
     assert [path.name for path in tmp_path.iterdir()] == ["new.rst"]
+
+
+def test_a_page_names_the_source_that_the_head_of_its_file_names(folder):
+    page = (folder / "h2gpu.solvers.log_determinant.rst").read_text(encoding="utf-8")
+    assert "**Source:** Ubaru, Chen & Saad (2017)" in page
+    assert "**Source:**" not in (folder / "h2gpu.batched.qr.rst").read_text(encoding="utf-8")  # its docstring does
+
+
+def test_there_are_twelve_examples_or_more_each_with_title_and_picture():
+    examples = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("plot_*.py"))
+    assert len(examples) >= 12
+    for example in examples:
+        text = example.read_text(encoding="utf-8")
+        assert re.match(r'"""\n[^\n]+\n=+\n\n', text) and "plt.show()" in text, example.name
