@@ -37,6 +37,7 @@ extensions = [
 exclude_patterns = ["_build", "drawings", "extensions", "gallery", "**/README.txt"]
 default_role = "py:obj"
 smartquotes = False
+highlight_language = "none"
 myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 autodoc_preserve_defaults = True

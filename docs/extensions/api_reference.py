@@ -7,11 +7,10 @@ A name that a module adds to its `__all__` comes in by itself.
 
 import importlib
 import inspect
-import re
 import sys
 from pathlib import Path
 
-from docstrings import prose
+from docstrings import blocks, converted, is_example, prose
 
 MODULES = {
     "h2gpu": "Matrices",
@@ -85,16 +84,16 @@ def summary(value):
 def name_page(module, name, value):
     """The text of a name's page."""
     head = f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: {module}\n\n"
-    return head + directive(module, name, value) + source(value)
+    return head + directive(module, name, value) + head_of_file(value)
 
 
-def source(value):
-    """A line with the reference at the head of its file, for docstrings that leave it to that."""
-    head = inspect.getdoc(sys.modules[value.__module__]) or ""
-    found = re.search(r"(?:References?|Source): (.*?)(?:\n\n|\Z)", head, flags=re.DOTALL)
-    if found is None or "Source:" in (inspect.getdoc(value) or ""):
-        return ""
-    return f"\n**Source:** {prose(' '.join(found[1].split()))}\n"
+def head_of_file(value):
+    """What its file says at its head: the equation and the reference, examples apart."""
+    if value.__module__ in MODULES:
+        return ""  # the module's page has it
+    text = inspect.getdoc(sys.modules[value.__module__]) or ""
+    said = "\n\n".join(converted(block) for block in blocks(text) if not is_example(block))
+    return f"\n.. rubric:: At the head of its file, {value.__module__}\n\n{said}\n"
 
 
 def directive(module, name, value):

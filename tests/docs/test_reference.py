@@ -50,10 +50,10 @@ def test_old_pages_go(folder, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new.rst"]
 
 
-def test_a_page_names_the_source_that_the_head_of_its_file_names(folder):
-    page = (folder / "h2gpu.solvers.log_determinant.rst").read_text(encoding="utf-8")
-    assert "**Source:** Ubaru, Chen & Saad (2017)" in page
-    assert "**Source:**" not in (folder / "h2gpu.batched.qr.rst").read_text(encoding="utf-8")  # its docstring does
+def test_a_page_has_the_equation_and_the_reference_at_the_head_of_its_file(folder):
+    page = (folder / "h2gpu.solvers.vecchia.rst").read_text(encoding="utf-8")
+    assert "At the head of its file, h2gpu.solvers.vecchia" in page and "Schäfer, Katzfuss & Owhadi (2021)" in page
+    assert "At the head" not in (folder / "h2gpu.solvers.rst").read_text(encoding="utf-8")
 
 
 def test_there_are_twelve_examples_or_more_each_with_title_and_picture():
