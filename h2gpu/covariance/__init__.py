@@ -14,6 +14,7 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.covariance.parameters import from_parameters
@@ -22,6 +23,7 @@ from h2gpu.covariance.user import DistanceFunction, UserFunction, from_distance,
 
 __all__ = [
     "Constant",
+    "Coregionalization",
     "Covariance",
     "Cubic",
     "DistanceFunction",
@@ -30,6 +32,7 @@ __all__ = [
     "Gaussian",
     "Gneiting",
     "Matern",
+    "MultivariateMatern",
     "Nugget",
     "OnSphere",
     "PoweredExponential",

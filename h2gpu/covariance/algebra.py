@@ -97,6 +97,16 @@ class Composed(Covariance):
         return any(term.timed for term in self.terms)
 
     @property
+    def variables(self):
+        return next((term.variables for term in self.terms if term.variables is not None), None)
+
+    def variances(self, x):
+        first, *others = (term.variances(x) for term in self.terms)
+        for other in others:
+            first = self.combined(first, other)
+        return first
+
+    @property
     def embedding(self) -> "Sphere | str | None":
         return self._common("embedding", "")
 
@@ -189,6 +199,10 @@ class Sum(Composed):
     def combine(total: Array, part: Array) -> None:
         total += part
 
+    @staticmethod
+    def combined(total, part):
+        return total + part
+
     def scaled(self, factor: float) -> Covariance:
         return Sum(tuple(term.scaled(factor) for term in self.terms))
 
@@ -227,6 +241,10 @@ class Product(Composed):
     @staticmethod
     def combine(total: Array, part: Array) -> None:
         total *= part
+
+    @staticmethod
+    def combined(total, part):
+        return total * part
 
     def scaled(self, factor: float) -> Covariance:
         return Product((self.terms[0].scaled(factor), *self.terms[1:]))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from h2gpu.covariance.sphere import Sphere
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
-OMITTED = ("rotation",)  # of the dictionaries of parameters where it is None, as files before it have none
+OMITTED = "rotation", "index_unit"  # of the dictionaries of parameters where it is None, as files before it have none
 CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, malloc reuses them, and a thread that waits
 # for the interpreter waits rarely (two threads: 3.1 ns an entry, 4.1 with chunks of 24,000)
 
@@ -47,6 +47,10 @@ class Covariance:
         """f(0): the value at distance zero, nugget not counted."""
         raise NotImplementedError
 
+    def variances(self, x):
+        """The values between embedded points x (..., d) and themselves: (...), or one number where all are equal."""
+        return self.variance_at_zero
+
     @property
     def nugget(self) -> float:
         """What an observation's covariance with itself has in addition to f(0)."""
@@ -69,6 +73,7 @@ class Covariance:
 
     parts = ()  # the covariances that it is made of
     timed = False  # whether the last coordinate is time
+    variables = None  # number of variables, where the last coordinate is the index of one
     most_dimensions = None  # coordinates up to which it is positive definite; None: any number
     kinks = ()  # of each distance at which it is not smooth, the factors of the coordinates that make it 1
 

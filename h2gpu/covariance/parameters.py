@@ -14,12 +14,13 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.sphere import OnSphere
 
 NAMED = (
-    *(Constant, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, Nugget, OnSphere, PoweredExponential),
-    *(Product, RationalQuadratic, SpaceTime, Spherical, Sum, Wendland),
+    *(Constant, Coregionalization, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, MultivariateMatern),
+    *(Nugget, OnSphere, PoweredExponential, Product, RationalQuadratic, SpaceTime, Spherical, Sum, Wendland),
 )
 KINDS = {kind.__name__: kind for kind in NAMED}
 INNER = "covariance", "space", "time"  # fields that are covariances
@@ -51,6 +52,10 @@ def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance
         if not isinstance(given["terms"], list):
             raise ValueError(f"covariance {name}: expected a list of terms, got {given['terms']!r:.80}")
         return kind(tuple(from_parameters(term, depth + 1) for term in given["terms"]))
+    if "parts" in given:
+        if not isinstance(given["parts"], list):
+            raise ValueError(f"covariance {name}: expected a list of parts, got {given['parts']!r:.80}")
+        given["parts"] = [from_parameters(part, depth + 1) for part in given["parts"]]
     given |= {key: from_parameters(given[key], depth + 1) for key in INNER if key in given}
     if kind is Expression:
         numbers = given["numbers"]

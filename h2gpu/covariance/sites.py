@@ -57,6 +57,15 @@ class Sites:
             x, y = x / u, None if y is None else y / u
         return cls(x, y, cov.placed(frame, units))
 
+    def interpolable(self):
+        """Itself; ValueError where no polynomial follows the covariance, whose last coordinate is an index."""
+        if self.cov.variables is not None:
+            raise ValueError(
+                f"cov: expected a covariance of one variable, got {self.cov!r}; several are for "
+                "h2gpu.statistics.CoKriging, and cov(points) is their dense matrix"
+            )
+        return self
+
     @property
     def columns(self):
         """(m, dim) column sites, those of the rows where they are the same."""

@@ -127,6 +127,7 @@ def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield
     trees   the sites' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
     """
     check_nearfield(nearfield)
+    sites.interpolable()
     with phase("cluster"):
         if trees:
             trees = [tree.cut(leaf_size) for tree in trees]

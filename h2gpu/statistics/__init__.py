@@ -23,6 +23,7 @@ True
 """
 
 from h2gpu.statistics.blocks.discretization import Blocks, areas, cells
+from h2gpu.statistics.cokriging import CoKriging
 from h2gpu.statistics.indicators.estimator import IndicatorKriging
 from h2gpu.statistics.kriging import Kriging
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood, log_likelihood
@@ -31,6 +32,7 @@ from h2gpu.statistics.variography.empirical import EmpiricalVariogram, variogram
 
 __all__ = [
     "Blocks",
+    "CoKriging",
     "EmpiricalVariogram",
     "IndicatorKriging",
     "Kriging",

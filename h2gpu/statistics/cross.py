@@ -77,7 +77,7 @@ class CrossCovariance:
         """C V of V (n, count), (m, count); where evaluated by an H²-matrix, its root mean square error by column is
         about `tolerance` (count,) or less."""
         m, n = self.shape
-        P = self._evaluated(V) if m * n <= DIRECT else self._hierarchical(V, tolerance)
+        P = self._evaluated(V) if m * n <= DIRECT or self.cov.variables else self._hierarchical(V, tolerance)
         i, j = self.coincident
         xp = array_module(V)
         P[xp.asarray(i)] += self.cov.nugget * V[xp.asarray(j)]

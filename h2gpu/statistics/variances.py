@@ -64,14 +64,15 @@ def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
 def exact_variances(system, cross):
     """C(0) − kᵀ K⁻¹ k of all targets, (m,), EXACT of them at a time."""
     xp, m = array_module(cross.targets), cross.shape[0]
-    total = cross.cov.variance_at_zero + cross.cov.nugget
+    located = cross.located
+    total = xp.broadcast_to(xp.asarray(located.cov.variances(located.points)) + cross.cov.nugget, (m,))
     if m > EXACT and hasattr(system, "explained_at"):
         return xp.maximum(total - system.explained_at(cross), 0)
     variances = xp.empty(m)
     with phase("variances", m) as advance:
         for first in range(0, m, EXACT):
             some = slice(first, min(first + EXACT, m))
-            variances[some] = total - system.explained(cross.columns(some))
+            variances[some] = total[some] - system.explained(cross.columns(some))
             advance(some.stop - first)
     return xp.maximum(variances, 0)
 

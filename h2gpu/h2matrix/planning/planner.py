@@ -80,7 +80,7 @@ class Planner:
         storage="auto",
         nearfield="stored",
     ):
-        self.accuracy = Accuracy.of(rtol, sites.dtype)
+        self.accuracy = Accuracy.of(rtol, sites.interpolable().dtype)
         check_storage(storage)
         check_nearfield(nearfield)
         self.entry_bytes = bytes_expected(self.accuracy.compression, storage)

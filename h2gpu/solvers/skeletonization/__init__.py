@@ -66,7 +66,7 @@ def skeletonize(points: ArrayLike, cov: Covariance, eta: float = 0.01, *, nugget
             f"eta: expected a number above 0 and below 2, got {eta!r}; from 2 on the error exceeds the smallest "
             "conditional variance: 0.01 is the usual choice"
         )
-    sites = Sites.of(points, cov)
+    sites = Sites.of(points, cov).interpolable()
     _check_dimension(sites)
     nugget = check_nuggets(nugget, sites.shape[0]) + sites.cov.nugget
     for attempt in range(RESTARTS + 1):

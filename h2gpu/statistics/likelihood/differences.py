@@ -56,6 +56,9 @@ class Difference(Alike):
     def variance_at_zero(self):
         return (self.f.variance_at_zero - self.g.variance_at_zero) / self.divisor
 
+    def variances(self, x):
+        return (self.f.variances(x) - self.g.variances(x)) / self.divisor
+
     @property
     def nugget(self):
         return (self.f.nugget - self.g.nugget) / self.divisor
@@ -92,6 +95,9 @@ class Smooth(Alike):
     @property
     def variance_at_zero(self):
         return self.cov.variance_at_zero
+
+    def variances(self, x):
+        return self.cov.variances(x)
 
     def in_frame(self, frame):
         return replace(self, cov=self.cov.in_frame(frame))

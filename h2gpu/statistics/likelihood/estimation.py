@@ -23,7 +23,7 @@ from h2gpu.statistics.likelihood.bounds import bounds, limits
 from h2gpu.statistics.likelihood.judgement import judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
-from h2gpu.statistics.likelihood.parameters import Model, check_free, kept_shapes
+from h2gpu.statistics.likelihood.parameters import LOGARITHM, SCALES, Model, check_free, kept_shapes
 from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
@@ -75,13 +75,13 @@ class Estimate:
         reach = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diagonal(self.covariance))
         theta, free = self.model.theta, self.model.free
         ends = np.stack([theta - reach, theta + reach], axis=1)
-        angle = np.array([one.kind == "rotation" for one in free])
-        ends = np.where(angle[:, None], ends, np.exp(np.clip(ends, -MOST_LOGARITHM, MOST_LOGARITHM)))
+        ends = np.clip(ends, -MOST_LOGARITHM, MOST_LOGARITHM)
+        ends = [SCALES.get(one.kind, LOGARITHM)[1](end) for one, end in zip(free, ends)]
         return {f.name: tuple(map(float, end)) for f, end in zip(free, ends)}
 
 
-def estimate(data, model, neighbours=30, random_state=0):
-    """The Estimate of the model's free parameters from `likelihood.Data`.
+def estimate(data, model, neighbours=30, random_state=0, starts=None):
+    """The Estimate of the model's free parameters from `likelihood.Data`; starts: Models, else from the variogram.
 
     Raises ValueError where nothing can be estimated, LinAlgError where the likelihood cannot be evaluated.
     """
@@ -99,7 +99,7 @@ def estimate(data, model, neighbours=30, random_state=0):
     for name, kept in kept_shapes(model):
         logger.warning('estimation: %s %g is kept as given; fit_parameters="all" estimates it too', name, kept)
     model = model.at(np.clip(model.theta, *limits(model)))
-    starts = starts_from_variogram(model, data.sites, y, random_state)
+    starts = starts or starts_from_variogram(model, data.sites, y, random_state)
     own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))
     with phase("maximum likelihood"):
         if len(y) <= EXACT:

@@ -35,7 +35,7 @@ def _beyond(model, sites):
     """(name, length scale, extent of the sites along it) of the free length scales that are longer."""
     x = to_host(model.cov.embed(sites))
     extents = np.ptp(x, axis=0)
-    whole = float(np.linalg.norm(extents[:-1] if model.cov.timed else extents))
+    whole = float(np.linalg.norm(extents[:-1] if model.cov.timed or model.cov.variables else extents))
     for free in model.free:
         if free.kind == "time_scale" and free.value > extents[-1]:
             yield free.name, free.value, float(extents[-1])

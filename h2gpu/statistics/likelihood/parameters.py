@@ -22,14 +22,17 @@ from h2gpu.covariance import (
     Sum,
     UserFunction,
 )
+from h2gpu.covariance.models.variables import OfVariables, VariableNugget
 from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
 ALL = "all"  # every number that a covariance has
 NAMES = (
-    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number"),
+    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number", "partial"),
     *("smoothness", "exponent", "alpha", "time_exponent", "interaction"),
 )
-USUAL = NAMES[:6]
+USUAL = NAMES[:7]
+SCALES = {"rotation": (np.positive, np.positive), "partial": (np.arctanh, np.tanh)}  # to θ and back; others: logarithms
+LOGARITHM = np.log, np.exp
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
 
@@ -74,13 +77,13 @@ class Model:
 
     @property
     def theta(self):
-        """Logarithms of the free numbers, −∞ for a nugget of zero; angles as they are."""
+        """Logarithms of the free numbers, −∞ for a nugget of zero; angles as they are, artanh of correlations."""
         with np.errstate(divide="ignore"):
-            return np.array([free.value if free.kind == "rotation" else np.log(free.value) for free in self.free])
+            return np.array([SCALES.get(free.kind, LOGARITHM)[0](free.value) for free in self.free])
 
     def at(self, theta):
         """The same model with other free numbers."""
-        found = [t if free.kind == "rotation" else np.exp(t) for t, free in zip(np.asarray(theta, float), self.free)]
+        found = [SCALES.get(free.kind, LOGARITHM)[1](t) for t, free in zip(np.asarray(theta, float), self.free)]
         values = iter(map(float, found))
         cov = _replaced(self.cov, self.kinds, values)
         return replace(self, cov=cov, nugget=next(values) if self.error_is_free else self.nugget)
@@ -122,7 +125,7 @@ class Model:
                 yield None, self.nugget
                 continue
             higher, lower = self.at(theta + step).cov, self.at(theta - step).cov
-            if free.kind == "nugget":
+            if free.kind == "nugget" and higher.nugget != lower.nugget:
                 yield Nugget((higher.nugget - lower.nugget) / (2 * STEP)), 0.0
             elif free.kind == "variance" and np.isclose(higher.variance_at_zero, np.exp(STEP) * total, rtol=1e-12):
                 yield Smooth(self.cov), 0.0
@@ -143,6 +146,13 @@ def _numbers(cov, kinds, path=""):
                 in_time = field == "time" and free.kind == "length_scale"
                 yield replace(free, kind="time_scale") if in_time else free
         yield from (Free(kind, f"{path}{kind}", getattr(cov, kind)) for kind in _estimated(cov, kinds))
+    elif isinstance(cov, VariableNugget):
+        if "nugget" in kinds:
+            yield from (Free("nugget", f"nugget[{i}]", v) for i, v in enumerate(cov.variance))
+    elif isinstance(cov, OfVariables):
+        yield from (Free(kind, f"{path}{name}", value) for kind, name, value in cov.numbers if kind in kinds)
+        for k, part in enumerate(cov.parts):
+            yield from _numbers(part, _without_variance(kinds), f"{path}parts[{k}].")
     elif isinstance(cov, Nugget):
         if "nugget" in kinds:
             yield Free("nugget", f"{path}nugget", cov.variance)
@@ -159,6 +169,10 @@ def _numbers(cov, kinds, path=""):
 def _estimated(cov, kinds):
     """The attributes of a covariance that are free."""
     return [kind for kind in cov.estimated if kind in kinds and getattr(cov, kind) is not None]
+
+
+def _without_variance(kinds):
+    return [kind for kind in kinds if kind != "variance"]
 
 
 def _fields(cov, kinds):
@@ -190,6 +204,13 @@ def _replaced(cov, kinds, values):
     if isinstance(cov, (Sum, Product)):
         terms = enumerate(cov.terms)
         return replace(cov, terms=tuple(_replaced(t, _kinds_of_term(cov, i, kinds), values) for i, t in terms))
+    if isinstance(cov, VariableNugget):
+        return replace(cov, variance=tuple(next(values) for _ in cov.variance)) if "nugget" in kinds else cov
+    if isinstance(cov, OfVariables):
+        given = [next(values) if kind in kinds else value for kind, _, value in cov.numbers]
+        parts = tuple(_replaced(part, _without_variance(kinds), values) for part in cov.parts)
+        new = cov.with_numbers(iter(given))
+        return replace(new, parts=parts) if parts else new
     if isinstance(cov, Nugget):
         return Nugget(next(values)) if "nugget" in kinds else cov
     if isinstance(cov, Expression):

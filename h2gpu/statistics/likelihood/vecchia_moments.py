@@ -137,7 +137,7 @@ class _Work:
         if cov is None:
             return nugget * w
         D = xp.tril(K if cov is SAME else covariances(cov.values, x, 0.0), -1)
-        diagonal = (self.cov if cov is SAME else cov).variance_at_zero
+        diagonal = (self.cov if cov is SAME else cov).variances(x)
         return xp.einsum("imk,ik->im", D, w) + xp.einsum("imk,im->ik", D, w) + (diagonal + nugget) * w
 
 

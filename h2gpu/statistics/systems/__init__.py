@@ -19,11 +19,11 @@ from h2gpu.arrays import array_module
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
-from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
 from h2gpu.statistics.systems.direct import direct_system, is_direct
+from h2gpu.statistics.systems.variables import matrix_of
 
 logger = logging.getLogger("h2gpu")
 
@@ -177,7 +177,7 @@ def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
     total = cov + Nugget(least) if least else cov
     W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
     rtol = solvers.sufficient_rtol(sites, total, W, highest=rtol, random_state=random_state)
-    A = covariance_matrix(sites, total, rtol)
+    A = matrix_of(sites, total, rtol)
     if np.ndim(noise):
         A = WithDiagonal(A, array_module(sites).asarray(noise - least))
     return HierarchicalSystem(A, W, rtol, random_state=random_state)

@@ -44,7 +44,7 @@ def is_direct(solver, sites, cov):
     placed = Sites.of(sites[:1], cov)
     flat = placed.dim <= 2 or placed.cov.embedding not in (None, PLANE)
     fits = len(sites) >= FEWEST and BYTES * len(sites) < free_memory() / 2
-    return array_module(sites) is np and flat and not cov.kinks and fits
+    return array_module(sites) is np and flat and not cov.kinks and fits and cov.variables is None
 
 
 @dataclass(eq=False)

@@ -1,0 +1,232 @@
+"""Cokriging: best linear unbiased predictions of several variables from all their observations.
+
+    Ẑ_i(x) = f(x)ᵀ β_i + Σ_j k_ij(x)ᵀ w_j,     K w = y − F β,   K = C + N of all (site, variable) observed
+
+Reference: Wackernagel (2003), Multivariate geostatistics, chapters 24 and 25; Goovaerts (1997), section 6.2.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from h2gpu.arrays import array_module, to_host
+from h2gpu.covariance import Coregionalization, MultivariateMatern
+from h2gpu.covariance.checks import checked
+from h2gpu.progress import phase
+from h2gpu.statistics.cokriging.collocated import conditioned
+from h2gpu.statistics.cokriging.stacking import all_variables, stacked, trend_of_variables
+from h2gpu.statistics.cokriging.starts import start_of, with_nuggets
+from h2gpu.statistics.equations import solved_equations
+from h2gpu.statistics.inputs import seed_of
+from h2gpu.statistics.likelihood.estimation import estimate
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.trends import trend_of
+
+
+class CoKriging(BaseEstimator):
+    """Cokriging of p variables, each observed where it was: full by default, collocated data where given.
+
+    cov             `Coregionalization` or `MultivariateMatern`: points are rows of X, the index of a variable is added
+    nugget          variance of the measurement error, one number or one a variable
+    trend           of each variable with coefficients of its own: None, "constant", "linear" or a function of X
+    rtol            of the H²-matrices, for more than 4,096 observations
+    fit_parameters  True: variances, correlations, length scales and nuggets of greatest likelihood; "all": smoothness
+                    too; or a list of kinds, such as ["variance", "partial"]
+    restricted      estimation by the restricted likelihood
+    mean            where trend is None: one number, or one a variable
+    neighbours      of Vecchia's approximation
+    std_rtol        wanted relative error of standard deviations at more than 4,096 observations; 0: exact
+    random_state    seed of everything random
+
+    After fit: `cov_`, `nugget_` (p,), `parameters_`, `parameter_errors_`, `parameter_intervals_`, `estimation_`,
+    `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `n_variables_`; as for `Kriging`. Of more than
+    1,500 observations the estimate is Vecchia's.
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import MultivariateMatern
+    >>> x = np.linspace(0, 1, 40)[:, None]
+    >>> Y = np.stack([np.sin(6 * x[:, 0]), np.sin(6 * x[:, 0]) + 0.1], axis=1)
+    >>> Y[10:30, 0] = np.nan  # the second variable tells the first
+    >>> cov = MultivariateMatern((1.0, 1.0), 0.2, (1.5, 1.5), 0.95, space_dimension=1)
+    >>> mean, std = CoKriging(cov).fit(x, Y).predict([[0.51]], return_std=True)
+    >>> mean.shape, bool(abs(mean[0, 0] - np.sin(6 * 0.51)) < 0.1), bool(std[0, 1] < std[0, 0] < 0.5)
+    ((1, 2), True, True)
+    """
+
+    def __init__(
+        self,
+        cov,
+        nugget=0.0,
+        trend="constant",
+        rtol=1e-6,
+        *,
+        fit_parameters=False,
+        restricted=False,
+        mean=0.0,
+        neighbours=40,
+        std_rtol=0.01,
+        random_state=0,
+    ):
+        self.cov = cov
+        self.nugget = nugget
+        self.trend = trend
+        self.rtol = rtol
+        self.fit_parameters = fit_parameters
+        self.restricted = restricted
+        self.mean = mean
+        self.neighbours = neighbours
+        self.std_rtol = std_rtol
+        self.random_state = random_state
+
+    def fit(self, X, Y):
+        """Solve the cokriging equations for Y (n, p) at X (n, d), NaN where a variable was not observed.
+
+        Raises ValueError for what cannot be cokriged: rows of X that repeat, variables never observed, a number of
+        columns that is not the covariance's; LinAlgError for a covariance that is not positive definite.
+        """
+        p, nuggets = self._options()
+        X, Y = self._observed(X, Y, p)
+        self._variable_trend = trend_of(self.trend, X.shape[1])
+        self._trend = trend_of_variables(self._variable_trend, p)
+        data = stacked(X, Y - array_module(X).asarray(self._means(p)))
+        cov, self.estimation_, self.parameters_, self.converged_ = self.cov, None, {}, True
+        self.parameter_errors_, self.parameter_intervals_ = {}, {}
+        if self.fit_parameters is not False:
+            cov, nuggets = self._estimated(data, p, nuggets)
+        self._places, self._noisy = data.places(nuggets), float(nuggets.max() > 0)
+        with phase("cokriging equations"):
+            self._equations = solved_equations(self._places, self._trend, Model(cov, self._noisy), *self._accuracy)
+        self.cov_, self.nugget_, self.n_variables_ = cov, nuggets, p
+        found = self._equations.regression.change @ to_host(self._equations.gamma)[:, 0]
+        self.trend_coefficients_ = found.reshape(p, -1)
+        self.iterations_, self.rtol_ = self._equations.system.iterations, self._equations.system.rtol
+        return self
+
+    def predict(self, X, return_std=False, observations=False, *, collocated=None):
+        """Predictions (m, p) of all variables at X (m, d); with return_std also their standard deviations (m, p).
+
+        observations   of new observations: measurement errors included
+        collocated     (m, p) observations of some variables at X itself, NaN where unknown: each row improves its own
+                       predictions (collocated cokriging); for up to 5,000 targets
+
+        Raises ValueError for X of another number of columns.
+        """
+        check_is_fitted(self, "cov_")
+        X, p = self._targets(X), self.n_variables_
+        xp, sites, shape = array_module(X), all_variables(X, p), (len(X), p)
+        mean, added = xp.asarray(self._means(p)), xp.asarray(self.nugget_)
+        if collocated is not None:
+            found, variances = conditioned(self._equations, sites, p, self.nugget_, collocated - to_host(mean))
+        elif not return_std:
+            return self._equations.means(sites)[:, 0].reshape(shape) + mean
+        else:
+            found, variances, self.variance_error_ = self._equations.means_and_variances(
+                sites, self.std_rtol, seed_of(self.random_state)
+            )
+        found = found.reshape(shape) + mean
+        std = xp.sqrt(variances.reshape(shape) + (added if observations else 0.0))
+        return (found, std) if return_std else found
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Conditional simulation: samples (m, p, n_samples) of the fields at X (m, d) given the observations."""
+        check_is_fitted(self, "cov_")
+        X, p = self._targets(X), self.n_variables_
+        count, rng = checked_count(n_samples), generator(random_state)
+        Z = conditional_samples(self._equations, all_variables(X, p), count, rng, self.neighbours)
+        return Z.reshape(len(X), p, count) + array_module(X).asarray(self._means(p))[:, None]
+
+    def score(self, X, Y):
+        """The mean over the variables of R² of the predictions, of Y (n, p) where it is no NaN."""
+        Y, found = np.asarray(to_host(Y), float), to_host(self.predict(X))
+        known = np.isfinite(Y)
+        return float(np.mean([r2_score(y[k], f[k]) for y, f, k in zip(Y.T, found.T, known.T) if k.sum() > 1]))
+
+    def log_marginal_likelihood(self):
+        """The log-likelihood of the observations at the parameters in use, a `LogLikelihood`."""
+        check_is_fitted(self, "cov_")
+        options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
+        data = Data(self._places, self._trend, self.restricted)
+        return data.log_likelihood(Model(self.cov_, self._noisy), system=self._equations.system, **options)
+
+    @property
+    def _accuracy(self):
+        return self.rtol, self.neighbours, seed_of(self.random_state), "iterative"
+
+    def _options(self):
+        """Number of variables, and their nuggets (p,); ValueError for wrong options."""
+        if not isinstance(self.cov, (Coregionalization, MultivariateMatern)):
+            raise ValueError(f"cov: expected a Coregionalization or MultivariateMatern, got {self.cov!r}")
+        if checked("rtol", self.rtol) >= 1:
+            raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
+        checked("std_rtol", self.std_rtol, zero=True)
+        if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
+            raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
+        p = self.cov.variables
+        self._means(p)
+        given = np.atleast_1d(np.asarray(self.nugget, dtype=object)).tolist()
+        if len(given) not in (1, p):
+            raise ValueError(f"nugget: expected one number or {p}, one a variable, got {len(given)}")
+        return p, np.broadcast_to([checked("nugget", value, zero=True) for value in given], p).copy()
+
+    def _means(self, p):
+        """(p,) known means, zero where there is a trend."""
+        mean = np.asarray(self.mean, dtype=np.float64)
+        if mean.shape not in ((), (p,)) or not np.isfinite(mean).all():
+            raise ValueError(f"mean: expected a finite number or {p} of them, got {self.mean!r:.80}")
+        return np.broadcast_to(mean if self.trend is None else 0.0, p)
+
+    def _observed(self, X, Y, p):
+        """X (n, d) and Y (n, p), checked; arrays on the GPU stay there."""
+        X, host = self._table(X), to_host(Y)
+        host = check_array(host, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=1)
+        if host.shape != (len(X), p):
+            raise ValueError(f"Y: expected shape ({len(X)}, {p}), a column a variable, got {host.shape}")
+        if X.shape[1] != self.cov.space_dimension:
+            raise ValueError(f"X: expected {self.cov.space_dimension} coordinates as for cov, got {X.shape[1]}")
+        for i in np.flatnonzero(~np.isfinite(host).any(axis=0)):
+            raise ValueError(f"Y: expected some observations of each variable, got NaN for all of column {i}")
+        if len(np.unique(to_host(X), axis=0)) < len(X):
+            raise ValueError("X: expected different sites, got some twice; put variables of one site in one row")
+        self.n_features_in_ = X.shape[1]
+        return X, array_module(X).asarray(host)
+
+    def _targets(self, X):
+        X = self._table(X)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X: expected {self.n_features_in_} coordinates as in fit, got {X.shape[1]}")
+        return X
+
+    @staticmethod
+    def _table(X):
+        xp = array_module(X)
+        return xp.asarray(check_array(to_host(X), dtype=np.float64))
+
+    def _estimated(self, data, p, nuggets):
+        """Covariance and nuggets (p,) of greatest likelihood."""
+        kinds = USUAL if self.fit_parameters is True else self.fit_parameters
+        model = Model(with_nuggets(self.cov, nuggets), 0.0)
+        model = Model(model.cov, 0.0, checked_kinds(kinds, model.cov))
+        start, first = start_of(self.cov, data, self._variable_trend, p, seed_of(self.random_state))
+        start = _kept(model, with_nuggets(start, first))
+        sites = data.places(np.ones(p))
+        found = estimate(
+            Data(sites, self._trend, self.restricted), model, self.neighbours, seed_of(self.random_state), [start]
+        )
+        self.converged_ = not found.messages
+        for message in found.messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
+        self.parameters_ = {free.name: free.value for free in Model(found.model.cov, 0.0, model.kinds).free}
+        cov, errors = found.model.cov.terms
+        return cov, np.array(errors.variance)
+
+
+def _kept(model, start):
+    """The model with its free numbers taken from another covariance of its kind."""
+    return model.at(Model(start, 0.0, model.kinds).theta)

@@ -1,0 +1,67 @@
+"""Observations of several variables as one list of sites (x, i), and the trend of each.
+
+    y_k = Z_i(x_k) + ε_k,   E Z_i(x) = f(x)ᵀ β_i          Y (n, p), NaN where a variable was not observed
+
+Reference: Wackernagel (2003), Multivariate geostatistics, chapter 24.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.arrays import array_module
+from h2gpu.statistics.places import Places
+from h2gpu.statistics.trends import Trend
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """Sites (N, d + 1) with a variable's index last, values (N,), and of each its row of X and its variable."""
+
+    sites: object
+    values: object
+    row: np.ndarray
+    variable: np.ndarray
+
+    def places(self, nuggets):
+        """The `places.Places` whose noise(1) are the variables' nuggets (p,), zeros made the least that counts."""
+        least = 1e-12 * float(max(nuggets.max(), 1e-288))
+        weights = 1 / np.maximum(nuggets, least)[self.variable]
+        return Places(self.sites, self.values, weights, np.arange(len(weights)), 0, 0.0, 0.0)
+
+    def of(self, some):
+        """Some of the observations, indices on the host."""
+        i = array_module(self.sites).asarray(some)
+        return Stacked(self.sites[i], self.values[i], self.row[some], self.variable[some])
+
+
+def stacked(X, Y):
+    """The Stacked of X (n, d) and Y (n, p), variable by variable."""
+    xp = array_module(X)
+    known = np.asarray(Y.get() if hasattr(Y, "get") else Y)
+    variable, row = np.nonzero(np.isfinite(known).T)
+    values = xp.asarray(known[row, variable])
+    return Stacked(_beside(X[xp.asarray(row)], variable), values, row, variable)
+
+
+def all_variables(X, p):
+    """(m p, d + 1) sites of every variable at X (m, d), those of a point together."""
+    xp = array_module(X)
+    return _beside(xp.repeat(X, p, axis=0), np.tile(np.arange(p), len(X)))
+
+
+def trend_of_variables(trend, p):
+    """The Trend of stacked sites that gives each variable coefficients of its own."""
+
+    def columns(sites):
+        xp = array_module(sites)
+        F, i = trend.columns(sites[:, :-1]), xp.rint(sites[:, -1]).astype(int)
+        own = i[:, None] == xp.arange(p)
+        return (own[:, :, None] * F[:, None, :]).reshape(len(F), -1)
+
+    return Trend(None if trend.kind is None else columns, [], [])
+
+
+def _beside(X, variable):
+    xp = array_module(X)
+    return xp.concatenate([X, xp.asarray(variable, dtype=X.dtype)[:, None]], axis=1)
