@@ -11,7 +11,7 @@ Reference: Rasmussen and Williams (2006), section 4.2.4.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,10 +97,10 @@ class Composed(Covariance):
         return any(term.timed for term in self.terms)
 
     @property
-    def variables(self):
+    def variables(self) -> int | None:
         return next((term.variables for term in self.terms if term.variables is not None), None)
 
-    def variances(self, x):
+    def variances(self, x: Array) -> Array | float:
         first, *others = (term.variances(x) for term in self.terms)
         for other in others:
             first = self.combined(first, other)
@@ -200,7 +200,7 @@ class Sum(Composed):
         total += part
 
     @staticmethod
-    def combined(total, part):
+    def combined(total: Any, part: Any) -> Any:
         return total + part
 
     def scaled(self, factor: float) -> Covariance:
@@ -243,7 +243,7 @@ class Product(Composed):
         total *= part
 
     @staticmethod
-    def combined(total, part):
+    def combined(total: Any, part: Any) -> Any:
         return total * part
 
     def scaled(self, factor: float) -> Covariance:

@@ -47,7 +47,7 @@ class Covariance:
         """f(0): the value at distance zero, nugget not counted."""
         raise NotImplementedError
 
-    def variances(self, x):
+    def variances(self, x: Array) -> Array | float:
         """The values between embedded points x (..., d) and themselves: (...), or one number where all are equal."""
         return self.variance_at_zero
 

@@ -10,14 +10,17 @@ cross-covariance functions for multivariate random fields, theorem 3 and its pro
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import InUnits, Radial
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.variables import OfVariables, checked_matrix, from_partial, to_partial
+from h2gpu.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class Coregionalization(OfVariables):
     array([[0.5   , 0.1839]])
     """
 
-    matrices: tuple
-    parts: tuple
+    matrices: ArrayLike
+    parts: Sequence[Covariance]
     space_dimension: int | None = None
     index_unit: float | None = field(default=None, kw_only=True, repr=False)
 
@@ -62,20 +65,20 @@ class Coregionalization(OfVariables):
         object.__setattr__(self, "parts", parts)
 
     @property
-    def structures(self):
+    def structures(self) -> "tuple[tuple[np.ndarray, Covariance], ...]":
         return tuple((np.array(B), rho) for B, rho in zip(self.matrices, self.parts))
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         parts = self.parts
         if set(units[:-1]) != {1.0}:
             parts = tuple(rho.in_units(units[:-1]) for rho in parts)
         return replace(self, parts=parts, index_unit=(self.index_unit or 1.0) * units[-1])
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return replace(self, matrices=tuple(checked("factor", factor) * np.array(B) for B in self.matrices))
 
     @property
-    def numbers(self):
+    def numbers(self) -> Iterator[tuple[str, str, float]]:
         """(kind, name, value) of all that can be estimated, in the order that `with_numbers` takes."""
         for k, B in enumerate(self.matrices):
             B = np.array(B)
@@ -83,7 +86,7 @@ class Coregionalization(OfVariables):
             s = np.sqrt(np.maximum(np.diagonal(B), 1e-300))
             yield from _named_partial(to_partial(B / np.outer(s, s)), f"matrices[{k}]", len(B))
 
-    def with_numbers(self, values):
+    def with_numbers(self, values: Iterator[float]) -> Covariance:
         """The same with other numbers, from an iterator."""
         matrices, p = [], self.variables
         for _ in self.matrices:
@@ -111,10 +114,10 @@ class MultivariateMatern(OfVariables):
     array([[1.    , 1.6   , 0.3679]])
     """
 
-    variance: tuple
+    variance: Sequence[float]
     length_scale: float
-    smoothness: tuple
-    correlation: tuple
+    smoothness: Sequence[float]
+    correlation: ArrayLike | float
     space_dimension: int = 2
     index_unit: float | None = field(default=None, kw_only=True, repr=False)
 
@@ -147,18 +150,18 @@ class MultivariateMatern(OfVariables):
         return "a matrix that is positive semidefinite when divided by `bounds`"
 
     @property
-    def variables(self):
+    def variables(self) -> int:
         return len(self.variance)
 
     @property
-    def bounds(self):
+    def bounds(self) -> np.ndarray:
         """γ (p, p): of two variables by themselves the largest correlation."""
         g = lambda nu: math.lgamma(nu + 0.5 * self.space_dimension) - math.lgamma(nu)  # noqa: E731
         nu = self.smoothness
         return np.exp([[0.5 * (g(a) + g(b)) - g(0.5 * (a + b)) for b in nu] for a in nu])
 
     @property
-    def structures(self):
+    def structures(self) -> "tuple[tuple[np.ndarray, Covariance], ...]":
         sigma = np.sqrt(self.variance)
         C = np.array(self.correlation) * np.outer(sigma, sigma)
         mean = 0.5 * np.add.outer(self.smoothness, self.smoothness)
@@ -167,24 +170,24 @@ class MultivariateMatern(OfVariables):
             for nu in np.unique(mean).tolist()
         )
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         if len(set(units[:-1])) != 1:
             raise ValueError(f"units: expected one for all coordinates in space, got {units}")
         unit = (self.index_unit or 1.0) * units[-1]
         return replace(self, length_scale=self.length_scale / units[0], index_unit=unit)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return replace(self, variance=tuple(checked("factor", factor) * v for v in self.variance))
 
     @property
-    def numbers(self):
+    def numbers(self) -> Iterator[tuple[str, str, float]]:
         """(kind, name, value) of all that can be estimated, in the order that `with_numbers` takes."""
         for kind in ("variance", "smoothness"):
             yield from ((kind, f"{kind}[{i}]", v) for i, v in enumerate(getattr(self, kind)))
         yield "length_scale", "length_scale", self.length_scale
         yield from _named_partial(to_partial(np.array(self.correlation) / self.bounds), "correlation", self.variables)
 
-    def with_numbers(self, values):
+    def with_numbers(self, values: Iterator[float]) -> Covariance:
         """The same with other numbers, from an iterator; `partial` ones are of β, so that all are valid."""
         p = self.variables
         variance, smoothness = (tuple(next(values) for _ in range(p)) for _ in range(2))

@@ -7,6 +7,7 @@ Any c_ij make a correlation matrix, so that an estimation cannot leave the valid
 References: Wackernagel (2003), Multivariate geostatistics, chapter 26; Lewandowski, Kurowicka & Joe (2009).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from h2gpu.arrays import array_module
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.models.spacetime import halved
+from h2gpu.typing import Array, ArrayLike
 
 GAP = 2.0**-4  # of the distance at which a covariance is halved: how far apart variables at one site lie for neighbours
 DEFINITE = 1e-10  # of the largest eigenvalue: what rounding may have taken from the least one
@@ -25,40 +27,40 @@ class OfVariables(Covariance):
     """What covariances of several variables share; a subclass has `structures`, `space_dimension`, `index_unit`."""
 
     @property
-    def structures(self):
+    def structures(self) -> "tuple[tuple[np.ndarray, Covariance], ...]":
         """Tuple of (B, ρ): a (p, p) array, and a covariance of variance 1 of the coordinates but the last."""
         raise NotImplementedError
 
     @property
-    def variables(self):
+    def variables(self) -> int:
         """p."""
         return len(self.structures[0][0])
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
         return self.space_dimension + 1
 
     @property
-    def sills(self):
+    def sills(self) -> np.ndarray:
         """(p, p) covariances at distance zero, Σ_k B_k."""
         return sum(B for B, _ in self.structures)
 
     @property
-    def variance_at_zero(self):
+    def variance_at_zero(self) -> float:
         """The mean of the variables'; `variances` tells them apart."""
         return float(np.diagonal(self.sills).mean())
 
-    def variances(self, x):
+    def variances(self, x: Array) -> Array:
         xp = array_module(x)
         return xp.asarray(np.diagonal(self.sills).copy(), dtype=x.dtype)[self.indices(x)]
 
-    def indices(self, x):
+    def indices(self, x: Array) -> Array:
         """Which variable each point (..., d) is of, (...) integers."""
         xp = array_module(x)
         i = xp.rint(x[..., -1] * (self.index_unit or 1.0)).astype(np.int64)
         return xp.clip(i, 0, self.variables - 1)
 
-    def embed(self, points):
+    def embed(self, points: ArrayLike) -> Array:
         points = super().embed(points)
         xp, p = array_module(points), self.variables
         index = points[:, -1]
@@ -67,13 +69,13 @@ class OfVariables(Covariance):
         return points
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         near = min(halved(rho, self.space_dimension) for _, rho in self.structures)
         near = near if np.isfinite(near) else 1.0
         inner = next((rho.units for _, rho in self.structures if rho.units is not None), None)
         return (*((1.0,) * self.space_dimension if inner is None else inner), 1 / (GAP * near))
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         xp = array_module(x, y)
         i, j = self.indices(x), self.indices(y)
         out[...] = 0
@@ -83,7 +85,7 @@ class OfVariables(Covariance):
             part *= xp.asarray(B, dtype=out.dtype)[i, j]
             out += part
 
-    def __call__(self, X, Y=None):
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
         x = self.embed(X)
         return self.values(x[:, None], (x if Y is None else self.embed(Y))[None])
 
@@ -121,20 +123,20 @@ class VariableNugget(OfVariables):
         object.__setattr__(self, "variance", given)
 
     @property
-    def structures(self):
+    def structures(self) -> "tuple[tuple[np.ndarray, Covariance], ...]":
         return ((np.diag(self.variance), None),)
 
     @property
-    def units(self):
+    def units(self) -> Sequence[float] | None:
         return None
 
-    def in_units(self, units):
+    def in_units(self, units: Sequence[float]) -> Covariance:
         return replace(self, index_unit=(self.index_unit or 1.0) * units[-1])
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Covariance:
         return replace(self, variance=tuple(checked("factor", factor) * v for v in self.variance))
 
-    def evaluate(self, x, y, out):
+    def evaluate(self, x: Array, y: Array, out: Array) -> None:
         xp = array_module(x, y)
         i, same = self.indices(x), self.indices(x) == self.indices(y)
         for k in range(x.shape[-1] - 1):

@@ -6,6 +6,8 @@ Reference: Wackernagel (2003), Multivariate geostatistics, chapters 24 and 25; G
 """
 
 import warnings
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance import Coregionalization, MultivariateMatern
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
@@ -23,10 +25,11 @@ from h2gpu.statistics.cokriging.starts import start_of, with_nuggets
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import seed_of
 from h2gpu.statistics.likelihood.estimation import estimate
-from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
+from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
 class CoKriging(BaseEstimator):
@@ -61,18 +64,18 @@ class CoKriging(BaseEstimator):
 
     def __init__(
         self,
-        cov,
-        nugget=0.0,
-        trend="constant",
-        rtol=1e-6,
+        cov: Coregionalization | MultivariateMatern,
+        nugget: float | Sequence[float] = 0.0,
+        trend: TrendLike = "constant",
+        rtol: float = 1e-6,
         *,
-        fit_parameters=False,
-        restricted=False,
-        mean=0.0,
-        neighbours=40,
-        std_rtol=0.01,
-        random_state=0,
-    ):
+        fit_parameters: bool | str | Sequence[str] = False,
+        restricted: bool = False,
+        mean: float | Sequence[float] = 0.0,
+        neighbours: int = 40,
+        std_rtol: float = 0.01,
+        random_state: Seed = 0,
+    ) -> None:
         self.cov = cov
         self.nugget = nugget
         self.trend = trend
@@ -84,7 +87,8 @@ class CoKriging(BaseEstimator):
         self.std_rtol = std_rtol
         self.random_state = random_state
 
-    def fit(self, X, Y):
+    @any_array
+    def fit(self, X: ArrayLike, Y: ArrayLike) -> Self:
         """Solve the cokriging equations for Y (n, p) at X (n, d), NaN where a variable was not observed.
 
         Raises ValueError for what cannot be cokriged: rows of X that repeat, variables never observed, a number of
@@ -108,7 +112,15 @@ class CoKriging(BaseEstimator):
         self.iterations_, self.rtol_ = self._equations.system.iterations, self._equations.system.rtol
         return self
 
-    def predict(self, X, return_std=False, observations=False, *, collocated=None):
+    @any_array
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        observations: bool = False,
+        *,
+        collocated: ArrayLike | None = None,
+    ) -> Array | tuple[Array, Array]:
         """Predictions (m, p) of all variables at X (m, d); with return_std also their standard deviations (m, p).
 
         observations   of new observations: measurement errors included
@@ -122,7 +134,9 @@ class CoKriging(BaseEstimator):
         xp, sites, shape = array_module(X), all_variables(X, p), (len(X), p)
         mean, added = xp.asarray(self._means(p)), xp.asarray(self.nugget_)
         if collocated is not None:
-            found, variances = conditioned(self._equations, sites, p, self.nugget_, collocated - to_host(mean))
+            found, variances = conditioned(
+                self._equations, sites, p, self.nugget_, np.asarray(_host(collocated), float) - to_host(mean)
+            )
         elif not return_std:
             return self._equations.means(sites)[:, 0].reshape(shape) + mean
         else:
@@ -133,7 +147,8 @@ class CoKriging(BaseEstimator):
         std = xp.sqrt(variances.reshape(shape) + (added if observations else 0.0))
         return (found, std) if return_std else found
 
-    def sample_y(self, X, n_samples=1, random_state=0):
+    @any_array
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0) -> Array:
         """Conditional simulation: samples (m, p, n_samples) of the fields at X (m, d) given the observations."""
         check_is_fitted(self, "cov_")
         X, p = self._targets(X), self.n_variables_
@@ -141,13 +156,14 @@ class CoKriging(BaseEstimator):
         Z = conditional_samples(self._equations, all_variables(X, p), count, rng, self.neighbours)
         return Z.reshape(len(X), p, count) + array_module(X).asarray(self._means(p))[:, None]
 
-    def score(self, X, Y):
+    @any_array
+    def score(self, X: ArrayLike, Y: ArrayLike) -> float:
         """The mean over the variables of R² of the predictions, of Y (n, p) where it is no NaN."""
-        Y, found = np.asarray(to_host(Y), float), to_host(self.predict(X))
+        Y, found = np.asarray(_host(Y), float), to_host(self.predict(X))
         known = np.isfinite(Y)
         return float(np.mean([r2_score(y[k], f[k]) for y, f, k in zip(Y.T, found.T, known.T) if k.sum() > 1]))
 
-    def log_marginal_likelihood(self):
+    def log_marginal_likelihood(self) -> LogLikelihood:
         """The log-likelihood of the observations at the parameters in use, a `LogLikelihood`."""
         check_is_fitted(self, "cov_")
         options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
@@ -183,7 +199,7 @@ class CoKriging(BaseEstimator):
 
     def _observed(self, X, Y, p):
         """X (n, d) and Y (n, p), checked; arrays on the GPU stay there."""
-        X, host = self._table(X), to_host(Y)
+        X, host = self._table(X), _host(Y)
         host = check_array(host, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=1)
         if host.shape != (len(X), p):
             raise ValueError(f"Y: expected shape ({len(X)}, {p}), a column a variable, got {host.shape}")
@@ -205,7 +221,7 @@ class CoKriging(BaseEstimator):
     @staticmethod
     def _table(X):
         xp = array_module(X)
-        return xp.asarray(check_array(to_host(X), dtype=np.float64))
+        return xp.asarray(check_array(_host(X), dtype=np.float64))
 
     def _estimated(self, data, p, nuggets):
         """Covariance and nuggets (p,) of greatest likelihood."""
@@ -230,3 +246,8 @@ class CoKriging(BaseEstimator):
 def _kept(model, start):
     """The model with its free numbers taken from another covariance of its kind."""
     return model.at(Model(start, 0.0, model.kinds).theta)
+
+
+def _host(values):
+    """Arrays on the GPU as NumPy's; lists, tables and others as they are."""
+    return values if array_module(values) is np else to_host(values)

@@ -147,6 +147,7 @@ def test_it_is_an_estimator():
     assert copy.get_params() == model.get_params()
     fitted = copy.fit(X, Y)
     assert fitted is copy and fitted.trend_coefficients_.shape == (2, 3) and 0.3 < fitted.score(X, Y) < 1
+    np.testing.assert_allclose(fitted.predict(X[:3].tolist()), fitted.predict(X[:3]))
     _, field = fitted.predict(X[:3], return_std=True)
     _, observed = fitted.predict(X[:3], return_std=True, observations=True)
     np.testing.assert_allclose(observed**2 - field**2, np.broadcast_to([0.1, 0.2], (3, 2)))
