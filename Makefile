@@ -5,6 +5,10 @@
 # make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 # make sdist     build dist/*.tar.gz, the sources, and check what it holds
+# make man       write the commands' man pages, man/*.1, from their options
+# make packages  wheel and sdist, each installed into a new environment and used there
+# make floor     the tests with the lowest versions of dependencies; TESTS="FILE …" for some of them
+# make matrix    the tests under every Python from 3.11 on that is found; TESTS as for floor
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -16,7 +20,7 @@ DEVICE ?= cpu
 DATA   ?= data
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo docs test kernels wheel sdist lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo docs test kernels wheel sdist man packages floor matrix lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -40,9 +44,25 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python -m h2gpu.apps.packaging.check_wheel --architectures $(ARCHITECTURES) dist/*.whl
 
-sdist: $(STAMP)
+sdist: $(STAMP) man
 	rm -rf dist/*.tar.gz
 	$(BIN)/python -m h2gpu.apps.packaging.check_sdist --build dist
+
+man: $(STAMP)
+	$(BIN)/python -m h2gpu.apps.packaging.man_pages
+
+packages: wheel
+	$(MAKE) sdist
+	$(BIN)/python -m h2gpu.apps.packaging.try_packages dist/*.whl dist/*.tar.gz
+
+floor: $(STAMP)
+	$(PYTHON) -m venv .floor
+	$(BIN)/python -m h2gpu.apps.packaging.floor > .floor/constraints.txt
+	.floor/bin/python -m pip install --quiet --disable-pip-version-check -c .floor/constraints.txt --editable ".[tests]"
+	OPENBLAS_NUM_THREADS=1 .floor/bin/python -m pytest -q -n logical -p no:cacheprovider -m "not gpu and not slow" $(TESTS)
+
+matrix: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m h2gpu.apps.packaging.matrix $(TESTS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -20,12 +20,17 @@ def main(argv=None):
     return run("h2info", _work, argv)
 
 
-def _work(argv):
+def parser():
+    """The options of h2info."""
     p = Parser(prog="h2info", description="What an H2-matrix file holds.", allow_abbrev=False)
     p.add_argument("file", metavar="FILE.h5", help="a matrix written by h2gpu")
     p.add_argument("--check", action="store_true", help="verify every checksum and the whole structure")
     add_about(p)
-    arguments = p.parse_args(argv)
+    return p
+
+
+def _work(argv):
+    arguments = parser().parse_args(argv)
     if number() > 0:  # of several processes the first one answers
         return
     check_file(arguments.file)

@@ -16,8 +16,8 @@ from h2gpu.apps.command.command import FailureError, Parser, run
 from h2gpu.batched.device import compiler
 
 TOP = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml")
-FOLDERS = ("apps", "docs", "h2gpu", "kernels", "tests")
-SOURCES = ("*.py", "*.typed", "*.cu", "*.cuh", "*.csv", "*.md", "*.rst", "*.png", "*.svg", "*.css")
+FOLDERS = ("apps", "docs", "h2gpu", "kernels", "recipe", "tests")
+SOURCES = ("*.py", "*.typed", "*.cu", "*.cuh", "*.csv", "*.md", "*.rst", "*.png", "*.svg", "*.css", "*.yaml")
 UNWANTED = (
     "/machine_code/",
     "/__pycache__/",

@@ -185,7 +185,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
             found, system = refined(data, found, *self._accuracy)
         self.converged_ = not found.messages
         for message in found.messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
         self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
         self.parameters_ = {free.name: free.value for free in replace(found.model, kinds=model.kinds).free}
         return found.model, system

@@ -28,7 +28,7 @@ def test_there_is_a_page_a_task():
     assert {"compress", "solve", "krige", "simulate", "own-covariance", "large", "coming-from"} <= set(PAGES)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "coming-from"])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("coming-from", "other-libraries")])
 def test_a_guide_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = run(page, {})
@@ -48,3 +48,8 @@ def test_other_packages_give_the_same():
     pytest.importorskip("pykrige")
     names = run("coming-from", {})
     assert np.ptp(names["mean"]) > 0.5
+
+
+def test_tensors_and_operators_of_pytorch():
+    pytest.importorskip("linear_operator", reason="PyTorch and linear_operator are not installed")
+    assert run("other-libraries", {})["residual"] < 1e-2
