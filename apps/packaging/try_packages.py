@@ -43,7 +43,7 @@ with h5py.File("grid.h5", "w") as file:
 COMMANDS = (
     "h2compress sites.h5 -o matrix.h5 --covariance exponential --length-scale 0.3 --rtol 1e-4 --quiet",
     "h2info matrix.h5 --check",
-    "h2krige sites.h5 --values value --targets grid.h5 -o map.h5 --covariance exponential --length-scale 0.3 --quiet",
+    "h2krige sites.h5 --values value --targets grid.h5 -o map.h5 --fit --quiet",
 )
 
 

@@ -6,7 +6,7 @@
 | threads over a batch | one pool, kept | joblib.Parallel(prefer="threads") a call |
 | maximum likelihood | Fisher scoring | scipy.optimize.minimize, L-BFGS-B, with the same gradient |
 
-    python -m h2gpu.apps.studies.libraries [--sites 10000]
+    python -m h2gpu.apps.benchmarks.peers.libraries [--sites 10000]
 """
 
 import sys
@@ -31,11 +31,11 @@ OBSERVATIONS = 400
 
 def main(argv=None):
     """The command; returns the exit status."""
-    return run("studies.libraries", _work, argv)
+    return run("benchmarks.peers.libraries", _work, argv)
 
 
 def _work(argv):
-    parser = Parser(prog="studies.libraries", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="benchmarks.peers.libraries", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--sites", type=at_least(100), default=10_000, help="of the linear systems (default: 10000)")
     options = parser.parse_args(argv)
     for what, ours, theirs, unit in (*systems(options.sites), *threads(), *likelihoods()):

@@ -1,6 +1,6 @@
 """Ours and the library's solve the same problem; both times are told."""
 
-from h2gpu.apps.studies import libraries
+from h2gpu.apps.benchmarks.peers import libraries
 
 
 def test_both_are_timed_and_agree(monkeypatch, capsys):
