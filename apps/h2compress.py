@@ -27,7 +27,7 @@ from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.memory import free_memory
 from h2gpu.progress import phase
-from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save, whole_file
+from h2gpu.storage import in_precision, is_matrix_file, load, read_header, save
 
 ROWS = 256  # sampled for the error against the exact covariance
 CHECKING = 1.5  # times the peak of assembly: the comparison with the uncompressed matrix (measured: 1.4)
@@ -102,7 +102,7 @@ def _tell(job, A, B, times):
     if arguments.report:
         write_report(report, arguments.report)
     if arguments.plot:
-        _plot(job, B)
+        structure_plot.write(arguments.plot, B, job.input.stem, job.covariance, job.promised)
     written = filter(None, (str(job.output), arguments.report, arguments.plot))
     job.say("", *summary(report), f"written       {' · '.join(written)}")
 
@@ -208,19 +208,6 @@ def _attributes(job, B):
         "error": job.errors,
         "source": job.input.name,
     }
-
-
-def _plot(job, B):
-    kind = Path(job.arguments.plot).suffix.lower()[1:]
-    name = job.covariance["name"].lower() if job.covariance and "name" in job.covariance else ""
-    with whole_file(job.arguments.plot) as temporary:
-        structure_plot.draw(
-            B,
-            temporary,
-            f"{job.input.stem}: {B.shape[0]:,} points",
-            f"{name} covariance, accuracy {job.promised:.2g}",
-            kind,
-        )
 
 
 if __name__ == "__main__":

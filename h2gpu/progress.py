@@ -7,12 +7,16 @@
         …
 
 An observer is called as observer(name, done, total): done 0 when the phase begins, None when it has ended
-or failed. Nobody watching costs nothing.
+or failed. Nobody watching costs nothing. `shown` draws bars, and prints what the logger "h2gpu" is told.
 """
 
+import logging
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+
+from tqdm import tqdm
 
 _observers = ContextVar("h2gpu_observers", default=())
 
@@ -46,6 +50,60 @@ def phase(name, total=1):
         yield advance
     finally:
         tell(None)
+
+
+class ProgressBars:
+    """An observer that draws a bar a phase, on stderr; gone when the phase has ended."""
+
+    def __init__(self, stream=None):
+        self._stream = stream or sys.stderr
+        self._bars = {}
+
+    def __call__(self, name, done, total):
+        if done == 0 and name not in self._bars:
+            layout = "{desc:<22}{percentage:3.0f}% |{bar:40}| {elapsed}"
+            self._bars[name] = tqdm(total=max(total, 1), desc=name, leave=False, file=self._stream, bar_format=layout)
+        elif done is None:
+            bar = self._bars.pop(name, None)
+            if bar is not None:
+                bar.close()
+        elif name in self._bars:
+            bar = self._bars[name]
+            bar.update(min(done, bar.total) - bar.n)
+
+    def close(self):
+        """Take away the bars of phases that an error cut short."""
+        for bar in self._bars.values():
+            bar.close()
+        self._bars.clear()
+
+
+class _Told(logging.Handler):
+    """Log records as lines above the bars."""
+
+    def emit(self, record):
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
+@contextmanager
+def shown(verbose):
+    """What happens inside the block, shown on stderr: 0 nothing, 1 bars, 2 also what the logger "h2gpu" is told from
+    INFO on. ValueError for other values of `verbose`."""
+    if verbose not in (0, 1, 2):
+        raise ValueError(f"verbose: expected 0, 1 or 2, got {verbose!r}")
+    with ExitStack() as stack:
+        if verbose:
+            bars = ProgressBars()
+            stack.callback(bars.close)
+            stack.enter_context(watched_by(bars))
+        if verbose == 2:
+            log, handler = logging.getLogger("h2gpu"), _Told()
+            handler.setFormatter(logging.Formatter("h2gpu: %(message)s"))
+            stack.callback(log.setLevel, log.level)
+            stack.callback(log.removeHandler, handler)
+            log.setLevel(min(logging.INFO, log.level or logging.INFO))
+            log.addHandler(handler)
+        yield
 
 
 class PhaseTimes:

@@ -1,13 +1,16 @@
 """Phases: each begins once, moves forward and ends, also when it fails."""
 
+import logging
 import time
 
+import numpy as np
 import pytest
 from reference import points_of
 
 import h2gpu
 from h2gpu.covariance import Exponential
-from h2gpu.progress import PhaseTimes, phase, watched_by
+from h2gpu.progress import PhaseTimes, phase, shown, watched_by
+from h2gpu.statistics import Kriging
 
 
 def watching():
@@ -43,6 +46,33 @@ def test_nobody_watches_outside_and_several_may_inside():
         pass
     assert [name for name, done, _ in first if done is None] == ["both", "one"]
     assert [name for name, done, _ in second if done is None] == ["both"]
+
+
+def test_a_fit_shows_as_much_as_it_is_asked_to(capsys):
+    x = points_of("uniform", 60, 2)
+    log = logging.getLogger("h2gpu")
+    before = log.level, list(log.handlers)
+    for verbose in (0, 1, 2):
+        kriging = Kriging(Exponential(), fit_parameters=["variance", "nugget"], verbose=verbose).fit(
+            x, np.sin(9 * x[:, 0])
+        )
+        kriging.predict(x, return_std=True)
+        out, err = capsys.readouterr()
+        assert out == "" and ("maximum likelihood" in err) == (verbose > 0)
+        assert ("h2gpu: maximum likelihood: " in err) == (verbose == 2)
+        assert (log.level, log.handlers) == before
+    with pytest.raises(ValueError, match="verbose: expected 0, 1 or 2, got 3"):
+        Kriging(Exponential(), verbose=3).fit(x, x[:, 0])
+
+
+def test_bars_and_messages_end_with_what_they_showed(capsys):
+    with pytest.raises(KeyError), shown(2), phase("work", 4) as advance:
+        advance(1)
+        raise KeyError
+    capsys.readouterr()
+    with phase("work", 4):
+        logging.getLogger("h2gpu").info("nobody asked")
+    assert capsys.readouterr().err == ""
 
 
 def test_times_of_a_phase_add_up():

@@ -3,7 +3,7 @@
 import json
 import re
 
-from h2gpu.apps.command.report import covariance_text, versions
+from h2gpu.apps.command.report import aligned, covariance_text, second_lines, versions
 from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
 from h2gpu.storage.plain_text import plain
@@ -73,19 +73,27 @@ def summary(report):
     coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
     if report["estimated"]:
+        yield ""
         found = report["estimated"]["parameters"].items()
-        told = ", ".join(f"{name} {p['value']:.4g}{_plus_minus(p['error'])}" for name, p in found)
-        yield f"estimated     {told}; log-likelihood {report['estimated']['log_likelihood']:.6g}"
+        rows = [
+            (f"  {name}", f"{p['value']:.4g}", _number(p["error"]), *map(_number, p["interval"])) for name, p in found
+        ]
+        yield from aligned(("estimated", "value", "error", "from", "to (95 %)"), rows)
+        yield f"  log-likelihood {report['estimated']['log_likelihood']:.6g}"
+        yield ""
     if report["iterations"]:
         yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
     if report["scores"]:
-        yield "scores        " + " · ".join(f"{SCORES[name]} {value:.4g}" for name, value in report["scores"].items())
+        yield ""
+        yield from aligned(("scores", ""), [(f"  {SCORES[name]}", f"{v:.4g}") for name, v in report["scores"].items()])
+        yield ""
     yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
-    yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+    yield ""
+    yield from second_lines(report["seconds"])
 
 
-def _plus_minus(error):
-    return "" if error is None else f" ± {error:.2g}"
+def _number(value):
+    return "" if value is None else f"{value:.3g}"
 
 
 def covariance_in_short(parameters):
@@ -98,7 +106,9 @@ def estimated(model):
     if model.estimation_ is None:
         return None
     errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
-    return {
-        "log_likelihood": float(model.estimation_.value),
-        "parameters": {name: {"value": float(v), "error": errors.get(name)} for name, v in model.parameters_.items()},
+    ends = model.parameter_intervals_
+    found = {
+        name: {"value": float(v), "error": errors.get(name), "interval": list(ends.get(name, (None, None)))}
+        for name, v in model.parameters_.items()
     }
+    return {"log_likelihood": float(model.estimation_.value), "parameters": found}

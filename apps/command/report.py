@@ -11,6 +11,7 @@ from h2gpu.memory import peak_memory, readable
 from h2gpu.storage import whole_file
 
 LIBRARIES = ("h2gpu", "numpy", "scipy", "h5py", "cupy-cuda13x", "cupy-cuda12x")
+LABEL = 14  # letters of the first column, as in the lines without a table
 PARTS = ("nearfield", "leaf_basis", "transfer", "coupling", "total")
 
 
@@ -73,25 +74,46 @@ def summary(report):
     yield f"{described(report)} · {covariance_text(report['covariance'])} · {report['dtype']} · {device}"
     yield chosen
     yield ""
-    yield f"{'memory':<14}{'before':>10}{'after':>12}"
-    for part in PARTS:
-        before = readable(memory["before"][part]) if memory["before"] else "by ranks"
-        line = f"  {part.replace('_', ' '):<12}{before:>10}{readable(memory['after'][part]):>12}"
-        yield (
-            line if part != "total" else f"{line}   {times:,.4g} times smaller than dense, {readable(memory['dense'])}"
-        )
+    before = {part: readable(memory["before"][part]) if memory["before"] else "by ranks" for part in PARTS}
+    rows = [(f"  {part.replace('_', ' ')}", before[part], readable(memory["after"][part])) for part in PARTS]
+    yield from aligned(("memory", "before", "after"), rows)
+    yield f"  {times:,.4g} times smaller than dense, {readable(memory['dense'])}"
     yield f"  peak {readable(report['peak_memory']['process'] or 0)} of this process" + _of_device(report)
     yield ""
     yield from rank_lines(report["ranks"])
     yield ""
-    yield "seconds       " + " · ".join(f"{name} {value:.3g}" for name, value in report["seconds"].items())
+    yield from second_lines(report["seconds"])
+    yield ""
     yield "error         " + error_text(report)
 
 
+def aligned(head, rows):
+    """Lines of a table: the first column to the left, numbers to the right, a title over each column.
+
+    head   (columns,) titles
+    rows   [(columns,)] texts
+    """
+    texts = [tuple(map(str, row)) for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*texts)]
+    widths[0] = max(widths[0], LABEL)
+    for first, *others in texts:
+        line = [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(others, widths[1:]))]
+        yield "  ".join(line).rstrip()
+
+
 def rank_lines(levels):
-    """A line for all levels that have ranks: smallest … largest."""
-    used = [f"{l}: {r['min']}…{r['max']}" for l, r in enumerate(levels) if r["max"] > 0]
-    return [f"ranks         level {' · '.join(used)}" if used else "ranks         none: all blocks are dense"]
+    """A table of smallest, mean and largest ranks of the levels that have some."""
+    used = [(l, r) for l, r in enumerate(levels) if r["max"] > 0]
+    if not used:
+        return ["ranks         none: all blocks are dense"]
+    rows = [(f"  level {l}", r["min"], f"{r['mean']:.1f}", r["max"]) for l, r in used]
+    return aligned(("ranks", "least", "mean", "most"), rows)
+
+
+def second_lines(seconds):
+    """A table of the seconds of each phase, the longest first, and of all."""
+    rows = [(f"  {name}", f"{value:.3f}") for name, value in sorted(seconds.items(), key=lambda item: -item[1])]
+    return aligned(("seconds", ""), [*rows, ("  total", f"{sum(seconds.values()):.3f}")])
 
 
 def error_text(report):

@@ -7,10 +7,12 @@ is dense. Fine for any number of blocks (10^6 in seconds); needs matplotlib (the
 
 import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from h2gpu.memory import readable
+from h2gpu.storage import whole_file
 from h2gpu.storage.plain_text import plain
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -30,6 +32,21 @@ def require_matplotlib():
     """ImportError with advice where matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError("a picture needs matplotlib; install it with: pip install 'h2gpu[plots]'")
+
+
+def write(path, B, source, covariance, accuracy):
+    """The picture in a file, its format by the name, whole or not at all.
+
+    source       what the matrix is called
+    covariance   dictionary of its parameters, or None
+    accuracy     promised, or None
+    """
+    name = str(covariance["name"]).lower() if isinstance(covariance, dict) and "name" in covariance else ""
+    told = [f"{name} covariance" if name else ""]
+    told += [f"accuracy {accuracy:.2g}"] if isinstance(accuracy, (int, float)) else []
+    with whole_file(path) as temporary:
+        kind = Path(path).suffix.lower()[1:]
+        draw(B, temporary, f"{source}: {B.shape[0]:,} points", ", ".join(filter(None, told)), kind)
 
 
 def draw(B, path, title="", subtitle="", format="png"):

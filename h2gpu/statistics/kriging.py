@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import checked
-from h2gpu.progress import phase
+from h2gpu.progress import phase, shown
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
@@ -61,6 +61,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     refine          whether estimates by Vecchia's likelihood are corrected by the full one where the two differ
     missing         "raise": NaN in y is refused; "skip": those observations are left out
     random_state    seed of everything random
+    verbose         1: a progress bar a phase, on stderr; 2: also what the logger "h2gpu" is told
 
     After fit:
 
@@ -105,6 +106,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         std_rtol: float = 0.01,
         missing: str = "raise",
         random_state: Seed = 0,
+        verbose: int = 0,
     ) -> None:
         self.cov = cov
         self.nugget = nugget
@@ -119,6 +121,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         self.std_rtol = std_rtol
         self.missing = missing
         self.random_state = random_state
+        self.verbose = verbose
 
     @any_array
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -132,7 +135,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         model = self._model()
         self._check_options()
         X, y, weights = self._observed = weighted(*training(self, X, y, sample_weight, model.cov))
-        return self._fitted(model, X, y, weights)
+        with shown(self.verbose):
+            return self._fitted(model, X, y, weights)
 
     def _fitted(self, model, X, y, weights):
         """The equations of checked observations, solved; the parameters estimated first where they are to be."""
@@ -245,16 +249,17 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
             raise ValueError("predict: expected one of return_std, return_cov and interval, got several")
         X, added = targets(self, X), self.nugget_ if observations else 0.0
-        if return_cov:
-            mean, cov = joint_covariance(self._equations, X, added)
-            return mean + self._known_mean(), cov
-        if not return_std and interval is None:
-            return self._equations.means(X)[:, 0] + self._known_mean()
         if interval is not None:
             central_interval(0.0, 0.0, interval)  # before the work
-        mean, variances, self.variance_error_ = self._equations.means_and_variances(
-            X, self.std_rtol, seed_of(self.random_state), added
-        )
+        with shown(self.verbose):
+            if return_cov:
+                mean, cov = joint_covariance(self._equations, X, added)
+                return mean + self._known_mean(), cov
+            if not return_std and interval is None:
+                return self._equations.means(X)[:, 0] + self._known_mean()
+            mean, variances, self.variance_error_ = self._equations.means_and_variances(
+                X, self.std_rtol, seed_of(self.random_state), added
+            )
         self._tell_error()
         mean, std = mean + self._known_mean(), array_module(X).sqrt(variances)
         return (mean, std) if return_std else (mean, *central_interval(mean, std, interval))

@@ -9,6 +9,7 @@ from commands import FAST
 
 import h2gpu
 from h2gpu.apps import h2compress, h2info
+from h2gpu.apps.command.report import aligned
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.storage import read_header
 
@@ -95,6 +96,25 @@ def test_info_tells_what_a_file_holds(matrix_file, capsys):
     assert "in order" not in told
     assert h2info.main([str(matrix_file), "--check"]) == 0
     assert "all checksums and the structure are in order" in capsys.readouterr().out
+
+
+def test_info_draws_the_structure(matrix_file, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "p.png"
+    assert h2info.main([str(matrix_file), "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG") and f"written       {picture}" in capsys.readouterr().out
+    for wrong, words in ((matrix_file, "is the file too"), (tmp_path / "p.gif", "ends in .png, .pdf or .svg")):
+        assert h2info.main([str(matrix_file), "--plot", str(wrong)]) == 2
+        err = capsys.readouterr().err
+        assert words in err and err.count("\n") == 1 and not (tmp_path / "p.gif").exists()
+
+
+def test_tables_are_aligned():
+    lines = list(
+        aligned(("memory", "before", "after"), [("  nearfield", "1 MB", "20 kB"), ("  a long name indeed", 1, 2)])
+    )
+    assert lines[0] == "memory                before  after" and lines[1] == "  nearfield             1 MB  20 kB"
+    assert {len(line) for line in lines} == {len(lines[0])}
 
 
 def test_storage_in_one_precision_or_two(source, capsys):
