@@ -14,6 +14,7 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.modulated import Modulated
 from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.pairs import pairwise
@@ -32,6 +33,7 @@ __all__ = [
     "Gaussian",
     "Gneiting",
     "Matern",
+    "Modulated",
     "MultivariateMatern",
     "Nugget",
     "OnSphere",

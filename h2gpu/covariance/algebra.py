@@ -93,6 +93,10 @@ class Composed(Covariance):
         return self.terms
 
     @property
+    def stationary(self) -> bool:
+        return all(term.stationary for term in self.terms)
+
+    @property
     def timed(self) -> bool:
         return any(term.timed for term in self.terms)
 

@@ -72,6 +72,7 @@ class Covariance:
         return False
 
     parts = ()  # the covariances that it is made of
+    stationary = True  # whether it is a function of x − y alone
     timed = False  # whether the last coordinate is time
     variables = None  # number of variables, where the last coordinate is the index of one
     most_dimensions = None  # coordinates up to which it is positive definite; None: any number

@@ -141,6 +141,11 @@ def joined(space, time):
     return None if space is None or time is None else DeviceFunction("SpaceTime").of(space, time)
 
 
+def modulated(function, slopes, center):
+    """s(x) s(y) times a covariance, s(x) = exp(slopesᵀ (x − center)); None where it is."""
+    return function and DeviceFunction("Modulated", (*slopes, *center)).of(function)
+
+
 def within_time(distance, rate, exponent, interaction):
     """‖x − y‖ / ψ^(interaction/2) of points with time as last coordinate, ψ = 1 + (rate |u|)^exponent."""
     return DeviceFunction("WithinTime", (rate, exponent, interaction)).of(distance)

@@ -14,13 +14,15 @@ from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
+from h2gpu.covariance.models.modulated import Modulated
 from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.sphere import OnSphere
 
 NAMED = (
-    *(Constant, Coregionalization, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, MultivariateMatern),
-    *(Nugget, OnSphere, PoweredExponential, Product, RationalQuadratic, SpaceTime, Spherical, Sum, Wendland),
+    *(Constant, Coregionalization, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, Modulated),
+    *(MultivariateMatern, Nugget, OnSphere, PoweredExponential, Product, RationalQuadratic, SpaceTime, Spherical),
+    *(Sum, Wendland),
 )
 KINDS = {kind.__name__: kind for kind in NAMED}
 INNER = "covariance", "space", "time"  # fields that are covariances

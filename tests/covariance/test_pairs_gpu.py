@@ -12,6 +12,7 @@ from h2gpu.covariance import (
     Gaussian,
     Gneiting,
     Matern,
+    Modulated,
     Nugget,
     PoweredExponential,
     RationalQuadratic,
@@ -64,6 +65,7 @@ def in_time(dim):
         SpaceTime(Matern(2.0, 0.4, 1.2), Exponential(length_scale=0.3) + Constant(0.5), **space),
         Gneiting(Matern(1.0, 0.4, 1.5), 0.3, 0.7, 0.6, **space) + Gneiting(Gaussian(0.5, 0.3), 2.0, 1.0, 0.0, **space),
         Gneiting(Exponential(1.0, LENGTHS[: dim - 1]), 0.5, 0.4, 1.0),
+        Modulated(Matern(1.0, LENGTHS[:dim], 1.5), (0.4, -0.3, 0.2)[:dim], (0.5,) * dim) + Exponential(0.1, 0.2),
     ]
 
 

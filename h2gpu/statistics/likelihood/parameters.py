@@ -15,6 +15,7 @@ from h2gpu.covariance import (
     DistanceFunction,
     Expression,
     Gneiting,
+    Modulated,
     Nugget,
     OnSphere,
     Product,
@@ -27,11 +28,15 @@ from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
 ALL = "all"  # every number that a covariance has
 NAMES = (
-    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number", "partial"),
+    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number", "partial", "slopes"),
     *("smoothness", "exponent", "alpha", "time_exponent", "interaction"),
 )
-USUAL = NAMES[:7]
-SCALES = {"rotation": (np.positive, np.positive), "partial": (np.arctanh, np.tanh)}  # to θ and back; others: logarithms
+USUAL = NAMES[:8]
+SCALES = {
+    "rotation": (np.positive, np.positive),
+    "slopes": (np.positive, np.positive),
+    "partial": (np.arctanh, np.tanh),
+}  # to θ and back; others: logarithms
 LOGARITHM = np.log, np.exp
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
@@ -135,8 +140,10 @@ class Model:
 
 def _numbers(cov, kinds, path=""):
     """The free numbers of a covariance, in the order of its tree. Of a product only the first factor has a variance."""
-    if isinstance(cov, OnSphere):
+    if isinstance(cov, (OnSphere, Modulated)):
         yield from _numbers(cov.covariance, kinds, path)
+        slopes = getattr(cov, "slopes", ()) if "slopes" in kinds else ()
+        yield from (Free("slopes", f"{path}slopes[{k}]", b) for k, b in enumerate(slopes))
     elif isinstance(cov, (Sum, Product)):
         for i, term in enumerate(cov.terms):
             yield from _numbers(term, _kinds_of_term(cov, i, kinds), f"{path}terms[{i}].")
@@ -201,6 +208,10 @@ def _replaced(cov, kinds, values):
     """The covariance with its free numbers taken from the iterator, in the order of `_numbers`."""
     if isinstance(cov, OnSphere):
         return replace(cov, covariance=_replaced(cov.covariance, kinds, values))
+    if isinstance(cov, Modulated):
+        inner = _replaced(cov.covariance, kinds, values)
+        slopes = tuple(next(values) for _ in cov.slopes) if "slopes" in kinds else cov.slopes
+        return replace(cov, covariance=inner, slopes=slopes)
     if isinstance(cov, (Sum, Product)):
         terms = enumerate(cov.terms)
         return replace(cov, terms=tuple(_replaced(t, _kinds_of_term(cov, i, kinds), values) for i, t in terms))

@@ -26,12 +26,16 @@ def starts_from_variogram(model, sites, y, random_state=0):
     """Models to start from: the one whose variance, length scales and nugget fit the empirical variogram of residuals
     y (n,); and where hardly more than a nugget is seen there, others of various length scales, half of it nugget."""
     x, timed = Sites.of(to_host(sites), model.cov).points, model.cov.timed
-    gamma = (variogram_in_time if timed else empirical_variogram)(x, to_host(y), random_state)
+    placed = model.cov.placed(*model.cov.placement)
+    spread = np.sqrt(placed.variances(x) / placed.variance_at_zero)  # of a field whose variance changes
+    gamma = (variogram_in_time if timed else empirical_variogram)(x, to_host(y) / spread, random_state)
     weights = np.sqrt(gamma.count) / np.maximum(gamma.value, gamma.value.max() * 1e-6)
     best = None
     for stretch in stretches_in_time(model, gamma) if timed else _stretches(model, gamma):
         cov = model.scaled(1.0, *stretch).cov.placed(*model.cov.placement)
         rho = cov.values(x[gamma.pairs[0]], x[gamma.pairs[1]]) / cov.variance_at_zero
+        if np.ndim(spread):
+            rho /= spread[gamma.pairs[0]] * spread[gamma.pairs[1]]
         basis = np.stack([np.ones(len(gamma.value)), 1 - gamma.means(rho)], axis=1)
         (nugget, variance), residual = nnls(basis * weights[:, None], gamma.value * weights)
         if variance > 0 and (best is None or residual < best[0]):

@@ -37,14 +37,16 @@ def is_direct(solver, sites, cov):
     """Whether the system of many sites is to be factored: "auto" decides by measured cost (docs, "Which solver").
 
     On the CPU, for sites in the plane or on a sphere, the factorization took less than matrix, preconditioner and solve
-    in all nine published fields. Not where a covariance has a range, beyond which it is zero: skeletons are large.
+    in all nine published fields. Not where a covariance has a range, beyond which it is zero: skeletons are large; nor
+    where it changes from place to place, or from variable to variable.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
     placed = Sites.of(sites[:1], cov)
     flat = placed.dim <= 2 or placed.cov.embedding not in (None, PLANE)
     fits = len(sites) >= FEWEST and BYTES * len(sites) < free_memory() / 2
-    return array_module(sites) is np and flat and not cov.kinks and fits and cov.variables is None
+    alike = cov.stationary and cov.variables is None
+    return array_module(sites) is np and flat and not cov.kinks and fits and alike
 
 
 @dataclass(eq=False)

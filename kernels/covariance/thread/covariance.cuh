@@ -188,6 +188,19 @@ struct SpaceTime {
     }
 };
 
+// s(x) s(y) F, s(x) = exp(bᵀ (x − c))   p: b, c, those of F
+template <typename F>
+struct Modulated {
+    static constexpr int dimension = F::dimension, parameters = 2 * dimension + F::parameters, table = F::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) {
+        Real s = 0;
+#pragma unroll
+        for (int k = 0; k < dimension; k++) s += p[k] * ((x[k] - p[dimension + k]) + (y[k] - p[dimension + k]));
+        return exp(s) * F::value(x, y, p + 2 * dimension, t);
+    }
+};
+
 // ψ^(−e) of the last of Dim coordinates   p: rate, exponent of ψ, e
 template <int Dim>
 struct PowersOfTime {

@@ -19,6 +19,7 @@ from h2gpu.covariance import (
     Gaussian,
     Gneiting,
     Matern,
+    Modulated,
     PoweredExponential,
     RationalQuadratic,
     SpaceTime,
@@ -123,6 +124,7 @@ def pairwise_instances(dtype, *knobs):
     yield pairwise_instance(Exponential(1.0, (1, 2), rotation=0.3), 2, dtype, *knobs)
     yield pairwise_instance(Exponential(1.0, (1, 2, 3), rotation=(0.1, 0.2, 0.3)), 3, dtype, *knobs)
     yield pairwise_instance(on_sphere(Exponential()), 3, dtype, *knobs)
+    yield pairwise_instance(Modulated(Exponential(), (0.1, 0.2)), 2, dtype, *knobs)
     yield pairwise_instance(SpaceTime(Matern(smoothness=1.2), Matern(smoothness=0.7)), 3, dtype, *knobs)
     yield pairwise_instance(SpaceTime(on_sphere(Exponential()), Gaussian()), 4, dtype, *knobs)
     yield pairwise_instance(Gneiting(Exponential(1.0, (1, 2))) + Gneiting(Gaussian()), 3, dtype, *knobs)
