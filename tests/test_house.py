@@ -9,7 +9,16 @@ from places import ROOT
 OPERATIONS = ("copies", "products", "registers", "qr", "bidiagonal", "svd", "systems", "least_squares")
 NO_KERNELS = {"least_squares"}  # stands on those of others
 MOST = 15  # files of a folder
-OPTIONAL = {"cupy", "cupyx", "matplotlib", "mpi4py", "resource", "shapely", "sklearn"}  # asked for where needed
+OPTIONAL = {
+    "cupy",
+    "cupyx",
+    "matplotlib",
+    "mpi4py",
+    "rdata",
+    "resource",
+    "shapely",
+    "sklearn",
+}  # asked for where needed
 INNER = {  # of our own: kernels that a CPU never asks for, and values that make one another
     ("h2gpu/batched/products/gaussian.py", "h2gpu.batched.device.compiler"),
     ("h2gpu/batched/products/gaussian.py", "h2gpu.batched.device.launch"),

@@ -1,0 +1,1 @@
+"""Studies of fields in space and time."""
