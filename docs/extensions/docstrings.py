@@ -77,8 +77,13 @@ def term(names):
 def prose(text):
     """Text with the markup of reStructuredText made harmless outside backticks."""
     parts = CODE.split(re.sub(r"``", "`", text))
-    plain = [part if i % 2 else escaped(part) for i, part in enumerate(parts)]
+    plain = [literal(part) if i % 2 else escaped(part) for i, part in enumerate(parts)]
     return HEADS.sub(r"**\1**", "".join(plain))
+
+
+def literal(code):
+    """A piece of code in backticks: a name that may be linked, or text that a role would take apart."""
+    return f"`{code}`" if "<" in code else code
 
 
 def escaped(text):

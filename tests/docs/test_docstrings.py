@@ -37,3 +37,7 @@ def test_the_text_is_valid_and_nothing_is_lost():
 def test_short_docstrings_stay_whole(text):
     words = docstrings.as_rst(text).replace("::", "").split()
     assert words == text.split()
+
+
+def test_angle_brackets_in_code_are_no_targets_of_links():
+    assert docstrings.prose("see `batched.<room>` and `qr`") == "see ``batched.<room>`` and `qr`"
