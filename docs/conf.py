@@ -62,8 +62,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "min_reported_time": 1,
     "matplotlib_animations": False,
-    "run_stale_examples": True,
-    "plot_gallery": os.environ.get("H2GPU_GALLERY", "True"),  # "False": pages without running the examples
+    "plot_gallery": os.environ.get("H2GPU_GALLERY", "True"),  # "False": their pages without pictures
 }
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings are not pickled
 
