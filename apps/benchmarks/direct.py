@@ -63,15 +63,15 @@ def _work(argv):
         for row in measured(points, values, cov, etas, peers and options.peers > 0):
             rows.append({"case": name, **row})
             print({key: value for key, value in rows[-1].items() if value not in ("", None)}, flush=True)
+            if options.output:  # hours may follow
+                tables.write(options.output, rows, tables.device_name("cpu"))
     print(tables.text(rows))
-    if options.output:
-        tables.write(options.output, rows, tables.device_name("cpu"))
 
 
 def problems(options):
     """(name, sites, values or None, covariance) of all that is asked for."""
-    for case in filter(None, options.cases.split(",")):
-        for log2 in map(int, options.log2.split(",")):
+    for log2 in map(int, options.log2.split(",")):
+        for case in filter(None, options.cases.split(",")):
             yield case, np.random.default_rng(0).random((2**log2, 2)), None, CASES[case]
     if options.fields != "none":
         for name, field in published_fields.fields(options).items():
