@@ -6,6 +6,7 @@ import pytest
 from h2gpu import covariance_matrix
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.solvers import skeletonization, skeletonize
+from h2gpu.solvers.log_determinant import signs
 
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
 
@@ -36,6 +37,19 @@ def test_the_errors_told_are_those_of_the_dense_matrix(cov):
     spectrum = np.linalg.eigvalsh(B)
     assert spectrum[0] - 1e-9 <= told.least < 1 < told.largest <= spectrum[-1] + 1e-9
     assert told.log_likelihood_standard_error < 0.2 * told.standard_error
+
+
+def test_what_is_told_are_the_means_over_the_probes():
+    K, G = SMOOTH(sites()), skeletonize(sites(), SMOOTH, 0.1)
+    told = G.certificate(K, probes=8, random_state=3)
+    Z = signs(np.random.default_rng(3), len(K), 8, np, np.float64)
+    root = G.multiply_half(np.eye(len(K)))
+    theta, V = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, K).T))
+    logs, inverses = (((V.T @ Z) ** 2 * f[:, None]).sum(axis=0) for f in (np.log(theta), 1 / theta))
+    np.testing.assert_allclose(told.error, -logs.mean(), rtol=1e-3)
+    np.testing.assert_allclose(told.standard_error, logs.std(ddof=1) / 8**0.5, rtol=1e-3)
+    np.testing.assert_allclose(told.quadratic_error, len(K) - inverses.mean(), rtol=1e-3)
+    np.testing.assert_allclose(told.log_likelihood_error, 0.5 * (logs + inverses - len(K)).mean(), rtol=1e-2)
 
 
 def test_a_smaller_eta_has_a_smaller_error(xp):
