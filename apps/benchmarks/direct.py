@@ -167,7 +167,7 @@ def _gpboost(points, y, cov, exact, quadratic):
         return {}
     found, _, seconds = timed(partial(gpboost_vecchia.log_likelihood, points, y, plain[0], cov.nugget))
     value = -0.5 * (exact + quadratic + len(y) * np.log(2 * np.pi))
-    return {"GPBoost CPU s": seconds, "GPBoost log-likelihood error": found - value}
+    return {"GPBoost CPU s": seconds, "GPBoost log-likelihood error": float(found - value)}
 
 
 def timed(work):
