@@ -23,7 +23,7 @@ from h2gpu.solvers.log_determinant import LogDeterminant
 SOLVERS = "auto", "iterative", "direct"
 ETA, LARGEST = 100.0, 0.01  # times rtol, and at most
 FEWEST = 4096  # sites that "auto" factors: fewer are dense
-BYTES = 8192  # of a factor by site, about (131,072 sites, eta 1e-4)
+BYTES = 8192  # of a factor by site, at most about (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350)
 
 
 def checked_solver(solver):
@@ -34,11 +34,11 @@ def checked_solver(solver):
 
 
 def is_direct(solver, sites, cov):
-    """Whether the system of many sites is to be factored: "auto" decides by measured cost (docs, "Which solver").
+    """Whether many sites are to be factored: "auto" decides by measured cost (benchmarks/solvers/notes.md).
 
-    On the CPU, for sites in the plane or on a sphere, the factorization took less than matrix, preconditioner and solve
-    in all nine published fields. Not where a covariance has a range, beyond which it is zero: skeletons are large; nor
-    where it changes from place to place, or from variable to variable.
+    On the CPU, for sites in the plane or on a sphere, the factorization took half to two thirds of what matrix,
+    preconditioner, solve and log-determinant took. Not where a covariance has a range, beyond which it is zero:
+    skeletons are large; nor where it changes from place to place, or from variable to variable.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
