@@ -12,6 +12,7 @@ from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 from h2gpu.statistics.trends import columns_in
+from h2gpu.storage.plain_text import plain
 
 
 def covariance_of(cov):
@@ -25,7 +26,7 @@ def covariance_of(cov):
         return from_gstools(cov)
     raise ValueError(
         "cov: expected a covariance such as h2gpu.covariance.Exponential(), a scikit-learn kernel or a GSTools model, "
-        f"got {cov!r}"
+        f"got {plain(repr(cov), 80)}"
     )
 
 

@@ -1,0 +1,118 @@
+"""Batteries of random cases: a generator and an oracle in one function, and the loop that runs it.
+
+    case k of seed s:  random numbers from (s, k, name) → one word for what came of it, or an exception: a finding
+
+Every case can be run again by its seed and number alone. A worker tells on its standard output what came of each case,
+so that whoever started it knows the case of a crash or a hang. Reference: Miller, Fredriksen and So, An empirical study
+of the reliability of UNIX utilities (1990).
+"""
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+BATTERIES = {}
+SLOWEST = 120  # seconds of a case, beyond which it hangs
+
+
+class FoundError(AssertionError):
+    """What should not be."""
+
+
+@dataclass(frozen=True)
+class Battery:
+    """A name, `case(rng, folder) → word`, and the bytes that a worker may hold beyond those of its start."""
+
+    name: str
+    case: Callable
+    most_memory: int
+
+    def run(self, seed, number, folder):
+        """The word for what came of one case; raises whatever the case raises."""
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            return self.case(np.random.default_rng((seed, number, crc32(self.name.encode()))), Path(own))
+
+
+def battery(name, most_memory=1 << 30):
+    """Registers `case(rng, folder)` as a battery."""
+
+    def register(case):
+        BATTERIES[name] = Battery(name, case, most_memory)
+        return case
+
+    return register
+
+
+def expect(holds, what):
+    if not holds:
+        raise FoundError(what)
+
+
+def one_line(error):
+    """What a refusal must be."""
+    text = str(error)
+    expect("\n" not in text and text.isprintable() and len(text) < 2200, f"not one short line: {text!r:.300}")
+
+
+def in_child(work):
+    """Run `work()` in a forked process → its exit status, −k where signal k ended it, and its process id before that.
+
+    `work` gets no arguments; an exception makes the status 99. Yields nothing of the child's but its status.
+    """
+    child = os.fork()
+    if child:
+        return child
+    status = 99
+    try:
+        status = work() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def ended(child):
+    """Wait for a child: its exit status, or −signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def work(name, seed, first, count, seconds):
+    """The worker: cases first, first + 1, … until `count` are done or `seconds` are over, a line of JSON for each."""
+    chosen, begun, told = BATTERIES[name], time.monotonic(), os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what cases print is no line of ours
+    with tempfile.TemporaryDirectory(prefix="h2gpu-fuzz-") as folder:
+        memory = None
+        for number in range(first, first + count):
+            if time.monotonic() - begun > seconds:
+                break
+            print(json.dumps({"begin": number}), file=told, flush=True)
+            faulthandler.dump_traceback_later(SLOWEST, exit=True)
+            line = _told(chosen, seed, number, folder)
+            faulthandler.cancel_dump_traceback_later()
+            peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            memory = memory or peak
+            if peak - memory > chosen.most_memory:
+                line, memory = {"finding": f"memory: {(peak - memory) >> 20} MiB more than before"}, peak
+            print(json.dumps({"end": number, **line}), file=told, flush=True)
+
+
+def _told(chosen, seed, number, folder):
+    try:
+        return {"word": chosen.run(seed, number, folder) or "right"}
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        return {"finding": f"{type(error).__name__} at {place}: {' '.join(str(error).split()):.300}"}

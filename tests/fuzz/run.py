@@ -1,0 +1,132 @@
+"""python tests/fuzz/run.py [--seconds S] [--seed N] [--battery NAME …] [--case K]: batteries side by side, a table.
+
+    make fuzz-short   some seconds a battery          make fuzz TIME=3600   as long as you like
+
+Each battery runs in a process of its own, so that a crash or a hang is a finding and the next case goes on. The seed is
+printed; `--seed N --battery NAME --case K` runs one case again, with its traceback.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import cases_batched
+import cases_commands
+import cases_environment
+import cases_expressions
+import cases_faults
+import cases_files
+import cases_kriging
+import cases_matrices
+import cases_structure
+from battery import BATTERIES, work
+
+MODULES = (
+    cases_batched, cases_commands, cases_environment, cases_expressions, cases_faults, cases_files, cases_kriging,
+    cases_matrices, cases_structure,
+)  # fmt: skip
+MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are shown
+
+
+@dataclass
+class Result:
+    """What came of one battery."""
+
+    name: str
+    words: Counter = field(default_factory=Counter)
+    findings: list = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def cases(self):
+        return self.words.total() + len(self.findings)
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(description="Random cases against oracles.")
+    p.add_argument("--seconds", type=float, default=10.0, help="for each battery (default 10)")
+    p.add_argument("--cases", type=int, default=10**9, help="of each battery at most")
+    p.add_argument("--seed", type=int, help="default: drawn, and printed")
+    p.add_argument("--battery", action="append", choices=sorted(BATTERIES), help="default: all; may be repeated")
+    p.add_argument("--case", type=int, help="run this one case in this process, with its traceback")
+    p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="batteries at a time")
+    p.add_argument("--worker", type=int, help=argparse.SUPPRESS)  # its first case
+    a = p.parse_args(argv)
+    seed = int.from_bytes(os.urandom(4)) if a.seed is None else a.seed
+    names = a.battery or sorted(BATTERIES)
+    if a.worker is not None:
+        work(names[0], seed, a.worker, a.cases, a.seconds)
+        return 0
+    if a.case is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            print(*(f"{name}: {BATTERIES[name].run(seed, a.case, folder)}" for name in names), sep="\n")
+        return 0
+    print(f"seed {seed}", flush=True)
+    with ThreadPoolExecutor(a.jobs) as pool:
+        results = list(pool.map(lambda name: supervised(name, seed, a.seconds, a.cases), names))
+    print(table(results))
+    for result in results:
+        for number, what in result.findings[:SHOWN]:
+            print(f"FOUND {result.name} --seed {seed} --case {number}: {what}")
+    return int(any(result.findings for result in results))
+
+
+def supervised(name, seed, seconds, cases=10**9, command=(sys.executable, __file__)):
+    """The Result of a battery; a worker that dies at a case is started again at the next one."""
+    result, begun, first = Result(name), time.monotonic(), 0
+    while first < cases and len(result.findings) < MOST_FINDINGS:
+        left = seconds - (time.monotonic() - begun)
+        if left <= 0:
+            break
+        options = "--battery", name, "--seed", seed, "--worker", first, "--seconds", left, "--cases", cases - first
+        ended, last = _followed([*command, *map(str, options)], result)
+        if ended:
+            break
+        first = last + 1
+    result.seconds = time.monotonic() - begun
+    return result
+
+
+def _followed(command, result):
+    """Whether the worker ended by itself, and its last case."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as worker,
+    ):
+        last, busy = -1, False
+        for line in worker.stdout:
+            said = json.loads(line)
+            last, busy = said.get("begin", last), "begin" in said
+            if "word" in said:
+                result.words[said["word"]] += 1
+            elif "finding" in said:
+                result.findings.append((last, said["finding"]))
+        status = worker.wait()
+        if status and not busy and last < 0:
+            log.seek(0)
+            raise RuntimeError(f"{result.name}: the worker does not start: {log.read().decode()[-2000:]}")
+        if status:
+            how = "hangs" if status == 1 else f"crashes, status {status}"
+            result.findings.append((last, how))
+    return status == 0, last
+
+
+def table(results):
+    """Markdown: a row a battery."""
+    lines = ["| battery | cases | what came of them | found | seconds |", "|---|---|---|---|---|"]
+    for r in results:
+        words = ", ".join(f"{count:,} {word}" for word, count in sorted(r.words.items()))
+        lines.append(f"| {r.name} | {r.cases:,} | {words} | {len(r.findings)} | {r.seconds:.0f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
