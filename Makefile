@@ -2,6 +2,9 @@
 # make test      set up, lint, check types, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
+# make fuzz-short  random cases against oracles, some seconds a battery; the seed is printed (tests/fuzz)
+# make fuzz      the same for TIME seconds a battery, then fuzzing guided by coverage; needs atheris: pip install -e '.[fuzz]'
+# make sanitize  every kernel's small cases under compute-sanitizer: needs a GPU and the CUDA toolkit
 # make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 # make sdist     build dist/*.tar.gz, the sources, and check what it holds
@@ -18,9 +21,11 @@ DOCS   := $(VENV)/.docs-installed
 ARCHITECTURES ?= sm_80,sm_90,sm_100
 DEVICE ?= cpu
 DATA   ?= data
+SHORT  ?= 7
+TIME   ?= 3600
 RUN    := $(BIN)/python -m h2gpu.apps
 
-.PHONY: demo docs test kernels wheel sdist man packages floor matrix lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo docs test kernels fuzz fuzz-short sanitize wheel sdist man packages floor matrix lint bench figures figures-cpu figures-cuda clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -33,6 +38,18 @@ test: lint
 
 kernels: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not gpu" tests
+
+FUZZ := PYTHONPATH=tests/support/oracles OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz
+
+fuzz-short: $(STAMP)
+	$(FUZZ)/run.py --seconds $(SHORT)
+
+fuzz: $(STAMP)
+	$(FUZZ)/run.py --seconds $(TIME)
+	for target in expression covariance matrix; do $(FUZZ)/guided.py $$target -max_total_time=$(TIME) || exit 1; done
+
+sanitize: $(STAMP)
+	$(BIN)/python tests/support/sanitizer/sanitize.py
 
 docs: $(DOCS)
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -179,7 +179,9 @@ class Expression(Written):
 def _number(name, value):
     """A finite number by a name that C++ and the text can use."""
     if not NAME.fullmatch(name) or name in formula.RESERVED or name == "p":
-        raise ValueError(f"{name}: expected a name of letters and digits other than {', '.join(formula.RESERVED)}, p")
+        raise ValueError(
+            f"{formula.shown(name)}: expected a name of letters and digits other than {', '.join(formula.RESERVED)}, p"
+        )
     if not (isinstance(value, Real) and not isinstance(value, bool) and is_finite(value)):
         raise ValueError(f"{name}: expected a finite number, got {value!r:.80}")
     return float(value)

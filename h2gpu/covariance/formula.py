@@ -82,7 +82,9 @@ class _Parser:
     def refuse(self, wanted):
         _, found, place = self.tokens[self.at]
         advice = ADVICE.get(self.text[max(place - 1, 0) : place + 1]) or ADVICE.get(found, "")
-        raise ValueError(f"expression {self.text!r:.200}: expected {wanted} at place {place}, got {found}{advice}")
+        raise ValueError(
+            f"expression {self.text!r:.200}: expected {wanted} at place {place}, got {shown(found)}{advice}"
+        )
 
     def taken(self, *signs):
         """The next token if it is one of these, then behind it; else None."""
@@ -211,6 +213,11 @@ class _Parser:
         self.need(")")
         spelled = f"{word}({', '.join(part.spelled for part in parts)})"
         return Part(spelled, lambda v: getattr(v.xp, name)(*(part.value(v) for part in parts)))
+
+
+def shown(word):
+    """A word of a text of unknown origin, short, on one line."""
+    return word[:80] if word.isprintable() else ascii(word[:80])
 
 
 def _combined(left, sign, right, operation, truth):

@@ -10,6 +10,7 @@ from typing import Any
 from h2gpu.covariance.algebra import Nugget, Product, Sum
 from h2gpu.covariance.base import OMITTED, Covariance
 from h2gpu.covariance.expression import Expression
+from h2gpu.covariance.formula import shown
 from h2gpu.covariance.functions import Constant, Exponential, Gaussian
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical, Wendland
@@ -48,8 +49,8 @@ def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance
     given = {key: value for key, value in parameters.items() if key != "name"}
     wanted = {field.name for field in fields(kind)} - NEVER_WRITTEN
     if given.keys() | (wanted & set(OMITTED)) != wanted:
-        got = ", ".join(sorted(map(str, given)))
-        raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got:.80}")
+        got = shown(", ".join(sorted(map(str, given))))
+        raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got}")
     if "terms" in given:
         if not isinstance(given["terms"], list):
             raise ValueError(f"covariance {name}: expected a list of terms, got {given['terms']!r:.80}")

@@ -288,3 +288,24 @@ def test_a_text_that_does_not_compile_is_one_line():
     wrong = Expression("exp(-r / lenght)", function=lambda r, length: np.exp(-r / length), length=1.0)
     with pytest.raises(ValueError, match=r'expression exp\(-r / lenght\)\(1\): identifier "lenght" is undefined$'):
         h2gpu.build(cupy.asarray(random_points(500)), wrong, order=4)
+
+
+@pytest.mark.parametrize("text", ["exp(\0\0 2)", "r \x1b[31m", "r + \x7f", "\n\x0b;"])
+def test_signs_that_cannot_be_printed_are_refused_on_one_line(text):
+    with pytest.raises(ValueError, match="at place") as caught:
+        Expression(text)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "Matern", "\x1b[31m\n": 1},
+        {"name": "Matern", 500 * "long": 1},
+        {"name": "Expression", "text": "r", "dimension": None, "numbers": {"\x7f\n": 1.0}},
+    ],
+)
+def test_keys_that_cannot_be_printed_are_refused_on_one_line(given):
+    with pytest.raises(ValueError, match="expected") as caught:
+        from_parameters(given)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 400

@@ -91,11 +91,11 @@ def _neighbours(f, names):
 @battery("expressions: any text")
 def texts(rng, folder):
     if rng.random() < 0.5:
-        text = "".join(str(rng.choice(PIECES)) for _ in range(rng.integers(1, 30)))
+        text = "".join(PIECES[rng.integers(len(PIECES))] for _ in range(rng.integers(1, 30)))
     else:
         text = list(sentence(rng))
         for _ in range(rng.integers(1, 4)):
-            text[rng.integers(len(text))] = str(rng.choice(PIECES))
+            text[rng.integers(len(text))] = PIECES[rng.integers(len(PIECES))]
         text = "".join(text)
     return read(text)
 
@@ -164,6 +164,8 @@ def parameters(rng, folder):
     given = {"name": names[rng.integers(len(names))]}
     if rng.random() < 0.7:
         given = covariance(rng, 1.0, 2).parameters()
+    if rng.random() < 0.1:
+        given["\x1b[31m\n"] = 1
     for key in rng.choice(keys, rng.integers(3), replace=False):
         given[str(key)] = values[rng.integers(len(values))]
     if rng.random() < 0.2:

@@ -5,8 +5,8 @@ import pytest
 from kriging_problems import COV, problem
 from sklearn.gaussian_process import kernels
 
-from h2gpu.covariance import Gaussian, Matern, from_distance, on_sphere
-from h2gpu.statistics import Kriging
+from h2gpu.covariance import Exponential, Gaussian, Matern, from_distance, on_sphere
+from h2gpu.statistics import Kriging, log_likelihood
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -63,3 +63,9 @@ def test_an_invalid_covariance_is_refused():
             Kriging(on_sphere(from_distance(smooth.at_distance)), 1e-4).fit(X, X[:, 1])
     with pytest.raises(ValueError, match="smoothness: expected a covariance of the chord to estimate it"):
         Kriging(on_sphere(Matern(1.0, 900.0, 0.4)), fit_parameters=["smoothness"]).fit(X, X[:, 1])
+
+
+def test_an_array_in_place_of_a_covariance_is_refused_on_one_line():
+    with pytest.raises(ValueError, match="cov: expected a covariance such as") as caught:
+        log_likelihood(np.random.default_rng(0).random((90, 2)), Exponential(), np.ones(90))
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 300

@@ -1,0 +1,80 @@
+"""The framework of the batteries finds what it is there to find, and gives the case that shows it."""
+
+import sys
+
+import cases_files
+import numpy as np
+import pytest
+from battery import BATTERIES, one_line
+from checksums import lookup3, repaired, tables
+from run import supervised, table
+
+BROKEN = """
+import os, sys, time
+sys.path[:0] = {paths!r}
+import battery, run
+battery.SLOWEST = 10
+
+@battery.battery("broken", most_memory=1 << 26)
+def broken(rng, folder):
+    from pathlib import Path
+    number = len(list(Path({log!r}).iterdir()))
+    (Path({log!r}) / str(number)).touch()
+    if number == 1:
+        raise ZeroDivisionError("two\\nlines")
+    if number == 3:
+        os.abort()
+    if number == 5:
+        time.sleep(60)
+    if number == 7:
+        broken.held = np.ones(1 << 25)
+    print("noise")
+    return "right"
+
+import numpy as np
+sys.exit(run.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_errors_crashes_hangs_and_memory_are_told_by_their_cases(tmp_path):
+    (tmp_path / "log").mkdir()
+    script = BROKEN.format(paths=sys.path, log=str(tmp_path / "log"))
+    result = supervised("broken", 1, 120, 9, (sys.executable, "-c", script))
+    found = dict(result.findings)
+    assert sorted(found) == [1, 3, 5, 7] and result.words == {"right": 5}
+    assert found[1].startswith("ZeroDivisionError") and found[3] == "crashes, status -6" and found[5] == "hangs"
+    assert found[7].startswith("memory: ") and "| broken | 9 | 5 right | 4 |" in table([result])
+
+
+@pytest.mark.parametrize("name", ["2D", "rectangular", "factors"])
+def test_checksums_are_those_of_hdf5(name):
+    data = cases_files.saved(name)
+    found = list(tables(data))
+    assert len(found) > 10 and repaired(data) == data
+    for first, end in found:
+        assert lookup3(data[first:end]).to_bytes(4, "little") == data[end : end + 4]
+    lookups = {b"": 0xDEADBEEF, b"Four score and seven years ago": 0x17770551}  # of Jenkins' own test
+    assert all(lookup3(text) == value for text, value in lookups.items())
+
+
+def test_a_case_is_the_same_again(tmp_path):
+    chosen = BATTERIES["files: bytes changed"]
+    seen = [cases_files.changed(np.random.default_rng((1, k)), bytes(range(256))) for k in (0, 0, 1)]
+    assert seen[0] == seen[1] != seen[2]
+    assert chosen.run(1, 0, tmp_path) == chosen.run(1, 0, tmp_path)
+
+
+QUICK = [name for name in BATTERIES if not name.startswith(("faults", "numerics: cov", "expressions: against"))]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_first_cases_of_quick_batteries_find_nothing(name, tmp_path):
+    for number in range(2):
+        assert BATTERIES[name].run(0, number, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "\x1b[31m", 3000 * "a"])
+def test_what_is_not_one_line_is_found(text):
+    with pytest.raises(AssertionError, match="not one short line"):
+        one_line(ValueError(text))

@@ -1,0 +1,58 @@
+"""`make sanitize` reads what compute-sanitizer says, and fails where it should: on a program that says the like."""
+
+import re
+import stat
+import sys
+
+import pytest
+from places import TESTS
+from sanitize import FALSE, FILES, TOOLS, main, reports, unexplained
+
+SAID = """\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 8 bytes
+=========     at void qr::householder_qr<double, 4>(const T1 *, T1 *, int)+0x1a0 in qr.cu:88
+=========     by thread (3,0,0) in block (0,0,0)
+=========     Saved host backtrace up to driver entry point at kernel launch time
+========= Error: Race reported between Write access at svd::svd_round<float, 2>(T1 *)+0x50
+=========     at svd::svd_round<float, 2>(T1 *)+0x50 in svd.cu:10
+========= ERROR SUMMARY: 2 errors
+"""
+
+
+def test_reports_are_told_with_their_kernels():
+    found = reports(SAID)
+    assert [kernel for _, kernel in found] == ["qr::householder_qr", "svd::svd_round"]
+    assert found[0][0] == "Invalid __global__ write of size 8 bytes"
+
+
+def test_only_what_is_listed_passes():
+    false = (("memcheck", "svd::svd_round", "because"),)
+    assert [kernel for _, kernel in unexplained("memcheck", SAID, false)] == ["qr::householder_qr"]
+    assert len(unexplained("racecheck", SAID, false)) == 2
+
+
+def test_every_room_with_kernels_is_covered_and_false_reports_have_reasons():
+    assert all((TESTS / file).exists() for file in FILES)
+    for tool, pattern, reason in FALSE:
+        assert tool in TOOLS and re.compile(pattern) and reason
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+@pytest.mark.parametrize(
+    ("said", "status", "expected"),
+    [("3 passed", 0, 0), (SAID + "3 passed", 0, 1), ("no tests ran", 0, 1), ("2 passed, 1 failed", 1, 1)],
+)
+def test_exit_status(said, status, expected, tmp_path, capsys):
+    (tmp_path / "said").write_text(said)
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit {status}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    assert main(["--program", str(program), "--tool", "memcheck"]) == expected
+    assert capsys.readouterr().out.startswith("memcheck: ")
+
+
+def test_without_the_tool_it_is_one_line(capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert main([]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
