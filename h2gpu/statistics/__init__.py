@@ -6,6 +6,7 @@
     log density of y, its gradient                  log_likelihood
     samples of Z                                    simulate
     ½ E (Z(x) − Z(x + h))²                          variogram    empirical, and models fitted to it
+    counts, shares, outliers: p(y | Z(x))           GeneralizedKriging
     P(Z(x) ≤ z), its mean and quantiles             IndicatorKriging
     means of Z over cells, areas, sets of places    Kriging.predict_blocks, cells, areas
 
@@ -24,6 +25,7 @@ True
 
 from h2gpu.statistics.blocks.discretization import Blocks, areas, cells
 from h2gpu.statistics.cokriging import CoKriging
+from h2gpu.statistics.generalized.estimator import GeneralizedKriging
 from h2gpu.statistics.indicators.estimator import IndicatorKriging
 from h2gpu.statistics.kriging import Kriging
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood, log_likelihood
@@ -34,6 +36,7 @@ __all__ = [
     "Blocks",
     "CoKriging",
     "EmpiricalVariogram",
+    "GeneralizedKriging",
     "IndicatorKriging",
     "Kriging",
     "LogLikelihood",

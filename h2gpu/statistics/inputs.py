@@ -40,10 +40,15 @@ def training(estimator, X, y, weights, cov):
         y, weights = known_values(estimator, y, weights)
         return X, _device_values(X, y), weights
     estimator._variables = variables_of(X, y)
-    sites, y = table(X, columns_in(estimator.trend), estimator._variables), values(y, X)
+    sites, y = table(X, _columns(estimator), estimator._variables), values(y, X)
     y, weights = known_values(estimator, y, weights)
     sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
     return _finite_rows(sites, "X"), y, weights
+
+
+def _columns(estimator):
+    """The columns of X that are no coordinates, by name or index."""
+    return [*columns_in(estimator.trend), *getattr(estimator, "_more_columns", [])]
 
 
 def new_values(estimator, X, y, weights):
@@ -85,7 +90,7 @@ def targets(estimator, X):
     check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
-    X = table(X, columns_in(estimator.trend), estimator._variables if hasattr(X, "data_vars") else None)
+    X = table(X, _columns(estimator), estimator._variables if hasattr(X, "data_vars") else None)
     return _finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
 
 

@@ -1,0 +1,279 @@
+"""Kriging of observations that are not Gaussian: counts, shares, positive amounts, outliers.
+
+    y_i ~ p(y | η(x_i)),   η(x) = f(x)ᵀ β + Z(x),   Z Gaussian of covariance C
+    posterior of η by Laplace: its mode η̂, and K = C + W⁻¹ in place of C + nugget
+
+All that kriging does with K serves the posterior: means, standard deviations, likelihood.
+
+Reference: Diggle, Tawn & Moyeed (1998), Model-based geostatistics; Rasmussen & Williams (2006), chapter 3.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from h2gpu.arrays import array_module, to_host
+from h2gpu.statistics.equations import Equations
+from h2gpu.statistics.generalized import predictive
+from h2gpu.statistics.generalized.choices import joint_of
+from h2gpu.statistics.generalized.columns import of_column, without
+from h2gpu.statistics.generalized.estimation import estimate
+from h2gpu.statistics.generalized.marginal import Latent
+from h2gpu.statistics.generalized.observed import Observed
+from h2gpu.statistics.inputs import new_values, seed_of, targets, training, weighted
+from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.regression import Regression, orthonormalizer
+from h2gpu.statistics.trends import trend_of
+
+
+class GeneralizedKriging(RegressorMixin, BaseEstimator):
+    """Kriging with a Poisson, binomial, gamma or Student-t likelihood, by Laplace; a scikit-learn regressor.
+
+    cov             covariance of the predictor η, as for `Kriging`; a Nugget within it is further variation of places
+    likelihood      "poisson" (counts, log link), "binomial" (successes, logit link), "gamma" (positive, log link) or
+                    "student-t" (outliers, identity link)
+    trend, mean     of η, as for `Kriging`
+    rtol            of the H²-matrix, at most
+    exposure        the column of X, by name or index, that multiplies the Poisson mean; None: 1
+    trials          the column of X with the number of binomial trials; None: 1
+    shape           of the gamma distribution, variance mean²/shape
+    scale, df       of Student's t: units of y, degrees of freedom
+    fit_parameters  True: those of the covariance, as for `Kriging`, and shape and scale, of greatest Laplace marginal
+                    likelihood; "all": its smoothness and df too; or a list of names
+    restricted      whether the trend's coefficients are integrated over, under a flat prior
+    neighbours      of Vecchia's approximation: preconditioner, and marginal likelihood of more than 1,500 places
+    std_rtol, missing, random_state   as for `Kriging`
+
+    After fit:
+
+    cov_, likelihood_       in use
+    parameters_, parameter_errors_, parameter_intervals_, estimation_   as for `Kriging`
+    converged_              whether mode and estimation have converged; else there is a ConvergenceWarning
+    mode_                   (places,) η̂ of the different places, in the order in which they come
+    weights_                (places,) K⁻¹ (u − Qγ), the derivative of the log-density there
+    trend_coefficients_     (p,) β
+    steps_                  of Newton's method
+
+    >>> import numpy as np
+    >>> from h2gpu.covariance import Exponential
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((200, 2))
+    >>> y = rng.poisson(np.exp(1 + np.sin(6 * X[:, 0])))
+    >>> kriging = GeneralizedKriging(Exponential(1.0, 0.5), "poisson").fit(X, y)
+    >>> bool(abs(kriging.predict([[0.26, 0.5]])[0] - np.exp(2)) < 2)
+    True
+    """
+
+    def __init__(
+        self,
+        cov,
+        likelihood="poisson",
+        trend="constant",
+        rtol=1e-6,
+        *,
+        exposure=None,
+        trials=None,
+        shape=1.0,
+        scale=1.0,
+        df=4.0,
+        fit_parameters=False,
+        restricted=False,
+        mean=0.0,
+        neighbours=30,
+        std_rtol=0.01,
+        missing="raise",
+        random_state=0,
+    ):
+        self.cov = cov
+        self.likelihood = likelihood
+        self.trend = trend
+        self.rtol = rtol
+        self.exposure = exposure
+        self.trials = trials
+        self.shape = shape
+        self.scale = scale
+        self.df = df
+        self.fit_parameters = fit_parameters
+        self.restricted = restricted
+        self.mean = mean
+        self.neighbours = neighbours
+        self.std_rtol = std_rtol
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """The posterior of η given observations y (n,) at X (n, features).
+
+        Raises ValueError for what the likelihood cannot give, such as negative counts, and for what cannot be kriged;
+        LinAlgError for a covariance that is not positive definite.
+        """
+        joint = joint_of(self)
+        X, y, weights = training(self, X, y, None, joint.cov)
+        X, y, _ = weighted(X, y, weights)
+        names = getattr(self, "feature_names_in_", None)
+        self._column = of_column(self._size, X.shape[1], names)
+        sites, size = self._parted(X)
+        y = joint.likelihood.checked(to_host(y), size)
+        self._trend = without(trend_of(self.trend, X.shape[1], names), self._column)
+        latent, change = self._latent(sites, y, size)
+        self._estimated(joint, latent)
+        self._solve(latent, change)
+        return self
+
+    def _estimated(self, joint, latent):
+        """The covariance and the likelihood in use."""
+        self.estimation_, self.parameters_ = None, {}
+        self.parameter_errors_, self.parameter_intervals_ = {}, {}
+        if self.fit_parameters and joint.names:
+            found = self.estimation_ = estimate(latent, joint, self.neighbours, seed_of(self.random_state))
+            joint = found.model
+            self.parameters_ = {free.name: free.value for free in joint.free}
+            self.parameter_errors_, self.parameter_intervals_ = found.errors, found.intervals()
+        self.cov_, self.likelihood_, self._kinds = joint.cov, joint.likelihood, joint.model.kinds
+
+    def _solve(self, latent, change):
+        """Mode and equations."""
+        state = seed_of(self.random_state)
+        options = {"rtol": self.rtol, "neighbours": self.neighbours, "random_state": state}
+        found = latent.exact(Model(self.cov_, 0.0, ()), self.likelihood_, **options)
+        messages = [] if self.estimation_ is None else list(self.estimation_.messages)
+        if not found.converged:
+            messages.append(f"Laplace's approximation: the mode was not found in {found.steps} steps")
+        for message in messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self.converged_, self.steps_ = not messages, found.steps
+        self.mode_, self.weights_ = self._level() + found.eta, found.a
+        self.trend_coefficients_ = change @ found.gamma
+        self._latent_, self._found = latent, found
+        xp = array_module(latent.sites)
+        Q, gamma, w = (xp.asarray(part) for part in (latent.Q, found.gamma[:, None], found.a[:, None]))
+        regression = Regression(change, Q, found.solved, found.information)
+        spread = float(found.eta.std()) or 1.0
+        noise = 1 / found.weight
+        self._equations = Equations(
+            latent.sites, self.cov_, noise, self._trend, found.system, regression, gamma, w, spread, self.rtol
+        )
+
+    def predict(self, X, return_std=False, observations=False, *, interval=None):
+        """Means (m,) of new observations at X (m, features), and where asked for one of
+
+        return_std     standard deviations (m,) of the mean surface μ(x): of the field on the scale of y
+        interval       lower and upper ends (m,), (m,) of its central interval of this level, such as 0.95
+        observations   of new observations instead: with the likelihood's own variation
+
+        Exposure or trials are those of X. Raises ValueError for both, and for a level outside (0, 1).
+        """
+        check_is_fitted(self, "weights_")
+        if return_std and interval is not None:
+            raise ValueError("predict: expected one of return_std and interval, got both")
+        if interval is not None and not 0 < interval < 1:
+            raise ValueError(f"interval: expected a level between 0 and 1, got {interval!r}")
+        m, v, size = self._posterior(X)
+        mean, spread, within = predictive.moments(self.likelihood_, m, v, size)
+        moved = array_module(self._latent_.sites).asarray
+        if return_std:
+            return moved(mean), moved(np.sqrt(spread + (within if observations else 0.0)))
+        if interval is None:
+            return moved(mean)
+        quantile = predictive.quantile if observations else predictive.field_quantile
+        levels = (0.5 - interval / 2, 0.5 + interval / 2)
+        return moved(mean), *(moved(quantile(self.likelihood_, level, m, v, size)) for level in levels)
+
+    def predict_latent(self, X, return_std=False):
+        """Posterior means (m,) of η at X (m, features), and standard deviations (m,) where asked for."""
+        check_is_fitted(self, "weights_")
+        m, v, _ = self._posterior(X, return_std)
+        moved = array_module(self._latent_.sites).asarray
+        return (moved(m), moved(np.sqrt(v))) if return_std else moved(m)
+
+    def predict_cdf(self, X, values):
+        """P(y ≤ value) of new observations at X (m, features), (m,); values: one number, or (m,)."""
+        check_is_fitted(self, "weights_")
+        m, v, size = self._posterior(X)
+        values = np.asarray(values, np.float64)
+        if values.shape not in ((), m.shape) or np.isnan(values).any():
+            raise ValueError(f"values: expected one number or {len(m)}, got {values!r:.60}")
+        return predictive.cdf(self.likelihood_, values, m, v, size)
+
+    def log_scores(self, X, y):
+        """Logarithms (m,) of the predicted density, or probability, of observations y (m,) at X (m, features)."""
+        m, v, size, y = self._beside(X, y)
+        return predictive.log_density(self.likelihood_, y, m, v, size)
+
+    def score(self, X, y):
+        """D², the share of the deviance of y (m,) that predictions at X (m, features) explain: R² of this likelihood.
+
+        The null model predicts one rate, share or mean everywhere, that of y.
+        """
+        m, v, size, y = self._beside(X, y)
+        mean = predictive.moments(self.likelihood_, m, v, size)[0]
+        null = size * (y.sum() / size.sum())
+        explained = self.likelihood_.deviance(y, mean, size).sum()
+        total = self.likelihood_.deviance(y, np.maximum(null, 1e-300), size).sum()
+        return 1.0 - float(explained / total) if total > 0 else float(explained == 0)
+
+    def log_marginal_likelihood(self):
+        """Laplace's approximation of the log-likelihood of the training data: a `LogLikelihood`, float with its error.
+
+        Raises NotFittedError before fit.
+        """
+        check_is_fitted(self, "weights_")
+        return self._latent_.value(self._found, self.likelihood_)
+
+    def _posterior(self, X, spread=True):
+        """Means and variances of η, (m,) each, and sizes, on the host."""
+        sites, size = self._parted(targets(self, X))
+        if not spread:
+            return self._level() + to_host(self._equations.means(sites)[:, 0]), None, size
+        mean, variances, self.variance_error_ = self._equations.means_and_variances(
+            sites, self.std_rtol, seed_of(self.random_state)
+        )
+        return self._level() + to_host(mean), np.maximum(to_host(variances), 0), size
+
+    def _beside(self, X, y):
+        """The same, and observations y (m,) that the likelihood can give."""
+        check_is_fitted(self, "weights_")
+        m, v, size = self._posterior(X)
+        y, _ = new_values(self, m, np.asarray(to_host(y), np.float64), None)
+        return m, v, size, self.likelihood_.checked(y, size)
+
+    @property
+    def _size(self):
+        """The column of exposure or trials, None without."""
+        return self.trials if self.likelihood == "binomial" else self.exposure
+
+    @property
+    def _more_columns(self):
+        return [] if self._size is None else [self._size]
+
+    def _parted(self, X):
+        """X without the column of sizes, and sizes (n,) on the host. Raises ValueError."""
+        if self._column is None:
+            return X, np.ones(len(X))
+        size = to_host(X[:, self._column])
+        name = "trials" if self.likelihood == "binomial" else "exposure"
+        whole = name == "exposure" or (size == np.floor(size)).all()
+        if not ((size > 0).all() and whole):
+            raise ValueError(
+                f"{name}: expected {'' if name == 'exposure' else 'whole '}numbers above 0, got {size.min():g}"
+            )
+        rest = [i for i in range(X.shape[1]) if i != self._column]
+        return X[:, rest], size
+
+    def _latent(self, X, y, size):
+        """The problem by places, and the change that makes trend columns orthonormal."""
+        observed = Observed.of(X, y, size, self._level())
+        F = self._trend.columns(observed.X)
+        change = orthonormalizer(F)
+        return Latent(observed, to_host(F) @ change, self._trend.sites(observed.X), self.restricted), change
+
+    def _level(self):
+        return float(self.mean) if self.trend is None else 0.0
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.likelihood != "student-t"
+        return tags
