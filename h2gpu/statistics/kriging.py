@@ -35,6 +35,7 @@ from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
+from h2gpu.statistics.variances import tell_error
 
 
 class Kriging(Results, RegressorMixin, BaseEstimator):
@@ -266,13 +267,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     def _tell_error(self):
         """A warning where standard deviations are less accurate than asked for."""
-        error = self.variance_error_
-        if error.worst > self.std_rtol:
-            warnings.warn(
-                f"standard deviations: {error.worst:.2g} too large at worst of {error.checked} random targets, beside "
-                f"exact ones, where std_rtol={self.std_rtol:g} was asked; take std_rtol=0 for exact ones",
-                stacklevel=4,  # the door of other libraries' arrays is a frame too
-            )
+        tell_error(self.variance_error_, self.std_rtol, stacklevel=5)  # the door of other libraries' arrays is a frame too
 
     @any_array
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, observations: bool = False) -> Array:

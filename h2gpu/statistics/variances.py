@@ -9,6 +9,7 @@ half of what is asked for; by how much it then exceeds the exact one is measured
 Reference: Cressie (1993), section 3.4; Stein (2002), The screening effect in kriging.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,16 @@ class VarianceError:
     checked: int = 0
     mean: float = 0.0
     worst: float = 0.0
+
+
+def tell_error(error, std_rtol, stacklevel=4):
+    """A warning where standard deviations are less accurate, by their VarianceError, than was asked for."""
+    if error.worst > std_rtol:
+        warnings.warn(
+            f"standard deviations: {error.worst:.2g} too large at worst of {error.checked} random targets, beside "
+            f"exact ones, where std_rtol={std_rtol:g} was asked; take std_rtol=0 for exact ones",
+            stacklevel=stacklevel,
+        )
 
 
 def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):

@@ -87,6 +87,8 @@ def estimate(latent, joint, neighbours=30, random_state=0):
         raise ValueError(
             f"y: expected at least 3 places to estimate parameters from, got n_samples = {n}; give the parameters"
         )
+    if np.ptp(latent.observed.start(joint.likelihood)) == 0:
+        raise ValueError("y: expected observations that vary, to estimate parameters from; got equal ones")
     if joint.model.kinds:
         check_free(joint.model)
     with phase("maximum marginal likelihood"):

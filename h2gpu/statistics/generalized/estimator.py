@@ -27,6 +27,7 @@ from h2gpu.statistics.inputs import new_values, seed_of, targets, training, weig
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.regression import Regression, orthonormalizer
 from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.variances import tell_error
 
 
 class GeneralizedKriging(RegressorMixin, BaseEstimator):
@@ -127,7 +128,7 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         """The covariance and the likelihood in use."""
         self.estimation_, self.parameters_ = None, {}
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
-        if self.fit_parameters and joint.names:
+        if self.fit_parameters and (joint.model.kinds or joint.own):
             found = self.estimation_ = estimate(latent, joint, self.neighbours, seed_of(self.random_state))
             joint = found.model
             self.parameters_ = {free.name: free.value for free in joint.free}
@@ -228,9 +229,8 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         sites, size = self._parted(targets(self, X))
         if not spread:
             return self._level() + to_host(self._equations.means(sites)[:, 0]), None, size
-        mean, variances, self.variance_error_ = self._equations.means_and_variances(
-            sites, self.std_rtol, seed_of(self.random_state)
-        )
+        mean, variances, error = self._equations.means_and_variances(sites, self.std_rtol, seed_of(self.random_state))
+        tell_error(error, self.std_rtol)
         return self._level() + to_host(mean), np.maximum(to_host(variances), 0), size
 
     def _beside(self, X, y):
@@ -276,4 +276,5 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.likelihood != "student-t"
+        tags.regressor_tags.poor_score = True  # of data that are not of this likelihood
         return tags

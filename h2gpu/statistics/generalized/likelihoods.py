@@ -135,7 +135,8 @@ class Binomial(Likelihood):
         return size * special.expit(eta) * special.expit(-eta)
 
     def cdf(self, y, eta, size):
-        below = special.bdtr(np.clip(np.floor(y), 0, size), size, special.expit(eta))
+        k = np.clip(np.floor(y), 0, size - 1)
+        below = special.betainc(size - k, k + 1, special.expit(-eta))
         return np.where(y < 0, 0.0, np.where(y >= size, 1.0, below))
 
     def deviance(self, y, mean, size):

@@ -43,6 +43,8 @@ def quantile(likelihood, level, m, v, size):
     start = likelihood.response(m, size)
     low = np.minimum(start, 0.0) - 1.0
     high = np.maximum(likelihood.response(m + z * std, size), 1.0) + 1.0
+    if likelihood.discrete:
+        low, high = np.floor(low), np.ceil(high)
     for _ in range(60):  # until they enclose it
         far = cdf(likelihood, high, m, v, size) < level
         near = cdf(likelihood, low, m, v, size) >= level if likelihood.link == "identity" else np.zeros(len(m), bool)
