@@ -21,6 +21,7 @@ logger = logging.getLogger("h2gpu")
 MOST = 1000  # steps: with Fisher's information they are many, and share one system
 GAIN = 1e-9  # of Ψ that a further step promises: the mode is found. Beyond rounding of a sum of n terms: n times ε
 CLOSE = 0.01  # promised gain below which a step is taken whole: Vecchia's C changes a little with W
+SLOW = 0.5  # share of the gain that a close step may leave; else shorter ones follow: Fisher's can go too far
 HALVINGS = 20
 
 
@@ -67,6 +68,7 @@ def mode(observed, likelihood, Q, systems, start=None):
     """
     eta, systems = observed.start(likelihood) if start is None else start, _remembered(systems)
     now, steps = _stepped(observed, likelihood, Q, systems, eta), 1
+    last, t = np.inf, 1.0
     while steps < MOST:
         new = _stepped(observed, likelihood, Q, systems, now.eta)
         steps += 1
@@ -74,7 +76,8 @@ def mode(observed, likelihood, Q, systems, start=None):
         if abs(promised) < GAIN + len(eta) * np.finfo(float).eps:
             return _with(new, steps, True)
         if promised < CLOSE:
-            now = new
+            t = 0.5 * t if promised > SLOW * last else t
+            now, last = _between(now, new, t), promised
             continue
         found = _searched(observed, likelihood, Q, now, new)
         if found is None:
@@ -119,12 +122,17 @@ def _searched(observed, likelihood, Q, now, new):
     """The Mode on the line from now to new where Ψ has risen; None where it rises nowhere."""
     before, t = now.penalized(observed, likelihood, Q), 1.0
     for _ in range(HALVINGS):
-        eta, a, gamma = (old + t * (to - old) for old, to in zip(_line(now), _line(new)))
-        at = Mode(eta, a, gamma, new.weight, new.working, new.system, new.solved, new.information)
+        at = _between(now, new, t)
         if at.penalized(observed, likelihood, Q) > before:
             return at
         t /= 2
     return None
+
+
+def _between(now, new, t):
+    """The Mode a share t of the way from now to new."""
+    eta, a, gamma = (old + t * (to - old) for old, to in zip(_line(now), _line(new)))
+    return Mode(eta, a, gamma, new.weight, new.working, new.system, new.solved, new.information)
 
 
 def _line(point):
