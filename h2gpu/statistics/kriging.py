@@ -34,8 +34,8 @@ from h2gpu.statistics.simulation import checked_count, conditional_samples, gene
 from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
-from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 from h2gpu.statistics.variances import tell_error
+from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 
 
 class Kriging(Results, RegressorMixin, BaseEstimator):
@@ -267,7 +267,9 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     def _tell_error(self):
         """A warning where standard deviations are less accurate than asked for."""
-        tell_error(self.variance_error_, self.std_rtol, stacklevel=5)  # the door of other libraries' arrays is a frame too
+        tell_error(
+            self.variance_error_, self.std_rtol, stacklevel=5
+        )  # the door of other libraries' arrays is a frame too
 
     @any_array
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, observations: bool = False) -> Array:

@@ -20,7 +20,7 @@ from h2gpu.statistics.likelihood.estimation import EXACT, Estimate, inverse_info
 from h2gpu.statistics.likelihood.judgement import judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.parameters import Free, Model, check_free
-from h2gpu.statistics.likelihood.variogram import starts_from_variogram
+from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
 logger = logging.getLogger("h2gpu")

@@ -9,13 +9,15 @@ Reference: Diggle, Tawn & Moyeed (1998), Model-based geostatistics; Rasmussen & 
 """
 
 import warnings
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.statistics.equations import Equations
 from h2gpu.statistics.generalized import predictive
 from h2gpu.statistics.generalized.choices import joint_of
@@ -24,10 +26,12 @@ from h2gpu.statistics.generalized.estimation import estimate
 from h2gpu.statistics.generalized.marginal import Latent
 from h2gpu.statistics.generalized.observed import Observed
 from h2gpu.statistics.inputs import new_values, seed_of, targets, training, weighted
+from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.regression import Regression, orthonormalizer
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
+from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
 class GeneralizedKriging(RegressorMixin, BaseEstimator):
@@ -70,24 +74,24 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        cov,
-        likelihood="poisson",
-        trend="constant",
-        rtol=1e-6,
+        cov: Any,
+        likelihood: str = "poisson",
+        trend: TrendLike = "constant",
+        rtol: float = 1e-6,
         *,
-        exposure=None,
-        trials=None,
-        shape=1.0,
-        scale=1.0,
-        df=4.0,
-        fit_parameters=False,
-        restricted=False,
-        mean=0.0,
-        neighbours=30,
-        std_rtol=0.01,
-        missing="raise",
-        random_state=0,
-    ):
+        exposure: str | int | None = None,
+        trials: str | int | None = None,
+        shape: float = 1.0,
+        scale: float = 1.0,
+        df: float = 4.0,
+        fit_parameters: bool | str | Sequence[str] = False,
+        restricted: bool = False,
+        mean: float = 0.0,
+        neighbours: int = 30,
+        std_rtol: float = 0.01,
+        missing: str = "raise",
+        random_state: Seed = 0,
+    ) -> None:
         self.cov = cov
         self.likelihood = likelihood
         self.trend = trend
@@ -105,7 +109,8 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X, y):
+    @any_array
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """The posterior of η given observations y (n,) at X (n, features).
 
         Raises ValueError for what the likelihood cannot give, such as negative counts, and for what cannot be kriged;
@@ -158,7 +163,15 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
             latent.sites, self.cov_, noise, self._trend, found.system, regression, gamma, w, spread, self.rtol
         )
 
-    def predict(self, X, return_std=False, observations=False, *, interval=None):
+    @any_array
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        observations: bool = False,
+        *,
+        interval: float | None = None,
+    ) -> Any:
         """Means (m,) of new observations at X (m, features), and where asked for one of
 
         return_std     standard deviations (m,) of the mean surface μ(x): of the field on the scale of y
@@ -183,14 +196,16 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         levels = (0.5 - interval / 2, 0.5 + interval / 2)
         return moved(mean), *(moved(quantile(self.likelihood_, level, m, v, size)) for level in levels)
 
-    def predict_latent(self, X, return_std=False):
+    @any_array
+    def predict_latent(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Posterior means (m,) of η at X (m, features), and standard deviations (m,) where asked for."""
         check_is_fitted(self, "weights_")
         m, v, _ = self._posterior(X, return_std)
         moved = array_module(self._latent_.sites).asarray
         return (moved(m), moved(np.sqrt(v))) if return_std else moved(m)
 
-    def predict_cdf(self, X, values):
+    @any_array
+    def predict_cdf(self, X: ArrayLike, values: ArrayLike) -> Array:
         """P(y ≤ value) of new observations at X (m, features), (m,); values: one number, or (m,)."""
         check_is_fitted(self, "weights_")
         m, v, size = self._posterior(X)
@@ -199,12 +214,14 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
             raise ValueError(f"values: expected one number or {len(m)}, got {values!r:.60}")
         return predictive.cdf(self.likelihood_, values, m, v, size)
 
-    def log_scores(self, X, y):
+    @any_array
+    def log_scores(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Logarithms (m,) of the predicted density, or probability, of observations y (m,) at X (m, features)."""
         m, v, size, y = self._beside(X, y)
         return predictive.log_density(self.likelihood_, y, m, v, size)
 
-    def score(self, X, y):
+    @any_array
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """D², the share of the deviance of y (m,) that predictions at X (m, features) explain: R² of this likelihood.
 
         The null model predicts one rate, share or mean everywhere, that of y.
@@ -216,7 +233,7 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         total = self.likelihood_.deviance(y, np.maximum(null, 1e-300), size).sum()
         return 1.0 - float(explained / total) if total > 0 else float(explained == 0)
 
-    def log_marginal_likelihood(self):
+    def log_marginal_likelihood(self) -> LogLikelihood:
         """Laplace's approximation of the log-likelihood of the training data: a `LogLikelihood`, float with its error.
 
         Raises NotFittedError before fit.
@@ -273,7 +290,7 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
     def _level(self):
         return float(self.mean) if self.trend is None else 0.0
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.likelihood != "student-t"
         tags.regressor_tags.poor_score = True  # of data that are not of this likelihood

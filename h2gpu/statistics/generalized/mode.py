@@ -21,7 +21,7 @@ logger = logging.getLogger("h2gpu")
 MOST = 1000  # steps: with Fisher's information they are many, and share one system
 GAIN = 1e-9  # of Ψ that a further step promises: the mode is found. Beyond rounding of a sum of n terms: n times ε
 CLOSE = 0.01  # promised gain below which a step is taken whole: Vecchia's C changes a little with W
-SLOW = 0.5  # share of the gain that a close step may leave; else shorter ones follow: Fisher's can go too far
+LONGER = 1.2  # factor of close steps that did not go too far, as Fisher's can
 HALVINGS = 20
 
 
@@ -68,7 +68,7 @@ def mode(observed, likelihood, Q, systems, start=None):
     """
     eta, systems = observed.start(likelihood) if start is None else start, _remembered(systems)
     now, steps = _stepped(observed, likelihood, Q, systems, eta), 1
-    last, t = np.inf, 1.0
+    last, t = np.zeros(len(eta)), 1.0
     while steps < MOST:
         new = _stepped(observed, likelihood, Q, systems, now.eta)
         steps += 1
@@ -76,8 +76,9 @@ def mode(observed, likelihood, Q, systems, start=None):
         if abs(promised) < GAIN + len(eta) * np.finfo(float).eps:
             return _with(new, steps, True)
         if promised < CLOSE:
-            t = 0.5 * t if promised > SLOW * last else t
-            now, last = _between(now, new, t), promised
+            way = new.eta - now.eta
+            t = 0.5 * t if way @ last < 0 else min(1.0, LONGER * t)  # turned back: the last step went too far
+            now, last = _between(now, new, t), way
             continue
         found = _searched(observed, likelihood, Q, now, new)
         if found is None:
