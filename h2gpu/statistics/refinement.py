@@ -21,7 +21,7 @@ from h2gpu.statistics.likelihood.estimation import inverse_information
 logger = logging.getLogger("h2gpu")
 
 WORTH = 0.25  # of log-likelihood a parameter, off by 0.7 of a standard error: less is left as it is, and their errors
-# are 22 % short then. Heaton's simulated field: 0.55 expected, 0.02 gained, for half of the time of the estimation
+# are 22 % short then (Heaton's simulated field: 0.55 expected, 0.02 gained)
 NEXT = 0.1  # of the gain of a step is that of the next, about
 STEPS = 4
 CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
