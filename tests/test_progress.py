@@ -1,13 +1,14 @@
 """Phases: each begins once, moves forward and ends, also when it fails."""
 
 import logging
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from reference import points_of
 
 import h2gpu
+from h2gpu import progress
 from h2gpu.covariance import Exponential
 from h2gpu.progress import PhaseTimes, phase, shown, watched_by
 from h2gpu.statistics import Kriging
@@ -75,28 +76,41 @@ def test_bars_and_messages_end_with_what_they_showed(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_times_of_a_phase_add_up():
+@pytest.fixture
+def wait(monkeypatch):
+    """A clock that goes on by so many seconds, and not otherwise."""
+    now = 0.0
+
+    def wait(seconds):
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(progress, "time", SimpleNamespace(perf_counter=lambda: now))
+    return wait
+
+
+def test_times_of_a_phase_add_up(wait):
     calls = []
     with watched_by(PhaseTimes(synchronize=lambda: calls.append(1))) as times:
         for _ in range(2):
-            with phase("sleep", 3) as advance:
-                time.sleep(0.01)
+            with phase("work", 3) as advance:
+                wait(2)
                 advance(3)
         with phase("nothing"):
             pass
-    assert times.seconds["sleep"] >= 0.02 > times.seconds["nothing"] >= 0
+    assert times.seconds == {"work": 4, "nothing": 0}
     assert len(calls) == 6
 
 
-def test_seconds_of_a_phase_are_its_own():
+def test_seconds_of_a_phase_are_its_own(wait):
     with watched_by(PhaseTimes()) as times, phase("outer"):
-        time.sleep(0.02)
+        wait(2)
         for _ in range(2):
             with phase("inner"):
-                time.sleep(0.03)
+                wait(3)
                 with phase("outer"):
-                    time.sleep(0.01)
-    assert 0.04 <= times.seconds["outer"] < 0.06 <= times.seconds["inner"]
+                    wait(1)
+    assert times.seconds == {"outer": 4, "inner": 6}
 
 
 def test_building_and_compressing_report_phases_that_reach_their_totals():
