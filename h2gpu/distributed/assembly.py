@@ -80,7 +80,7 @@ def of_plan(comm, sites, plan, *, storage="auto", finest=LEAF_SIZES[0], rows=ROW
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         trees = [ClusterTree.build(x, min(finest, plan.leaf_size), plan.split).cut(plan.leaf_size) for x in sides]
         blocks = BlockTree.build(trees[0], trees[-1], Admissibility(plan.eta))
-    B = built_and_compressed(comm, blocks, sites, plan.order, plan.rtol, storage)
+    B = built_and_compressed(comm, blocks, sites, plan.orders, plan.rtol, storage)
     error = error_on_rows(B, sites, rows, 0)
     if comm.rank == 0:
         logger.info("distributed: %s, error %.3g on %d sampled rows, %r", plan, error, rows, B)

@@ -71,7 +71,7 @@ def covariance_matrix(
             return B
     raise ValueError(
         f"rtol: {rtol:g} was not reached: the error on {ROWS_CHECKED} sampled rows is still {error:.2g} with "
-        f"interpolation of order {np.max(chosen.order)}; ask for less accuracy"
+        f"interpolation of order {chosen.order}; ask for less accuracy"
     )
 
 
@@ -86,13 +86,8 @@ def plans(sites, rtol, *, order=None, **fixed):
     chosen = planner.plan(order)
     yield chosen
     for _ in range(ATTEMPTS - 1):
-        chosen = planner.plan(one_more(chosen.order), like=chosen)
+        chosen = planner.plan(tuple(order + 1 for order in chosen.orders), like=chosen)
         yield chosen
-
-
-def one_more(order):
-    """Orders with one more interpolation point a direction each."""
-    return order + 1 if isinstance(order, (int, np.integer)) else tuple(p + 1 for p in order)
 
 
 def assemble(sites, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored"):
@@ -108,9 +103,9 @@ def uncompressed(sites, plan, *, storage="auto", nearfield="stored"):
     never exists in float64.
     """
     check_nearfield(nearfield)
-    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "order", "split", "trees")}
+    parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "split", "trees")}
     built = "stored" if storage == "full" and nearfield == "stored" else "computed"
-    return deferred(sites, nearfield=built, **parameters)
+    return deferred(sites, order=plan.orders, nearfield=built, **parameters)
 
 
 @any_array

@@ -27,7 +27,8 @@ WORK_PER_COUPLING = 3  # bytes of them for each byte of couplings
 class Plan:
     """Parameters of a build and what they will give.
 
-    leaf_size, eta, order, split   as for `build`; planned orders are one for each level of the tree
+    leaf_size, eta, order, split   as for `build`; order is the largest of
+    orders                         interpolation orders by level of the tree, from the root on
     rtol                           the compression's share of the accuracy
     interpolation_error            estimated ‖interpolated − exact‖_F / ‖exact‖_F
     bytes_before                   of the uncompressed matrix, were it stored
@@ -38,18 +39,18 @@ class Plan:
 
     leaf_size: int
     eta: float
-    order: int | tuple
+    order: int
     split: str
     rtol: float
     interpolation_error: float
     bytes_before: int
     bytes_after: int
     bytes_peak: int
+    orders: tuple[int, ...]
     trees: tuple = field(default=(), repr=False, compare=False)
 
     def __str__(self):
-        lowest, highest = np.min(self.order), np.max(self.order)
-        order = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+        order = f"{self.order}" if min(self.orders) == self.order else f"{min(self.orders)} to {self.order}"
         return (
             f"leaf size {self.leaf_size}, eta {self.eta:g}, order {order}, {self.split} split: "
             f"about {readable(self.bytes_after)}, at the peak {readable(self.bytes_peak)}"
@@ -106,12 +107,12 @@ class Family:
         share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
         links = _Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
         levels = max(_depth(tree, leaf_size) for tree in self.planner.trees)
-        order = fixed or self._cheapest(links, levels)
-        if order is None:
+        orders = fixed or self._cheapest(links, levels)
+        if orders is None:
             return []
-        orders = np.broadcast_to(order, levels)
+        orders = np.broadcast_to(orders, levels)
         error = np.sqrt(sum(self.squared_errors(int(p))[:levels][orders == p].sum() for p in np.unique(orders)))
-        return [self._planned(leaf_size, order, orders**self.planner.dim, float(error), links)]
+        return [self._planned(leaf_size, orders, float(error), links)]
 
     def _cheapest(self, links, levels):
         """The cheapest sufficient orders; one for all where there is no farfield."""
@@ -122,10 +123,10 @@ class Family:
         wanted, least = self.planner.accuracy.interpolation, np.sqrt(self.errors[-1, :levels].sum())
         return cheapest_orders(self.errors[:, :levels], work, np.clip(least, AIMED * wanted, wanted))
 
-    def _planned(self, leaf_size, order, most, error, links):
-        """The Plan, and its work in multiplications; most: (levels,) ranks."""
+    def _planned(self, leaf_size, orders, error, links):
+        """The Plan of orders (levels,), and its work in multiplications."""
         planner, blocks = self.planner, self.planner.blocks(leaf_size)
-        near = blocks.near(self.eta)
+        near, most = blocks.near(self.eta), self._most(orders)
         dense = self._dense_entries(blocks, near)
         initial = [_Ranks(tree, most) for tree in planner.trees]
         kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, self.kept_by_level)]
@@ -144,7 +145,15 @@ class Family:
         rtol = planner.accuracy.compression.rtol
         number = links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1)
         work = links.by_level(most).sum() + BLOCK_WORK * float(number)
-        return Plan(leaf_size, self.eta, order, planner.split, rtol, error, *sizes, planner.trees), work
+        orders = tuple(orders.tolist())
+        plan = Plan(leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, planner.trees)
+        return plan, work
+
+    def _most(self, orders):
+        """Ranks before compression, at most, of given orders."""
+        return np.minimum(orders.astype(float) ** self.planner.dim, max(tree.n for tree in self.planner.trees)).astype(
+            int
+        )
 
     def _dense_entries(self, blocks, near):
         """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""
