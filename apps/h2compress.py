@@ -141,7 +141,7 @@ def _compressed(job):
     else:
         raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
     job.promised = max(a.rtol, error)
-    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "orders", "split")}
+    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
     job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.errors = {"uncompressed": A.relative_error(B), "exact": error, "rows_sampled": min(ROWS, len(points))}
     return A, B
@@ -168,7 +168,7 @@ def _compressed_by_ranks(job, comm):
     else:
         raise InputError(f"--rtol: {a.rtol:g} was not reached, the error is {error:.2g}; ask for less accuracy")
     job.promised = max(a.rtol, error)
-    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "orders", "split")}
+    job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
     job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.parameters["processes"] = comm.size
     job.errors = {"uncompressed": None, "exact": error, "rows_sampled": min(ROWS, len(points))}
