@@ -8,6 +8,7 @@ from every_instance import ARCHITECTURES, EVERY, TUNED, instances
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_instances_compiles(request):
     """The quick part of the next test: one instance in EVERY."""
     cases = sorted(set(instances()))[::EVERY]
