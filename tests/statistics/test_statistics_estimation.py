@@ -21,7 +21,7 @@ from h2gpu.covariance import (
 )
 from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
 from h2gpu.statistics.likelihood import estimation
-from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model
 from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.variogram import empirical_variogram
@@ -261,6 +261,19 @@ def test_bounds_are_told():
     with pytest.warns(ConvergenceWarning, match="smoothness ended at 10, as far as it is allowed to go"):
         kriging = Kriging(Matern(1.0, 0.2, 2.5), 1e-4, fit_parameters=["length_scale", "smoothness"]).fit(X, y)
     assert not kriging.converged_
+
+
+@pytest.mark.parametrize("slope, told", [(1.0, True), (-1.0, False)])
+def test_a_parameter_that_stops_just_below_its_bound_is_told(slope, told):
+    """Where the likelihood still rises towards the bound, the bound ends it."""
+    model = Model(Matern(1.0, 0.2, 9.95), 0.0, ("smoothness",))
+
+    def evaluate(model):
+        value = LogLikelihood(slope * model.theta[0], gradient=np.array([slope]))
+        return estimation.Point(model, value, np.array([[1e4]]), 1.0)
+
+    found = estimation.climbed(evaluate, evaluate(model), enough=1.0)
+    assert any("smoothness ended at 9.95" in message for message in found.messages) == told
 
 
 # Variograms

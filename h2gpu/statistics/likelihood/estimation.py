@@ -36,6 +36,7 @@ GAIN = 1e-5  # of the log-likelihood that a further step would bring: it is not 
 OF_SOME, OF_VECCHIA = 1e-2, 1e-3  # rows and of all: a seventh and a twentieth of a standard error
 LONGEST = 2.0  # step in the logarithm of a parameter
 DAMPING, LARGEST = 1e-3, 1e8
+NEAR = 0.02  # of a bound, in the logarithm: where the likelihood still rises there, the bound ends it
 EVIDENCE = 0.01  # of log-likelihood: a nugget that brings less is none, a maximum that is less higher is the same
 SURE = 0.2  # standard error of a nugget's logarithm: it is far from 0
 MOST_LOGARITHM = 700.0  # of an end of an interval
@@ -213,7 +214,7 @@ def climbed(evaluate, point, enough=GAIN):
             damping *= 10
     found = Estimate(point.model, point.value, inverse_information(point.information), iterations)
     theta, g = point.model.theta, point.value.gradient
-    at_bound = ((theta <= low) & (g < 0)) | ((theta >= high) & (g > 0))
+    at_bound = ((theta <= low + NEAR) & (g < 0)) | ((theta >= high - NEAR) & (g > 0))
     for free in (free for free, stopped in zip(point.model.free, at_bound) if stopped):
         found = found.told(f"maximum likelihood: {free.name} ended at {free.value:.4g}, as far as it is allowed to go")
     left = _step(point, 0.0, low, high)[1]
