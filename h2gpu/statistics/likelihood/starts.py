@@ -24,7 +24,7 @@ FURTHER = 4  # starts then, of length scales from the distance of neighbours to 
 
 def starts_from_variogram(model, sites, y, random_state=0):
     """Models to start from: the one whose variance, length scales and nugget fit the empirical variogram of residuals
-    y (n,); and where hardly more than a nugget is seen there, others of various length scales, half of it nugget."""
+    y (n,); and where hardly more than a nugget is seen there, others of various length scales, half nugget or none."""
     x, timed = Sites.of(to_host(sites), model.cov).points, model.cov.timed
     placed = model.cov.placed(*model.cov.placement)
     spread = np.sqrt(placed.variances(x) / placed.variance_at_zero)  # of a field whose variance changes
@@ -45,7 +45,7 @@ def starts_from_variogram(model, sites, y, random_state=0):
         found.append((best[1], best[2], max(best[3], SMALLEST_NUGGET * best[2])))
     if best is None or best[2] < HARDLY * best[3]:
         more = stretches_in_time(model, gamma, FURTHER) if timed else _stretches(model, gamma, FURTHER, 1.0, 0.5)
-        found += [(stretch, half, half) for stretch in more]
+        found += [start for c in more for start in ((c, half, half), (c, 2 * half, 2 * half * SMALLEST_NUGGET))]
     unit = model.cov.variance_at_zero
     return [model.started(variance / unit, c, nugget, *times) for (c, *times), variance, nugget in found]
 

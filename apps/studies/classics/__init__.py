@@ -1,0 +1,1 @@
+"""Small published data sets, beside other packages."""

@@ -1,0 +1,47 @@
+"""Small data sets beside other packages: the same observations, the same model."""
+
+import numpy as np
+import pytest
+from reference import points_of
+
+from h2gpu.apps.studies.classics import compare, data, packages
+from h2gpu.covariance import Exponential
+from h2gpu.statistics import simulate
+
+
+@pytest.fixture(scope="module")
+def split():
+    X = points_of("uniform", 160, 2)
+    y = 3 + simulate(Exponential(2.0, 0.3), X, 1, 0, nugget=0.3)[:, 0]
+    return data.Split(X[:120], y[:120], X[120:], y[120:])
+
+
+def test_every_observation_is_tested_once(split):
+    parts = data.folds(split.sites, split.values)
+    assert len(parts) == data.FOLDS
+    assert sorted(np.concatenate([part.truth for part in parts])) == sorted(split.values)
+    for part in parts:
+        assert sorted([*part.values, *part.truth]) == sorted(split.values)
+
+
+def test_likelihoods_of_one_model_have_one_maximum(split):
+    """Ours is at least as likely as any other package's parameters; scikit-learn fixes the mean, and is close."""
+    rows = {row["package"]: row for row in compare.study({"simulated": [split]}, packages.available())}
+    assert {"h2gpu", "scikit-learn", "GSTools", "PyKrige"} <= rows.keys()
+    ours = rows["h2gpu"]
+    assert all(row["log-likelihood"] <= ours["log-likelihood"] + 1e-4 for row in rows.values())
+    assert rows["scikit-learn"]["length"] == pytest.approx(ours["length"], rel=0.5)
+    assert rows["scikit-learn"]["rmse"] == pytest.approx(ours["rmse"], rel=0.05)
+    for row in rows.values():
+        assert 0 < row["rmse"] < np.std(split.truth) and row["coverage"] > 0.8
+
+
+@pytest.mark.parametrize("parameters", [(0.0, 1.0, 0.1), (1.0, -1.0, 0.1), (1.0, 1.0, -0.1)])
+def test_what_is_no_covariance_has_no_likelihood(split, parameters):
+    assert compare.exact(split, *parameters) == -np.inf
+
+
+def test_a_missing_folder_is_one_line(capsys):
+    assert compare.main(["--data", "/nowhere"]) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1 and "expected a folder with meuse.rda" in told[0]
