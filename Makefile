@@ -2,7 +2,7 @@
 # make test      set up, lint, check types, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
-# make fuzz-short  random cases against oracles, some seconds a battery; the seed is printed (tests/fuzz)
+# make fuzz-short  random cases against oracles, some seconds a battery; the seed is drawn and printed, or SEED=… (tests/fuzz)
 # make fuzz      the same for TIME seconds a battery, then fuzzing guided by coverage; needs atheris: pip install -e '.[fuzz]'
 # make sanitize  every kernel's small cases under compute-sanitizer: needs a GPU and the CUDA toolkit
 # make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
@@ -42,7 +42,7 @@ kernels: $(STAMP)
 FUZZ := PYTHONPATH=tests/support/oracles OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz
 
 fuzz-short: $(STAMP)
-	$(FUZZ)/run.py --seconds $(SHORT)
+	$(FUZZ)/run.py --seconds $(SHORT) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(STAMP)
 	$(FUZZ)/run.py --seconds $(TIME)

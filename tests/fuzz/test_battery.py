@@ -13,7 +13,7 @@ BROKEN = """
 import os, sys, time
 sys.path[:0] = {paths!r}
 import battery, run
-battery.SLOWEST = 10
+battery.SLOWEST = 20
 
 @battery.battery("broken", most_memory=1 << 26)
 def broken(rng, folder):
@@ -25,7 +25,7 @@ def broken(rng, folder):
     if number == 3:
         os.abort()
     if number == 5:
-        time.sleep(60)
+        time.sleep(300)
     if number == 7:
         broken.held = np.ones(1 << 25)
     print("noise")
@@ -40,7 +40,7 @@ sys.exit(run.main(sys.argv[1:]))
 def test_errors_crashes_hangs_and_memory_are_told_by_their_cases(tmp_path):
     (tmp_path / "log").mkdir()
     script = BROKEN.format(paths=sys.path, log=str(tmp_path / "log"))
-    result = supervised("broken", 1, 120, 9, (sys.executable, "-c", script))
+    result = supervised("broken", 1, 400, 9, (sys.executable, "-c", script))
     found = dict(result.findings)
     assert sorted(found) == [1, 3, 5, 7] and result.words == {"right": 5}
     assert found[1].startswith("ZeroDivisionError") and found[3] == "crashes, status -6" and found[5] == "hangs"
