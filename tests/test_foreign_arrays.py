@@ -69,8 +69,8 @@ def test_the_same_numbers_and_the_same_kind(door, library, convert, kind):
     assert len(found) == len(expected)
     for mine, theirs in zip(expected, found):
         assert door == "covariance_matrix" or isinstance(theirs, kind)  # the matrix is ours
-        assert mine.dtype == np.from_dlpack(theirs).dtype
-        np.testing.assert_array_equal(np.from_dlpack(theirs), mine)
+        assert mine.dtype == np.asarray(theirs).dtype
+        np.testing.assert_array_equal(np.asarray(theirs), mine)
 
 
 def test_numpy_arrays_lists_and_matrix_batches_pass_as_they_are():
@@ -84,16 +84,15 @@ def test_numbers_are_seen_where_they_lie():
     """No copy on the way in: the array that the function gets shares memory with the tensor."""
     tensor, got = array_api_strict.asarray(np.zeros(3)), []
     any_array(lambda x: got.append(x))(tensor)
-    got[0][1] = 7.0
-    assert tensor[1] == 7.0
+    assert np.shares_memory(got[0], np.asarray(tensor))
 
 
 def test_results_that_may_not_be_written_or_lie_apart_are_copied():
     transposed = any_array(lambda x: x.T)(array_api_strict.asarray(np.arange(6.0).reshape(2, 3)))
-    np.testing.assert_array_equal(np.from_dlpack(transposed), np.arange(6.0).reshape(2, 3).T)
+    np.testing.assert_array_equal(np.asarray(transposed), np.arange(6.0).reshape(2, 3).T)
     frozen = np.ones(3)
     frozen.flags.writeable = False
-    assert any_array(lambda x: frozen)(transposed).shape == (3,)
+    assert any_array(lambda x: frozen)(array_api_strict.asarray(VALUES)).shape == (3,)
 
 
 class Tensor:

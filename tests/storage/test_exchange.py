@@ -164,6 +164,7 @@ def test_grids_are_seen_through_rounding_and_nothing_else_is_one():
 
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
+    pytest.importorskip("rasterio")
     for name, points, columns, words in (
         ("m.tif", X, {"v": VALUE}, "expected points on a regular grid in 2D.*write .csv or .nc"),
         ("m.png", X, {"v": VALUE}, "expected a name that ends in .csv, .tif"),
