@@ -5,6 +5,7 @@
 See `chebyshev` for the factors; Boukaram et al., section 8.3; Börm & Garcke (2007).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +88,7 @@ def build(
     col_points: ArrayLike | None = None,
     leaf_size: int = 64,
     eta: float = 1.0,
-    order: int = 8,
+    order: int | Sequence[int] = 8,
     split: Split = "median",
     nearfield: str = "stored",
 ) -> H2Matrix:

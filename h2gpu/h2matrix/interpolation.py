@@ -53,12 +53,17 @@ def interpolation_basis(tree, coupled, x, orders):
     return basis_of_grids(tree, ranks, own, grids, x, orders), grids
 
 
+def largest_ranks(orders, dim, points):
+    """orders^dim, or the number of points where that is less."""
+    return np.minimum(orders.astype(float) ** dim, points).astype(np.int64)
+
+
 def interpolation_ranks(tree, coupled, orders, dim):
     """Ranks (clusters,) of bases of at most orders^dim interpolation points, and which clusters use their own points.
 
     Points of a cluster are those of its children: all clusters below one that uses its own do so too.
     """
-    used, most = _used(tree, coupled), np.minimum(orders.astype(float) ** dim, tree.n).astype(np.int64)
+    used, most = _used(tree, coupled), largest_ranks(orders, dim, tree.n)
     own = tree.sizes <= most
     for l in range(tree.levels - 2, -1, -1):
         parents = tree.parents(l)

@@ -13,6 +13,7 @@ import numpy as np
 
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.sampled_blocks import is_leaf
+from h2gpu.h2matrix.interpolation import largest_ranks
 from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, sampled_orders
 from h2gpu.memory import readable
 
@@ -126,7 +127,10 @@ class Family:
     def _planned(self, leaf_size, orders, error, links):
         """The Plan of orders (levels,), and its work in multiplications."""
         planner, blocks = self.planner, self.planner.blocks(leaf_size)
-        near, most = blocks.near(self.eta), self._most(orders)
+        near, most = (
+            blocks.near(self.eta),
+            largest_ranks(orders, self.planner.dim, max(tree.n for tree in self.planner.trees)),
+        )
         dense = self._dense_entries(blocks, near)
         initial = [_Ranks(tree, most) for tree in planner.trees]
         kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, self.kept_by_level)]
@@ -148,12 +152,6 @@ class Family:
         orders = tuple(orders.tolist())
         plan = Plan(leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, planner.trees)
         return plan, work
-
-    def _most(self, orders):
-        """Ranks before compression, at most, of given orders."""
-        return np.minimum(orders.astype(float) ** self.planner.dim, max(tree.n for tree in self.planner.trees)).astype(
-            int
-        )
 
     def _dense_entries(self, blocks, near):
         """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""
