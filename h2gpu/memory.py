@@ -95,7 +95,15 @@ class StreamOrderedPool:
 
 
 def peak_memory():
-    """Most bytes of main memory this process ever held; None where the system does not say."""
+    """Most bytes of main memory this program ever held; None where the system does not say.
+
+    Linux keeps the peak of a process through `exec`, so that a small program started by a large one would seem large:
+    the peak of the address space (VmHWM) begins anew.
+    """
+    try:
+        return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
+    except (OSError, TypeError):  # not Linux
+        pass
     try:
         import resource
     except ImportError:  # Windows

@@ -1,5 +1,8 @@
 """Sizes as people write them, what is free, and the refusal of what does not fit."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from reference import points_of
@@ -30,6 +33,14 @@ def test_sizes():
         "16,000 TB",
     ]
     assert memory.free_memory() > 0 and memory.peak_memory() > 10**6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems tell the peak with that of what started the program")
+def test_the_peak_is_of_this_program_not_of_what_started_it():
+    held = np.ones(1 << 26)
+    tell = "from h2gpu.memory import peak_memory; print(peak_memory())"
+    child = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
+    assert int(child.stdout) < held.nbytes <= memory.peak_memory()
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import compress
 from h2gpu.h2matrix.assembly import plans, uncompressed
 from h2gpu.h2matrix.construction import deferred
-from h2gpu.memory import StreamOrderedPool
+from h2gpu.memory import StreamOrderedPool, peak_memory
 from h2gpu.progress import PhaseTimes, watched_by
 
 MEGABYTE = 1e6
@@ -44,7 +43,7 @@ def measure(points, cov, parameters, rtol, device, warm_up):
     if device == "cuda":
         peaks = {"peak MB": pool.peak, "peak reserved MB": pool.peak_reserved}
     else:
-        peaks = {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        peaks = {"peak MB": peak_memory()}
     row = {"n": len(points), **chosen, "total s": total}
     A = deferred(Sites.of(points, cov), nearfield="computed", trees=trees, **chosen)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}

@@ -10,7 +10,6 @@ of the reliability of UNIX utilities (1990).
 import faulthandler
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+
+from h2gpu.memory import peak_memory
 
 BATTERIES = {}
 SLOWEST = 120  # seconds of a case, beyond which it hangs
@@ -102,7 +103,7 @@ def work(name, seed, first, count, seconds):
             faulthandler.dump_traceback_later(SLOWEST, exit=True)
             line = _told(chosen, seed, number, folder)
             faulthandler.cancel_dump_traceback_later()
-            peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            peak = peak_memory()
             memory = memory or peak
             if peak - memory > chosen.most_memory:
                 line, memory = {"finding": f"memory: {(peak - memory) >> 20} MiB more than before"}, peak
