@@ -6,7 +6,8 @@
 | local 60 | kriging of each target from its 60 nearest sites (`local_kriging`), at the same parameters |
 | GPBoost | its Vecchia approximation (`gpboost_vecchia`), at the given parameters and at those it estimates itself |
 
-Standard deviations are those of new observations: the truths held out carry the nugget too.
+Standard deviations are those of new observations: the truths held out carry the nugget too. Seconds are of processors
+(CPU s) where h2gpu runs on the CPU, so that other work on the machine leaves them alone; of the wall on a GPU.
 """
 
 import time
@@ -23,6 +24,7 @@ from h2gpu.arrays import module_of_device, to_host
 from h2gpu.covariance import Nugget
 from h2gpu.statistics import Kriging, scores
 
+CLOCKS = {"cpu": ("CPU s", time.process_time), "cuda": ("s", time.perf_counter)}
 SHOWN = ("rmse", "mae", "crps", "interval", "coverage")
 
 
@@ -33,7 +35,7 @@ class Prediction:
     mean, std      (m,), (m,) of new observations
     cov, nugget    in use: the covariance without its nugget, and the nugget
     trend          (1 or 3,) coefficients of the field's mean in use: of 1, or of 1 and the two coordinates
-    seconds        of fitting and of predicting
+    seconds        of fitting and of predicting, by the clock of `CLOCKS`
     more           other numbers for the table
     """
 
@@ -85,40 +87,41 @@ def compared(field, parameters, start, options, name):
     best, rows = kriging(field, cov, estimate, options.device), []
     path = Path(options.output) / f"{name}-{field.name}-{parameters}.png"
     draw(field, best, path, f"parameters {parameters}")
-    methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best)}
+    unit, clock = CLOCKS[options.device]
+    methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best, clock)}
     if gpboost_vecchia.available():
-        methods["GPBoost"] = lambda: peer(field, cov, estimate)
+        methods["GPBoost"] = lambda: peer(field, cov, estimate, clock)
     for method, predict in published.chosen(methods, options.methods, "--methods").items():
-        rows.append(row(field, method, parameters, predict()))
+        rows.append(row(field, method, parameters, predict(), unit))
         print(tables.text(rows[-1:]), flush=True)
     return rows
 
 
 def kriging(field, cov, estimate, device="cpu"):
     """h2gpu's Prediction."""
-    xp = module_of_device(device)
+    xp, (_, clock) = module_of_device(device), CLOCKS[device]
     cov, nugget = split(cov)
     more = {"fit_parameters": True} if estimate else {}
     known = field.mean is not None and not estimate
     trend = {"trend": None, "mean": field.mean} if known else {"trend": field.trend}
-    begin = time.perf_counter()
+    begin = clock()
     model = Kriging(cov, nugget, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
-    fitted = time.perf_counter()
+    fitted = clock()
     mean, std = model.predict(xp.asarray(field.targets), return_std=True, observations=True)
     mean, std = to_host(mean), to_host(std)
-    seconds = fitted - begin, time.perf_counter() - fitted
+    seconds = fitted - begin, clock() - fitted
     told = {"iterations": model.iterations_, "matrix rtol": model.rtol_, "std error": model.variance_error_.worst}
     coefficients = np.array([field.mean]) if known else to_host(model.trend_coefficients_)
     return Prediction(mean, std, model.cov_, float(model.nugget_), coefficients, seconds, told)
 
 
-def near_sites(field, best):
+def near_sites(field, best, clock=time.process_time):
     """Local kriging at the parameters of another Prediction."""
-    begin = time.perf_counter()
+    begin = clock()
     cov = best.cov + Nugget(best.nugget) if best.nugget else best.cov
     residuals = field.values - surface(field.sites, best.trend)
     mean, std = local_kriging(field.sites, residuals, field.targets, cov)
-    seconds = 0.0, time.perf_counter() - begin
+    seconds = 0.0, clock() - begin
     return Prediction(mean + surface(field.targets, best.trend), std, best.cov, best.nugget, best.trend, seconds, {})
 
 
@@ -129,10 +132,10 @@ def surface(points, coefficients):
     )
 
 
-def peer(field, cov, estimate):
+def peer(field, cov, estimate, clock=time.process_time):
     """GPBoost's Prediction."""
     cov, nugget = split(cov)
-    return Prediction(*gpboost_vecchia.kriging(field, cov, nugget, estimate), {})
+    return Prediction(*gpboost_vecchia.kriging(field, cov, nugget, estimate, clock), {})
 
 
 def split(cov):
@@ -142,8 +145,8 @@ def split(cov):
     return field, cov.nugget
 
 
-def row(field, method, parameters, prediction):
-    """One line of the table."""
+def row(field, method, parameters, prediction, unit):
+    """One line of the table; unit: of its seconds."""
     p = prediction
     told = scores.summary(field.truth, p.mean, p.std)
     return {
@@ -153,8 +156,8 @@ def row(field, method, parameters, prediction):
         "n": len(field.sites),
         "targets": len(field.targets),
         **{name: told[name] for name in SHOWN},
-        "fit s": p.seconds[0],
-        "predict s": p.seconds[1],
+        f"fit {unit}": p.seconds[0],
+        f"predict {unit}": p.seconds[1],
         "variance": p.cov.variance,
         "length scale": p.cov.length_scale,
         "smoothness": getattr(p.cov, "smoothness", 0.5),
