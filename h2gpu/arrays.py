@@ -89,7 +89,7 @@ def moved(array, xp):
 def to_host(array: ArrayLike) -> Array:
     """The array as a NumPy array: one copy from the device, none on the CPU.
 
-    Raises nothing for arrays of either kind.
+    Raises nothing for arrays of either kind. Source: array API standard, and CuPy's `asnumpy`.
 
     >>> import numpy as np
     >>> from h2gpu import batched

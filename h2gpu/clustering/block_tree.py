@@ -22,7 +22,7 @@ class BlockTree:
     far                  (2, blocks) row and column clusters of the low-rank blocks
     near                 (2, blocks) row and column clusters of the dense blocks, leaves all
 
-    Made by `build`, which raises nothing of its own.
+    Made by `build`, which raises nothing of its own. Source: Grasedyck & Hackbusch (2003); Börm (2010), chapter 3.
 
     >>> import numpy as np
     >>> from h2gpu.clustering import Admissibility, BlockTree, ClusterTree

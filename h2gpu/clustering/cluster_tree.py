@@ -31,6 +31,7 @@ class ClusterTree:
     level_offsets  (levels + 1,) level l holds clusters level_offsets[l] … level_offsets[l + 1] − 1; level 0 is the root
 
     Made by `build`, which raises ValueError for points or arguments that do not fit.
+    Source: Bentley (1975); Boukaram et al. (2018), section 8.3.
 
     >>> import numpy as np
     >>> from h2gpu import ClusterTree

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Nugget(Covariance):
     """variance · δ: measurement error or variation below the sampling distance. Zero between two observations.
 
-    Raises ValueError for a negative variance.
+    Raises ValueError for a negative variance. Source: Matheron (1962).
 
     >>> import numpy as np
     >>> Nugget(0.5)(np.array([[0.0], [1.0]])).tolist()
@@ -178,6 +178,7 @@ class Sum(Composed):
     """C = Σ terms: independent fields added, such as large-scale + small-scale + Nugget.
 
     Raises ValueError for terms that are no covariances, or of differing dimensions.
+    Source: Rasmussen & Williams (2006), section 4.2.4.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential, Gaussian
@@ -218,6 +219,7 @@ class Product(Composed):
     """C = Π terms: one field modulated by another, or a separable covariance.
 
     Raises ValueError for terms that are no covariances, or of differing dimensions.
+    Source: Rasmussen & Williams (2006), section 4.2.4.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential, Gaussian

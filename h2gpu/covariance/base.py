@@ -30,6 +30,7 @@ class Covariance:
     """Base of all covariances. A subclass is a frozen dataclass with `evaluate`, `variance_at_zero` and `scaled`.
 
     Calling one raises ValueError for points that it does not take; `+` and `*` compose.
+    Source: Rasmussen & Williams (2006), chapter 4.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential, Nugget

@@ -28,6 +28,7 @@ def from_sklearn(kernel: Any) -> Covariance:
     and products.
 
     `from_sklearn(kernel)(X)` equals `kernel(X)`. Raises ValueError for every other kernel.
+    Source: scikit-learn, `sklearn.gaussian_process.kernels`.
 
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
     >>> from_sklearn(2.0 * RBF(3.0) + WhiteKernel(0.1)).nugget
@@ -69,7 +70,7 @@ def from_gstools(model: Any) -> Covariance:
 
     Models of geographic coordinates (latlon=True) become `on_sphere(…, radius=geo_scale, distance="chordal")`,
     GSTools' own construction; its points are (lat, lon), ours (lon, lat). Raises ValueError for other models and for
-    models in time.
+    models in time. Source: GSTools, its `CovModel`: Müller et al. (2022).
 
     >>> import gstools
     >>> from_gstools(gstools.Exponential(dim=2, var=2.0, len_scale=3.0))

@@ -52,6 +52,7 @@ class Expression(Written):
 
     The text must have its limit at equal points, such as r > 0 ? sin(r) / r : 1. Raises ValueError, one line, for a
     text that is not understood; where C++ beside a function does not compile, on first use on a GPU.
+    Source: C++17, annex A.4, for the grammar; NVRTC compiles it.
 
     >>> cov = Expression("variance * exp(-pow(r / length, 1.5))", variance=2.0, length=0.5)
     >>> cov([[0.0], [0.5]]).round(4)

@@ -126,7 +126,7 @@ class Exponential(Radial):
     """C(r) = σ² exp(−r/l). Continuous, rough fields: Matérn of smoothness ½.
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite.
+    finite. Source: Rasmussen & Williams (2006), equation 4.18 with γ = 1.
 
     >>> Exponential(variance=2.0, length_scale=3.0)([[0.0], [3.0]]).round(4)
     array([[2.    , 0.7358],
@@ -146,7 +146,7 @@ class Gaussian(Radial):
     """C(r) = σ² exp(−r²/(2 l²)). Infinitely smooth fields; its matrices are nearly singular without a nugget.
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite.
+    finite. Source: Rasmussen & Williams (2006), equation 4.9.
 
     >>> import numpy as np
     >>> Gaussian(length_scale=2.0).at_distance(np.array([0.0, 2.0])).round(3).tolist()
@@ -172,7 +172,7 @@ class Gaussian(Radial):
 class Constant(Covariance):
     """C = σ²: one random level shared by all points. A matrix of rank one.
 
-    Raises ValueError for a variance that is not positive and finite.
+    Raises ValueError for a variance that is not positive and finite. Source: Rasmussen & Williams (2006), table 4.1.
 
     >>> import numpy as np
     >>> Constant(2.0)(np.zeros((2, 3)), np.ones((1, 3))).tolist()

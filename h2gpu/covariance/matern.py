@@ -41,6 +41,7 @@ class Matern(Radial):
 
     Length scales of others: z = r/β in GpGp, fields and ExaGeoStat (`Matern.from_range`), z = √ν r/l in GSTools
     (`from_gstools`). Raises ValueError for numbers that are not positive and finite.
+    Source: Rasmussen & Williams (2006), equation 4.14.
 
     >>> import numpy as np
     >>> Matern(variance=2.0, length_scale=3.0, smoothness=0.5).at_distance(np.array([0.0, 3.0])).round(3).tolist()

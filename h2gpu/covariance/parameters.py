@@ -35,7 +35,7 @@ def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance
     """The covariance of a dictionary made by `parameters()`, as JSON gives it back.
 
     Raises ValueError for unknown names, missing or unknown keys, wrong types and values, and for nesting deeper
-    than 32.
+    than 32. Source: JSON, as written by `Covariance.parameters`.
 
     >>> from_parameters({"name": "Nugget", "variance": 0.5})
     Nugget(variance=0.5)

@@ -41,7 +41,7 @@ class Sphere:
 class OnSphere(Covariance):
     """A covariance of the distance on a sphere; see `on_sphere`.
 
-    Raises ValueError as `on_sphere` does.
+    Raises ValueError as `on_sphere` does. Source: Gneiting (2013), table 1.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential
@@ -122,7 +122,7 @@ def on_sphere(cov: Covariance, radius: float = 6371.0, distance: str = "great-ci
               them), or "chordal", straight through (positive definite for every cov)
 
     Raises ValueError for an anisotropic cov, one already on a sphere, any other distance, and a cov that is not
-    positive definite in the great-circle distance.
+    positive definite in the great-circle distance. Source: Gneiting (2013), table 1.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = on_sphere(Exponential(length_scale=6371.0))

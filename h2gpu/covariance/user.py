@@ -50,6 +50,7 @@ class UserFunction(Written):
     """A caller's own stationary covariance; see `from_function`.
 
     Raises ValueError for what is no function, and for values of a wrong shape.
+    Source: Rasmussen & Williams (2006), section 4.1: which functions are covariances.
 
     >>> import numpy as np
     >>> UserFunction(lambda x, y: np.exp(-abs(x - y).sum(-1)), 2)(np.eye(2)).round(3).tolist()
@@ -72,6 +73,7 @@ class DistanceFunction(Written):
     """A caller's own function of the distance; see `from_distance`.
 
     Raises ValueError for what is no function, and for values of a wrong shape.
+    Source: Rasmussen & Williams (2006), section 4.1: which functions are covariances.
 
     >>> import numpy as np
     >>> DistanceFunction(lambda r: np.exp(-r)).at_distance(np.zeros(2)).tolist()
@@ -131,6 +133,7 @@ def from_function(function: Callable[[Array, Array], Array], dimension: int | No
 
     Add `Nugget` for a nugget. On the GPU it is called with CuPy arrays; `Expression` is evaluated by one kernel there,
     some ten times faster. Raises ValueError, here for wrong arguments and later for values of a wrong shape.
+    Source: Rasmussen & Williams (2006), section 4.1: which functions are covariances.
 
     >>> import numpy as np
     >>> cov = from_function(lambda x, y: np.exp(-abs(x - y).sum(-1)), dimension=2)
@@ -148,6 +151,7 @@ def from_distance(function: Callable[[Array], Array]) -> "DistanceFunction":
     As `from_function`, and `on_sphere` takes it.
 
     Raises ValueError for what is no function, and later for values of a wrong shape.
+    Source: Rasmussen & Williams (2006), section 4.1: which functions are covariances.
 
     >>> import numpy as np
     >>> from_distance(lambda r: np.exp(-(r**1.5)))([[0.0], [1.0]]).round(4)

@@ -47,6 +47,7 @@ def covariance_matrix(
     storage        as for `h2gpu.covariance_matrix`
 
     Raises on all ranks what one of them raises: ValueError for bad arguments, and when the accuracy cannot be reached.
+    Source: Zampini et al. (2022), H2Opus, section 3.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

@@ -54,6 +54,8 @@ class Communicator(ABC):
     limit        seconds that an exchange may wait before TimeoutError
     traffic      what was received so far
 
+    Source: MPI's communicators.
+
     >>> from h2gpu.distributed import Alone, Communicator
     >>> isinstance(Alone(), Communicator)
     True
@@ -167,7 +169,7 @@ def told(rank, kind, message):
 class Alone(Communicator):
     """The one process of a job: nothing is sent.
 
-    Raises ValueError for a limit that is not positive.
+    Raises ValueError for a limit that is not positive. Source: MPI's COMM_SELF.
 
     >>> comm = Alone()
     >>> comm.rank, comm.size, comm.gather("here", "example")

@@ -23,6 +23,7 @@ def distribute(A: H2Matrix, comm: Communicator) -> DistributedH2Matrix:
     comm   Communicator
 
     Raises ValueError, on all ranks, for a matrix that is elsewhere or whose blocks are computed.
+    Source: Zampini et al. (2022), H2Opus, section 3.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

@@ -16,7 +16,7 @@ from h2gpu.h2matrix.matrix import H2Matrix
 def gathered_matrix(A: DistributedH2Matrix) -> H2Matrix | None:
     """The H2Matrix of a DistributedH2Matrix, on the host of rank 0, None on others; a call of all ranks.
 
-    Raises what another rank failed with.
+    Raises what another rank failed with. Source: MPI's gather, for clusters and blocks.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

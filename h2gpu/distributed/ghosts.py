@@ -3,7 +3,7 @@
     diagonal   t, s both of the rank           off-diagonal   any other block (t, s) of a t with points of the rank
 
 A symmetric matrix's off-diagonal blocks are kept by the owners of t and of s, so that only x̂ travels. All ranks have
-all trees, so that each works out what it sends and receives without asking. Cf. Boukaram et al. (2021), section 3.2.
+all trees, so that each works out what it sends and receives without asking. Cf. Zampini et al. (2022), section 3.2.
 """
 
 from dataclasses import dataclass

@@ -21,6 +21,7 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
     limit    seconds that an exchange may wait for others
 
     Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
+    Source: MPI's COMM_WORLD.
 
     >>> comm = communicator()
     >>> comm.rank, comm.size

@@ -3,7 +3,7 @@
     y = (diagonal + off-diagonal blocks) x:    pack x̂ and x for others → send → diagonal product → wait → off-diagonal
 
 One grouped exchange a product, behind the diagonal product; x̂ of a cluster above the cut is the sum of what the ranks
-have of it. Cf. H2Opus: Boukaram et al. (2021), arXiv:2109.05451, section 3.2.
+have of it. Cf. H2Opus: Zampini et al. (2022), section 3.2.
 """
 
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ class DistributedH2Matrix:
     turned      whether this stands for the transpose
 
     Made by `covariance_matrix` and `distribute`. Products raise ValueError for vectors of another length, and what
-    another rank failed with.
+    another rank failed with. Source: Zampini et al. (2022), H2Opus, section 3.2.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

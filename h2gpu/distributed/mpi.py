@@ -21,7 +21,7 @@ class MPI(Communicator):
     comm   an mpi4py communicator; None for MPI.COMM_WORLD
     xp     numpy or cupy: where this rank's numbers are
 
-    Raises TimeoutError after `limit` seconds, and what another rank failed with.
+    Raises TimeoutError after `limit` seconds, and what another rank failed with. Source: MPI; Dalcín & Fang (2021).
 
     >>> comm = MPI()  # doctest: +SKIP
     >>> comm.sum(np.ones(1), "example")  # doctest: +SKIP

@@ -3,7 +3,7 @@
     rank r owns positions bounds[r] … bounds[r + 1] − 1, and the clusters that lie within; others are above the cut
 
 A cut may move by an eighth of a share to where a larger cluster ends, so that few clusters lie above. After the
-distribution by subtrees of H2Opus: Boukaram et al. (2021), arXiv:2109.05451, section 3.
+distribution by subtrees of H2Opus: Zampini et al. (2022), section 3.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Partition:
     tree     ClusterTree, the same on all ranks
     bounds   (ranks + 1,) positions in tree order; a rank may own none
 
-    `of` raises ValueError for a number of ranks that is not positive.
+    `of` raises ValueError for a number of ranks that is not positive. Source: Zampini et al. (2022), H2Opus, section 3.
 
     >>> import numpy as np
     >>> from h2gpu import ClusterTree

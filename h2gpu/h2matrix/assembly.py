@@ -50,7 +50,7 @@ def covariance_matrix(
     nearfield    "stored", or "computed" in every product from the points: slower, and cannot be saved
 
     Raises ValueError for bad arguments, and when the accuracy cannot be reached; MemoryError before the work when its
-    estimated peak is more than is free.
+    estimated peak is more than is free. Source: Boukaram et al. (2018), section 8; Börm (2010), chapters 4 and 6.
 
     >>> import numpy as np
     >>> import h2gpu
@@ -126,6 +126,7 @@ def sampled_error(
     random_state   seed
 
     Raises ValueError for a shape, a covariance or a number of rows that does not fit.
+    Source: Cochran (1977), chapter 6: the ratio of two sums, estimated from a sample.
 
     >>> import numpy as np
     >>> import h2gpu

@@ -105,7 +105,7 @@ def build(
     nearfield   "stored", or "computed" in every product from the points: slower, and cannot be saved
 
     Raises ValueError for arguments that do not fit, and MemoryError before the matrix takes more than is free.
-    Source: Boukaram et al., section 8.3.
+    Source: Boukaram et al. (2018), section 8.3; Börm & Garcke (2007); Hackbusch & Börm (2002).
 
     >>> import numpy as np
     >>> import h2gpu

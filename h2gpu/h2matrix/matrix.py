@@ -31,7 +31,7 @@ class H2Matrix:
     Works with scipy.sparse.linalg (aslinearoperator, cg, eigsh, …) and CuPy's twins of them.
 
     Made by `h2gpu.covariance_matrix`, `build`, `compress`, `from_entries` and `load`. Products raise ValueError for a
-    vector of another length.
+    vector of another length. Source: Hackbusch & Börm (2002); Börm (2010), chapter 3.
 
     >>> import numpy as np
     >>> import h2gpu

@@ -37,6 +37,7 @@ def sufficient_rtol(
     of the precision suffices, that is returned and a warning logged: then only a nugget helps.
 
     Raises ValueError for bad arguments.
+    Source: Golub & Van Loan (2013), section 8.1: a perturbation E moves no eigenvalue by more than ‖E‖.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers
@@ -62,7 +63,7 @@ def sufficient_rtol(
 def smallest_eigenvalue(preconditioner: InverseFactor, random_state: Seed = 0) -> float:
     """About λ_min(A) of A⁻¹ ≈ Wᵀ W: 1/λ_max(Wᵀ W), by Lanczos from below λ_max.
 
-    Raises LinAlgError where a product is not finite.
+    Raises LinAlgError where a product is not finite. Source: Golub & Van Loan (2013), section 10.1, for Lanczos.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

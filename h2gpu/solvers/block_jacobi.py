@@ -29,6 +29,7 @@ def block_jacobi(points: ArrayLike, cov: Covariance, leaf_size: int = 64, *, nug
     nugget      added to the diagonal in addition
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
+    Source: Saad (2003), section 12.2.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -45,6 +45,7 @@ class Solution:
     The last five are on the host.
 
     `checked` raises LinAlgError where a column did not converge.
+    Source: Hestenes & Stiefel (1952); Saad (2003), algorithm 9.1.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers
@@ -108,6 +109,7 @@ def conjugate_gradients(
 
     Raises ValueError for bad arguments, LinAlgError where a product is not finite. Columns that do not converge, or
     meet negative curvature, are told in the Solution; `Solution.checked` raises for them.
+    Source: Hestenes & Stiefel (1952); Saad (2003), algorithm 9.1.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -27,6 +27,7 @@ class InverseFactor:
     regularized  how many rows needed a larger diagonal than the covariance's, because it was singular to rounding
 
     Made by `vecchia` and `block_jacobi`. Products raise ValueError for vectors of another length.
+    Source: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -39,7 +39,7 @@ class LogDeterminant:
     quadrature_error  by how much the last third of the steps changed value
     probes, steps     random vectors, and products of each
 
-    Raises nothing: a value that `log_determinant` returns.
+    Raises nothing: a value that `log_determinant` returns. Source: Ubaru, Chen & Saad (2017).
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers
@@ -86,6 +86,7 @@ def log_determinant(
     random_state    seed of the probes: the same seed gives the same result, and smooth differences between matrices
 
     Raises ValueError for bad arguments, LinAlgError for a matrix that is not positive definite.
+    Source: Ubaru, Chen & Saad (2017); Hutchinson (1990) for the probes.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -41,7 +41,7 @@ def square_root(
     maximum         of steps; all vectors of x in use are kept in every step
 
     Raises ValueError for bad arguments, LinAlgError for a matrix that is not positive definite and where `maximum`
-    steps do not suffice.
+    steps do not suffice. Source: Chow & Saad (2014).
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -37,6 +37,8 @@ def vecchia(
     random_state  seed of the order
 
     Raises ValueError for bad arguments, LinAlgError where the covariance is not positive definite.
+    Source: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1; Katzfuss & Guinness (2021); Guinness (2018)
+    for the order.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -82,6 +82,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     residual_               root mean square of y − Qγ − K w at 64 sites, K exact: the error of the solution, in y
     variance_error_         after predict(…, return_std=True): how accurate the standard deviations are
 
+    Source: Cressie (1993), chapter 3; Guinness (2021) for the estimation; scikit-learn for the interface.
+
     >>> import numpy as np
     >>> from h2gpu.covariance import Matern
     >>> x = np.linspace(0, 1, 20)[:, None]

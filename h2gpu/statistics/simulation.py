@@ -45,7 +45,7 @@ def simulate(
 
     A covariance that is singular to rounding, as smooth ones are on dense sites, gets the least nugget with which it is
     not; a warning is logged. Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive
-    definite.
+    definite. Source: Journel & Huijbregts (1978), chapter 7; Chow & Saad (2014).
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential

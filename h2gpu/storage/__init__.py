@@ -67,6 +67,7 @@ def save(B: H2Matrix | Skeletonization, path: FileName, *, attributes: Mapping[s
 
     Raises ValueError for a matrix whose couplings or nearfield are not stored or that is not finite, and for attributes
     JSON cannot hold; OSError when the disk refuses.
+    Source: HDF5, in the format described at the head of `h2gpu.storage`.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -100,7 +101,7 @@ def load(path: FileName, *, check: bool = True) -> H2Matrix | Skeletonization:
     check   also compare every dataset with its checksum; the structure is always checked
 
     Raises ValueError, one line, for a file that is damaged, of another format or of a later version; OSError when
-    the file cannot be opened.
+    the file cannot be opened. Source: HDF5, in the format described at the head of `h2gpu.storage`.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -135,7 +136,7 @@ def is_matrix_file(path: FileName) -> bool:
 def read_header(path: FileName) -> Header:
     """The `Header` of a file: shape, type, memory, ranks, attributes; the entries are not read.
 
-    Raises ValueError and OSError as `load` does.
+    Raises ValueError and OSError as `load` does. Source: HDF5, in the format described at the head of `h2gpu.storage`.
 
     >>> import os, tempfile
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The reference holds every public name, and each says what it raises and shows an example."""
+"""The reference holds every public name, and each says what it raises, whence it comes, and shows an example."""
 
 import inspect
 import re
@@ -9,12 +9,21 @@ import pytest
 
 NAMES = [(module, name) for module in api_reference.MODULES for name in api_reference.public(module)]
 ERRORS = re.compile(r"\b[Rr]aises?\b|\w+Error\b")
+SOURCE = re.compile(r"\bSource: (.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+REFERENCES = (Path(__file__).parents[2] / "docs" / "references.md").read_text(encoding="utf-8")
+WORKS = re.findall(r"^- \*\*(.+?)\*\* ", REFERENCES, re.MULTILINE)
 
 
 def said(value):
     """The docstring of a function; of a class that of its methods too."""
     methods = api_reference.methods(value) if inspect.isclass(value) else []
     return "\n".join([inspect.getdoc(value), *(inspect.getdoc(getattr(value, name)) for name in methods)])
+
+
+def sources(value):
+    """What a name's docstring says after "Source:", piece by piece."""
+    match = SOURCE.search(inspect.getdoc(value))
+    return " ".join(match[1].split()).removesuffix(".").split("; ") if match else []
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +40,26 @@ def test_a_public_name_has_a_page_an_example_and_a_word_on_errors(folder, module
     assert f":: {module}.{name}\n" in page
     assert ">>> " in inspect.getdoc(value), f"{module}.{name}: its docstring needs an example, as a doctest"
     assert ERRORS.search(said(value)), f"{module}.{name}: its docstring should say what it raises"
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_a_public_name_tells_its_source_which_the_page_of_references_has(module, name):
+    """Each piece names a work of docs/references.md, and no year in brackets is of another work."""
+    told = sources(api_reference.public(module)[name])
+    assert told, f"{module}.{name}: its docstring needs a source, such as 'Source: Börm (2010), chapter 6.'"
+    for piece in told:
+        works = [work for work in WORKS if re.search("(?<!& )" + re.escape(work), piece)]
+        assert works, f"{module}.{name}: {piece!r} names no work of docs/references.md"
+        assert len(re.findall(r"\(\d{4}\)", piece)) == sum("(" in work for work in works), piece
+
+
+def test_references_are_sorted_by_name_each_there_once_and_cited():
+    cited = " ".join(piece for module, name in NAMES for piece in sources(api_reference.public(module)[name]))
+    papers = [work for work in WORKS if re.search(r"\(\d{4}\)$", work)]
+    assert len(papers) > 50 and len(set(WORKS)) == len(WORKS)
+    assert [work for work in WORKS if work not in cited] == []
+    authors = [work.partition(",")[0].partition(" ")[0] for work in papers]
+    assert [name[0] for name in authors] == sorted(name[0] for name in authors)
 
 
 def test_names_of_all_public_modules_are_there(folder):

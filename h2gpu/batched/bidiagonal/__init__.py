@@ -31,6 +31,7 @@ def bidiagonalize(A: Matrices, vectors: str = "both") -> tuple[Matrices, ...]:
     bidiagonal for m ≥ n and lower bidiagonal for m < n, where e_i stands below d_i, as in LAPACK; signs of d and e
     are not fixed. For a MatrixBatch, d and e are MatrixBatch of columns. At most 1024 columns, or rows where m < n, on
     the GPU. Matrices that hold NaN or Inf get NaN. Raises ValueError for bad arguments.
+    Source: Golub & Kahan (1965); Dong et al. (2018), section 4; LAPACK's GEBRD.
 
     >>> import numpy as np
     >>> from h2gpu import batched

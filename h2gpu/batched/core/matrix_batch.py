@@ -30,6 +30,7 @@ class MatrixBatch:
     columns  (batch,) int64
 
     Raises nothing itself; what takes one checks it.
+    Source: Boukaram et al. (2018), section 8: the matrices of a level, as one batch.
 
     >>> import numpy as np
     >>> from h2gpu import batched

@@ -90,7 +90,7 @@ def predict_time(
     device    a name whose constants have been measured, such as "nvidia-h200" or "NVIDIA H200"
 
     Raises ValueError for bad arguments, sizes that no counted kernel takes, or a device without table; LookupError
-    naming what has not been measured yet.
+    naming what has not been measured yet. Source: Anderson, Sheffield & Keutzer (2012), sections II and V.D.
 
     >>> import numpy as np
     >>> from h2gpu import batched

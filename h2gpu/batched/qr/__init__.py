@@ -2,7 +2,7 @@
 
     A_b = Q_b R_b        A_b P_b = Q_b R_b + E_b        W_bᵀ W_b = Σ_l P_lᵀ P_l
 
-Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs", section 4.
+Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs", section 3.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ def qr(A: Matrices, mode: str = "reduced", *, out: MatrixBatch | None = None) ->
     mode   "reduced": (Q, R) with Q (batch, m, k) orthonormal and R (batch, k, n) upper triangular; "r": R alone
     out    optional MatrixBatch that receives R alone of a MatrixBatch
 
-    Raises ValueError for another mode or a wrong shape. Source: Boukaram et al., section 4.
+    Raises ValueError for another mode or a wrong shape.
+    Source: Boukaram et al. (2018), section 3; Golub & Van Loan (2013), section 5.2.
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -61,9 +62,8 @@ def cholesky_qr(A: Array, before: Array | None = None) -> tuple[Array, Array, Ar
     Where this fails P_b and R_b are NaN: on the GPU for columns that depend on each other exactly, NaN, Inf, and
     squares that leave the range of float64. Ill conditioned columns take longer; of eight that are nearly dependent by
     themselves, A − P (I + F)⁻¹ R keeps their condition times rounding in float64. The CPU takes `qr`.
-    Source: Fukaya et al. 2020, Shifted Cholesky QR.
 
-    Raises nothing for such columns: they become NaN.
+    Raises nothing for such columns: they become NaN. Source: Fukaya et al. (2020).
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -97,6 +97,7 @@ def pivoted_qr(A: Matrices, atol: ArrayLike = 0.0) -> tuple[Matrices, Matrices, 
     Q, R, pivots, ranks. Of arrays: Q (batch, m, k) and R (batch, k, n), k = min(m, n), with zeros beyond the rank,
     pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf.
+    Source: Businger & Golub (1965); Golub & Van Loan (2013), section 5.4.
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -122,6 +123,7 @@ def triangles_of_products(products: Sequence[Products], out: MatrixBatch) -> Mat
 
     W_b is Q R for the R-factor of the stack of its P_l: singular values agree to a small multiple of ε ‖P‖. It is
     triangular on the CPU. NaN and Inf give NaN. Raises ValueError where batches or precisions do not match.
+    Source: Börm (2010), chapter 6, total weights.
 
     >>> import numpy as np
     >>> from h2gpu import batched

@@ -29,7 +29,7 @@ class Products:
     turned      P_l = F_l S_lᵀ
     triangular  every F_l is upper triangular (or trapezoidal)
 
-    Raises nothing; `triangles_of_products` checks it.
+    Raises nothing; `triangles_of_products` checks it. Source: Börm (2010), chapter 6, total weights.
 
     >>> import numpy as np
     >>> from h2gpu import batched

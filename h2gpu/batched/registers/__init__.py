@@ -32,6 +32,7 @@ def lu(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> Array |
                   where the matrix holds NaN or Inf; nothing is raised then
 
     Raises ValueError for bad arguments, LinAlgError naming the matrices that broke down.
+    Source: Anderson, Sheffield & Keutzer (2012), section III.B.
 
     >>> import numpy as np
     >>> from h2gpu.batched import registers
@@ -51,7 +52,7 @@ def cholesky(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> A
 
     A thread has a problem: n ≤ 16. return_info and errors as `lu`; a pivot that is not positive is a breakdown.
 
-    Raises as `lu`.
+    Raises as `lu`. Source: Golub & Van Loan (2013), section 4.2; Anderson, Sheffield & Keutzer (2012) for the layout.
 
     >>> import numpy as np
     >>> from h2gpu.batched import registers
@@ -77,6 +78,7 @@ def solve(
     return_info and errors as `lu`.
 
     Raises as `lu`, and ValueError for another method.
+    Source: Anderson, Sheffield & Keutzer (2012), sections III.A and III.B.
 
     >>> import numpy as np
     >>> from h2gpu.batched import registers
@@ -98,6 +100,7 @@ def qr(A: ArrayLike, layout: str = "auto", return_info: bool = False) -> tuple[A
     """Householder QR in LAPACK's form: QR, tau with R on and above the diagonal, reflectors below, H = I − τ v vᴴ.
 
     QR (batch, m, n), tau (batch, min(m, n)). Raises ValueError, and LinAlgError naming matrices with NaN or Inf.
+    Source: Anderson, Sheffield & Keutzer (2012), section III.C; LAPACK's GEQRF.
 
     >>> import numpy as np
     >>> from h2gpu.batched import registers
@@ -125,7 +128,7 @@ def least_squares(A: ArrayLike, b: ArrayLike, layout: str = "auto") -> tuple[Arr
     x (batch, n[, k]); condition (batch,) of A's real precision: Inf or NaN where A is exactly deficient, and x is of no
     use where it exceeds 1/ε. The bound may be far too large; `batched.lstsq` sees to what it leaves in doubt.
 
-    Raises ValueError for bad arguments.
+    Raises ValueError for bad arguments. Source: Anderson, Sheffield & Keutzer (2012), section III.D.
 
     >>> import numpy as np
     >>> from h2gpu.batched import registers

@@ -49,6 +49,7 @@ def svd(
 
     U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
+    Source: Boukaram et al. (2018), sections 4 to 6; Golub & Van Loan (2013), section 8.6.
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -87,7 +88,7 @@ def svd_of_transposed(
     the GPU turns the columns of Rᵀ without the QR and LQ that others need first. Columns that rise by ten orders of
     magnitude cost it three times the sweeps, and by a hundred it reports no convergence: `svd` is right for these.
     NaN and Inf: as `svd` with return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a
-    MatrixBatch.
+    MatrixBatch. Source: Drmač & Veselić (2008).
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -115,6 +116,7 @@ def truncated_svd(
 
     For a MatrixBatch U is m × rank and s rank × 1; of arrays U is (batch, m, k), s (batch, k), zeros beyond the rank.
     The rank is the least that atol allows on the CPU, and nearly so on the GPU. Raises as `pivoted_qr`.
+    Source: Businger & Golub (1965); Drmač & Veselić (2008).
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -138,7 +140,7 @@ def shared_ranks(sigma: Array, allowance: ArrayLike) -> Integers:
     sigma      (batch, values), each row descending, padded with zeros
     allowance  what the discarded squares may sum to, a number or an array of one where sigma is
 
-    Raises nothing.
+    Raises nothing. Source: Mathematics page, Compress: squares of what is discarded add up.
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -152,7 +154,7 @@ def shared_ranks(sigma: Array, allowance: ArrayLike) -> Integers:
 def discarded(sigma: Array, ranks: Integers) -> Array:
     """Σ over the rows of sigma (batch, values) of the squares from the ranks[b]-th on, float64: where sigma is.
 
-    Raises nothing.
+    Raises nothing. Source: Mathematics page, Compress: squares of what is discarded add up.
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -185,9 +187,8 @@ def rsvd(
                   samples tell, which are doubled where they do not suffice; only `rank` ends that earlier
 
     With rtol, results of arrays are as wide as the largest rank found, with zeros beyond each matrix's own.
-    Source: Boukaram et al., algorithm 4; Halko, Martinsson & Tropp (2011).
 
-    Raises ValueError for bad arguments.
+    Raises ValueError for bad arguments. Source: Boukaram et al. (2018), algorithm 4; Halko, Martinsson & Tropp (2011).
 
     >>> import numpy as np
     >>> from h2gpu import batched

@@ -62,7 +62,7 @@ class Spherical(Compact):
     """C(r) = σ² (1 − 3r/2l + r³/2l³) for r < l, else 0: the common model of mining. Up to 3 dimensions.
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite, and at points of more than three coordinates.
+    finite, and at points of more than three coordinates. Source: Chilès & Delfiner (2012), section 2.5.1.
 
     >>> Spherical(variance=2.0, length_scale=4.0)([[0.0], [2.0], [4.0]])[0]
     array([2.   , 0.625, 0.   ])
@@ -76,7 +76,7 @@ class Cubic(Compact):
     """C(r) = σ² (1 − 7z² + 35/4 z³ − 7/2 z⁵ + 3/4 z⁷), z = r/l < 1, else 0: differentiable. Up to 3 dimensions.
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite, and at points of more than three coordinates.
+    finite, and at points of more than three coordinates. Source: Chilès & Delfiner (2012), section 2.5.1.
 
     >>> import numpy as np
     >>> Cubic(length_scale=2.0).at_distance(np.array([0.0, 1.0, 2.0, 3.0])).round(3).tolist()
@@ -96,7 +96,7 @@ class Wendland(Compact):
     order            k, 0 to 3: fields have k derivatives
     most_dimensions  d: it is positive definite for points of at most so many coordinates
 
-    Raises ValueError for other numbers, and at points of more coordinates.
+    Raises ValueError for other numbers, and at points of more coordinates. Source: Wendland (1995).
 
     >>> import numpy as np
     >>> Wendland(length_scale=2.0, order=1).at_distance(np.array([0.0, 1.0, 2.0])).round(4).tolist()

@@ -21,7 +21,7 @@ class PoweredExponential(Radial):
     exponent   p, above 0 and at most 2
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite, and an exponent above 2.
+    finite, and an exponent above 2. Source: Rasmussen & Williams (2006), equation 4.18.
 
     >>> PoweredExponential(1.0, 2.0, 1.5)([[0.0], [2.0]]).round(4)
     array([[1.    , 0.3679],
@@ -60,7 +60,7 @@ class RationalQuadratic(Radial):
     alpha   α > 0: the smaller, the longer the tail
 
     variance, length_scale and rotation as for `Matern`. Raises ValueError for numbers that are not positive and
-    finite.
+    finite. Source: Rasmussen & Williams (2006), equation 4.19.
 
     >>> import numpy as np
     >>> RationalQuadratic(alpha=1.0).at_distance(np.array([0.0, 1.0])).round(3).tolist()

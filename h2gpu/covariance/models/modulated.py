@@ -27,6 +27,7 @@ class Modulated(Covariance):
     center       c, one number a coordinate, where s = 1: best in the middle of the sites; by default 0
 
     `Kriging` estimates the slopes with the other parameters. Raises ValueError for other numbers of numbers.
+    Source: Rasmussen & Williams (2006), section 4.2.4, vertical rescaling.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = Modulated(Exponential(2.0, length_scale=10.0), slopes=(0.1, 0.0))

@@ -33,6 +33,7 @@ class Coregionalization(OfVariables):
 
     Estimated are the variances of each B_k, its partial correlations, and the length scales. Errors of measurement are
     `CoKriging`'s nugget. Raises ValueError for matrices that are not positive semidefinite, and other parts.
+    Source: Goulard & Voltz (1992); Wackernagel (2003).
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = Coregionalization([[[1.0, 0.5], [0.5, 2.0]]], [Exponential(1.0, 10.0)])
@@ -107,7 +108,7 @@ class MultivariateMatern(OfVariables):
     space_dimension  d, in which it must be valid: by default 2
 
     Raises ValueError for correlations that are too large for their smoothnesses: with ν = ½ and 3/2 in the plane 0.866
-    is the most.
+    is the most. Source: Gneiting, Kleiber & Schlather (2010), theorem 3.
 
     >>> cov = MultivariateMatern((1.0, 4.0), 10.0, (0.5, 1.5), 0.8)
     >>> cov([[0.0, 0.0, 0]], [[0.0, 0.0, 0], [0.0, 0.0, 1], [10.0, 0.0, 0]]).round(4)

@@ -115,6 +115,7 @@ class SpaceTime(InTime):
     space_dimension  number of coordinates in space, where `space` does not tell it: by default 2
 
     Its parameters to estimate are those of both, but for the variance of time. Raises ValueError for others.
+    Source: Rasmussen & Williams (2006), section 4.2.4, products; Gneiting (2002) on separable ones.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = SpaceTime(Exponential(2.0, length_scale=10.0), Exponential(length_scale=3.0))
@@ -181,6 +182,7 @@ class Gneiting(InTime):
     space_dimension  d, where `space` does not tell it: by default 2
 
     Raises ValueError for numbers out of range, and for a space that is no mixture of Gaussians.
+    Source: Gneiting (2002), theorem 2 and equation 14.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = Gneiting(Exponential(2.0, length_scale=10.0), time_scale=3.0, time_exponent=1.0, interaction=1.0)

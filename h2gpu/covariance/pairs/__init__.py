@@ -18,6 +18,7 @@ def pairwise(
     X, Y       MatrixBatch of points × dim, the points of one buffer, such as `MatrixBatch.from_rows` makes
 
     Raises ValueError for points that the covariance does not take.
+    Source: Mathematics page: the blocks D and S of an H²-matrix.
 
     >>> import numpy as np
     >>> from h2gpu import batched, covariance

@@ -36,6 +36,7 @@ def conjugate_gradients(
     nugget, rtol, maximum   as for the serial one
 
     Raises, on all ranks, ValueError for bad arguments and LinAlgError where a product is not finite.
+    Source: Chronopoulos & Gear (1989).
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

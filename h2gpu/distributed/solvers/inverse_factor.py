@@ -38,6 +38,7 @@ class DistributedInverseFactor:
     log_determinant   −2 Σ log w_ii over all ranks, the approximate log det A
 
     Made by `vecchia`. Products raise ValueError for vectors of another length.
+    Source: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed
@@ -93,6 +94,7 @@ def vecchia(
     others      as for `solvers.vecchia`; the nugget is one number
 
     Raises ValueError and LinAlgError as `h2gpu.solvers.vecchia`, on all ranks.
+    Source: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

@@ -40,7 +40,7 @@ def log_determinant(
     preconditioner  `distributed.solvers.vecchia(…)`
     others          as for the serial one
 
-    Raises as `h2gpu.solvers.log_determinant`, on all ranks.
+    Raises as `h2gpu.solvers.log_determinant`, on all ranks. Source: Ubaru, Chen & Saad (2017).
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed
@@ -86,6 +86,7 @@ def square_root(
     x   (own,) or (own, count): entry i belongs to row `preconditioner.positions[i]` of W; others as for the serial one
 
     Simulations at the rank's points, in tree order. Raises as the serial one does, on all ranks.
+    Source: Chow & Saad (2014).
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed

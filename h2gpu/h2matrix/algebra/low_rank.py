@@ -24,6 +24,7 @@ def low_rank(A: H2Matrix, X: Array, Y: Array | None = None) -> H2Matrix:
     Y   (m, k); None: X, for which A must be symmetric, and the result is
 
     Raises ValueError for arrays of other shapes, elsewhere, or that are not finite real numbers.
+    Source: Mathematics page, nested bases, with transfers I.
 
     >>> import numpy as np
     >>> import h2gpu

@@ -38,7 +38,7 @@ def add(
     storage       of the compressed sum: see `compress`
 
     Computed blocks are evaluated and stored. Raises ValueError for matrices on other trees or blocks and numbers that
-    the precision cannot hold, TypeError where A or B is no H2Matrix.
+    the precision cannot hold, TypeError where A or B is no H2Matrix. Source: Börm (2010), section 5.3.
 
     >>> import numpy as np
     >>> import h2gpu

@@ -46,6 +46,7 @@ def compress(
     nearfield  "stored", or "computed" in every product as that of A; None: as that of A
 
     Raises ValueError for an rtol out of range or an unknown method, svd, storage or nearfield, TypeError for another A.
+    Source: Börm (2010), chapter 6; Boukaram et al. (2018), section 8.2, for "basis".
 
     >>> import numpy as np
     >>> import h2gpu

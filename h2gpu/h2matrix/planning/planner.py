@@ -54,6 +54,7 @@ def plan(
     kept                      storage and nearfield, as for `covariance_matrix`
 
     Raises ValueError when no order within reach attains rtol.
+    Source: Mathematics page, Build: orders found on samples; Börm, Löhndorf & Melenk (2005) for orders by level.
 
     >>> import numpy as np
     >>> import h2gpu

@@ -51,8 +51,7 @@ def from_entries(
     seed         of the choice of columns
 
     Raises ValueError for bad arguments, for entries that are not finite, and where rtol is not reached.
-    Sources: Bebendorf & Venn (2012), Constructing nested bases approximations from the entries of non-local operators;
-    Cai, Huang, Chow & Xi (2023), Data-driven linear complexity low-rank approximation of general kernel matrices.
+    Source: Bebendorf & Venn (2012); Cai et al. (2023).
 
     >>> import numpy as np
     >>> import h2gpu
@@ -87,9 +86,8 @@ def from_samples(
     others       as for `from_entries`
 
     Every column takes part in a sample, so that no far one is overlooked; k grows with the ranks, from 64.
-    Source: Boukaram, Liu, Ghysels & Li (2025), arXiv 2506.16759.
 
-    Raises as `from_entries`.
+    Raises as `from_entries`. Source: Boukaram et al. (2025).
 
     >>> import numpy as np
     >>> import h2gpu
@@ -121,6 +119,7 @@ def from_dense(
     """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric.
 
     Raises as `from_entries`, and ValueError for a shape that does not fit.
+    Source: as `from_entries`: Bebendorf & Venn (2012).
 
     >>> import numpy as np
     >>> import h2gpu

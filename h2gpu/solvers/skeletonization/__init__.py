@@ -51,6 +51,7 @@ def skeletonize(points: ArrayLike, cov: Covariance, eta: float = 0.01, *, nugget
     Where the approximation is not positive definite it starts again with a tenth of eta, and a warning is logged.
     Raises ValueError for bad arguments and three coordinates, LinAlgError where no eta helps and where so much of the
     covariance is left for the root, as with ranges beyond which it is zero, that iterations are the better choice.
+    Source: Minden, Ho, Damle & Ying (2017); Minden, Damle, Ho & Ying (2017) for likelihoods.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

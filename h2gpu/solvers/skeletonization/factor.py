@@ -59,7 +59,7 @@ class Skeletonization:
     L        (indices, indices) the root's Cholesky factor
     grid     `cells.Grid` of the steps' cells, in the coordinates that the covariance measures in
 
-    Its methods raise ValueError for vectors of another length.
+    Its methods raise ValueError for vectors of another length. Source: Minden, Ho, Damle & Ying (2017), section 3.3.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, solvers

@@ -34,6 +34,7 @@ class Blocks:
     crs       coordinate reference system, None for unknown
 
     Raises nothing: made by `cells`, `areas` and `places`, which check.
+    Source: Journel & Huijbregts (1978), section V.A.
 
     >>> from h2gpu.statistics import cells
     >>> blocks = cells([[0.0, 0.0], [2.0, 0.0]], size=2.0, points=2)
@@ -74,6 +75,7 @@ def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
     points    a coordinate: points**dim Gauss–Legendre nodes stand for a cell
 
     Raises ValueError for other arguments.
+    Source: Journel & Huijbregts (1978), section V.A; nodes of NumPy's `leggauss`.
 
     >>> cells([[0.0, 0.0], [2.0, 0.0]], size=2.0, points=2).points.round(3)[:2].tolist()
     [[-0.577, -0.577], [-0.577, 0.577]]
@@ -101,6 +103,7 @@ def areas(polygons: Any, points: int = 100) -> "Blocks":
     points     of the square grid within each of them, about: small and narrow ones get at least one
 
     Raises ValueError for empty polygons and what is none, ImportError without shapely (the extra `files`).
+    Source: Journel & Huijbregts (1978), section V.A.
 
     >>> import shapely
     >>> len(areas([shapely.box(0, 0, 2, 1)], points=50))

@@ -50,6 +50,7 @@ class CoKriging(BaseEstimator):
     After fit: `cov_`, `nugget_` (p,), `parameters_`, `parameter_errors_`, `parameter_intervals_`, `estimation_`,
     `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `n_variables_`; as for `Kriging`. Of more than
     1,500 observations the estimate is Vecchia's.
+    Source: Wackernagel (2003), chapters 24 and 25; Goovaerts (1997), section 6.2.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import MultivariateMatern

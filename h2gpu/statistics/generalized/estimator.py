@@ -62,6 +62,8 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
     trend_coefficients_     (p,) β
     steps_                  of Newton's method
 
+    Source: Diggle, Tawn & Moyeed (1998); Rasmussen & Williams (2006), chapter 3; Zilber & Katzfuss (2021).
+
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential
     >>> rng = np.random.default_rng(0)

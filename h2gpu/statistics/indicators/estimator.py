@@ -52,6 +52,7 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
     ends_            lowest and highest observation, where distributions end
 
     Without nugget the distribution at a site is a step at its observation, spread linearly between two thresholds.
+    Source: Journel (1983).
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential

@@ -42,6 +42,7 @@ class LogLikelihood(float):
     names            of the J parameters
 
     Raises nothing: a float with what `log_likelihood` knows of it.
+    Source: Mardia & Marshall (1984); Harville (1974) for the restricted one.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential
@@ -107,6 +108,7 @@ def log_likelihood(
                    leave a quarter of the score's own standard deviation. "iterative": by probes. "auto": see `Kriging`
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
+    Source: Mardia & Marshall (1984); Harville (1974) for the restricted one.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential

@@ -37,6 +37,7 @@ class EmpiricalVariogram:
     estimator   "classical" or "cressie-hawkins"
 
     Made by `variogram`, which says what is raised; `fit` raises ValueError where a model cannot be fitted.
+    Source: Matheron (1962); Cressie (1985) for `fit`.
 
     >>> import numpy as np
     >>> from h2gpu.covariance import Exponential
@@ -109,6 +110,7 @@ def variogram(
     random_state   seed
 
     Pairs at one place are left out. Raises ValueError for other arguments, and where no pair is left.
+    Source: Matheron (1962); Cressie & Hawkins (1980).
 
     >>> found = variogram([[0.0], [1.0], [2.0]], [1.0, 3.0, 2.0], bins=[0, 1.5, 2.5])
     >>> found.distance, found.value, found.count
