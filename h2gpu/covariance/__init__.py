@@ -17,6 +17,7 @@ from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadrat
 from h2gpu.covariance.models.modulated import Modulated
 from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
+from h2gpu.covariance.models.varying import VaryingLength
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.covariance.parameters import from_parameters
 from h2gpu.covariance.sphere import OnSphere, on_sphere
@@ -44,6 +45,7 @@ __all__ = [
     "Spherical",
     "Sum",
     "UserFunction",
+    "VaryingLength",
     "Wendland",
     "from_distance",
     "from_function",

@@ -80,6 +80,11 @@ class Composed(Covariance):
         object.__setattr__(self, "terms", tuple(terms))
         self._common("embedding", "wrap the whole composition once: on_sphere(f + g)")
         self._common("dimension", "give every term as many length scales as there are coordinates")
+        if len({term.columns for term in terms if term.embedding is not None}) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: expected terms with the same columns of a table, got some without; wrap them, "
+                "such as Modulated(Exponential(), slopes=(0, 0, 0), columns=1)"
+            )
 
     def _common(self, attribute, advice):
         found = {getattr(term, attribute) for term in self.terms} - {None}
@@ -99,6 +104,10 @@ class Composed(Covariance):
     @property
     def timed(self) -> bool:
         return any(term.timed for term in self.terms)
+
+    @property
+    def columns(self) -> int:
+        return max(term.columns for term in self.terms)
 
     @property
     def variables(self) -> int | None:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from h2gpu.covariance.sphere import Sphere
 
 PLANE = "plane"  # the embedding of ordinary coordinates: they are used as they are
-OMITTED = "rotation", "index_unit"  # of the dictionaries of parameters where it is None, as files before it have none
+OMITTED = (
+    "rotation",
+    "index_unit",
+    "columns",
+)  # of the dictionaries of parameters where they are None or 0, as files before it have none
 CHUNK = 1 << 16  # entries at a time on the CPU: temporaries stay in cache, malloc reuses them, and a thread that waits
 # for the interpreter waits rarely (two threads: 3.1 ns an entry, 4.1 with chunks of 24,000)
 
@@ -75,6 +79,7 @@ class Covariance:
     parts = ()  # the covariances that it is made of
     stationary = True  # whether it is a function of x − y alone
     timed = False  # whether the last coordinate is time
+    columns = 0  # how many of the last coordinates change the field without telling a place
     variables = None  # number of variables, where the last coordinate is the index of one
     most_dimensions = None  # coordinates up to which it is positive definite; None: any number
     kinks = ()  # of each distance at which it is not smooth, the factors of the coordinates that make it 1

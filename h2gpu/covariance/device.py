@@ -146,6 +146,21 @@ def modulated(function, slopes, center):
     return function and DeviceFunction("Modulated", (*slopes, *center)).of(function)
 
 
+def leading(function, seen, dim):
+    """A covariance of the first `seen` of dim coordinates; None where it is."""
+    return function if seen == dim or function is None else DeviceFunction(f"Leading<{dim}>").of(function)
+
+
+def varying(distance, slopes, center):
+    """‖x − y‖ / (½ (g(x)² + g(y)²))^½ of the first coordinates, g(x) = exp(slopesᵀ (x − center))."""
+    return DeviceFunction(f"Varying<{len(slopes)}>", (*slopes, *center)).of(distance)
+
+
+def overlap(values, slopes, seen):
+    """A covariance times q^(seen/2), q = sech slopesᵀ (x − y); None where it is."""
+    return composed("Product", [values, DeviceFunction(f"Overlap<{len(slopes)}, {seen}>", tuple(slopes))])
+
+
 def within_time(distance, rate, exponent, interaction):
     """‖x − y‖ / ψ^(interaction/2) of points with time as last coordinate, ψ = 1 + (rate |u|)^exponent."""
     return DeviceFunction("WithinTime", (rate, exponent, interaction)).of(distance)

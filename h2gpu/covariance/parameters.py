@@ -18,12 +18,13 @@ from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadrat
 from h2gpu.covariance.models.modulated import Modulated
 from h2gpu.covariance.models.multivariate import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
+from h2gpu.covariance.models.varying import VaryingLength
 from h2gpu.covariance.sphere import OnSphere
 
 NAMED = (
     *(Constant, Coregionalization, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, Modulated),
     *(MultivariateMatern, Nugget, OnSphere, PoweredExponential, Product, RationalQuadratic, SpaceTime, Spherical),
-    *(Sum, Wendland),
+    *(Sum, VaryingLength, Wendland),
 )
 KINDS = {kind.__name__: kind for kind in NAMED}
 INNER = "covariance", "space", "time"  # fields that are covariances

@@ -69,8 +69,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     crs_                    coordinate reference system of a GeoDataFrame, that of targets must be the same; else None
     cov_, nugget_           the covariance and the nugget in use
     parameters_             estimated values by name
-    parameter_errors_       standard errors of their logarithms (angles: in radians), by name; a nugget that was
-                            found to be 0 has none
+    parameter_errors_       standard errors of their logarithms, by name, of angles and slopes themselves; a nugget
+                            that was found to be 0 has none
     parameter_intervals_    95 % confidence intervals (low, high) by name, on the parameters' own scale
     estimation_             the `estimation.Estimate`; None where nothing was estimated. Its `messages`, one sentence
                             each, tell what went wrong; each is a ConvergenceWarning too

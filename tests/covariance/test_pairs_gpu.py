@@ -18,6 +18,7 @@ from h2gpu.covariance import (
     RationalQuadratic,
     SpaceTime,
     Spherical,
+    VaryingLength,
     Wendland,
     from_distance,
     from_function,
@@ -66,6 +67,9 @@ def in_time(dim):
         Gneiting(Matern(1.0, 0.4, 1.5), 0.3, 0.7, 0.6, **space) + Gneiting(Gaussian(0.5, 0.3), 2.0, 1.0, 0.0, **space),
         Gneiting(Exponential(1.0, LENGTHS[: dim - 1]), 0.5, 0.4, 1.0),
         Modulated(Matern(1.0, LENGTHS[:dim], 1.5), (0.4, -0.3, 0.2)[:dim], (0.5,) * dim) + Exponential(0.1, 0.2),
+        VaryingLength(Matern(1.0, LENGTHS[:dim], 1.5), (0.4, -0.3, 0.2)[:dim], (0.5,) * dim) + Exponential(0.1, 0.2),
+        Modulated(Exponential(), (0.4, -0.3, 0.2)[:dim], columns=1)
+        + VaryingLength(Gaussian(0.5, 0.3), (0.4, -0.3, 0.2)[:dim], columns=1),
     ]
 
 

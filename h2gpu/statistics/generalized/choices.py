@@ -11,7 +11,8 @@ from h2gpu.covariance.checks import checked, is_finite
 from h2gpu.statistics.generalized.estimation import Joint
 from h2gpu.statistics.generalized.likelihoods import LIKELIHOODS
 from h2gpu.statistics.inputs import covariance_of
-from h2gpu.statistics.likelihood.parameters import USUAL, Model, check_free, checked_kinds
+from h2gpu.statistics.likelihood.judgement import check_free
+from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 
 KEPT = "df"  # is estimated where it is asked for by name, or by "all"
 

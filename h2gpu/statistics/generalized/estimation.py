@@ -17,9 +17,9 @@ from h2gpu.progress import phase
 from h2gpu.statistics.generalized.marginal import Latent
 from h2gpu.statistics.likelihood.bounds import bounds, limits
 from h2gpu.statistics.likelihood.estimation import EXACT, Estimate, inverse_information
-from h2gpu.statistics.likelihood.judgement import judged
+from h2gpu.statistics.likelihood.judgement import check_free, judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
-from h2gpu.statistics.likelihood.parameters import Free, Model, check_free
+from h2gpu.statistics.likelihood.parameters import Free, Model
 from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
@@ -91,6 +91,7 @@ def estimate(latent, joint, neighbours=30, random_state=0):
         raise ValueError("y: expected observations that vary, to estimate parameters from; got equal ones")
     if joint.model.kinds:
         check_free(joint.model)
+        joint = replace(joint, model=joint.model.within(latent.sites))
     with phase("maximum marginal likelihood"):
         if n <= EXACT:
             found = _from_starts(_Target(latent, None), _starts(latent, joint, random_state))
@@ -125,7 +126,7 @@ def _starts(latent, joint, random_state):
             likelihood = joint.likelihood
             if "scale" in joint.own and start.nugget > 0:
                 likelihood = replace(likelihood, scale=float(np.sqrt(start.nugget)))
-            found.append(Joint(Model(start.cov, 1.0, joint.model.kinds), likelihood, joint.own))
+            found.append(Joint(replace(joint.model, cov=start.cov), likelihood, joint.own))
     low, high = limits(joint)
     own = joint.at(np.clip(joint.theta, low, high))
     return [*found, *([own] if np.isfinite(own.theta).all() else [])]

@@ -16,14 +16,14 @@ LIMITS = {
     **{"time_exponent": (0.05, 0.999), "interaction": (1e-3, 0.999)},
 }
 
-MOST_PARTIAL = 3.8  # artanh of a partial correlation: 0.999
+FARTHEST = {"partial": 3.8, "slopes": 10.0, "length_slopes": 10.0}  # of θ from 0: artanh 0.999; factor e¹⁰ an extent
 
 
 def limits(model):
     """Logarithms between which numbers of limited range lie; no limits for others."""
     low, high = (np.log([LIMITS.get(free.kind, (1e-300, 1e300))[i] for free in model.free]) for i in (0, 1))
     unlimited = np.array([free.kind not in LIMITS for free in model.free])
-    most = np.array([MOST_PARTIAL if free.kind == "partial" else np.inf for free in model.free])
+    most = np.array([FARTHEST.get(free.kind, np.inf) for free in model.free])
     return np.where(unlimited, -most, low), np.where(unlimited, most, high)
 
 

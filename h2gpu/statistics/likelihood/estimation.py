@@ -20,10 +20,10 @@ from scipy.special import ndtri
 
 from h2gpu.progress import phase
 from h2gpu.statistics.likelihood.bounds import bounds, limits
-from h2gpu.statistics.likelihood.judgement import judged
+from h2gpu.statistics.likelihood.judgement import check_free, judged
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.moments import dense_moments
-from h2gpu.statistics.likelihood.parameters import LOGARITHM, SCALES, Model, check_free, kept_shapes
+from h2gpu.statistics.likelihood.parameters import Model, kept_shapes
 from h2gpu.statistics.likelihood.starts import starts_from_variogram
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_rows
 
@@ -68,8 +68,9 @@ class Estimate:
 
     @property
     def errors(self):
-        """Standard errors of the logarithms, by name: 0.1 means ten per cent; of angles in radians."""
-        return dict(zip(self.model.names, np.sqrt(np.diagonal(self.covariance)).tolist()))
+        """Standard errors of the logarithms, by name: 0.1 means ten per cent; of angles and slopes themselves."""
+        found = zip(self.model.free, np.sqrt(np.diagonal(self.covariance)).tolist())
+        return {free.name: error / free.unit for free, error in found}
 
     def intervals(self, level=0.95):
         """Confidence intervals (low, high) by name, on the parameters' own scale: normal in the logarithms."""
@@ -77,8 +78,7 @@ class Estimate:
         theta, free = self.model.theta, self.model.free
         ends = np.stack([theta - reach, theta + reach], axis=1)
         ends = np.clip(ends, -MOST_LOGARITHM, MOST_LOGARITHM)
-        ends = [SCALES.get(one.kind, LOGARITHM)[1](end) for one, end in zip(free, ends)]
-        return {f.name: tuple(map(float, end)) for f, end in zip(free, ends)}
+        return {one.name: tuple(map(float, one.at(end))) for one, end in zip(free, ends)}
 
 
 def estimate(data, model, neighbours=30, random_state=0, starts=None):
@@ -99,6 +99,7 @@ def estimate(data, model, neighbours=30, random_state=0, starts=None):
     check_free(model)
     for name, kept in kept_shapes(model):
         logger.warning('estimation: %s %g is kept as given; fit_parameters="all" estimates it too', name, kept)
+    model = model.within(data.sites)
     model = model.at(np.clip(model.theta, *limits(model)))
     starts = starts or starts_from_variogram(model, data.sites, y, random_state)
     own = model.at(np.where(np.isfinite(model.theta), model.theta, starts[0].theta))

@@ -1,4 +1,4 @@
-"""What an estimate says nothing about, told in messages.
+"""What cannot be estimated, refused, and what an estimate says nothing about, told in messages.
 
     length scale > extent of the sites      the data tell σ² l^(−2ν), not σ² and l
     ℓ < ℓ(independent data) + 2             the data tell no covariance
@@ -10,8 +10,40 @@ import re
 import numpy as np
 
 from h2gpu.arrays import to_host
+from h2gpu.covariance import DistanceFunction, Expression, UserFunction
+from h2gpu.statistics.likelihood.parameters import USUAL
 
 CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
+
+
+def check_free(model):
+    """ValueError where a number that is asked for is none of the covariance's, or cannot be estimated."""
+    if model.kinds == USUAL:
+        unknown = _unknown(model.cov)
+        if unknown is not None:
+            raise ValueError(
+                f"cov: {unknown!r} has no numbers that can be estimated; write it as an Expression with numbers by "
+                'name, or choose those of the others, such as fit_parameters=["nugget"]'
+            )
+    along = any(getattr(term, "distance", None) == "great-circle" for term in getattr(model.cov, "terms", [model.cov]))
+    if along and any(free.kind == "smoothness" for free in model.free):
+        raise ValueError(
+            "smoothness: expected a covariance of the chord to estimate it, as great circles allow ½ at most, got "
+            f'{model.cov!r}; take on_sphere(…, distance="chordal")'
+        )
+    found = {name for free in model.free for name in (free.kind, free.name.rpartition(".")[2])}
+    missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
+    if missing or not model.free:
+        raise ValueError(
+            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {model.cov!r}"
+        )
+
+
+def _unknown(cov):
+    """The first part of a covariance that is a caller's, without numbers; None without."""
+    if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
+        return cov
+    return next(filter(None, map(_unknown, cov.parts)), None)
 
 
 def judged(found, data):

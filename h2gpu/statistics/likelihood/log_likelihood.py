@@ -37,7 +37,8 @@ class LogLikelihood(float):
     """A log-likelihood: a float that knows how accurate it is.
 
     standard_error   of the value over the probes; 0 where exact
-    gradient         (J,) by the logarithms of the parameters, or None
+    gradient         (J,) by the logarithms of the parameters (angles and slopes: by themselves; partial correlations:
+                     by artanh), or None
     gradient_error   (J,) standard errors of the gradient, or None
     names            of the J parameters
 
@@ -162,7 +163,13 @@ class Data:
 
     def log_likelihood(self, model, gradient=False, **options):
         """The LogLikelihood: exact for up to DENSE places, else by the direct factorization or the H²-matrix."""
-        return self.full(model, gradient, **options)[0]
+        model = model.within(self.sites)
+        found = self.full(model, gradient, **options)[0]
+        if found.gradient is None or model.extents is None:
+            return found
+        units = np.array([free.unit for free in model.free])  # slopes on their own scale
+        errors = None if found.gradient_error is None else units * found.gradient_error
+        return LogLikelihood(found, found.standard_error, units * found.gradient, errors, found.names)
 
     def full(self, model, gradient=True, **options):
         """The same, and its Moments."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.covariance import (
     Covariance,
-    DistanceFunction,
     Expression,
     Gneiting,
     Modulated,
@@ -21,22 +21,20 @@ from h2gpu.covariance import (
     Product,
     SpaceTime,
     Sum,
-    UserFunction,
+    VaryingLength,
 )
 from h2gpu.covariance.models.variables import OfVariables, VariableNugget
 from h2gpu.statistics.likelihood.differences import Difference, Smooth
 
 ALL = "all"  # every number that a covariance has
 NAMES = (
-    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number", "partial", "slopes"),
+    *("variance", "length_scale", "rotation", "time_scale", "nugget", "number", "partial", "slopes", "length_slopes"),
     *("smoothness", "exponent", "alpha", "time_exponent", "interaction"),
 )
-USUAL = NAMES[:8]
-SCALES = {
-    "rotation": (np.positive, np.positive),
-    "slopes": (np.positive, np.positive),
-    "partial": (np.arctanh, np.tanh),
-}  # to θ and back; others: logarithms
+USUAL = NAMES[:9]
+SLOPES = "slopes", "length_slopes"
+ITSELF = np.positive, np.positive
+SCALES = dict.fromkeys(("rotation", *SLOPES), ITSELF) | {"partial": (np.arctanh, np.tanh)}  # to θ and back; others: log
 LOGARITHM = np.log, np.exp
 STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three thousand times, not more
 
@@ -44,11 +42,26 @@ STEP = 3e-4  # h: differences are right to 1e-7, and rounding is amplified three
 @dataclass(frozen=True)
 class Free:
     """One free number: kind (of NAMES; "number" is one of an Expression that is no variance and no length scale), name
-    as users read it, value."""
+    as users read it, value; unit: θ of a slope is slope · unit."""
 
     kind: str
     name: str
     value: float
+    unit: float = 1.0
+
+    @property
+    def theta(self):
+        """The number's entry of θ."""
+        return SCALES.get(self.kind, LOGARITHM)[0](self.value * self.unit)
+
+    def at(self, theta):
+        """The number on its own scale, from an entry of θ or an array of them."""
+        return SCALES.get(self.kind, LOGARITHM)[1](theta) / self.unit
+
+    @property
+    def logarithmic(self):
+        """Whether θ is its logarithm."""
+        return self.kind not in SCALES
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +70,31 @@ class Model:
 
     kinds   some of NAMES, or names of numbers of an Expression; "nugget" means the Nugget terms of the covariance where
             it has any, else the measurement error: one sees both only where sites repeat
+    extents (dim,) of the sites: θ of a slope is the change along one, whatever the coordinates' unit; None: slopes
+            as they are
     """
 
     cov: Covariance
     nugget: float
     kinds: tuple = USUAL
+    extents: tuple | None = None
 
     @property
     def free(self):
         """The free numbers, in the order of the vector θ."""
         found = list(_numbers(self.cov, self.kinds))
+        if self.extents is not None:
+            found = [replace(free, unit=self._unit(free)) for free in found]
         return [*found, Free("nugget", "nugget", self.nugget)] if self.error_is_free else found
+
+    def within(self, sites):
+        """The same with the extents of sites (n, dim)."""
+        if not any(free.kind in SLOPES for free in self.free):
+            return self
+        return replace(self, extents=tuple(float(e) or 1.0 for e in np.ptp(to_host(sites), axis=0)))
+
+    def _unit(self, free):
+        return self.extents[int(free.name.rpartition("[")[2][:-1])] if free.kind in SLOPES else 1.0
 
     @property
     def error_is_free(self):
@@ -82,14 +109,14 @@ class Model:
 
     @property
     def theta(self):
-        """Logarithms of the free numbers, −∞ for a nugget of zero; angles as they are, artanh of correlations."""
+        """Logarithms of the free numbers, −∞ for a nugget of zero; angles and slopes as they are, artanh of partial
+        correlations."""
         with np.errstate(divide="ignore"):
-            return np.array([SCALES.get(free.kind, LOGARITHM)[0](free.value) for free in self.free])
+            return np.array([free.theta for free in self.free])
 
     def at(self, theta):
         """The same model with other free numbers."""
-        found = [SCALES.get(free.kind, LOGARITHM)[1](t) for t, free in zip(np.asarray(theta, float), self.free)]
-        values = iter(map(float, found))
+        values = iter([float(free.at(t)) for t, free in zip(np.asarray(theta, float), self.free)])
         cov = _replaced(self.cov, self.kinds, values)
         return replace(self, cov=cov, nugget=next(values) if self.error_is_free else self.nugget)
 
@@ -140,10 +167,10 @@ class Model:
 
 def _numbers(cov, kinds, path=""):
     """The free numbers of a covariance, in the order of its tree. Of a product only the first factor has a variance."""
-    if isinstance(cov, (OnSphere, Modulated)):
+    if isinstance(cov, (OnSphere, Modulated, VaryingLength)):
         yield from _numbers(cov.covariance, kinds, path)
-        slopes = getattr(cov, "slopes", ()) if "slopes" in kinds else ()
-        yield from (Free("slopes", f"{path}slopes[{k}]", b) for k, b in enumerate(slopes))
+        for kind in _estimated(cov, kinds):
+            yield from (Free(kind, f"{path}{kind}[{k}]", b) for k, b in enumerate(getattr(cov, kind)))
     elif isinstance(cov, (Sum, Product)):
         for i, term in enumerate(cov.terms):
             yield from _numbers(term, _kinds_of_term(cov, i, kinds), f"{path}terms[{i}].")
@@ -206,12 +233,10 @@ def _kinds_of_term(cov, i, kinds):
 
 def _replaced(cov, kinds, values):
     """The covariance with its free numbers taken from the iterator, in the order of `_numbers`."""
-    if isinstance(cov, OnSphere):
-        return replace(cov, covariance=_replaced(cov.covariance, kinds, values))
-    if isinstance(cov, Modulated):
-        inner = _replaced(cov.covariance, kinds, values)
-        slopes = tuple(next(values) for _ in cov.slopes) if "slopes" in kinds else cov.slopes
-        return replace(cov, covariance=inner, slopes=slopes)
+    if isinstance(cov, (OnSphere, Modulated, VaryingLength)):
+        new = {"covariance": _replaced(cov.covariance, kinds, values)}
+        new |= {kind: tuple(next(values) for _ in getattr(cov, kind)) for kind in _estimated(cov, kinds)}
+        return replace(cov, **new)
     if isinstance(cov, (Sum, Product)):
         terms = enumerate(cov.terms)
         return replace(cov, terms=tuple(_replaced(t, _kinds_of_term(cov, i, kinds), values) for i, t in terms))
@@ -238,36 +263,6 @@ def kept_shapes(model):
     """(name, value) of numbers that shape the covariance and are not estimated: smoothness, exponent, alpha."""
     shapes = [kind for kind in NAMES if kind not in USUAL and kind not in model.kinds]
     return [(free.name, free.value) for free in _numbers(model.cov, shapes)]
-
-
-def check_free(model):
-    """ValueError where a number that is asked for is none of the covariance's, or cannot be estimated."""
-    if model.kinds == USUAL:
-        unknown = _unknown(model.cov)
-        if unknown is not None:
-            raise ValueError(
-                f"cov: {unknown!r} has no numbers that can be estimated; write it as an Expression with numbers by "
-                'name, or choose those of the others, such as fit_parameters=["nugget"]'
-            )
-    along = any(getattr(term, "distance", None) == "great-circle" for term in getattr(model.cov, "terms", [model.cov]))
-    if along and any(free.kind == "smoothness" for free in model.free):
-        raise ValueError(
-            "smoothness: expected a covariance of the chord to estimate it, as great circles allow ½ at most, got "
-            f'{model.cov!r}; take on_sphere(…, distance="chordal")'
-        )
-    found = {name for free in model.free for name in (free.kind, free.name.rpartition(".")[2])}
-    missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
-    if missing or not model.free:
-        raise ValueError(
-            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {model.cov!r}"
-        )
-
-
-def _unknown(cov):
-    """The first part of a covariance that is a caller's, without numbers; None without."""
-    if isinstance(cov, (UserFunction, DistanceFunction)) or (isinstance(cov, Expression) and not cov.numbers):
-        return cov
-    return next(filter(None, map(_unknown, cov.parts)), None)
 
 
 def checked_kinds(names, cov):

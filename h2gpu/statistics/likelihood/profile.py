@@ -102,7 +102,7 @@ def profile(data, found, name, values, options, full=False):
     if name not in names:
         raise ValueError(f"profile: expected one of the estimated {', '.join(names)}, got {name!r}")
     j = names.index(name)
-    angle = found.model.free[j].kind == "rotation"
+    free = found.model.free[j]
     evaluate = evaluation(data, found.model, options["neighbours"], options["random_state"], options if full else None)
     top = climbed(evaluate, evaluate(found.model))
     if values is None:
@@ -110,12 +110,14 @@ def profile(data, found, name, values, options, full=False):
         grid = top.model.theta[j] + spread[spread != 0]
     else:
         given = np.unique(np.asarray(values, np.float64))
-        if given.ndim != 1 or not len(given) or not np.isfinite(given).all() or (not angle and given.min() <= 0):
-            raise ValueError(f"values: expected finite numbers{'' if angle else ' above 0'}, got {values!r:.80}")
-        grid = given if angle else np.log(given)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grid = np.array([replace(free, value=v).theta for v in given.ravel()])
+        if given.ndim != 1 or not len(given) or not np.isfinite(grid).all():
+            told = " above 0" if free.logarithmic else " from −1 to 1" if free.kind == "partial" else ""
+            raise ValueError(f"values: expected finite numbers{told}, got {values!r:.80}")
     found_at = np.array([_highest(evaluate, top.model, j, t) for t in grid])
     own = top.model.free[j].value
-    return Profile(name, grid if angle else np.exp(grid), found_at, own, float(top.value))
+    return Profile(name, free.at(grid), found_at, own, float(top.value))
 
 
 def _highest(evaluate, model, j, t):

@@ -16,7 +16,8 @@ from h2gpu.covariance import Covariance
 from h2gpu.covariance.base import PLANE
 from h2gpu.covariance.checks import checked
 from h2gpu.statistics.inputs import covariance_of
-from h2gpu.statistics.likelihood.parameters import Model, check_free, checked_kinds
+from h2gpu.statistics.likelihood.judgement import check_free
+from h2gpu.statistics.likelihood.parameters import Model, checked_kinds
 from h2gpu.statistics.variography.pairs import unit_vector
 
 WEIGHTS = "model", "distance", "pairs"

@@ -70,6 +70,26 @@ struct WithinTime {
     }
 };
 
+// bᵀ (x − y)
+template <int Dim, typename Real>
+__device__ inline Real change(const Real* x, const Real* y, const Real* b) {
+    Real s = b[0] * (x[0] - y[0]);
+#pragma unroll
+    for (int k = 1; k < Dim; k++) s = fma(b[k], x[k] - y[k], s);
+    return s;
+}
+
+// D² 2/(g(x)² + g(y)²) of the first coordinates of Dim, g(x) = exp(bᵀ (x − c))   p: b, c, those of D
+template <int Dim, typename D>
+struct Varying {
+    static constexpr int dimension = Dim, parameters = 2 * Dim + D::parameters;
+    template <typename Real>
+    static __device__ Real square(const Real* x, const Real* y, const Real* p) {
+        const Real g = exp(2 * change<Dim>(x, p + Dim, p)), h = exp(2 * change<Dim>(y, p + Dim, p));
+        return D::square(x, y, p + 2 * Dim) / (Real(0.5) * (g + h));
+    }
+};
+
 // (2R atan2(‖x − y‖, ‖x + y‖))² on a sphere about the origin: exact near antipodes too   p: 2R
 struct GreatCircle {
     static constexpr int dimension = 3, parameters = 1;
@@ -198,6 +218,25 @@ struct Modulated {
 #pragma unroll
         for (int k = 0; k < dimension; k++) s += p[k] * ((x[k] - p[dimension + k]) + (y[k] - p[dimension + k]));
         return exp(s) * F::value(x, y, p + 2 * dimension, t);
+    }
+};
+
+// F of the first coordinates of Dim   p, t: those of F
+template <int Dim, typename F>
+struct Leading {
+    static constexpr int dimension = Dim, parameters = F::parameters, table = F::table;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real* t) { return F::value(x, y, p, t); }
+};
+
+// q^(Space/2), q = sech bᵀ (x − y)   p: b
+template <int Dim, int Space>
+struct Overlap {
+    static constexpr int dimension = Dim, parameters = Dim, table = 0;
+    template <typename Real>
+    static __device__ Real value(const Real* x, const Real* y, const Real* p, const Real*) {
+        const Real q = 1 / cosh(change<Dim>(x, y, p));
+        return power<Space / 2>(q) * (Space % 2 ? sqrt(q) : Real(1));
     }
 };
 

@@ -24,6 +24,7 @@ from h2gpu.covariance import (
     RationalQuadratic,
     SpaceTime,
     Spherical,
+    VaryingLength,
     Wendland,
     on_sphere,
 )
@@ -125,6 +126,9 @@ def pairwise_instances(dtype, *knobs):
     yield pairwise_instance(Exponential(1.0, (1, 2, 3), rotation=(0.1, 0.2, 0.3)), 3, dtype, *knobs)
     yield pairwise_instance(on_sphere(Exponential()), 3, dtype, *knobs)
     yield pairwise_instance(Modulated(Exponential(), (0.1, 0.2)), 2, dtype, *knobs)
+    varying = VaryingLength(Matern(smoothness=1.5), (0.1, 0.2, 0.3), columns=1)
+    yield pairwise_instance(Modulated(varying, (0.1, 0.2, 0.3)), 3, dtype, *knobs)
+    yield pairwise_instance(Modulated(Exponential(), (0.1, 0.2, 0.3), columns=1), 3, dtype, *knobs)
     yield pairwise_instance(SpaceTime(Matern(smoothness=1.2), Matern(smoothness=0.7)), 3, dtype, *knobs)
     yield pairwise_instance(SpaceTime(on_sphere(Exponential()), Gaussian()), 4, dtype, *knobs)
     yield pairwise_instance(Gneiting(Exponential(1.0, (1, 2))) + Gneiting(Gaussian()), 3, dtype, *knobs)
