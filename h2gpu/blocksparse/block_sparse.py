@@ -111,6 +111,11 @@ class BlockSparse(Pairs):
         """The blocks of the given indices, sharing memory."""
         return self.blocks[index]
 
+    def part(self, index):
+        """The matrix of the blocks of ascending indices alone, which are copied."""
+        blocks, rows, columns = gather(self.blocks, index), self.rows[index], self.columns[index]
+        return replace(self, blocks=blocks, rows=rows, columns=columns)
+
     def factors(self, index, transpose):
         """A_index[b] or A_index[b]ᵀ of each b, and whether they are still to be transposed; no block is copied."""
         return self.blocks.resident[index], transpose

@@ -95,6 +95,12 @@ class MixedBlocks(Pairs):
                 _copy(part.select(self.places[index[chosen]]), out[chosen])
         return out
 
+    def part(self, index):
+        """The matrix of the blocks of ascending indices alone, which are copied."""
+        narrowed, places = self.narrowed[index], self.places[index]
+        wide, narrow = self.wide.part(places[~narrowed]), self.narrow.part(places[narrowed])
+        return MixedBlocks(wide, narrow, narrowed, self.rows[index], self.columns[index])
+
     def factors(self, index, transpose):
         """A_index[b] of each b in float64, and whether they are still to be transposed: as asked."""
         return self.select(index).resident, transpose

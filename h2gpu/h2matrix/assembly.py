@@ -17,6 +17,7 @@ from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.planner import Planner
+from h2gpu.h2matrix.rows import meeting
 from h2gpu.memory import require
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Operator, Seed, Storage
@@ -147,6 +148,7 @@ def error_on_rows(B, sites, rows, random_state=None):
     """The same at Sites of B's shape."""
     xp, x, y, cov, (n, _) = sites.xp, sites.points, sites.columns, sites.cov, sites.shape
     drawn = np.random.default_rng(random_state).permutation(n)[:rows]
+    B = meeting(B, drawn) if isinstance(B, H2Matrix) else B
     together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // n))
     error = norm = 0.0
     with phase("check", len(drawn)) as advance:

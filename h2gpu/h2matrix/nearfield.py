@@ -97,6 +97,10 @@ class EvaluatedNearfield(Pairs):
             D.buffer[D.xp.asarray(entries)] += D.dtype.type(self.nugget)
         return D
 
+    def part(self, index):
+        """The matrix of the blocks of ascending indices alone."""
+        return replace(self, rows=self.rows[index], columns=self.columns[index])
+
     def stored(self):
         """All blocks evaluated and kept: a BlockSparse."""
         return self._as_stored(slice(None), self.select(slice(None)))
