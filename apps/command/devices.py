@@ -1,11 +1,20 @@
 """Where a command computes: the CPU, or the GPU that CuPy finds."""
 
+import atexit
+import logging
+import os
 import platform
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 from h2gpu.apps.command.command import FailureError
 from h2gpu.memory import StreamOrderedPool, free_memory, readable
+
+logger = logging.getLogger("h2gpu")
 
 
 class Device:
@@ -37,6 +46,7 @@ class CudaDevice(Device):
     kind = "cuda"
 
     def __init__(self):
+        _usable_cache()
         try:
             import cupy
 
@@ -64,6 +74,25 @@ class CudaDevice(Device):
 
     def peak_memory(self):
         return self._pool and self._pool.peak_reserved
+
+
+def _usable_cache():
+    """Where CuPy could not remember kernels on disk, it remembers them until this process ends.
+
+    CuPy makes the folder when it is imported, and refuses to be imported where it cannot.
+    """
+    if find_spec("cupy") is None:
+        return
+    folder = Path(os.environ.get("CUPY_CACHE_DIR", Path.home() / ".cupy" / "kernel_cache"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        logger.warning("compiled kernels cannot be kept: %s: %s; set CUPY_CACHE_DIR", folder, error.strerror)
+    temporary = tempfile.mkdtemp(prefix="h2gpu-kernels-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    os.environ["CUPY_CACHE_DIR"] = temporary
 
 
 def device(name):

@@ -9,7 +9,9 @@ included files, so the hash of those travels in the options.
 
 import hashlib
 import importlib.util
+import os
 import re
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -25,6 +27,7 @@ NAMES = {
 }
 STANDARD = "-std=c++17"
 ALL_DEVICE = "-default-device"  # without it NVRTC 13.0 takes generic lambdas for functions of the host
+IN_MEMORY = "CUPY_CACHE_IN_MEMORY"
 _functions = {}  # by device, header, full name, definitions
 
 
@@ -33,7 +36,7 @@ def source_folder():
     """The folder of the CUDA sources: the installed package h2gpu.kernels, else kernels/ beside the package."""
     spec = importlib.util.find_spec("h2gpu.kernels")
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    folders.append(Path(__file__).resolve().parents[2] / "kernels")
+    folders.append(Path(__file__).resolve().parents[3] / "kernels")
     for folder in map(Path, folders):
         if (folder / "common").is_dir():
             return folder
@@ -118,17 +121,38 @@ def _function(device, header, instance, definitions):
 
 
 def _compiled(header, instance, definitions):
-    """An instance compiled for the current device, or from CuPy's memory on disk."""
+    """An instance compiled for the current device, or from CuPy's memory on disk where that can be read and written."""
     import cupy
 
+    def function():
+        module = cupy.RawModule(code=source, options=options(header), name_expressions=(instance,))
+        return module.get_function(instance)
+
     source = program(header, definitions)
-    module = cupy.RawModule(code=source, options=options(header), name_expressions=(instance,))
-    if not definitions:
-        return module.get_function(instance)
     try:
-        return module.get_function(instance)
+        try:
+            return function()
+        except OSError:  # a full disk, a folder that is not ours
+            with _without_disk():
+                return function()
     except cupy.cuda.compiler.CompileException as error:
+        if not definitions:
+            raise
         raise ValueError(first_error(error.get_message())) from None
+
+
+@contextmanager
+def _without_disk():
+    """CuPy compiles and remembers nothing; it reads its environment at each compilation."""
+    before = os.environ.get(IN_MEMORY)
+    os.environ[IN_MEMORY] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[IN_MEMORY]
+        else:
+            os.environ[IN_MEMORY] = before
 
 
 def loaded():

@@ -65,13 +65,13 @@ def function(device, folder, name):
         return None
     import cupy
 
-    with tempfile.TemporaryDirectory(prefix="h2gpu-") as place:  # CuPy loads machine code from files alone
-        path = Path(place) / "kernel.cubin"
-        path.write_bytes(found[0])
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="h2gpu-") as place:  # CuPy loads machine code from files alone
+            path = Path(place) / "kernel.cubin"
+            path.write_bytes(found[0])
             loaded = cupy.RawModule(path=str(path)).get_function(found[1])  # loads it at once
-        except cupy.cuda.driver.CUDADriverError:  # made by a compiler that is too new for the driver
-            return None
+    except (OSError, cupy.cuda.driver.CUDADriverError):  # no room; made by a compiler that is too new for the driver
+        return None
     _taken.append(name)
     return loaded
 

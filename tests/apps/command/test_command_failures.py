@@ -62,6 +62,27 @@ def test_cuda_where_there_is_none(source, monkeypatch, capsys):
     compressing_fails([source, "--device", "cuda"], 1, "--device cuda: expected CuPy and a CUDA device", capsys)
 
 
+@pytest.mark.parametrize("usable", [True, False])
+def test_kernels_are_kept_for_this_process_where_their_folder_cannot_be_written(usable, tmp_path, monkeypatch, caplog):
+    folder = tmp_path / "kept"
+    (tmp_path / "file").write_text("no folder")
+    chosen = folder if usable else tmp_path / "file" / "kept"
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(chosen))
+    monkeypatch.setattr(devices, "find_spec", lambda name: name)
+    monkeypatch.setattr(devices.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(devices.atexit, "register", lambda function, *a, **k: at_end.append((function, a, k)))
+    at_end = []
+    devices._usable_cache()
+    if usable:
+        assert os.environ["CUPY_CACHE_DIR"] == str(folder) and not list(folder.iterdir()) and not caplog.text
+        return
+    place = os.environ["CUPY_CACHE_DIR"]
+    assert os.path.dirname(place) == str(tmp_path) and f"{chosen}: Not a directory; set CUPY_CACHE_DIR" in caplog.text
+    ((function, a, k),) = at_end
+    function(*a, **k)
+    assert not os.path.exists(place)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

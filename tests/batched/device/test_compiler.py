@@ -47,3 +47,9 @@ def test_sources_are_closed_under_inclusion():
         found = compiler.sources(header)
         lines = "".join(found.values()).splitlines()
         assert {line.split('"')[1] for line in lines if line.startswith('#include "')} <= set(found)
+
+
+def test_sources_of_a_checkout_that_is_not_installed_are_found(monkeypatch):
+    """kernels/ beside the package."""
+    monkeypatch.setattr(compiler.importlib.util, "find_spec", lambda name: None)
+    assert compiler.source_folder.__wrapped__().joinpath("products", "gemm.cuh").is_file()
