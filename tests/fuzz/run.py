@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import cases_batched
+import cases_cache
 import cases_commands
 import cases_environment
 import cases_expressions
@@ -29,8 +30,8 @@ import cases_structure
 from battery import BATTERIES, work
 
 MODULES = (
-    cases_batched, cases_commands, cases_environment, cases_expressions, cases_faults, cases_files, cases_kriging,
-    cases_matrices, cases_structure,
+    cases_batched, cases_cache, cases_commands, cases_environment, cases_expressions, cases_faults, cases_files,
+    cases_kriging, cases_matrices, cases_structure,
 )  # fmt: skip
 MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are shown
 
