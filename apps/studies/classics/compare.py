@@ -2,8 +2,8 @@
 
     python -m h2gpu.apps.studies.classics.compare --data FOLDER [--output benchmarks/kriging]
 
-FOLDER holds meuse.rda (data of the R package sp), jura.rda and sic2004.rda (of gstat); Debian's r-cran-sp and
-r-cran-gstat carry them. All packages: ordinary kriging, exponential covariance and nugget, estimated from their own
+FOLDER holds meuse.rda (data of the R package sp), jura.rda, sic2004.rda and walker.rda (of gstat); Debian's r-cran-sp
+and r-cran-gstat carry them. All packages: ordinary kriging, exponential covariance and nugget, estimated from their own
 starting values. `log-likelihood` is the exact one of all at the parameters that each found, the mean at its best value;
 of several folds, the sum. `coverage` is of 95 % intervals of new observations. Needs the extra `studies`.
 """
@@ -28,12 +28,14 @@ def main(argv=None):
 
 def _work(argv):
     parser = Parser(prog="studies.classics.compare", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--data", required=True, help="folder with meuse.rda, jura.rda and sic2004.rda")
+    parser.add_argument("--data", required=True, help=f"folder with {', '.join(data.FILES)}")
     parser.add_argument("--output", default="benchmarks/kriging", help="folder of the table")
     options = parser.parse_args(argv)
     missing = [name for name in data.FILES if not (Path(options.data) / name).is_file()]
     if missing:
         raise InputError(f"--data: expected a folder with {', '.join(data.FILES)}, {options.data} lacks {missing[0]}")
+    if lacking := packages.told_missing():
+        print(lacking)
     rows = study(data.read(options.data), packages.available())
     print(tables.text(rows))
     tables.write(Path(options.output) / "study_classics-cpu.csv", rows, tables.device_name("cpu"))

@@ -3,6 +3,8 @@
 meuse      log zinc of topsoil at 155 places, metres; five folds. Burrough & McDonnell (1998), Principles of GIS
 jura       cobalt and nickel at 259 places, kilometres; tested at 100. Goovaerts (1997), Geostatistics
 SIC2004    gamma dose rates at 200 places, metres, "joker" with a release; tested at 808. Dubois & Galmarini (2006)
+walker     V of Walker Lake at 470 places, more of them where it is high; tested at all 77,530 other nodes of its grid.
+           Isaaks & Srivastava (1989), An introduction to applied geostatistics
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 FOLDS = 5
-FILES = "meuse.rda", "jura.rda", "sic2004.rda"
+FILES = "meuse.rda", "jura.rda", "sic2004.rda", "walker.rda"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +30,16 @@ def read(folder):
     """{name: list of Splits} of FILES in a folder; ImportError without rdata."""
     import rdata
 
-    meuse, jura, sic = (rdata.read_rda(Path(folder) / name) for name in FILES)
+    meuse, jura, sic, walker = (rdata.read_rda(Path(folder) / name) for name in FILES)
     soil = meuse["meuse"]
     return {
         "meuse, log zinc": folds(columns(soil, "x", "y"), np.log(columns(soil, "zinc")[:, 0])),
         **{
-            f"jura, {metal}": [_between(jura["jura.pred"], jura["jura.val"], "Xloc", "Yloc", metal)]
+            f"jura, {metal}": [between(jura["jura.pred"], jura["jura.val"], "Xloc", "Yloc", metal)]
             for metal in ("Co", "Ni")
         },
-        **{f"SIC2004, {day}": [_between(sic["sic.val"], sic["sic.test"], "x", "y", day)] for day in ("dayx", "joker")},
+        **{f"SIC2004, {day}": [between(sic["sic.val"], sic["sic.test"], "x", "y", day)] for day in ("dayx", "joker")},
+        "walker, V": [lake(walker["walker"], walker["walker.exh"])],
     }
 
 
@@ -51,7 +54,16 @@ def folds(sites, values, seed=0):
     return [Split(sites[part != k], values[part != k], sites[part == k], values[part == k]) for k in range(FOLDS)]
 
 
-def _between(fitted, tested, x, y, value):
+def lake(sampled, exhaustive):
+    """The Split of samples of a grid whose nodes are known, by rows from the north; sampled nodes are no targets."""
+    width, height = (int(count) for count in np.asarray(getattr(exhaustive.grid, "cells.dim")))
+    x, y = np.meshgrid(np.arange(1.0, width + 1), np.arange(height, 0.0, -1))
+    nodes, sites = np.column_stack([x.ravel(), y.ravel()]), np.asarray(sampled.coords, dtype=np.float64)
+    free = ~np.isin(nodes @ [1, 1j], sites @ [1, 1j])
+    return Split(sites, columns(sampled.data, "V")[:, 0], nodes[free], columns(exhaustive.data, "V")[free, 0])
+
+
+def between(fitted, tested, x, y, value):
     """The Split of two tables."""
     pairs = ((columns(table, x, y), columns(table, value)[:, 0]) for table in (fitted, tested))
     return Split(*next(pairs), *next(pairs))

@@ -5,10 +5,10 @@ variance, length scale ℓ of exp(−r/ℓ), and nugget. GSTools and PyKrige fit
 """
 
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 
-from h2gpu.apps.studies import gpboost_vecchia
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging
 
@@ -73,16 +73,19 @@ def gpboost(split):
     return found["mu"], np.sqrt(found["var"]), variance, length, nugget
 
 
+ALL = {"h2gpu": h2gpu, "scikit-learn": scikit_learn, "GSTools": gstools, "PyKrige": pykrige, "GPBoost": gpboost}
+
+
 def available():
     """{name: function} of the packages that are installed."""
-    found = {"h2gpu": h2gpu, "scikit-learn": scikit_learn}
-    for name, function in {"GSTools": gstools, "PyKrige": pykrige}.items():
-        try:
-            __import__(name.lower())
-        except ImportError:
-            continue
-        found[name] = function
-    return found | ({"GPBoost": gpboost} if gpboost_vecchia.available() else {})
+    own = "h2gpu", "scikit-learn"
+    return {name: function for name, function in ALL.items() if name in own or find_spec(name.lower())}
+
+
+def told_missing():
+    """One line on the packages that are not installed; none where all are."""
+    lacking = [name for name in ALL if name not in available()]
+    return f"not installed, left out: {', '.join(lacking)}; pip install 'h2gpu[studies]'" if lacking else None
 
 
 def quietly(function, split):

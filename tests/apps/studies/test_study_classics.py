@@ -1,5 +1,7 @@
 """Small data sets beside other packages: the same observations, the same model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from reference import points_of
@@ -45,3 +47,21 @@ def test_a_missing_folder_is_one_line(capsys):
     assert compare.main(["--data", "/nowhere"]) == 2
     told = capsys.readouterr().err.strip().splitlines()
     assert len(told) == 1 and "expected a folder with meuse.rda" in told[0]
+
+
+def test_packages_that_are_not_installed_are_named(monkeypatch):
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name in ("gpboost", "pykrige") else name)
+    assert list(packages.available()) == ["h2gpu", "scikit-learn", "GSTools"]
+    assert packages.told_missing() == "not installed, left out: PyKrige, GPBoost; pip install 'h2gpu[studies]'"
+    monkeypatch.undo()
+    if len(packages.available()) == 5:
+        assert packages.told_missing() is None
+
+
+def test_nodes_of_the_lake_go_with_their_values():
+    """Rows of a grid begin in the north; a node that was sampled is no target."""
+    grid = SimpleNamespace(**{"cells.dim": np.array([3, 2])})
+    exhaustive = SimpleNamespace(grid=grid, data={"V": np.array([21.0, 22.0, 23.0, 11.0, 12.0, 13.0])})
+    split = data.lake(SimpleNamespace(coords=[[2, 1], [3, 2]], data={"V": [12.0, 23.0]}), exhaustive)
+    assert len(split.truth) == 4 and split.sites.tolist() == [[2, 1], [3, 2]]
+    np.testing.assert_array_equal(split.truth, split.targets @ [1, 10])

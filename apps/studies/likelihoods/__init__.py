@@ -1,0 +1,1 @@
+"""Observations that are not Gaussian, beside another package."""
