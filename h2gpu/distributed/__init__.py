@@ -7,6 +7,7 @@
 | `A = distribute(matrix, comm)`                           | the same of a matrix that all ranks have            |
 | `y = A @ A.scatter(x)`, `A.gather(y)`                    | local vectors: the points that a rank owns          |
 | `gathered_matrix(A)`                                     | the serial matrix, on rank 0                        |
+| `Kriging(cov, comm=comm).fit(my_X, my_y)`                | kriging, predictions at a rank's own targets        |
 """
 
 from h2gpu.distributed import solvers
@@ -19,6 +20,7 @@ from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.distributed.mpi import MPI
 from h2gpu.distributed.nccl import NCCL
 from h2gpu.distributed.partition import Partition
+from h2gpu.distributed.statistics import Kriging
 
 __all__ = [
     "MPI",
@@ -26,6 +28,7 @@ __all__ = [
     "Alone",
     "Communicator",
     "DistributedH2Matrix",
+    "Kriging",
     "Partition",
     "communicator",
     "covariance_matrix",

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu.arrays import to_host
-from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.clustering import Admissibility, BlockTree
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.communicator import Communicator
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.sorting import cluster_tree
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.assembly import ROWS_CHECKED, ROWS_TOGETHER, plans
 from h2gpu.h2matrix.compression.precision import check_storage
@@ -64,12 +65,17 @@ def covariance_matrix(
         sites = Sites.of(
             all_points(comm, my_points), cov, None if my_col_points is None else all_points(comm, my_col_points)
         )
-        planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
-        for chosen in agreed(comm, planned):
-            B, error = of_plan(comm, sites, chosen, storage=storage)
-            if error <= rtol:
-                return B
-        raise ValueError(f"rtol: {rtol:g} was not reached: the error on sampled rows is {error:.2g}; ask for less")
+        return of_sites(comm, sites, rtol, storage)
+
+
+def of_sites(comm, sites, rtol, storage="auto"):
+    """The same of Sites that all hosts have."""
+    planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
+    for chosen in agreed(comm, planned):
+        B, error = of_plan(comm, sites, chosen, storage=storage)
+        if error <= rtol:
+            return B
+    raise ValueError(f"rtol: {rtol:g} was not reached: the error on sampled rows is {error:.2g}; ask for less")
 
 
 def of_plan(comm, sites, plan, *, storage="auto", finest=LEAF_SIZES[0], rows=ROWS_CHECKED):
@@ -79,7 +85,7 @@ def of_plan(comm, sites, plan, *, storage="auto", finest=LEAF_SIZES[0], rows=ROW
     """
     with phase("cluster"):
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-        trees = [ClusterTree.build(x, min(finest, plan.leaf_size), plan.split).cut(plan.leaf_size) for x in sides]
+        trees = [cluster_tree(comm, x, min(finest, plan.leaf_size), plan.split).cut(plan.leaf_size) for x in sides]
         blocks = BlockTree.build(trees[0], trees[-1], Admissibility(plan.eta))
     B = built_and_compressed(comm, blocks, sites, plan.orders, plan.rtol, storage)
     error = error_on_rows(B, sites, rows, 0)

@@ -15,6 +15,7 @@ from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.solvers.inverse_factor import InverseFactor
 from h2gpu.solvers.lanczos import Lanczos
+from h2gpu.solvers.operators import column_dots
 from h2gpu.typing import ArrayLike, Seed
 
 logger = logging.getLogger("h2gpu")
@@ -48,9 +49,12 @@ def sufficient_rtol(
     >>> 0 < rtol <= 1e-6
     True
     """
-    sites = Sites.of(points, cov)
-    smallest = max(cov.nugget, smallest_eigenvalue(preconditioner, random_state))
-    norm = sites.norm + cov.nugget * sites.shape[0] ** 0.5
+    return rtol_for(Sites.of(points, cov), smallest_eigenvalue(preconditioner, random_state), highest)
+
+
+def rtol_for(sites, smallest, highest):
+    """The same of Sites and the smallest eigenvalue, as far as it is known."""
+    smallest, norm = max(sites.cov.nugget, smallest), sites.norm + sites.cov.nugget * sites.shape[0] ** 0.5
     rtol, lowest = smallest / norm, LOWEST if sites.dtype == np.float64 else LOWEST_SINGLE
     logger.info("sufficient_rtol: smallest eigenvalue %.3g, Frobenius norm %.3g: rtol %.3g", smallest, norm, rtol)
     if rtol < lowest:
@@ -76,8 +80,13 @@ def smallest_eigenvalue(preconditioner: InverseFactor, random_state: Seed = 0) -
     """
     xp, n = array_module(preconditioner.W.data), preconditioner.shape[0]
     start = np.random.default_rng(random_state).standard_normal((n, 1)).astype(preconditioner.dtype)
-    run = Lanczos(lambda x: preconditioner @ x, xp.asarray(start), keep=True)
+    return 1 / largest_eigenvalue(lambda x: preconditioner @ x, xp.asarray(start), n)
+
+
+def largest_eigenvalue(apply, start, n, dots=column_dots, against=None):
+    """About the largest eigenvalue of X ↦ apply(X), n × n, by `Lanczos` from a start (n, 1)."""
+    run = Lanczos(apply, start, True, dots, against)
     for _ in range(min(STEPS, n)):
         run.step()
     theta, _ = run.spectra()
-    return 1 / float(theta.max())
+    return float(theta.max())

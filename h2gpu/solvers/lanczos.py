@@ -22,12 +22,13 @@ class Lanczos:
 
     apply   X ↦ B X
     dots    (X, Y) ↦ x_jᵀ y_j of the columns
+    against (basis, U) ↦ the columns of U less their parts in the basis; None: one vector after the other
     basis   list of the vectors V_1, V_2, … (n, count) where they are to be kept, else None
     """
 
-    def __init__(self, apply, X, keep=False, dots=column_dots):
+    def __init__(self, apply, X, keep=False, dots=column_dots, against=None):
         xp = array_module(X)
-        self.apply, self.dots = apply, dots
+        self.apply, self.dots, self.against = apply, dots, against or self._one_by_one
         self.norms = xp.sqrt(dots(X, X))
         self.basis = [] if keep else None
         self._next = X / xp.where(self.norms > 0, self.norms, 1)
@@ -39,6 +40,11 @@ class Lanczos:
         """Products so far."""
         return len(self._alphas)
 
+    def _one_by_one(self, basis, U):
+        for Q in basis:
+            U -= self.dots(Q, U) * Q
+        return U
+
     def step(self):
         """One more product; LinAlgError where it is not finite."""
         V, xp = self._next, array_module(self._next)
@@ -47,8 +53,8 @@ class Lanczos:
         U = self.apply(V) - self._beta * self._previous
         alpha = self.dots(U, V)
         U -= alpha * V
-        for Q in self.basis or ():
-            U -= self.dots(Q, U) * Q
+        if self.basis is not None:
+            U = self.against(self.basis, U)
         beta = xp.sqrt(self.dots(U, U))
         if not all_finite(beta):
             raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")

@@ -67,9 +67,9 @@ def square_root(
     return y.reshape(x.shape)
 
 
-def root_of(apply, X, rtol, maximum, power=0.5, dots=column_dots):
-    """B^power X."""
-    run, before, change = Lanczos(apply, X, keep=True, dots=dots), np.zeros((X.shape[1], 0)), np.inf
+def root_of(apply, X, rtol, maximum, power=0.5, dots=column_dots, against=None):
+    """B^power X; dots and against as for `Lanczos`."""
+    run, before, change = Lanczos(apply, X, True, dots, against), np.zeros((X.shape[1], 0)), np.inf
     while run.steps < maximum:
         for _ in range(min(check_steps(run.steps), maximum) - run.steps):
             run.step()

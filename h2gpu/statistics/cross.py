@@ -77,13 +77,18 @@ class CrossCovariance:
         """C V of V (n, count), (m, count); where evaluated by an H²-matrix, its root mean square error by column is
         about `tolerance` (count,) or less."""
         m, n = self.shape
-        P = self._evaluated(V) if m * n <= DIRECT or self.cov.variables else self._hierarchical(V, tolerance)
+        P = self.evaluated(V) if m * n <= DIRECT or self.cov.variables else self._hierarchical(V, tolerance)
+        return self.with_shared(P, V)
+
+    def with_shared(self, P, V):
+        """P with what targets at sites share with these."""
         i, j = self.coincident
         xp = array_module(V)
         P[xp.asarray(i)] += self.cov.nugget * V[xp.asarray(j)]
         return P
 
-    def _evaluated(self, V):
+    def evaluated(self, V):
+        """C V without what is shared at one place, pair by pair."""
         x, y, cov = self.located.points, self.located.columns, self.located.cov
         xp, (m, n) = array_module(V), self.shape
         rows = max(1, CHUNK[xp.__name__] // n)
@@ -100,9 +105,9 @@ class CrossCovariance:
         return P
 
     def _hierarchical(self, V, tolerance):
-        return covariance_matrix(self.targets, self.cov, self._rtol(V, tolerance), col_points=self.sites) @ V
+        return covariance_matrix(self.targets, self.cov, self.rtol_for(V, tolerance), col_points=self.sites) @ V
 
-    def _rtol(self, V, tolerance):
+    def rtol_for(self, V, tolerance):
         """rtol ‖C‖_F ‖v‖ / √(m n) ≤ tolerance for every column v: errors of the entries of C are of either sign."""
         m, n = self.shape
         norms = self.located.norm * np.linalg.norm(to_host(V), axis=0) / (m * n) ** 0.5

@@ -52,9 +52,12 @@ class Equations:
         tolerances = np.full(1 + q.shape[1], self.rtol / len(self.sites) ** 0.5)
         tolerances[0] = self.rtol * self.spread
         P = cross.products(xp.concatenate([self.w, self.regression.solved], axis=1), tolerances)
-        variances, error = simple_variances(self.system, cross, self.noise, std_rtol, random_state, added)
+        variances, error = self._variances(cross, std_rtol, random_state, added)
         variances += trend_variances(self.regression.information, q, P[:, 1:]) + added
         return (q @ self.gamma)[:, 0] + P[:, 0], variances, error
+
+    def _variances(self, cross, std_rtol, random_state, added):
+        return simple_variances(self.system, cross, self.noise, std_rtol, random_state, added)
 
     def means_of(self, X, Y):
         """What kriging of other data Y (n, count) at the same sites predicts at X, (m, count)."""

@@ -153,7 +153,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         if model.nugget == 0:
             self._places.check_agreement()
         with phase("kriging equations"):
-            self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
+            self._equations = self._solved(model, system)
         self.cov_, self.nugget_ = model.cov, model.nugget
         equations = self._equations
         self.trend_coefficients_ = equations.regression.change @ to_host(equations.gamma)[:, 0]
@@ -161,6 +161,12 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         self.iterations_, self.rtol_ = equations.system.iterations, equations.system.rtol
         self.residual_ = equations.residual(self._places, seed_of(self.random_state))
         return self
+
+    def _solved(self, model, system):
+        return solved_equations(self._places, self._trend, model, *self._accuracy, system)
+
+    def _data(self):
+        return Data(self._places, self._trend, self.restricted)
 
     def _model(self):
         chosen = USUAL if isinstance(self.fit_parameters, (bool, np.bool_)) else self.fit_parameters
@@ -186,7 +192,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     def _estimate(self, model):
         """The model of greatest likelihood, and the covariance system at it where it is known."""
-        data, system = Data(self._places, self._trend, self.restricted), None
+        data, system = self._data(), None
         found = estimate(data, model, self.neighbours, seed_of(self.random_state))
         if self.refine and not found.exact:
             found, system = refined(data, found, *self._accuracy)
@@ -210,7 +216,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self, "weights_")
         chosen = self._model().kinds
-        data = Data(self._places, self._trend, self.restricted)
+        data = self._data()
         options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
         model = Model(self.cov_, self.nugget_, chosen)
         return data.log_likelihood(model, gradient, system=self._equations.system, **options)

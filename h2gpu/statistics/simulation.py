@@ -68,26 +68,33 @@ def simulate(
     return Z + (mean[:, None] if mean.ndim else mean)
 
 
-def field_samples(cov, X, count, rng, rtol, neighbours):
-    """Samples (n, count) of the field of mean zero at X (n, dim); the same at the same place."""
+def field_samples(cov, X, count, rng, rtol, neighbours, system_of=covariance_system):
+    """Samples (n, count) of the field of mean zero at X (n, dim); the same at the same place. system_of: who makes the
+    covariance system."""
     xp = array_module(X)
     _, first, place = np.unique(to_host(X), axis=0, return_index=True, return_inverse=True)
     sites = X if len(first) == len(X) else X[xp.asarray(first)]
     place = np.arange(len(X)) if len(first) == len(X) else place.ravel()
     with phase("simulation"):
-        system = covariance_system(sites, cov, 0.0, rtol, neighbours, 0, stabilized=True)
+        system = system_of(sites, cov, 0.0, rtol, neighbours, 0, stabilized=True)
         Z = system.sample(xp.asarray(rng.standard_normal((len(sites), count))))
     return Z[xp.asarray(place)]
 
 
 def conditional_samples(equations, X, count, rng, neighbours):
     """Samples (m, count) of the field at X given the data of solved `equations.Equations`, trend included."""
-    xp, n = array_module(X), len(equations.sites)
-    both = xp.concatenate([equations.sites, equations.trend.sites(X)])
+    n = len(equations.sites)
+    both = array_module(X).concatenate([equations.sites, equations.trend.sites(X)])
     Z = field_samples(equations.cov, both, count, rng, equations.rtol, neighbours)
+    return given_data(equations, X, Z[:n], Z[n:], rng)
+
+
+def given_data(equations, X, Z, Z_targets, rng):
+    """Samples given the data, of free ones at the sites (n, count) and at X (m, count)."""
+    xp, (n, count) = array_module(Z), Z.shape
     noise = np.broadcast_to(equations.noise, n) ** 0.5
-    observed = Z[:n] + xp.asarray(noise[:, None] * rng.standard_normal((n, count)))
-    return equations.means(X) + Z[n:] - equations.means_of(X, observed)
+    observed = Z + xp.asarray(noise[:, None] * rng.standard_normal((n, count)))
+    return equations.means(X) + Z_targets - equations.means_of(X, observed)
 
 
 def generator(random_state):

@@ -64,19 +64,29 @@ def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
     m = cross.shape[0]
     if system.exact or m <= EXACT or rtol == 0 or hasattr(system, "explained_at"):
         return exact_variances(system, cross), VarianceError(None)
-    variances, neighbours = _Local(cross, noise).settled(rtol, added)
-    some = np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
-    exact = np.sqrt(to_host(exact_variances(system, cross.of(some))) + added)
-    excess = np.sqrt(to_host(variances)[some] + added) - exact
-    relative = np.divide(excess, exact, out=np.zeros(len(some)), where=exact > 0)
-    return variances, VarianceError(neighbours, len(some), float(relative.mean()), float(relative.max()))
+    variances, neighbours = Local(cross, noise).settled(rtol, added)
+    some = drawn(m, random_state)
+    exact = to_host(exact_variances(system, cross.of(some)))
+    return variances, compared(to_host(variances)[some], exact, neighbours, added)
+
+
+def drawn(m, random_state):
+    """The targets of m whose exact variances are computed."""
+    return np.sort(np.random.default_rng(random_state).permutation(m)[:CHECKED])
+
+
+def compared(variances, exact, neighbours, added=0.0):
+    """The VarianceError of variances beside exact ones of the same targets, (count,) on the host."""
+    exact = np.sqrt(exact + added)
+    excess = np.sqrt(variances + added) - exact
+    relative = np.divide(excess, exact, out=np.zeros(len(exact)), where=exact > 0)
+    return VarianceError(neighbours, len(exact), float(relative.mean()), float(relative.max()))
 
 
 def exact_variances(system, cross):
     """C(0) − kᵀ K⁻¹ k of all targets, (m,), EXACT of them at a time."""
     xp, m = array_module(cross.targets), cross.shape[0]
-    located = cross.located
-    total = xp.broadcast_to(xp.asarray(located.cov.variances(located.points)) + cross.cov.nugget, (m,))
+    total = total_variances(cross)
     if m > EXACT and hasattr(system, "explained_at"):
         return xp.maximum(total - system.explained_at(cross), 0)
     variances = xp.empty(m)
@@ -88,7 +98,13 @@ def exact_variances(system, cross):
     return xp.maximum(variances, 0)
 
 
-class _Local:
+def total_variances(cross):
+    """C(0) of all targets, (m,)."""
+    xp, located = array_module(cross.targets), cross.located
+    return xp.broadcast_to(xp.asarray(located.cov.variances(located.points)) + cross.cov.nugget, (cross.shape[0],))
+
+
+class Local:
     """Variances from the nearest sites; targets at a site observed without error have none."""
 
     def __init__(self, cross, noise):

@@ -18,7 +18,7 @@ from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.progress import phase
 from h2gpu.solvers.neighbours import nearest_earlier
-from h2gpu.solvers.operators import check_nugget
+from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.vecchia import head_of, rows_of
 from h2gpu.typing import Array, ArrayLike, Seed
@@ -91,7 +91,7 @@ def vecchia(
 
     A           DistributedH2Matrix of these points: says which rank owns which
     my_points   as for `distributed.covariance_matrix`
-    others      as for `solvers.vecchia`; the nugget is one number
+    others      as for `solvers.vecchia`; nuggets one a site are those of all points, (n,) on the host
 
     Raises ValueError and LinAlgError as `h2gpu.solvers.vecchia`, on all ranks.
     Source: Vecchia (1988); Schäfer, Katzfuss & Owhadi (2021), theorem 2.1.
@@ -113,28 +113,33 @@ def vecchia(
             raise ValueError(f"vecchia: expected the {A.shape[0]} points of the matrix, got {sites.shape[0]}")
         if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
             raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
-        n, m, x = len(sites.points), min(int(neighbours), len(sites.points) - 1), sites.points
-        with phase("order"):
-            order, places = maximin_order(x, random_state)
-            members = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, n)[:, None]], axis=1)
-        place = np.empty(n, np.int64)
-        place[A.rows.partition.tree.permutation] = np.arange(n)
-        place = place[order]  # in tree order, of each position of the order
-        begin, own = A.rows.begin, A.rows.tree.n
-        positions = np.flatnonzero((place >= begin) & (place < begin + own))
-        data, indices, counts = _entries(A.xp, sites, nugget, order, members, positions, m)
-        pivots = data[np.cumsum(counts) - 1].astype(np.float64)
-        log_determinant = -2 * float(comm.sum(np.array([np.log(pivots).sum()]), "log-determinant of W")[0])
-        columns, halo = _halo(comm, A.rows.partition.bounds, place[indices])
-        W = scipy.sparse.csr_array((data, columns, np.append(0, np.cumsum(counts))), shape=(own, own + halo.size))
-        W, Wt = (_on(A.xp, M.astype(sites.dtype)) for M in (W, W.T.tocsr()))
-        return DistributedInverseFactor(comm, positions, W, Wt, halo.on(A.xp), log_determinant)
+        return factor_of(comm, A.rows.partition, sites, neighbours, nugget, random_state)
+
+
+def factor_of(comm, partition, sites, neighbours, nugget, random_state):
+    """The DistributedInverseFactor of Sites that all hosts have, rows by a Partition; nugget: a number, or (n,)."""
+    n, m, x, xp = len(sites.points), min(int(neighbours), len(sites.points) - 1), sites.points, comm.xp
+    with phase("order"):
+        order, places = maximin_order(x, random_state)
+        members = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, n)[:, None]], axis=1)
+    place = np.empty(n, np.int64)
+    place[partition.tree.permutation] = np.arange(n)
+    place = place[order]  # in tree order, of each position of the order
+    begin, own = partition.bounds[comm.rank], partition.sizes[comm.rank]
+    positions = np.flatnonzero((place >= begin) & (place < begin + own))
+    data, indices, counts = _entries(xp, sites, nugget, order, members, positions, m)
+    pivots = data[np.cumsum(counts) - 1].astype(np.float64)
+    log_determinant = -2 * float(comm.sum(np.array([np.log(pivots).sum()]), "log-determinant of W")[0])
+    columns, halo = _halo(comm, partition.bounds, place[indices])
+    W = scipy.sparse.csr_array((data, columns, np.append(0, np.cumsum(counts))), shape=(own, own + halo.size))
+    W, Wt = (_on(xp, M.astype(sites.dtype)) for M in (W, W.T.tocsr()))
+    return DistributedInverseFactor(comm, positions, W, Wt, halo.on(xp), log_determinant)
 
 
 def _entries(xp, sites, nugget, order, members, positions, m):
     """Entries of the rows of W at some positions, their columns as positions, and entries a row; on the host."""
     x = xp.asarray(sites.points[order].astype(np.float64))
-    nuggets = xp.full(len(x), check_nugget(nugget) + sites.cov.nugget)
+    nuggets = xp.asarray(check_nuggets(nugget, len(x))[order] + sites.cov.nugget)
     head, _ = head_of(sites.cov.values, x[:m], nuggets[:m])
     head_positions = positions[positions < m]
     first = head_positions * (head_positions + 1) // 2

@@ -68,7 +68,7 @@ def row_scores(model, rows, noise, B):
 
 
 def vecchia_moments(model, rows, noise, B, derivatives=False):
-    """The Moments; arguments as for `moments.dense_moments`."""
+    """The Moments; arguments as for `moments.dense_moments`. Those of parts of the rows add up."""
     work = _Work(model, rows.sites, noise, B, derivatives)
     parts = [work(rows.head[None, : i + 1]) for i in range(len(rows.head))]
     z, logs, dz, q = (np.concatenate(part) for part in zip(*parts, _tail(work, rows, array_module(B))))

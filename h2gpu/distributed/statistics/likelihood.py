@@ -1,0 +1,75 @@
+"""Vecchia's likelihood by ranks: rows are independent of each other, so that each rank takes a share of them.
+
+log det K, M and their derivatives are sums over rows:  one sum over the ranks a likelihood
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from h2gpu.statistics import systems
+from h2gpu.statistics.likelihood.log_likelihood import Data
+from h2gpu.statistics.likelihood.moments import Moments
+from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments
+
+NAME = "likelihood"
+
+
+class DistributedData(Data):
+    """`likelihood.Data` that all ranks have; a call of all ranks."""
+
+    def __init__(self, comm, places, trend, restricted=False):
+        super().__init__(places, trend, restricted)
+        self.comm = comm
+
+    def vecchia(self, model, rows, gradient=True):
+        """The LogLikelihood by Vecchia's approximation and its Moments, equal to the last bit on all ranks."""
+        moments = self._together(lambda: vecchia_moments(model, _share(self.comm, rows), *self._given, gradient))
+        size, p = len(model.names), self.B.shape[1]
+        parts = [np.atleast_1d(moments.log_determinant), moments.gram.ravel()]
+        parts += [moments.slopes, moments.gram_slopes.ravel()] if gradient else []
+        logdet, *rest = self.comm.sum(np.concatenate(parts), NAME)
+        gram, rest = np.reshape(rest[: p * p], (p, p)), rest[p * p :]
+        if not gradient:
+            whole = Moments(logdet, gram)
+            return self.combined(model, whole), whole
+
+        def information(c):
+            return self.comm.sum(moments.information(c), NAME)
+
+        whole = Moments(logdet, gram, np.array(rest[:size]), np.reshape(rest[size:], (size, p, p)), information)
+        return self.combined(model, whole), whole
+
+    def _moments(self, model, gradient, *, system=None, **options):
+        """Of the system that kriging has; its derivatives, of many sites, are not there by ranks."""
+        if len(self.B) <= systems.DENSE:
+            return super()._moments(model, gradient, system=system, **options)
+        if gradient:
+            raise ValueError(
+                f"log_marginal_likelihood: expected gradient=False of more than {systems.DENSE} places by ranks, got "
+                "True; one process has it"
+            )
+        gram, told = self.B.T @ system.solve(self.B), system.log_determinant
+        return Moments(
+            told.value, 0.5 * (gram + gram.T), error=float(np.hypot(told.standard_error, told.quadrature_error))
+        )
+
+    @property
+    def _given(self):
+        return self.places.noise, self.B
+
+    def _together(self, work):
+        """What work() gives; LinAlgError on all ranks where one has it, which rules a model out and ends nothing."""
+        found, error = None, None
+        try:
+            found = work()
+        except np.linalg.LinAlgError as failed:
+            error = failed
+        if self.comm.sum(np.array([float(error is not None)]), NAME)[0]:
+            raise np.linalg.LinAlgError(str(error or "the covariance of some sites on another rank"))
+        return found
+
+
+def _share(comm, rows):
+    """A rank's part of VecchiaRows: of the tail every size-th row; the head on rank 0."""
+    return replace(rows, head=rows.head if comm.rank == 0 else rows.head[:0], tail=rows.tail[comm.rank :: comm.size])

@@ -1,0 +1,152 @@
+"""K = C + N by ranks, and what kriging asks of it: as `statistics.systems`, vectors of all sites on all hosts.
+
+    K⁻¹ B:   B → own rows → conjugate gradients by ranks → all rows          W, rtol, A as in the serial system
+
+A vector of all sites takes 8 bytes a site, the matrix some kilobytes: only the matrix must be shared out.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2gpu.arrays import to_host
+from h2gpu.covariance import Nugget
+from h2gpu.covariance.sites import Sites
+from h2gpu.distributed.assembly import of_sites
+from h2gpu.distributed.matrix import DistributedH2Matrix, gathered
+from h2gpu.distributed.partition import Partition
+from h2gpu.distributed.solvers import DistributedInverseFactor, conjugate_gradients, log_determinant, square_root
+from h2gpu.distributed.solvers.inverse_factor import factor_of
+from h2gpu.distributed.solvers.stochastic import against_of, dots_of
+from h2gpu.distributed.sorting import cluster_tree
+from h2gpu.h2matrix.planning.planner import LEAF_SIZES
+from h2gpu.solvers.accuracy import largest_eigenvalue, rtol_for
+from h2gpu.solvers.operators import column_dots
+from h2gpu.statistics import systems
+from h2gpu.statistics.systems import MOST, ROOT, SOLVE, STABLE
+
+logger = logging.getLogger("h2gpu")
+
+LEAF_SIZE = 64  # of the tree that shares out the rows before the matrix has one
+
+
+@dataclass(eq=False)
+class DistributedSystem:
+    """As `statistics.systems.HierarchicalSystem`; a call of all ranks, B of all sites in the caller's order.
+
+    comm          Communicator
+    A             DistributedH2Matrix, or a DistributedDiagonal added to it
+    W             DistributedInverseFactor
+    rtol          with which A was built
+    random_state  seed of the log-determinant's probes
+    iterations    most that a solve took so far
+    """
+
+    comm: object
+    A: object
+    W: DistributedInverseFactor
+    rtol: float
+    random_state: int = 0
+    iterations: int = 0
+    _told: object = None
+    exact = False
+
+    @property
+    def own(self):
+        """Numbers of the sites whose rows this rank has."""
+        return self.A.rows.partition.points(self.comm.rank)
+
+    def solve(self, B, rtol=SOLVE, enough=0.0):
+        """K⁻¹ B of B (n, count), to a residual of rtol ‖b‖, at worst of `enough` ‖b‖; else LinAlgError."""
+        return self._whole(self.solve_own(self._own(B), rtol, enough))
+
+    def solve_own(self, B, rtol=SOLVE, enough=0.0):
+        """The same of own rows (own, count), where comm.xp is."""
+        solution = conjugate_gradients(self.A, B, self.W, rtol=rtol, maximum=MOST)
+        self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
+        return solution.x if solution.residuals.max(initial=0) <= enough else solution.checked()
+
+    def explained_own(self, B):
+        """bᵀ K⁻¹ b of columns of which all ranks give their own rows (own, count): (count,) on the host of all."""
+        return self.comm.sum(to_host(column_dots(B, self.solve_own(B))), "explained variances")
+
+    def sample(self, Z):
+        """S Z with S Sᵀ = K, of Z (n, count)."""
+        Z = self.comm.xp.asarray(Z[self.W.positions])  # entry i belongs to row i of W
+        return self._whole(square_root(self.A, Z, self.W, rtol=ROOT, maximum=MOST))
+
+    @property
+    def log_determinant(self):
+        """log det K as a LogDeterminant, with its Monte Carlo error; worked out once."""
+        if self._told is None:
+            self._told = log_determinant(self.A, self.W, trace=self.A.shape[0], random_state=self.random_state)
+        return self._told
+
+    def _own(self, B):
+        return self.comm.xp.asarray(B[self.own])
+
+    def _whole(self, x):
+        return gathered(self.comm, self.A.rows.partition, x)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedDiagonal:
+    """A + diag(d) of own rows: measurement errors that differ from site to site."""
+
+    A: DistributedH2Matrix
+    d: object
+
+    def __getattr__(self, name):
+        return getattr(self.A, name)
+
+    def __matmul__(self, x):
+        """A x + d x of x (own,) or (own, count)."""
+        return self.A @ x + (self.d if x.ndim == 1 else self.d[:, None]) * x
+
+
+def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
+    """The system of K = cov(sites) + noise: a DistributedSystem, or of few sites the DenseSystem on every host.
+
+    sites   (n, dim) float64 on all hosts; the others as for `statistics.systems.covariance_system`
+    """
+    if len(sites) <= systems.DENSE:
+        return systems.covariance_system(sites, cov, noise, rtol, neighbours, random_state)
+    Sites.of(sites[:1], cov).interpolable()
+    least = float(np.min(noise))
+    placed, W = _factor(comm, sites, cov, noise, neighbours, random_state)
+    smallest = _smallest_eigenvalue(W, placed, random_state)
+    if stabilized and (missing := STABLE * Sites.of(sites, cov).norm - smallest) > 0:
+        if comm.rank == 0:
+            logger.warning("%d sites: singular to rounding; added a nugget of %.3g", len(sites), missing)
+        noise, least = noise + missing, least + missing
+        placed, W = _factor(comm, sites, cov, noise, neighbours, random_state)
+        smallest = _smallest_eigenvalue(W, placed, random_state)
+    total = Sites.of(sites, cov + Nugget(least) if least else cov)
+    rtol = rtol_for(total, smallest, rtol)
+    A = of_sites(comm, total, rtol)
+    if not _alike(A.rows.partition, placed):
+        W = factor_of(comm, A.rows.partition, Sites.of(sites, cov), neighbours, noise, random_state)
+    if np.ndim(noise):
+        A = DistributedDiagonal(A, comm.xp.asarray(noise[A.rows.partition.points(comm.rank)] - least))
+    return DistributedSystem(comm, A, W, rtol, random_state)
+
+
+def _factor(comm, sites, cov, noise, neighbours, random_state):
+    """Vecchia's factor, and the Partition of its rows: that of the matrix to come, but for large leaves."""
+    placed = Sites.of(sites, cov)
+    tree = cluster_tree(comm, placed.points, LEAF_SIZES[0]).cut(LEAF_SIZE)
+    partition = Partition.of(tree, comm.size)
+    return partition, factor_of(comm, partition, placed, neighbours, noise, random_state)
+
+
+def _smallest_eigenvalue(W, partition, random_state):
+    """As `solvers.smallest_eigenvalue`."""
+    n = partition.tree.n
+    start = np.random.default_rng(random_state).standard_normal((n, 1))[partition.points(W.comm.rank)]
+    return 1 / largest_eigenvalue(W.__matmul__, W.comm.xp.asarray(start), n, dots_of(W.comm), against_of(W.comm))
+
+
+def _alike(one, other):
+    """Whether two Partitions give every rank the same points in one order."""
+    return np.array_equal(one.bounds, other.bounds) and np.array_equal(one.tree.permutation, other.tree.permutation)

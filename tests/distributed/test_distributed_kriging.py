@@ -1,0 +1,180 @@
+"""Kriging by ranks is kriging by one process: fits, estimates, predictions at own targets, simulations."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from threads import all_of, on_ranks
+
+from h2gpu import distributed
+from h2gpu.covariance import Matern, Nugget
+from h2gpu.statistics import Kriging, cross, simulate, systems
+
+N, M = 500, 150
+RNG = np.random.default_rng(0)
+SITES, TARGETS = RNG.random((N, 2)), RNG.random((M, 2))
+COV = Matern(1.3, 0.15, 1.5)
+Y = simulate(COV, SITES, random_state=1, nugget=0.05)[:, 0] + SITES[:, 0]
+WEIGHTS = RNG.integers(1, 4, N).astype(float)
+CUTS = {1: [], 2: [170], 3: [0, 420], 4: [60, 60, 410]}  # unequal shares, some of them empty
+TARGET_CUTS = {1: [], 2: [0], 3: [100, 101], 4: [30, 100, 150]}
+
+
+@pytest.fixture(autouse=True)
+def by_iterations(monkeypatch):
+    """Of more than so few sites the matrix is hierarchical, and distributed."""
+    monkeypatch.setattr(systems, "DENSE", 50)
+
+
+def shares(comm, *arrays):
+    return [np.split(a, (CUTS if len(a) == N else TARGET_CUTS)[comm.size])[comm.rank] for a in arrays]
+
+
+@cache
+def serial(nugget=0.05, trend="linear", weighted=False, **options):
+    kriging = Kriging(COV, nugget, trend, 1e-8, solver="iterative", refine=False, **options)
+    return kriging.fit(SITES, Y, WEIGHTS if weighted else None)
+
+
+def by_ranks(comm, nugget=0.05, trend="linear", weighted=False, **options):
+    kriging = distributed.Kriging(COV, nugget, trend, 1e-8, comm=comm, **options)
+    X, y, weights = shares(comm, SITES, Y, WEIGHTS)
+    return kriging.fit(X, y, weights if weighted else None)
+
+
+@pytest.mark.parametrize(("ranks", "weighted"), [(1, True), (2, False), (3, True), (4, False)])
+def test_fits_and_predictions_are_the_serial_ones(ranks, weighted):
+    one = serial(weighted=weighted)
+    mean, std = one.predict(TARGETS, return_std=True, observations=True)
+    error = one.variance_error_
+
+    def work(comm):
+        kriging = by_ranks(comm, weighted=weighted)
+        (X,) = shares(comm, TARGETS)
+        own, deviation = kriging.predict(X, return_std=True, observations=True)
+        return own, deviation, kriging.predict(X), kriging.variance_error_, kriging.weights_, kriging
+
+    found = all_of(ranks, work)
+    tolerance = 1e-6 * np.std(Y)  # of the solves
+    assert np.abs(np.concatenate([f[0] for f in found]) - mean).max() < tolerance
+    assert np.abs(np.concatenate([f[1] for f in found]) - std).max() < 1e-6 * std.max()
+    for own, _, again, told, weights, kriging in found:
+        assert np.allclose(own, again, rtol=0, atol=1e-10)
+        assert told.checked == error.checked == 16 and told.neighbours == error.neighbours
+        assert told.worst == pytest.approx(error.worst, rel=1e-2, abs=1e-6)
+        assert np.array_equal(weights, found[0][4])
+        assert np.allclose(weights, one.weights_, rtol=0, atol=1e-5 * np.abs(one.weights_).max())
+        assert np.allclose(kriging.trend_coefficients_, one.trend_coefficients_, rtol=1e-5)
+        assert kriging.rtol_ == pytest.approx(one.rtol_) and abs(kriging.iterations_ - one.iterations_) <= 1
+        assert kriging.residual_ < 1e-6
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_exact_deviations_of_few_targets_and_the_likelihood(ranks):
+    one, few = serial(), TARGETS[:20]
+    exact = one.predict(few, return_std=True)[1]
+    likelihood = one.log_marginal_likelihood()
+
+    def work(comm):
+        kriging = by_ranks(comm)
+        (X,) = np.array_split(few, comm.size)[comm.rank : comm.rank + 1]
+        return kriging.predict(X, return_std=True)[1], kriging.log_marginal_likelihood(), kriging.score(X, X[:, 0])
+
+    found = all_of(ranks, work)
+    assert np.allclose(np.concatenate([f[0] for f in found]), exact, rtol=1e-6)
+    for _, value, score in found:
+        assert float(value) == pytest.approx(float(likelihood), abs=1e-6 * abs(likelihood))
+        assert score == pytest.approx(one.score(few, few[:, 0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_conditional_simulations_of_a_seed_are_the_serial_ones(ranks):
+    fields = serial().sample_y(TARGETS, 3, random_state=5)
+    found = all_of(ranks, lambda comm: by_ranks(comm).sample_y(*shares(comm, TARGETS), 3, random_state=5))
+    assert np.abs(np.concatenate(found) - fields).max() < 1e-4 * np.abs(fields).max()  # Lanczos ends at 1e-5
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_products_with_many_targets_by_a_rectangular_matrix(ranks, monkeypatch):
+    """What variation below the sampling distance targets share with sites at the same place comes on top."""
+    monkeypatch.setattr(cross, "DIRECT", 1000)
+    cov, X = COV + Nugget(0.2), np.concatenate([TARGETS, SITES[:40]])
+    C = cov(X, SITES)
+    C[np.arange(M, len(X)), np.arange(40)] += 0.2
+    V = np.random.default_rng(3).standard_normal((N, 2))
+    tolerance = np.full(2, 1e-6)
+
+    def work(comm):
+        own = np.array_split(X, comm.size)[comm.rank]
+        products = distributed.statistics.equations.DistributedCross(comm, cross.CrossCovariance(own, SITES, cov))
+        return products.products(V, tolerance)
+
+    P = np.concatenate(all_of(ranks, work))
+    assert np.sqrt(((P - C @ V) ** 2).mean(axis=0)).max() < 3e-6
+
+
+@pytest.mark.parametrize("ranks", [3])
+def test_estimates_of_vecchias_likelihood_are_the_serial_ones(ranks, monkeypatch):
+    monkeypatch.setattr("h2gpu.statistics.likelihood.estimation.EXACT", 100)
+    one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative", refine=False, fit_parameters=True).fit(SITES, Y)
+
+    def work(comm):
+        kriging = by_ranks(comm, trend="constant", fit_parameters=True)
+        return kriging.parameters_, kriging.parameter_errors_, kriging.estimation_.value
+
+    found = all_of(ranks, work)
+    for parameters, errors, value in found:
+        assert parameters == found[0][0]  # to the last bit: all go on from the same
+        assert parameters == pytest.approx(one.parameters_, rel=1e-6)
+        assert errors == pytest.approx(one.parameter_errors_, rel=1e-5)
+        assert float(value) == pytest.approx(float(one.estimation_.value), rel=1e-9)
+
+
+def test_few_sites_are_dense_on_every_host(monkeypatch):
+    monkeypatch.setattr(systems, "DENSE", 4096)
+    mean, std = serial(nugget=0.07).predict(TARGETS, return_std=True)
+    one = Kriging(COV, 0.07, "linear", 1e-8).fit(SITES, Y)
+    exact, deviations = one.predict(TARGETS, return_std=True)
+    found = all_of(4, lambda comm: by_ranks(comm, nugget=0.07).predict(*shares(comm, TARGETS), return_std=True))
+    assert np.allclose(np.concatenate([f[0] for f in found]), exact, rtol=0, atol=1e-12)
+    assert np.allclose(np.concatenate([f[1] for f in found]), deviations, rtol=1e-10)
+    assert np.abs(mean - exact).max() < 1e-5 and std.shape == deviations.shape
+
+
+def test_more_ranks_than_clusters():
+    """Fifty-one sites and seven ranks, most of which own nothing."""
+    X, y = SITES[:51], Y[:51]
+    one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative").fit(X, y)
+
+    def work(comm):
+        kriging = distributed.Kriging(COV, 0.05, rtol=1e-8, comm=comm)
+        part = slice(None) if comm.rank == 6 else slice(0, 0)
+        return kriging.fit(X[part], y[part]).predict(TARGETS[:30][part], return_std=True)
+
+    found = all_of(7, work)
+    mean, std = one.predict(TARGETS[:30], return_std=True)
+    assert np.allclose(found[6][0], mean, atol=1e-7) and np.allclose(found[6][1], std, atol=1e-7)
+    assert all(len(f[0]) == 0 for f in found[:6])
+
+
+def test_what_one_rank_cannot_use_is_an_error_of_all():
+    def work(comm, spoil):
+        X, y = shares(comm, SITES, Y)
+        X, y = X.copy(), y.copy()
+        if comm.rank == 1:
+            y = spoil(y)
+        return distributed.Kriging(COV, 0.05, comm=comm).fit(X, y)
+
+    for error in on_ranks(2, lambda comm: work(comm, lambda y: y[1:])):
+        assert isinstance(error, ValueError) and "rank 1: my_y: expected 330 values as my_X has rows" in str(error)
+    for error in on_ranks(2, lambda comm: work(comm, lambda y: np.where(y > 0, np.nan, y))):
+        assert isinstance(error, ValueError) and "y: expected finite numbers" in str(error)
+
+    def bad_targets(comm):
+        kriging = by_ranks(comm)
+        return kriging.predict(TARGETS[:, : 2 - comm.rank])
+
+    for error in on_ranks(2, bad_targets):
+        assert isinstance(error, ValueError) and "rank 1: X has 1 features" in str(error)
+    with pytest.raises(AttributeError, match=r"distributed.Kriging has no 'plot'"):
+        distributed.Kriging(COV, comm=distributed.Alone()).plot()
