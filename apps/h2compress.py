@@ -21,7 +21,7 @@ from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, gathered_matrix
-from h2gpu.distributed.assembly import agreed, of_plan
+from h2gpu.distributed.assembly import agreed, all_points, of_plan
 from h2gpu.distributed.launch import launched
 from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
@@ -148,10 +148,10 @@ def _compressed(job):
 
 
 def _compressed_by_ranks(job, comm):
-    """Points, read by every process → the DistributedH2Matrix, accuracy checked."""
+    """Points, of which every process reads a share → the DistributedH2Matrix, accuracy checked."""
     a = job.arguments
-    most = a.max_memory or free_memory(np)
-    points = read_points(job.input, a.points, a.dtype or "float64", most, time=a.time)
+    most, share = a.max_memory or free_memory(np), (comm.rank, comm.size)
+    points = all_points(comm, read_points(job.input, a.points, a.dtype or "float64", most, time=a.time, share=share))
     cov = options.covariance(a, points.shape[1])
     options.check_order(a, points.shape[1])
     job.covariance, job.rtol, sites = cov.parameters(), a.rtol, Sites.of(points, cov)

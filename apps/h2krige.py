@@ -16,9 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from h2gpu import distributed
 from h2gpu.apps.command import krige_options, map_plot, options
 from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
+from h2gpu.apps.command.inputs.checks import rows_of
 from h2gpu.apps.command.krige_report import attributes, covariance_in_short, report_of, summary
 from h2gpu.apps.command.outputs import check_name, check_outputs
 from h2gpu.apps.command.points_file import check_file, holds, names_for, read_crs, read_points, read_values
@@ -27,6 +29,7 @@ from h2gpu.apps.command.reference_systems import systems_of
 from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
 from h2gpu.covariance.sphere import Sphere
+from h2gpu.distributed import Alone, communicator
 from h2gpu.distributed.launch import launched
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
@@ -50,6 +53,7 @@ class Job:
     arguments: object
     output: Path
     device: object
+    comm: object
     sites: np.ndarray | None = None
     values: np.ndarray | None = None
     targets: np.ndarray | None = None
@@ -67,6 +71,15 @@ class Job:
         if not self.arguments.quiet:
             say(*lines)
 
+    def whole(self, share):
+        """The shares of all processes, one after the other."""
+        return share if self.comm.size == 1 else np.concatenate(self.comm.gather(share, "input"))
+
+    def share(self, whole):
+        """This process's share of the rows of an array, where the model takes it."""
+        rows = rows_of(len(whole), (self.comm.rank, self.comm.size))
+        return self.device.take(whole) if self.comm.size == 1 else whole[rows]
+
     @property
     def std_observation(self):
         """Standard deviations of new observations (m,)."""
@@ -80,13 +93,23 @@ def main(argv=None):
 
 def _work(argv):
     arguments = krige_options.parser().parse_args(argv)
-    if launched() > 1:
-        raise InputError(f"expected one process, got {launched()}: kriging by ranks is not there yet; h2compress is")
-    job = _job(arguments)
+    if launched() == 1:
+        _all(_job(arguments, Alone()))
+        return
+    comm = communicator(device(arguments.device).kind)
+    with comm.together("h2krige"):
+        arguments.quiet = arguments.quiet or comm.rank > 0
+        _all(_job(arguments, comm))
+
+
+def _all(job):
+    """The story of the head of this file; of several processes the first one speaks and writes."""
     a = job.arguments
     _read(job)
     with watched(a.quiet, job.device.synchronize) as times:
         _krige(job)
+        if job.comm.rank:
+            return
         with phase("write"):
             _write(job)
     report = report_of(job, times.seconds)
@@ -97,7 +120,7 @@ def _work(argv):
     job.say("", *summary(report), f"written       {' · '.join(filter(None, (str(job.output), a.report, a.plot)))}")
 
 
-def _job(arguments):
+def _job(arguments, comm):
     """All that can be checked before any work: inputs are there, outputs can be written, the device works."""
     a = arguments
     krige_options.check(a)
@@ -109,17 +132,18 @@ def _job(arguments):
     check_name("--output", output)
     outputs = {"--output": output, "--report": a.report, "--plot": a.plot}
     check_outputs(inputs, outputs, a.plot)
-    return Job(a, output, device(a.device))
+    return Job(a, output, device(a.device), comm)
 
 
 def _read(job):
-    """Sites and values, targets, and the truth where there is one."""
-    a = job.arguments
+    """Sites and values, targets, and the truth where there is one: all on every process, which reads a share."""
+    a, part = job.arguments, (job.comm.rank, job.comm.size)
     most, own = a.max_memory or job.device.free_memory(), a.target_points or names_for(a.targets, a.points)
-    job.sites = read_points(a.input, a.points, "float64", most, time=a.time)
-    job.values = read_values(a.input, a.values, len(job.sites), "--values", points=a.points)
+    job.sites = job.whole(read_points(a.input, a.points, "float64", most, time=a.time, share=part))
+    n = len(job.sites)
+    job.values = job.whole(read_values(a.input, a.values, n, "--values", points=a.points, share=part))
     option = "--target-points" if a.target_points else "--points"
-    job.targets = read_points(a.targets, own, "float64", most, option, a.time)
+    job.targets = job.whole(read_points(a.targets, own, "float64", most, option, a.time, part))
     if job.targets.shape[1] != job.sites.shape[1]:
         raise InputError(
             f"{a.targets}: expected {job.sites.shape[1]} coordinates a target as the sites have, "
@@ -144,28 +168,33 @@ def _drift(path, names, n, points):
 
 def _krige(job):
     """Fit and predict, on the device."""
-    a, take = job.arguments, job.device.take
-    n, dim = job.sites.shape
+    a, (n, dim) = job.arguments, job.sites.shape
     job.say(f"{a.input}: {n:,} sites in {dim}D; {a.targets}: {len(job.targets):,} targets")
     cov, nugget = _model(job)
-    _admit(job, take(job.sites), cov, nugget)
+    _admit(job, cov, nugget)
     kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
     kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
-    job.model = Kriging(cov, nugget, krige_options.trend(a, dim), a.rtol, fit_parameters=kinds)
+    given = cov, nugget, krige_options.trend(a, dim), a.rtol
+    job.model = _estimator(job.comm, *given, fit_parameters=kinds)
     sites, targets = (np.column_stack(parts) for parts in zip((job.sites, job.targets), job.drift))
-    job.model.fit(take(sites), take(job.values))
+    job.model.fit(job.share(sites), job.share(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
         logger.warning(message)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        mean, std = job.model.predict(take(targets), return_std=True)
+        mean, std = job.model.predict(job.share(targets), return_std=True)
     for one in told:
         logger.warning(one.message)
-    job.mean, job.std = to_host(mean), to_host(std)
+    job.mean, job.std = job.whole(to_host(mean)), job.whole(to_host(std))
     known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)
     if known.any():
         job.scores = scores.summary(job.truth[known], job.mean[known], job.std_observation[known])
+
+
+def _estimator(comm, *given, **more):
+    """`Kriging`, by the processes of mpiexec where there are several."""
+    return Kriging(*given, **more) if comm.size == 1 else distributed.Kriging(*given, comm=comm, **more)
 
 
 def _model(job):
@@ -182,14 +211,15 @@ def _model(job):
     return options.covariance(Namespace(**vars(a) | start), job.sites.shape[1]), a.nugget or 0.0
 
 
-def _admit(job, sites, cov, nugget):
-    """FailureError when the estimated memory exceeds the limit."""
-    n, a = len(sites), job.arguments
+def _admit(job, cov, nugget):
+    """FailureError when the estimated memory of this process exceeds the limit."""
+    n, a = len(job.sites), job.arguments
     if n <= DENSE:
         estimate = DENSE_COPIES * 8 * n**2
     else:
         rtol = a.rtol if nugget or a.fit else min(a.rtol, WITHOUT_NUGGET)
-        estimate = WORKSPACE * plan(sites, cov, rtol).bytes_peak
+        peak = plan(job.device.take(job.sites), cov, rtol).bytes_peak if job.comm.rank == 0 else None
+        estimate = WORKSPACE * job.comm.gather(peak, "plan")[0] / job.comm.size
     job.estimated_peak = int(estimate)
     job.say(admitted(estimate, a.max_memory, job.device))
 

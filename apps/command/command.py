@@ -86,8 +86,10 @@ def _reopen_closed_streams():
 
 @contextmanager
 def _one_voice(name, arguments):
-    """Warnings of the library as lines of this command, none if it is to be quiet; SIGTERM ends it as Ctrl-C does."""
+    """Warnings of the library as lines of this command, none if it is to be quiet, of several processes those of the
+    first; SIGTERM ends it as Ctrl-C does."""
     quiet, log = "--quiet" in (sys.argv if arguments is None else arguments), logging.getLogger("h2gpu")
+    quiet |= launch.launched() > 1 and launch.number() > 0
     handler = logging.NullHandler() if quiet else logging.StreamHandler()
     handler.setFormatter(logging.Formatter(f"{name}: warning: %(message)s"))
     handler.setLevel(logging.WARNING)

@@ -35,6 +35,7 @@ def report_of(job, seconds):
         "estimated": estimated(model),
         "rtol": {"asked": a.rtol, "matrix": model.rtol_},
         "iterations": model.iterations_,
+        "processes": job.comm.size,
         "device": {"kind": job.device.kind, "name": job.device.name},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "peak_memory": {
@@ -67,7 +68,9 @@ def attributes(job):
 
 def summary(report):
     """The report as lines to read."""
-    yield f"{report['n']:,} sites in {report['dim']}D · {report['m']:,} targets · {report['device']['kind']}"
+    yield f"{report['n']:,} sites in {report['dim']}D · {report['m']:,} targets · {report['device']['kind']}" + (
+        f" · {report['processes']} processes" if report["processes"] > 1 else ""
+    )
     how = "estimated" if report["estimated"] else "given"
     yield f"covariance    {covariance_in_short(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
     coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps.command.inputs import hdf5, tables
-from h2gpu.apps.command.inputs.checks import check_file, check_finite
+from h2gpu.apps.command.inputs.checks import ALL, check_file, check_finite, rows_of
 from h2gpu.storage.exchange import is_table
 
 
-def read_points(path, names, dtype, most, option="--points", time=None):
+def read_points(path, names, dtype, most, option="--points", time=None, share=ALL):
     """The points of a file as an (n, dim) array of finite numbers.
 
     names   one dataset (n, dim) or (n,), or several (n,), one a coordinate; None: points, of CSV x and y. A GeoPackage
@@ -22,25 +22,28 @@ def read_points(path, names, dtype, most, option="--points", time=None):
     dtype   "float32" or "float64"
     most    bytes that the points may take
     option  with which the user chooses the names
+    share   (rank, ranks): this part of the rows alone; of HDF5 no others are read
 
     Raises InputError; ImportError where a format needs a package that is missing.
     """
     own = names or tables.DEFAULTS.get(check_file(path), ["points"])
     if is_table(path):
         columns = tables.columns(path, own, most, option)
+        n = len(columns[0])
+        columns = [column[rows_of(n, share)] for column in columns]
     else:
-        columns = hdf5.columns(path, own, dtype, most, option)
+        columns, n = hdf5.columns(path, own, dtype, most, option, share)
     if time:
-        columns = [*columns, read_values(path, time, len(columns[0]), "--time", missing=True, points=names)]
+        columns = [*columns, read_values(path, time, n, "--time", missing=True, points=names, share=share)]
     points = columns[0].reshape(len(columns[0]), -1) if len(columns) == 1 else np.column_stack(columns)
     with np.errstate(all="ignore"):
         points = points.astype(dtype, copy=False)
-    check_finite(path, ",".join([*own, time] if time else own), points, "coordinates")
+    check_finite(path, ",".join([*own, time] if time else own), points, "coordinates", rows_of(n, share).start)
     return points
 
 
-def read_values(path, name, n, option, missing=False, points=None):
-    """The dataset or column of that name as (n,) float64, one number a point.
+def read_values(path, name, n, option, missing=False, points=None, share=ALL):
+    """The dataset or column of that name as (n,) float64, one number a point; or a share of it, as of the points.
 
     missing whether NaN may stand for unknown ones
     option  with which the user chooses the name
@@ -50,11 +53,12 @@ def read_values(path, name, n, option, missing=False, points=None):
     """
     check_file(path)
     if is_table(path):
-        values = tables.values(path, name, n, option, tables.layer(path, points)).astype(np.float64)
+        values = tables.values(path, name, n, option, tables.layer(path, points))
+        values = values[rows_of(n, share)].astype(np.float64)
     else:
-        values = hdf5.values(path, name, n, option)
+        values = hdf5.values(path, name, n, option, share)
     if not missing:
-        check_finite(path, name, values[:, None], "values")
+        check_finite(path, name, values[:, None], "values", rows_of(n, share).start)
     return values
 
 

@@ -10,14 +10,14 @@ from h2gpu import distributed
 from h2gpu.covariance import Matern, Nugget
 from h2gpu.statistics import Kriging, cross, simulate, systems
 
-N, M = 500, 150
+N, M = 300, 100
 RNG = np.random.default_rng(0)
 SITES, TARGETS = RNG.random((N, 2)), RNG.random((M, 2))
 COV = Matern(1.3, 0.15, 1.5)
 Y = simulate(COV, SITES, random_state=1, nugget=0.05)[:, 0] + SITES[:, 0]
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
-CUTS = {1: [], 2: [170], 3: [0, 420], 4: [60, 60, 410]}  # unequal shares, some of them empty
-TARGET_CUTS = {1: [], 2: [0], 3: [100, 101], 4: [30, 100, 150]}
+CUTS = {1: [], 2: [110], 3: [0, 220], 4: [60, 60, 210]}  # unequal shares, some of them empty
+TARGET_CUTS = {1: [], 2: [0], 3: [70, 71], 4: [30, 70, 100]}
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_what_one_rank_cannot_use_is_an_error_of_all():
         return distributed.Kriging(COV, 0.05, comm=comm).fit(X, y)
 
     for error in on_ranks(2, lambda comm: work(comm, lambda y: y[1:])):
-        assert isinstance(error, ValueError) and "rank 1: my_y: expected 330 values as my_X has rows" in str(error)
+        assert isinstance(error, ValueError) and "rank 1: my_y: expected 190 values as my_X has rows" in str(error)
     for error in on_ranks(2, lambda comm: work(comm, lambda y: np.where(y > 0, np.nan, y))):
         assert isinstance(error, ValueError) and "y: expected finite numbers" in str(error)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from h2gpu.apps.command.command import InputError, described
 
+ALL = (0, 1)
 MOST_COORDINATES = 8  # interpolation takes at least 2^dim points
 
 
@@ -45,11 +46,18 @@ def check_lengths(names, columns, option):
         raise InputError(f"{option}: expected coordinates of equal length, got {told}")
 
 
-def check_finite(path, names, rows, what):
-    """InputError unless all numbers of the rows (n, count) are finite; `what` they are, and the names they have."""
+def rows_of(n, share):
+    """The slice of n rows that is a share (rank, ranks): about equal ones, one after the other."""
+    rank, ranks = share
+    return slice(n * rank // ranks, n * (rank + 1) // ranks)
+
+
+def check_finite(path, names, rows, what, first=0):
+    """InputError unless all numbers of the rows (n, count), of which the first has that number in the file, are finite;
+    `what` they are, and the names they have."""
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise InputError(
             f"{path}: {names}: expected finite {what} within {rows.dtype}, got NaN or infinity in "
-            f"{int(bad.sum())} rows, first in row {int(np.argmax(bad))}; drop those rows"
+            f"{int(bad.sum())} rows, first in row {first + int(np.argmax(bad))}; drop those rows"
         )

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from h2gpu.apps.command.command import InputError
-from h2gpu.apps.command.inputs.checks import check_lengths, check_shape
+from h2gpu.apps.command.inputs.checks import ALL, check_lengths, check_shape, rows_of
 from h2gpu.memory import readable
 from h2gpu.storage.plain_text import plain
 
@@ -23,8 +23,9 @@ CHUNK = 1 << 26  # bytes that HDF5 may unpack at a time: a chunk is held as a wh
 FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)  # these do not change the size of what passes
 
 
-def columns(path, names, dtype, most, option):
-    """Datasets (n,) or (n, dim) of those names, of one length, in the precision; see `points_file.read_points`."""
+def columns(path, names, dtype, most, option, share=ALL):
+    """A share of the rows of datasets (n,) or (n, dim) of those names, of one length, in the precision, and n; see
+    `points_file.read_points`. No other rows are read, but of their chunks."""
     with own_words(path) as file:
         found = [_declared(file, name, option, several=len(names) > 1) for name in names]
         check_lengths(names, found, option)
@@ -34,16 +35,17 @@ def columns(path, names, dtype, most, option):
                 f"expected points that fit in {readable(most)}, got {readable(size)} of them; "
                 "thin them out or raise --max-memory"
             )
-        return [_numbers(column, dtype) for column in found]
+        rows = rows_of(len(found[0]), share)
+        return [_numbers(column, dtype, rows) for column in found], len(found[0])
 
 
-def values(path, name, n, option):
-    """The dataset (n,) of that name in float64."""
+def values(path, name, n, option, share=ALL):
+    """A share of the dataset (n,) of that name in float64."""
     with own_words(path) as file:
         column = _declared(file, name, option, several=True)
         if len(column) != n:
             raise InputError(f"{name}: expected {n} values as there are points, got {len(column)}")
-        return _numbers(column, "float64")
+        return _numbers(column, "float64", rows_of(n, share))
 
 
 def holds(path, name):
@@ -133,7 +135,7 @@ def _datasets(file):
                 yield f"{plain(path + name, 80)} {node.shape}"
 
 
-def _numbers(column, dtype):
-    """A dataset read in one precision; what does not fit becomes infinite and is refused later."""
+def _numbers(column, dtype, rows):
+    """Rows of a dataset read in one precision; what does not fit becomes infinite and is refused later."""
     with np.errstate(all="ignore"):
-        return column[()].astype(dtype)
+        return column[rows].astype(dtype)
