@@ -22,7 +22,7 @@ from h2gpu.apps.command.report import covariance_text, report_of, summary, write
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, gathered_matrix
 from h2gpu.distributed.assembly import agreed, all_points, of_plan
-from h2gpu.distributed.launch import launched
+from h2gpu.distributed.communicators.launch import launched
 from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.memory import free_memory

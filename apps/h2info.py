@@ -12,7 +12,7 @@ from h2gpu.apps.command.outputs import check_outputs
 from h2gpu.apps.command.points_file import check_file
 from h2gpu.apps.command.report import aligned, covariance_text, rank_lines
 from h2gpu.covariance.checks import is_finite
-from h2gpu.distributed.launch import number
+from h2gpu.distributed.communicators.launch import number
 from h2gpu.memory import readable
 from h2gpu.storage import load, read_header
 from h2gpu.storage.header import FORMAT

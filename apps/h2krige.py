@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu import distributed
 from h2gpu.apps.command import krige_options, map_plot, options
 from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
@@ -30,7 +29,8 @@ from h2gpu.apps.command.report import write_report
 from h2gpu.arrays import to_host
 from h2gpu.covariance.sphere import Sphere
 from h2gpu.distributed import Alone, communicator
-from h2gpu.distributed.launch import launched
+from h2gpu.distributed.communicators.launch import launched
+from h2gpu.distributed.statistics import Kriging as KrigingByRanks
 from h2gpu.h2matrix import plan
 from h2gpu.progress import phase
 from h2gpu.statistics import Kriging, scores
@@ -194,7 +194,7 @@ def _krige(job):
 
 def _estimator(comm, *given, **more):
     """`Kriging`, by the processes of mpiexec where there are several."""
-    return Kriging(*given, **more) if comm.size == 1 else distributed.Kriging(*given, comm=comm, **more)
+    return Kriging(*given, **more) if comm.size == 1 else KrigingByRanks(*given, comm=comm, **more)
 
 
 def _model(job):

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from h2gpu.distributed import launch
+from h2gpu.distributed.communicators import launch
 from h2gpu.storage.plain_text import plain
 
 

@@ -21,6 +21,7 @@ MODULES = {
     "h2gpu.batched.registers": "Small problems in registers",
     "h2gpu.distributed": "Many processes",
     "h2gpu.distributed.solvers": "Solvers of many processes",
+    "h2gpu.distributed.statistics": "Kriging by many processes",
 }
 
 

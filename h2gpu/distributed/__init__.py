@@ -7,20 +7,21 @@
 | `A = distribute(matrix, comm)`                           | the same of a matrix that all ranks have            |
 | `y = A @ A.scatter(x)`, `A.gather(y)`                    | local vectors: the points that a rank owns          |
 | `gathered_matrix(A)`                                     | the serial matrix, on rank 0                        |
-| `Kriging(cov, comm=comm).fit(my_X, my_y)`                | kriging, predictions at a rank's own targets        |
+| `linear_operator(A)`                                     | SciPy's operator of whole vectors                   |
+| `statistics.Kriging(cov, comm=comm).fit(my_X, my_y)`     | kriging, predictions at a rank's own targets        |
 """
 
 from h2gpu.distributed import solvers
 from h2gpu.distributed.assembly import covariance_matrix
-from h2gpu.distributed.communicator import Alone, Communicator
+from h2gpu.distributed.communicators.communicator import Alone, Communicator
+from h2gpu.distributed.communicators.launch import communicator
+from h2gpu.distributed.communicators.mpi import MPI
+from h2gpu.distributed.communicators.nccl import NCCL
 from h2gpu.distributed.distribute import distribute
 from h2gpu.distributed.gathering import gathered_matrix
-from h2gpu.distributed.launch import communicator
+from h2gpu.distributed.interfaces import linear_operator
 from h2gpu.distributed.matrix import DistributedH2Matrix
-from h2gpu.distributed.mpi import MPI
-from h2gpu.distributed.nccl import NCCL
 from h2gpu.distributed.partition import Partition
-from h2gpu.distributed.statistics import Kriging
 
 __all__ = [
     "MPI",
@@ -28,11 +29,11 @@ __all__ = [
     "Alone",
     "Communicator",
     "DistributedH2Matrix",
-    "Kriging",
     "Partition",
     "communicator",
     "covariance_matrix",
     "distribute",
     "gathered_matrix",
+    "linear_operator",
     "solvers",
 ]

@@ -15,7 +15,7 @@ from h2gpu.arrays import to_host
 from h2gpu.clustering import Admissibility, BlockTree
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
-from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.distributed.sorting import cluster_tree

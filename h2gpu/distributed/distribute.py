@@ -8,7 +8,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
-from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.partition import LocalTree

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis

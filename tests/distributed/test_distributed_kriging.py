@@ -8,6 +8,8 @@ from threads import all_of, on_ranks
 
 from h2gpu import distributed
 from h2gpu.covariance import Matern, Nugget
+from h2gpu.distributed.statistics import Kriging as KrigingByRanks
+from h2gpu.distributed.statistics.equations import DistributedCross
 from h2gpu.statistics import Kriging, cross, simulate, systems
 
 N, M = 300, 100
@@ -37,7 +39,7 @@ def serial(nugget=0.05, trend="linear", weighted=False, **options):
 
 
 def by_ranks(comm, nugget=0.05, trend="linear", weighted=False, **options):
-    kriging = distributed.Kriging(COV, nugget, trend, 1e-8, comm=comm, **options)
+    kriging = KrigingByRanks(COV, nugget, trend, 1e-8, comm=comm, **options)
     X, y, weights = shares(comm, SITES, Y, WEIGHTS)
     return kriging.fit(X, y, weights if weighted else None)
 
@@ -106,7 +108,7 @@ def test_products_with_many_targets_by_a_rectangular_matrix(ranks, monkeypatch):
 
     def work(comm):
         own = np.array_split(X, comm.size)[comm.rank]
-        products = distributed.statistics.equations.DistributedCross(comm, cross.CrossCovariance(own, SITES, cov))
+        products = DistributedCross(comm, cross.CrossCovariance(own, SITES, cov))
         return products.products(V, tolerance)
 
     P = np.concatenate(all_of(ranks, work))
@@ -147,7 +149,7 @@ def test_more_ranks_than_clusters():
     one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative").fit(X, y)
 
     def work(comm):
-        kriging = distributed.Kriging(COV, 0.05, rtol=1e-8, comm=comm)
+        kriging = KrigingByRanks(COV, 0.05, rtol=1e-8, comm=comm)
         part = slice(None) if comm.rank == 6 else slice(0, 0)
         return kriging.fit(X[part], y[part]).predict(TARGETS[:30][part], return_std=True)
 
@@ -163,7 +165,7 @@ def test_what_one_rank_cannot_use_is_an_error_of_all():
         X, y = X.copy(), y.copy()
         if comm.rank == 1:
             y = spoil(y)
-        return distributed.Kriging(COV, 0.05, comm=comm).fit(X, y)
+        return KrigingByRanks(COV, 0.05, comm=comm).fit(X, y)
 
     for error in on_ranks(2, lambda comm: work(comm, lambda y: y[1:])):
         assert isinstance(error, ValueError) and "rank 1: my_y: expected 190 values as my_X has rows" in str(error)
@@ -176,5 +178,5 @@ def test_what_one_rank_cannot_use_is_an_error_of_all():
 
     for error in on_ranks(2, bad_targets):
         assert isinstance(error, ValueError) and "rank 1: X has 1 features" in str(error)
-    with pytest.raises(AttributeError, match=r"distributed.Kriging has no 'plot'"):
-        distributed.Kriging(COV, comm=distributed.Alone()).plot()
+    with pytest.raises(AttributeError, match="Kriging by ranks has no 'plot'"):
+        KrigingByRanks(COV, comm=distributed.Alone()).plot()

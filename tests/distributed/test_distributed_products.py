@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import cg, eigsh
 from threads import all_of, on_ranks
 
 import h2gpu
@@ -134,3 +135,22 @@ def test_what_cannot_be_distributed_is_refused():
         assert isinstance(error, ValueError) and str(error).startswith("rank 1: A @ x: expected a real numpy array")
     with pytest.raises(ValueError, match="ranks: expected a positive integer, got 0"):
         Partition.of(computed.row_basis.tree, 0)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_scipy_solves_and_finds_eigenvalues_with_whole_vectors(ranks):
+    A, b = matrix(few), np.random.default_rng(7).standard_normal(20)
+    x, values = np.linalg.solve(A.to_dense(), b), np.linalg.eigvalsh(A.to_dense())[-2:]
+
+    def work(comm):
+        operator = distributed.linear_operator(distributed.distribute(A, comm))
+        return cg(operator, b, rtol=1e-12)[0], eigsh(operator, 2, v0=np.ones(20))[0]
+
+    for found, largest in all_of(ranks, work):
+        assert relative(found, x) < 1e-8 and relative(largest, values) < 1e-10
+    R = matrix(rectangular)
+    for operator in all_of(ranks, lambda comm: distributed.linear_operator(distributed.distribute(R, comm))):
+        assert operator.shape == R.shape
+    y = np.random.default_rng(8).standard_normal((700, 2))
+    found = all_of(ranks, lambda comm: distributed.linear_operator(distributed.distribute(R, comm)).rmatmat(y))
+    assert relative(found[0], (y.T @ R).T) < ROUNDING

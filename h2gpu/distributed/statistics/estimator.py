@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from h2gpu import statistics
 from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.assembly import all_points
-from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.statistics.equations import DistributedEquations
 from h2gpu.distributed.statistics.likelihood import DistributedData
 from h2gpu.distributed.statistics.systems import DistributedSystem, system_of
@@ -52,10 +52,11 @@ class Kriging:
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed
+    >>> from h2gpu.distributed.statistics import Kriging
     >>> comm = distributed.communicator()  # one process here; more under mpiexec
     >>> sites = np.random.default_rng(0).random((600, 2))
     >>> share = np.array_split(np.arange(600), comm.size)[comm.rank]
-    >>> kriging = distributed.Kriging(covariance.Exponential(length_scale=0.3), comm=comm)
+    >>> kriging = Kriging(covariance.Exponential(length_scale=0.3), comm=comm)
     >>> _ = kriging.fit(sites[share], np.sin(6 * sites[share, 0]))
     >>> mean, std = kriging.predict(sites[share][:5], return_std=True)
     >>> bool(np.allclose(mean, np.sin(6 * sites[share][:5, 0]))), bool(std.max() < 1e-6)
@@ -89,7 +90,7 @@ class Kriging:
     def __getattr__(self, name):
         if name.endswith("_") and not name.startswith("_"):
             return getattr(self._serial, name)
-        raise AttributeError(f"distributed.Kriging has no {name!r}; h2gpu.statistics.Kriging, by one process, may")
+        raise AttributeError(f"Kriging by ranks has no {name!r}; h2gpu.statistics.Kriging, by one process, may")
 
     def fit(self, my_X: ArrayLike, my_y: ArrayLike, my_weight: ArrayLike | None = None) -> Self:
         """Solve the kriging equations for observations of which this rank gives a share.

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from h2gpu.distributed.communicator import Communicator
+from h2gpu.distributed.communicators.communicator import Communicator
 
 
 class Threads(Communicator):

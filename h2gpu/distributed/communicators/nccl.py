@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from h2gpu.distributed.communicator import LIMIT
-from h2gpu.distributed.mpi import MPI
+from h2gpu.distributed.communicators.communicator import LIMIT
+from h2gpu.distributed.communicators.mpi import MPI
 
 TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int64": "NCCL_INT64", "uint8": "NCCL_UINT8"}
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.distributed.communicator import LIMIT, Communicator
+from h2gpu.distributed.communicators.communicator import LIMIT, Communicator
 
 DATA, ALARM, OBJECTS = 1, 2, 3  # tags
 

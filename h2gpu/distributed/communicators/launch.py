@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
-from h2gpu.distributed.communicator import LIMIT, Alone, Communicator
-from h2gpu.distributed.mpi import MPI
-from h2gpu.distributed.nccl import NCCL
+from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
+from h2gpu.distributed.communicators.mpi import MPI
+from h2gpu.distributed.communicators.nccl import NCCL
 from h2gpu.typing import Device
 
 SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers,
