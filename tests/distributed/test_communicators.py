@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from mpiexec import launch, needs_mpi
+from places import STANDIN
 from threads import on_ranks
 
 import h2gpu
@@ -196,3 +197,41 @@ def test_a_transpose_is_not_gathered():
     A = h2gpu.build(points, cov, col_points=points[:40])
     with pytest.raises(ValueError, match="expected a matrix that is not transposed"):
         distributed.gathered_matrix(distributed.distribute(A, distributed.Alone()).T)
+
+
+EXCHANGED = """
+import nccl_by_mpi
+import cupy
+import numpy as np
+from h2gpu.distributed import NCCL
+
+comm = NCCL(limit=20)
+assert comm.xp is cupy
+after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+for dtype in (np.float64, np.float32, np.int64, np.uint8):
+    sent, found = cupy.asarray(np.full(3, comm.rank, dtype)), cupy.empty(3, dtype)
+    comm.start({after: sent, before: sent[:0]}, {before: found, after: found[:0]}, "ring")()
+    assert (found.get() == before).all()
+host = np.zeros(2)
+comm.start({after: np.full(2, 7.0)}, {before: host}, "host")()
+assert host.tolist() == [7, 7] and comm.sum([1.0])[0] == comm.size and comm.gather(comm.rank) == list(range(comm.size))
+comm.start({}, {}, "nothing")()
+try:
+    with comm.together("work"):
+        if comm.rank == 1:
+            raise ValueError("points: expected finite numbers")
+        comm.sum(np.ones(1))
+except ValueError as error:
+    assert str(error) == "rank 1: points: expected finite numbers"
+    print("all well")
+"""
+
+
+@pytest.mark.slow
+@needs_mpi
+def test_calls_of_nccl_are_those_that_it_takes(tmp_path):
+    """On the stand-in for CuPy, NCCL by MPI: order, counts, types and devices' pointers, not NCCL itself."""
+    script = tmp_path / "exchanged.py"
+    script.write_text(EXCHANGED)
+    done = launch(3, script, paths=[STANDIN])
+    assert done.returncode == 0 and done.stdout.count("all well") == 3, done.stderr

@@ -13,6 +13,7 @@ import pytest
 from places import ROOT, STANDIN, TESTS
 
 MATRICES = [
+    "distributed/test_distributed_gpu.py",
     "h2matrix/test_compression.py",
     "h2matrix/test_compression_promise.py",
     "h2matrix/test_construction.py",

@@ -16,9 +16,9 @@ MISSING = "mpi4py or mpiexec is missing" if importlib.util.find_spec("mpi4py") i
 needs_mpi = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
-def launch(ranks, *arguments, limit=60, **rest):
-    """The finished process of mpiexec -n ranks python …, one thread a rank."""
-    paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+def launch(ranks, *arguments, limit=60, paths=(), **rest):
+    """The finished process of mpiexec -n ranks python …, one thread a rank; paths: more of PYTHONPATH."""
+    paths = os.pathsep.join(map(str, [ROOT, Path(__file__).parent, *paths]))
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
     command = [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=limit, env=env, cwd=ROOT, **rest)

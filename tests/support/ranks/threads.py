@@ -12,8 +12,8 @@ from h2gpu.distributed.communicators.communicator import Communicator
 class Threads(Communicator):
     """One of `size` threads; arrays are copied into mailboxes."""
 
-    def __init__(self, rank, boxes, alarms, limit):
-        super().__init__(rank, len(alarms), np, limit)
+    def __init__(self, rank, boxes, alarms, limit, xp):
+        super().__init__(rank, len(alarms), xp, limit)
         self._boxes, self._alarms = boxes, alarms
 
     def _start(self, sends, receives, name):
@@ -57,15 +57,15 @@ class Threads(Communicator):
         return None if self._alarms[self.rank].empty() else self._alarms[self.rank].get()
 
 
-def on_ranks(size, work, limit=20.0):
-    """The results of work(comm) of all ranks; the exceptions of those that raise."""
+def on_ranks(size, work, limit=20.0, xp=np):
+    """The results of work(comm) of all ranks; the exceptions of those that raise. xp: where their numbers are."""
     pairs = [(p, q) for p in range(size) for q in range(size)]
     boxes = {key: queue.SimpleQueue() for pair in pairs for key in (pair, ("gather", *pair))}
     alarms, results = [queue.SimpleQueue() for _ in range(size)], [None] * size
 
     def run(rank):
         try:
-            results[rank] = work(Threads(rank, boxes, alarms, limit))
+            results[rank] = work(Threads(rank, boxes, alarms, limit, xp))
         except Exception as error:
             results[rank] = error
 
