@@ -216,6 +216,19 @@ host = np.zeros(2)
 comm.start({after: np.full(2, 7.0)}, {before: host}, "host")()
 assert host.tolist() == [7, 7] and comm.sum([1.0])[0] == comm.size and comm.gather(comm.rank) == list(range(comm.size))
 comm.start({}, {}, "nothing")()
+
+
+def late(done, name):
+    raise TimeoutError(name)
+
+
+waits, comm._until = comm._until, late
+end = comm.start({after: sent}, {before: found}, "ring")
+try:
+    end()
+except TimeoutError:
+    assert comm._group.aborted
+comm._until = waits
 try:
     with comm.together("work"):
         if comm.rank == 1:

@@ -50,7 +50,11 @@ class NCCL(MPI):
         event = self._stream.record()
 
         def end():
-            self._until(lambda: event.done, name)
+            try:
+                self._until(lambda: event.done, name)
+            except Exception:
+                self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
+                raise
             cupy.cuda.get_current_stream().wait_event(event)
             arrays.clear()
 

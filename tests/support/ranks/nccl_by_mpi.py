@@ -19,10 +19,13 @@ class NcclCommunicator:
     """The ranks of MPI.COMM_WORLD."""
 
     def __init__(self, ndev, commId, rank):
-        assert (ndev, rank) == (MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank) and len(
-            set(MPI.COMM_WORLD.allgather(commId))
-        ) == 1
-        self._comm = MPI.COMM_WORLD.Dup()
+        world = MPI.COMM_WORLD
+        assert (ndev, rank) == (world.size, world.rank) and len(set(world.allgather(commId))) == 1
+        self._comm, self.aborted = world.Dup(), False
+
+    def abort(self):
+        """Ends what still waits."""
+        self.aborted = True
 
     def send(self, sendbuf, count, datatype, peer, stream):
         """Begun when the group ends."""
