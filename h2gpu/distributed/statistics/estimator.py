@@ -48,7 +48,9 @@ class Kriging:
 
     Observations and vectors of all sites are on every host, 8 bytes a number; the matrix and Vecchia's factor are by
     ranks. Every call is one of all ranks; what one raises, all raise. After fit the attributes of
-    `h2gpu.statistics.Kriging` that end in _ are there, equal on all ranks, of all sites.
+    `h2gpu.statistics.Kriging` that end in _ are there, equal on all ranks, of all sites. Raises as that does.
+
+    Source: Cressie (1993), chapter 3; Guinness (2021) for the estimation.
 
     >>> import numpy as np
     >>> from h2gpu import covariance, distributed
