@@ -80,9 +80,7 @@ def counted(n):
     tree = ClusterTree.build(problems.perturbed_grid(n), LEAF_SIZE)
     blocks, rows = BlockTree.build(tree, tree, Admissibility(ETA)), []
     for ranks in (p for p in RANKS if p <= len(tree.leaves) // 4):
-        partition = Partition.of(tree, ranks)
-        some = np.unique(np.linspace(0, ranks - 1, min(ranks, SAMPLED)).round().astype(int))
-        worst = np.max([_of_rank(blocks, partition, int(rank)) for rank in some], axis=0)
+        worst = of_worst(blocks, ranks)
         names = "messages", "far clusters", "near points", "off-diagonal far %", "off-diagonal near %", "summed"
         size = 8 * (MEAN_RANK * worst[1] + worst[2])
         row = {"n": n, "ranks": ranks} | dict(zip(names, worst.tolist()))
@@ -99,6 +97,13 @@ def modelled(n, ranks, messages, size, summed=0):
         seconds = max(FLOOR, n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
         row |= {f"{link} ms": 1e3 * seconds, f"{link} speed-up": alone / seconds}
     return row
+
+
+def of_worst(blocks, ranks):
+    """What `_of_rank` tells of the worst of some ranks."""
+    partition = Partition.of(blocks.row_tree, ranks)
+    some = np.unique(np.linspace(0, ranks - 1, min(ranks, SAMPLED)).round().astype(int))
+    return np.max([_of_rank(blocks, partition, int(rank)) for rank in some], axis=0)
 
 
 def _of_rank(blocks, partition, rank):
