@@ -140,45 +140,43 @@ def test_the_commands_by_processes(tmp_path):
 
 KRIGED = """
 import sys
-import numpy as np
 from h2gpu.apps import h2krige
 from h2gpu.statistics import systems
 
 systems.DENSE = 50  # of more sites the matrix is by ranks
-sys.exit(h2krige.main(sys.argv[1:]))
+good, bad = sys.argv[1:3]
+print([h2krige.main([source, *sys.argv[3:]]) for source in (good, bad)])
 """
 
 
 @needs_mpi
 def test_kriging_by_processes(tmp_path):
-    """The file of a serial run; targets, values and truth from shares of the files; errors of one line."""
-    rng, (sites, targets) = np.random.default_rng(0), (tmp_path / "sites.h5", tmp_path / "targets.csv")
+    """The file of a serial run, from shares of the files; what is wrong on one rank is one line that names it."""
+    rng, (good, bad, targets) = np.random.default_rng(0), (tmp_path / name for name in ("good.h5", "bad.h5", "X.csv"))
     x, X = rng.random((400, 2)), rng.random((70, 2))
-    with h5py.File(sites, "w") as file:
-        file["points"], file["values"] = x, np.sin(5 * x[:, 0]) + x[:, 1]
-    np.savetxt(
-        targets, np.column_stack([X, np.sin(5 * X[:, 0]) + X[:, 1]]), delimiter=",", header="x,y,values", comments=""
-    )
+    for source in (good, bad):
+        with h5py.File(source, "w") as file:
+            file["points"], file["values"] = x, np.sin(5 * x[:, 0]) + x[:, 1]
+            file["values"][390] = np.nan if source == bad else file["values"][390]  # in the last share
+    truth = np.sin(5 * X[:, 0]) + X[:, 1]
+    np.savetxt(targets, np.column_stack([X, truth]), delimiter=",", header="x,y,values", comments="")
     script = tmp_path / "kriged.py"
     script.write_text(KRIGED)
-    told = "--covariance", "matern", "--length-scale", "0.4", "--variance", "1", "--nugget", "1e-4", "--rtol", "1e-8"
     one, several, report = tmp_path / "one.h5", tmp_path / "several.h5", tmp_path / "report.json"
-    arguments = sites, "--targets", targets, *told
-    assert h2krige.main([*map(str, arguments), "-o", str(one), "--quiet"]) == 0
-    done = launch(3, script, *arguments, "-o", several, "--report", report)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert done.stdout.count("400 sites in 2D; ") == 1 and "3 processes" in done.stdout
+    told = ["--targets", str(targets), "--covariance", "matern", "--length-scale", "0.4", "--variance", "1"]
+    told += ["--nugget", "1e-4", "--rtol", "1e-8"]
+    assert h2krige.main([str(good), *told, "-o", str(one), "--quiet"]) == 0
+    done = launch(2, script, good, bad, *told, "-o", several, "--report", report)
+    assert done.stdout.count("[0, 2]") == 2, done.stderr
+    assert done.stdout.count("400 sites in 2D; ") == 1 and "2 processes" in done.stdout
+    assert done.stderr.count("\n") == 1 and "h2krige: error: rank 1: " in done.stderr
+    assert "first in row 390" in done.stderr
     with h5py.File(one) as a, h5py.File(several) as b:
         assert set(a) == set(b) and set(a.attrs) == set(b.attrs)
         for name in a:
             assert np.allclose(a[name], b[name], rtol=0, atol=1e-5), name
     found = json.loads(report.read_text())
-    assert found["processes"] == 3 and found["iterations"] > 0 and found["scores"]["rmse"] < 0.01
-    with h5py.File(sites, "r+") as file:
-        file["values"][390] = np.nan  # in the last share
-    done = launch(3, script, *arguments, "-o", several)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert "h2krige: error: rank 2: " in done.stderr and "first in row 390" in done.stderr
+    assert found["processes"] == 2 and found["iterations"] > 0 and found["scores"]["rmse"] < 0.01
 
 
 def test_launched_processes_need_mpi4py(monkeypatch, capsys):
