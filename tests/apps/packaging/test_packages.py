@@ -13,23 +13,33 @@ from places import ROOT
 from h2gpu.apps.command.command import FailureError
 from h2gpu.apps.packaging import check_sdist, floor, man_pages, matrix, try_packages
 
-RECIPE = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+RECIPE = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
 
 
-def listed(section, key):
-    """The items of a list of the recipe, such as those of run under requirements."""
-    body = re.search(rf"^{section}:\n((?:  .*\n|\n)+)", RECIPE, flags=re.MULTILINE)[1]
-    return re.findall(
-        r"^    - (.+)$", re.search(rf"^  {key}:\n((?:    .*\n)+)", body, flags=re.MULTILINE)[1], re.MULTILINE
-    )
+def listed(key):
+    """The items of a list of the recipe, such as those under `run`."""
+    items = re.search(rf"^[ -]+{key}:\n((?: +- .+\n)+)", RECIPE, flags=re.MULTILINE)[1]
+    return re.findall(r"^ +- (.+)$", items, re.MULTILINE)
 
 
 def test_the_recipe_has_the_project_s_version_dependencies_and_commands():
     project = floor.project()
     assert f'version: "{project["version"]}"' in RECIPE and f"license: {project['license']}\n" in RECIPE
     needed = {text.replace(">=", " >=") for text in project["dependencies"]}
-    assert set(listed("requirements", "run")) == needed | {f"python {project['requires-python']}"}
-    assert listed("build", "entry_points") == [f"{name} = {target}" for name, target in project["scripts"].items()]
+    assert set(listed("run")) == needed | {f"python {project['requires-python']}"}
+    assert listed("entry_points") == [f"{name} = {target}" for name, target in project["scripts"].items()]
+    assert listed("script") == [f"{name} --version" for name in project["scripts"]]
+
+
+def test_rattler_build_renders_the_recipe_to_what_it_says():
+    rattler_build = pytest.importorskip("rattler_build")
+    (variant,) = rattler_build.Stage0Recipe.from_file(ROOT / "recipe" / "recipe.yaml").render()
+    made = variant.recipe.to_dict()
+    assert made["requirements"]["run"] == listed("run") and made["build"]["python"]["entry_points"] == listed(
+        "entry_points"
+    )
+    assert made["build"]["noarch"] == "python" and made["tests"][1]["script"] == listed("script")
+    assert (ROOT / "recipe" / made["source"][0]["path"]).resolve() == ROOT and (ROOT / "LICENSE").is_file()
 
 
 def test_the_floor_is_the_lower_bound_of_every_dependency():
@@ -58,7 +68,7 @@ def test_man_pages_and_recipe_are_packed_where_they_are_made(tmp_path):
     assert man_pages.main(["-o", str(tmp_path)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["h2compress.1", "h2info.1", "h2krige.1"]
     assert "recursive-include man *.1" in (ROOT / "MANIFEST.in").read_text()
-    assert "recipe/meta.yaml" in check_sdist.expected(ROOT)
+    assert "recipe/recipe.yaml" in check_sdist.expected(ROOT)
 
 
 def test_the_program_of_the_readme_is_found():
