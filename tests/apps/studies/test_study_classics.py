@@ -29,7 +29,7 @@ def test_every_observation_is_tested_once(split):
 def test_likelihoods_of_one_model_have_one_maximum(split):
     """Ours is at least as likely as any other package's parameters; scikit-learn fixes the mean, and is close."""
     rows = {row["package"]: row for row in compare.study({"simulated": [split]}, packages.available())}
-    assert {"h2gpu", "scikit-learn", "GSTools", "PyKrige"} <= rows.keys()
+    assert rows.keys() == packages.available().keys() >= {"h2gpu", "scikit-learn", "GSTools"}  # PyKrige where installed
     ours = rows["h2gpu"]
     assert all(row["log-likelihood"] <= ours["log-likelihood"] + 1e-4 for row in rows.values())
     assert rows["scikit-learn"]["length"] == pytest.approx(ours["length"], rel=0.5)
