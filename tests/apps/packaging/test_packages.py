@@ -51,6 +51,7 @@ def test_the_floor_is_the_lower_bound_of_every_dependency():
 
 @pytest.mark.parametrize("name", man_pages.PARSERS)
 def test_a_man_page_tells_of_every_option(name):
+    pytest.importorskip("argparse_manpage", reason="argparse-manpage is a development tool")
     text = man_pages.page(name)
     plain = text.replace("\\-", "-")
     options = [o for action in man_pages.PARSERS[name]()._actions for o in action.option_strings if o.startswith("--")]
@@ -65,6 +66,7 @@ def test_a_man_page_tells_of_every_option(name):
 
 
 def test_man_pages_and_recipe_are_packed_where_they_are_made(tmp_path):
+    pytest.importorskip("argparse_manpage", reason="argparse-manpage is a development tool")
     assert man_pages.main(["-o", str(tmp_path)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["h2compress.1", "h2info.1", "h2krige.1"]
     assert "recursive-include man *.1" in (ROOT / "MANIFEST.in").read_text()
