@@ -66,13 +66,17 @@ import sys
 import numpy as np
 import h2gpu
 from h2gpu import distributed
+from h2gpu.distributed.communicators import mpi
 
 comm = distributed.communicator(limit=20)
 assert type(comm).__name__ == "MPI" and comm.size == int(sys.argv[1])
 after, before, found = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, np.zeros(3)
 comm.start({before: np.zeros(0), after: np.full(3, float(comm.rank))}, {before: found}, "ring")()
 assert (found == before).all()
-assert comm.sum(np.ones(2)).tolist() == [comm.size] * 2 and comm.gather(comm.rank) == list(range(comm.size))
+assert comm.sum(np.ones(2)).tolist() == [comm.size] * 2
+for mpi.MOST in mpi.MOST, 0:  # by one call, and from each to each
+    found = comm.gather("one" * comm.rank), comm.gather(np.arange(comm.rank))
+    assert found[0] == ["one" * q for q in range(comm.size)] and [len(a) for a in found[1]] == list(range(comm.size))
 A = h2gpu.covariance_matrix(np.random.default_rng(0).random((900, 2)), h2gpu.covariance.Exponential(), 1e-4)
 B = distributed.distribute(A, comm)
 x = np.random.default_rng(1).standard_normal((900, 2))

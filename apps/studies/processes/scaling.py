@@ -28,7 +28,7 @@ RANKS = 4, 16, 64, 256, 1024
 STRONG, WEAK = 28, (22, 25)  # log2 of all sites, and of the sites of a GPU
 COMPRESSION = (11.62 - 0.7167) / 2**25  # seconds a site from points to matrix, without planning: one H200, 2^25 sites
 BUILT_RANK = 64  # before compression
-SUMS_A_LEVEL, GATHERS = 11, 6  # over the ranks, in a truncation; and gathers beside one a level above the cut
+SUMS_A_LEVEL, GATHERS = 11, 6  # over the ranks, in a truncation; and gathers, beside one a level above the cut
 ON_A_NODE = 8  # GPUs that NVLink connects
 H2OPUS = "H2Opus, 1,024 V100: “near-ideal”, published"
 
@@ -112,7 +112,7 @@ def seconds(own, n, ranks, messages, far, received, summed):
     product = max(FLOOR, own * SECONDS_A_SITE) + (messages + bool(summed) * hops) * LATENCY + received / link
     levels, above = np.log2(n / LEAF_SIZE), np.log2(ranks)
     factors = 8 * far * BUILT_RANK * (BUILT_RANK + MEAN_RANK)  # R and T of ghosts
-    waits = 2 * messages + levels * SUMS_A_LEVEL * hops + (above + GATHERS) * (ranks - 1)
+    waits = 2 * messages + (levels * SUMS_A_LEVEL + above + GATHERS) * hops
     return product, own * COMPRESSION + waits * LATENCY + factors / link
 
 

@@ -13,6 +13,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.communicators.communicator import LIMIT, Communicator
 
 DATA, ALARM, OBJECTS = 1, 2, 3  # tags
+MOST = 2**31 - 1  # bytes that MPI 3 counts; more values go from each rank to each other one
 
 
 class MPI(Communicator):
@@ -62,12 +63,17 @@ class MPI(Communicator):
         sizes = np.zeros(self.size, np.int64)
         sizes[self.rank] = len(texts)
         sizes = self.sum(sizes, name)
-        mine = np.frombuffer(texts, np.uint8)
-        parts = [np.empty(int(size), np.uint8) for size in sizes]
-        others = [q for q in range(self.size) if q != self.rank]
-        requests = [self._comm.Irecv(parts[q], q, OBJECTS) for q in others]
-        requests += [self._comm.Isend(mine, q, OBJECTS) for q in others]
-        self._until(lambda: self._mpi.Request.Testall(requests), name)
+        mine, ends = np.frombuffer(texts, np.uint8), np.cumsum(sizes)
+        whole = np.empty(int(ends[-1]), np.uint8)
+        parts = np.split(whole, ends[:-1])
+        if len(whole) <= MOST:
+            request = self._comm.Iallgatherv(mine, [whole, sizes, ends - sizes, self._mpi.BYTE])
+            self._until(request.Test, name)
+        else:
+            others = [q for q in range(self.size) if q != self.rank]
+            requests = [self._comm.Irecv(parts[q], q, OBJECTS) for q in others]
+            requests += [self._comm.Isend(mine, q, OBJECTS) for q in others]
+            self._until(lambda: self._mpi.Request.Testall(requests), name)
         return [value if q == self.rank else self._mpi.pickle.loads(parts[q].tobytes()) for q in range(self.size)]
 
     def _tell(self, failure):
