@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.covariance.algebra import Nugget
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.models.spacetime import halved
@@ -142,6 +143,17 @@ class VariableNugget(OfVariables):
         for k in range(x.shape[-1] - 1):
             same = same & (x[..., k] == y[..., k])
         out[...] = xp.where(same, xp.asarray(np.array(self.variance), dtype=out.dtype)[i], 0)
+
+
+def structures_of(cov):
+    """The structures (B, ρ) of a covariance of several variables, or of a sum of such and nuggets, which have none.
+    Raises ValueError for others."""
+    found = []
+    for term in getattr(cov, "terms", (cov,)):
+        if not (isinstance(term, Nugget) or hasattr(term, "structures")):
+            raise ValueError(f"cov: expected covariances of several variables and nuggets as terms, got {term!r}")
+        found += [] if isinstance(term, (Nugget, VariableNugget)) else term.structures
+    return found
 
 
 def checked_matrix(name, value, p=None):

@@ -20,6 +20,7 @@ from h2gpu.covariance import Coregionalization, MultivariateMatern
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase
 from h2gpu.statistics.cokriging.collocated import conditioned
+from h2gpu.statistics.cokriging.results import CoResults
 from h2gpu.statistics.cokriging.stacking import all_variables, stacked, trend_of_variables
 from h2gpu.statistics.cokriging.starts import start_of, with_nuggets
 from h2gpu.statistics.equations import solved_equations
@@ -27,12 +28,14 @@ from h2gpu.statistics.inputs import seed_of
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.variances import tell_error
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
-class CoKriging(BaseEstimator):
+class CoKriging(CoResults, BaseEstimator):
     """Cokriging of p variables, each observed where it was: full by default, collocated data where given.
 
     cov             `Coregionalization` or `MultivariateMatern`: points are rows of X, the index of a variable is added
@@ -42,14 +45,16 @@ class CoKriging(BaseEstimator):
     fit_parameters  True: variances, correlations, length scales and nuggets of greatest likelihood; "all": smoothness
                     too; or a list of kinds, such as ["variance", "partial"]
     restricted      estimation by the restricted likelihood
+    refine          whether estimates by Vecchia's likelihood, of more than 1,500 observations, are corrected by the
+                    full one where the two differ
     mean            where trend is None: one number, or one a variable
     neighbours      of Vecchia's approximation
     std_rtol        wanted relative error of standard deviations at more than 4,096 observations; 0: exact
     random_state    seed of everything random
 
     After fit: `cov_`, `nugget_` (p,), `parameters_`, `parameter_errors_`, `parameter_intervals_`, `estimation_`,
-    `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `n_variables_`; as for `Kriging`. Of more than
-    1,500 observations the estimate is Vecchia's.
+    `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `residual_`, `n_variables_`, and after
+    predict(…, return_std=True) `variance_error_`; as for `Kriging`.
     Source: Wackernagel (2003), chapters 24 and 25; Goovaerts (1997), section 6.2.
 
     >>> import numpy as np
@@ -72,6 +77,7 @@ class CoKriging(BaseEstimator):
         *,
         fit_parameters: bool | str | Sequence[str] = False,
         restricted: bool = False,
+        refine: bool = True,
         mean: float | Sequence[float] = 0.0,
         neighbours: int = 40,
         std_rtol: float = 0.01,
@@ -83,6 +89,7 @@ class CoKriging(BaseEstimator):
         self.rtol = rtol
         self.fit_parameters = fit_parameters
         self.restricted = restricted
+        self.refine = refine
         self.mean = mean
         self.neighbours = neighbours
         self.std_rtol = std_rtol
@@ -96,21 +103,24 @@ class CoKriging(BaseEstimator):
         columns that is not the covariance's; LinAlgError for a covariance that is not positive definite.
         """
         p, nuggets = self._options()
-        X, Y = self._observed(X, Y, p)
+        X, Y = self._checked(X, Y, p)
         self._variable_trend = trend_of(self.trend, X.shape[1])
         self._trend = trend_of_variables(self._variable_trend, p)
+        self._observed = X, Y
         data = stacked(X, Y - array_module(X).asarray(self._means(p)))
-        cov, self.estimation_, self.parameters_, self.converged_ = self.cov, None, {}, True
+        cov, system, self.estimation_, self.parameters_, self.converged_ = self.cov, None, None, {}, True
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
         if self.fit_parameters is not False:
-            cov, nuggets = self._estimated(data, p, nuggets)
+            cov, nuggets, system = self._estimated(data, p, nuggets)
         self._places, self._noisy = data.places(nuggets), float(nuggets.max() > 0)
         with phase("cokriging equations"):
-            self._equations = solved_equations(self._places, self._trend, Model(cov, self._noisy), *self._accuracy)
+            model = Model(cov, self._noisy)
+            self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
         self.cov_, self.nugget_, self.n_variables_ = cov, nuggets, p
         found = self._equations.regression.change @ to_host(self._equations.gamma)[:, 0]
         self.trend_coefficients_ = found.reshape(p, -1)
         self.iterations_, self.rtol_ = self._equations.system.iterations, self._equations.system.rtol
+        self.residual_ = self._equations.residual(self._places, seed_of(self.random_state))
         return self
 
     @any_array
@@ -144,6 +154,7 @@ class CoKriging(BaseEstimator):
             found, variances, self.variance_error_ = self._equations.means_and_variances(
                 sites, self.std_rtol, seed_of(self.random_state)
             )
+            tell_error(self.variance_error_, self.std_rtol)
         found = found.reshape(shape) + mean
         std = xp.sqrt(variances.reshape(shape) + (added if observations else 0.0))
         return (found, std) if return_std else found
@@ -198,7 +209,7 @@ class CoKriging(BaseEstimator):
             raise ValueError(f"mean: expected a finite number or {p} of them, got {self.mean!r:.80}")
         return np.broadcast_to(mean if self.trend is None else 0.0, p)
 
-    def _observed(self, X, Y, p):
+    def _checked(self, X, Y, p):
         """X (n, d) and Y (n, p), checked; arrays on the GPU stay there."""
         X, host = self._table(X), _host(Y)
         host = check_array(host, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=1)
@@ -225,23 +236,23 @@ class CoKriging(BaseEstimator):
         return xp.asarray(check_array(_host(X), dtype=np.float64))
 
     def _estimated(self, data, p, nuggets):
-        """Covariance and nuggets (p,) of greatest likelihood."""
+        """Covariance and nuggets (p,) of greatest likelihood, and the system at them where it is known."""
         kinds = USUAL if self.fit_parameters is True else self.fit_parameters
         model = Model(with_nuggets(self.cov, nuggets), 0.0)
         model = Model(model.cov, 0.0, checked_kinds(kinds, model.cov))
         start, first = start_of(self.cov, data, self._variable_trend, p, seed_of(self.random_state))
         start = _kept(model, with_nuggets(start, first))
-        sites = data.places(np.ones(p))
-        found = estimate(
-            Data(sites, self._trend, self.restricted), model, self.neighbours, seed_of(self.random_state), [start]
-        )
+        data, system = Data(data.places(np.ones(p)), self._trend, self.restricted), None
+        found = estimate(data, model, self.neighbours, seed_of(self.random_state), [start])
+        if self.refine and not found.exact:
+            found, system = refined(data, found, *self._accuracy)
         self.converged_ = not found.messages
         for message in found.messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self.estimation_, self.parameter_errors_, self.parameter_intervals_ = found, found.errors, found.intervals()
         self.parameters_ = {free.name: free.value for free in Model(found.model.cov, 0.0, model.kinds).free}
         cov, errors = found.model.cov.terms
-        return cov, np.array(errors.variance)
+        return cov, np.array(errors.variance), system
 
 
 def _kept(model, start):

@@ -25,7 +25,8 @@ from h2gpu.statistics.generalized.columns import of_column, without
 from h2gpu.statistics.generalized.estimation import estimate
 from h2gpu.statistics.generalized.marginal import Latent
 from h2gpu.statistics.generalized.observed import Observed
-from h2gpu.statistics.inputs import new_values, seed_of, targets, training, weighted
+from h2gpu.statistics.generalized.scored import Scored
+from h2gpu.statistics.inputs import seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.regression import Regression, orthonormalizer
@@ -34,7 +35,7 @@ from h2gpu.statistics.variances import tell_error
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
-class GeneralizedKriging(RegressorMixin, BaseEstimator):
+class GeneralizedKriging(Scored, RegressorMixin, BaseEstimator):
     """Kriging with a Poisson, binomial, gamma or Student-t likelihood, by Laplace; a scikit-learn regressor.
 
     cov             covariance of the predictor η, as for `Kriging`; a Nugget within it is further variation of places
@@ -216,25 +217,6 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
             raise ValueError(f"values: expected one number or {len(m)}, got {values!r:.60}")
         return predictive.cdf(self.likelihood_, values, m, v, size)
 
-    @any_array
-    def log_scores(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Logarithms (m,) of the predicted density, or probability, of observations y (m,) at X (m, features)."""
-        m, v, size, y = self._beside(X, y)
-        return predictive.log_density(self.likelihood_, y, m, v, size)
-
-    @any_array
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """D², the share of the deviance of y (m,) that predictions at X (m, features) explain: R² of this likelihood.
-
-        The null model predicts one rate, share or mean everywhere, that of y.
-        """
-        m, v, size, y = self._beside(X, y)
-        mean = predictive.moments(self.likelihood_, m, v, size)[0]
-        null = size * (y.sum() / size.sum())
-        explained = self.likelihood_.deviance(y, mean, size).sum()
-        total = self.likelihood_.deviance(y, np.maximum(null, 1e-300), size).sum()
-        return 1.0 - float(explained / total) if total > 0 else float(explained == 0)
-
     def log_marginal_likelihood(self) -> LogLikelihood:
         """Laplace's approximation of the log-likelihood of the training data: a `LogLikelihood`, float with its error.
 
@@ -251,13 +233,6 @@ class GeneralizedKriging(RegressorMixin, BaseEstimator):
         mean, variances, error = self._equations.means_and_variances(sites, self.std_rtol, seed_of(self.random_state))
         tell_error(error, self.std_rtol)
         return self._level() + to_host(mean), np.maximum(to_host(variances), 0), size
-
-    def _beside(self, X, y):
-        """The same, and observations y (m,) that the likelihood can give."""
-        check_is_fitted(self, "weights_")
-        m, v, size = self._posterior(X)
-        y, _ = new_values(self, m, np.asarray(to_host(y), np.float64), None)
-        return m, v, size, self.likelihood_.checked(y, size)
 
     @property
     def _size(self):

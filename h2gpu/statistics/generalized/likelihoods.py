@@ -91,6 +91,9 @@ class Poisson(Likelihood):
     def cdf(self, y, eta, size):
         return special.pdtr(np.floor(y), size * _exp(eta))
 
+    def smooth_cdf(self, y, eta, size):
+        return special.gammaincc(y + 1, size * _exp(eta))
+
     def deviance(self, y, mean, size):
         return 2 * (special.xlogy(y, y / mean) - (y - mean))
 
@@ -138,6 +141,10 @@ class Binomial(Likelihood):
         k = np.clip(np.floor(y), 0, size - 1)
         below = special.betainc(size - k, k + 1, special.expit(-eta))
         return np.where(y < 0, 0.0, np.where(y >= size, 1.0, below))
+
+    def smooth_cdf(self, y, eta, size):
+        left = np.maximum(size - y, 1e-300)
+        return np.where(y >= size, 1.0, special.betainc(left, y + 1, special.expit(-eta)))
 
     def deviance(self, y, mean, size):
         return 2 * (special.xlogy(y, y / mean) + special.xlogy(size - y, (size - y) / (size - mean)))

@@ -3,7 +3,8 @@
     E y = ∫ μ(η) N(η),   var y = ∫ (V(η) + μ(η)²) N(η) − (E y)²,   P(y ≤ t) = ∫ F(t | η) N(η),   p(y) = ∫ p(y | η) N(η)
 
 The log link's moments are those of a lognormal variable. Others by the trapezoidal rule on a standard normal variable;
-densities by it too, but centred at the integrand's mode, with nodes η̂ + τ sinh x, which reach as far as they are fine.
+densities and distribution functions by it too, but centred at the integrand's mode and where F falls, with nodes
+η̂ + τ sinh x, which reach as far as they are fine.
 
 Reference: Rasmussen & Williams (2006), section 3.4.2.
 """
@@ -14,6 +15,7 @@ from scipy.special import ndtri
 NODES = np.linspace(-8, 8, 161)
 WEIGHTS = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
 WIDE = np.linspace(-7, 7, 281)
+STEEP, FAR = np.linspace(-1, 1, 201), 8.0  # nodes of distribution functions; standard deviations that they reach
 CHUNK = 4096  # targets at a time
 STEPS = 30  # to an integrand's mode
 BISECTIONS = 80
@@ -32,9 +34,28 @@ def moments(likelihood, m, v, size):
     return mean, np.maximum(square - mean**2, 0), _integral(likelihood.variance, m, v, size)
 
 
-def cdf(likelihood, t, m, v, size):
-    """P(y ≤ t), (targets,)."""
-    return np.clip(_integral(lambda eta, size, t: likelihood.cdf(t, eta, size), m, v, size, t), 0, 1)
+def cdf(likelihood, t, m, v, size, smooth=False):
+    """P(y ≤ t), (targets,); smooth: of counts the function of all t that has these values at whole ones."""
+    t, found, F = np.broadcast_to(t, m.shape), np.empty(len(m)), likelihood.smooth_cdf if smooth else likelihood.cdf
+    v = np.maximum(v, 1e-14)
+    for first in range(0, len(m), CHUNK):
+        some = slice(first, first + CHUNK)
+        found[some] = _cdf(F, likelihood, t[some], m[some], v[some], size[some])
+    return np.clip(found, 0, 1)
+
+
+def _cdf(F, likelihood, t, m, v, size):
+    """∫ F(t | η) N(η), with nodes as close around where F falls as it is steep there: η_t + τ sinh x."""
+    std = np.sqrt(v)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = t if likelihood.link == "identity" else np.clip(t, 0, size if likelihood.link == "logit" else np.inf)
+        eta = likelihood.start(y, size)
+    eta = np.clip(np.where(np.isfinite(eta), eta, m), m - FAR * std, m + FAR * std)
+    tau = np.minimum(std, 1 / np.sqrt(likelihood.weight(y, eta, size)))
+    x = np.arcsinh(2 * FAR * std / tau)[:, None] * STEEP
+    z = ((eta - m) / std)[:, None] + (tau / std)[:, None] * np.sinh(x)
+    weights = np.exp(-0.5 * z**2) * np.cosh(x)
+    return (F(t[:, None], m[:, None] + std[:, None] * z, size[:, None]) * weights).sum(axis=1) / weights.sum(axis=1)
 
 
 def quantile(likelihood, level, m, v, size):
@@ -95,13 +116,12 @@ def _log_density(likelihood, y, m, v, size):
     return top + np.log(np.exp(values - top[:, None]).sum(axis=1) * (WIDE[1] - WIDE[0]))
 
 
-def _integral(f, m, v, size, *more):
-    """∫ f(η, size, …) N(η; m, v), (targets,)."""
+def _integral(f, m, v, size):
+    """∫ f(η, size) N(η; m, v), (targets,)."""
     found = np.empty(len(m))
     std = np.sqrt(v)
     for first in range(0, len(m), CHUNK):
         some = slice(first, first + CHUNK)
         eta = m[some, None] + std[some, None] * NODES
-        columns = [np.broadcast_to(x, len(m))[some, None] for x in (size, *more)]
-        found[some] = f(eta, *columns) @ WEIGHTS
+        found[some] = f(eta, np.broadcast_to(size, len(m))[some, None]) @ WEIGHTS
     return found

@@ -1,14 +1,17 @@
 """Derivatives of covariances by their parameters, as covariance-like functions.
 
     (f − g)/divisor          f without its nugget
+    Σ_k (B_k ρ_k − C_k σ_k)/divisor = Σ_k ((B_k − C_k)/divisor ρ_k + C_k (ρ_k − σ_k)/divisor)
 
-They are evaluated, or become an H²-matrix, as a covariance does: symmetric and stationary, not positive definite.
+They are evaluated, or become an H²-matrix, as a covariance does: symmetric, not positive definite. Those of several
+variables become H²-matrices of their structures, where nothing is lost to the difference of equal ones.
 Reference: Nocedal & Wright (2006), Numerical optimization, section 8.1, on central differences.
 """
 
 from dataclasses import dataclass, replace
 
 from h2gpu.covariance import Covariance
+from h2gpu.covariance.models.variables import structures_of
 
 
 class Alike(Covariance):
@@ -36,13 +39,17 @@ class Alike(Covariance):
         return self.of.kinks
 
     @property
+    def variables(self):
+        return self.of.variables
+
+    @property
     def frame(self):
         return self.of.frame
 
 
 @dataclass(frozen=True)
 class Difference(Alike):
-    """(f − g)/divisor of two covariances in one space: symmetric and stationary, not positive definite."""
+    """(f − g)/divisor of two covariances in one space: symmetric, not positive definite."""
 
     f: Covariance
     g: Covariance
@@ -72,6 +79,17 @@ class Difference(Alike):
 
     def in_units(self, units):
         return replace(self, f=self.f.in_units(units), g=self.g.in_units(units))
+
+    @property
+    def structures(self):
+        """(B, ρ) of several variables, as `OfVariables.structures`."""
+        found = []
+        for (B, rho), (C, other) in zip(structures_of(self.f), structures_of(self.g)):
+            if (B != C).any():
+                found.append(((B - C) / self.divisor, rho))
+            if rho != other:
+                found.append((C, Difference(rho, other, self.divisor)))
+        return tuple(found)
 
     def evaluate(self, x, y, out):
         self.f.evaluate(x, y, out)

@@ -12,11 +12,11 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.sites import Sites
-from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers import log_determinant
 from h2gpu.statistics.likelihood.moments import Moments, average_information
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments, vecchia_rows
 from h2gpu.statistics.systems import hierarchical_system
+from h2gpu.statistics.systems.variables import matrix_of
 
 DIGITS = 1e-5, 1e-12  # rtol of ∂K, at most and at least
 CURVATURE = 1e-6, 1e-2  # residual of solves for the information, wanted and at worst: it only chooses the step
@@ -68,7 +68,7 @@ def _derivative(model, system, sites, noise, squares, cov, nugget):
         return _Plus(system.A, -noise(model.nugget) - model.cov.nugget)
     norm = Sites.of(sites, cov).norm
     rtol = float(np.clip(ERROR * len(sites) / max(norm * squares, 1e-300), *reversed(DIGITS)))
-    return _Plus(covariance_matrix(sites, cov, rtol), noise(nugget))
+    return _Plus(matrix_of(sites, cov, rtol), noise(nugget))
 
 
 class _Plus:

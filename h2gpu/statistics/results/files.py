@@ -45,7 +45,7 @@ class LateSystem:
 
 def save(kriging, path):
     """See `Kriging.save`."""
-    settings = {name: _plain(name, value) for name, value in kriging.get_params(deep=False).items()}
+    settings = constructor_arguments(kriging)
     names = getattr(kriging, "feature_names_in_", None)
     settings |= {
         "cov_": kriging.cov_.parameters(),
@@ -64,16 +64,24 @@ def save(kriging, path):
     equations = kriging._equations
     arrays = {"X": X, "y": y, "weights": weights, "w": equations.w[:, 0], "gamma": equations.gamma[:, 0]}
     arrays["solved"] = equations.regression.solved
+    write(path, FORMAT, settings, arrays)
+
+
+def write(path, kind, settings, arrays):
+    """A file of this format: settings, a dictionary that JSON holds, and arrays by name."""
     text = json.dumps(settings, allow_nan=False)
     with whole_hdf5(path) as file:
-        file.attrs.update(format=FORMAT, version=VERSION, settings=text)
+        file.attrs.update(format=kind, version=VERSION, settings=text)
         for name, array in arrays.items():
             file[name] = np.ascontiguousarray(to_host(array), np.float64)
 
 
 def restored(kind, path):
     """A fitted estimator of the class from a file; see `Kriging.load`."""
-    settings, arrays = _read(path)
+    settings, arrays = read(path, FORMAT, ARRAYS, "Kriging.save")
+    n = len(arrays["X"])
+    if arrays["y"].shape != (n,) or arrays["weights"].shape != (n,) or n < 1:
+        raise ValueError(f"{path}: expected observations of one length, got {arrays['y'].shape} for {n} sites")
     try:
         settings = {"solver": "auto", **settings}  # files of before there was a choice
         given = {name: settings[name] for name in kind._get_param_names()}
@@ -100,6 +108,13 @@ def _fill(kriging, model, settings, arrays):
     kriging.estimation_, kriging.cov_, kriging.nugget_ = None, model.cov, model.nugget
     kriging._trend = trend = trend_of(kriging.trend, X.shape[1], names)
     kriging._places = places = places_of(X, y - kriging._known_mean(), weights)
+    kriging._equations = restored_equations(places, trend, model, arrays, kriging._accuracy)
+    kriging.weights_ = arrays["w"]
+    kriging.trend_coefficients_ = kriging._equations.regression.change @ arrays["gamma"]
+
+
+def restored_equations(places, trend, model, arrays, accuracy):
+    """The Equations of `places.Places` under a Model, their solution from a file. Raises ValueError."""
     F = trend.columns(places.sites)
     change, w, solved, gamma = orthonormalizer(F), arrays["w"], arrays["solved"], arrays["gamma"]
     n, p = F.shape
@@ -109,12 +124,16 @@ def _fill(kriging, model, settings, arrays):
     Q, noise, sites = F @ change, places.noise(model.nugget), trend.sites(places.sites)
     information = Q.T @ solved
     regression = Regression(change, Q, solved, 0.5 * (information + information.T))
-    system = LateSystem(sites, model.cov, noise, *kriging._accuracy)
+    system = LateSystem(sites, model.cov, noise, *accuracy)
     spread = float(places.values.std()) or max(1e-300, float(abs(places.values).max()))
-    kriging._equations = Equations(
-        sites, model.cov, noise, trend, system, regression, gamma[:, None], w[:, None], spread, kriging.rtol
+    return Equations(
+        sites, model.cov, noise, trend, system, regression, gamma[:, None], w[:, None], spread, accuracy[0]
     )
-    kriging.trend_coefficients_, kriging.weights_ = change @ gamma, w
+
+
+def constructor_arguments(estimator):
+    """Those of an estimator as JSON holds them. Raises ValueError."""
+    return {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()}
 
 
 def _plain(name, value):
@@ -122,7 +141,7 @@ def _plain(name, value):
     if isinstance(value, Covariance):
         return value.parameters()
     value = value.item() if isinstance(value, np.generic) else value
-    value = list(value) if isinstance(value, tuple) else value
+    value = np.asarray(value).tolist() if isinstance(value, (tuple, np.ndarray)) else value
     if name == "cov" or callable(value) or not isinstance(value, (type(None), bool, int, float, str, list)):
         raise ValueError(
             f"save: expected {name} to be a value that a file can hold, got {value!r:.80}; give a named one"
@@ -130,26 +149,28 @@ def _plain(name, value):
     return value
 
 
-def _read(path):
-    """Settings and arrays of a file. Raises ValueError, OSError where it cannot be opened."""
+def read(path, kind, wanted, written_by, gaps=()):
+    """Settings and arrays {name: dimensions} of a file of this format; NaN may be in those of `gaps`.
+
+    Raises ValueError, and OSError where it cannot be opened.
+    """
     with open(path, "rb"):
         pass
     try:
         with h5py.File(path, "r") as file:
             told = file.attrs["format"], int(file.attrs["version"])
-            if told != (FORMAT, VERSION):
-                raise ValueError(f"expected {FORMAT} of version {VERSION}, got {told[0]} of version {told[1]}")
+            if told != (kind, VERSION):
+                raise ValueError(f"expected {kind} of version {VERSION}, got {told[0]} of version {told[1]}")
             settings = json.loads(file.attrs["settings"])
-            arrays = {name: _array(file, name, ndim) for name, ndim in ARRAYS.items()}
+            if not isinstance(settings, dict):
+                raise ValueError(f"expected a dictionary of settings, got {settings!r:.80}")
+            arrays = {name: _array(file, name, ndim, name in gaps) for name, ndim in wanted.items()}
     except Exception as error:  # HDF5 parses bytes of unknown origin
-        raise ValueError(f"{path}: expected a file of Kriging.save, got {' '.join(str(error).split()):.160}") from None
-    n = len(arrays["X"])
-    if not isinstance(settings, dict) or arrays["y"].shape != (n,) or arrays["weights"].shape != (n,) or n < 1:
-        raise ValueError(f"{path}: expected observations of one length, got {arrays['y'].shape} for {n} sites")
+        raise ValueError(f"{path}: expected a file of {written_by}, got {' '.join(str(error).split()):.160}") from None
     return settings, arrays
 
 
-def _array(file, name, ndim):
+def _array(file, name, ndim, gaps=False):
     node = file.get(name, getlink=True)
     if not isinstance(node, h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
         raise ValueError(f"no dataset {name}")
@@ -157,6 +178,6 @@ def _array(file, name, ndim):
     if data.dtype != np.float64 or data.ndim != ndim or data.is_virtual or data.external:
         raise ValueError(f"{name}: expected {ndim} dimensions of float64 in this file, got {data.ndim} of {data.dtype}")
     values = data[()]
-    if not np.isfinite(values).all():
+    if not (np.isfinite(values) | (gaps & np.isnan(values))).all():
         raise ValueError(f"{name}: expected finite numbers, got NaN or infinity")
     return values

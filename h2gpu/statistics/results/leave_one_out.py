@@ -36,8 +36,8 @@ class LeaveOneOut:
 def leave_one_out(equations, values, level=0.0, random_state=0):
     """The LeaveOneOut of solved `equations.Equations`.
 
-    values         (n,) of the places
-    level          added to values and predictions: the known mean, which the equations are free of
+    values         (n,) of the places, free of the known mean
+    level          the known mean, one number or (n,): added to values and predictions
     random_state   of the probes, for many sites
     """
     xp, system, regression = array_module(values), equations.system, equations.regression

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.covariance import Nugget, Sum
-from h2gpu.covariance.models.variables import OfVariables, VariableNugget
+from h2gpu.covariance.models.variables import structures_of
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
 
@@ -64,10 +63,12 @@ class MixedMatrix:
     def __matmul__(self, x):
         """K x of x (n,) or (n, count)."""
         xp, X = array_module(x), x.reshape(len(x), -1)
+        Y = self.d[:, None] * X
+        if not self.terms:
+            return Y.reshape(x.shape)
         p, count = len(self.terms[0][0]), X.shape[1]
         Z = xp.zeros((self.terms[0][1].shape[0], p, count), X.dtype)
         Z[self.place, self.variable] = X
-        Y = self.d[:, None] * X
         for B, R in self.terms:
             used = np.flatnonzero(B.any(axis=0))
             products = R @ xp.ascontiguousarray(Z[:, used]).reshape(len(Z), -1)
@@ -79,20 +80,12 @@ class MixedMatrix:
 def _mixed(sites, cov, rtol):
     """The MixedMatrix: errors of the R_k relative to themselves, so that their sum stays within rtol of K."""
     xp, host = array_module(sites), to_host(sites)
-    fields, d = [], np.zeros(len(host))
-    for term in cov.terms if isinstance(cov, Sum) else (cov,):
-        if isinstance(term, Nugget):
-            d += term.variance
-        elif isinstance(term, VariableNugget):
-            d += term.variances(host)
-        elif isinstance(term, OfVariables):
-            fields += term.structures
-        else:
-            raise ValueError(f"cov: expected covariances of several variables and nuggets as terms, got {term!r}")
+    fields, variable = structures_of(cov), np.rint(host[:, -1]).astype(np.int64)
+    d = np.broadcast_to(cov.variances(host) + cov.nugget, len(host))  # less what the structures have
+    d = d - sum((np.diagonal(B)[variable] * rho.variance_at_zero for B, rho in fields), start=np.zeros(len(host)))
     places, place = np.unique(host[:, :-1], axis=0, return_inverse=True)
     places, norm, terms = xp.asarray(places), Sites.of(sites, cov).norm, []
     for B, rho in fields:
         share = norm / (len(fields) * np.linalg.norm(B) * Sites.of(places, rho).norm)
         terms.append((B, covariance_matrix(places, rho, min(HIGHEST, rtol * share))))
-    variable = np.rint(host[:, -1]).astype(np.int64)
     return MixedMatrix(tuple(terms), xp.asarray(place.ravel()), xp.asarray(variable), xp.asarray(d))
