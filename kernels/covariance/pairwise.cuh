@@ -32,6 +32,7 @@ void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const
     const int4 shape = shapes[tile.matrix];
     const long long pitch = shape.w;
     int i0 = 0, j0 = 0, rows = shape.z, columns = shape.w;
+    if (rows <= 0 || columns <= 0) return;                  // an empty matrix
     if (rows > Rows || columns > Threads) {                 // tiles of even heights and widths
         const int across = (columns + Threads - 1) / Threads, down = (rows + Rows - 1) / Rows;
         const int height = (rows + down - 1) / down, width = (columns + across - 1) / across;

@@ -244,6 +244,14 @@ def test_shapes(shape):
 
 
 @pytest.mark.gpu
+def test_empty_blocks_beside_others():
+    """Of many rows too: thread blocks find their tile by dividing by how many of them stand side by side."""
+    X, cov = np.random.default_rng(4).random((400, 2)), Exponential(1.0, 0.2)
+    blocks = range(8), range(8), [150, 150, 0, 150, 150, 150, 150, 150], [100, 0, 100, 100, 100, 100, 100, 100]
+    assert_values(cov, X, blocks, on_device(cov, X, blocks))
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_duplicates_have_the_variance_exactly(dtype):
     X = np.repeat(np.random.default_rng(5).random((20, 3)).astype(dtype), 10, axis=0)

@@ -35,6 +35,10 @@ SAMPLES = {
         "batched/products/test_thin_product_gpu.py::test_entries[True-shape4-True-float32]",
         "batched/products/test_thin_product_gpu.py::test_entries_of_products_with_samples[True-shape1-float32]",
     ],
+    "covariance": [
+        "covariance/test_pairs_gpu.py::test_empty_blocks_beside_others",
+        "covariance/test_pairs_gpu.py::test_shapes[shape5]",
+    ],
     "systems": [
         "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",
