@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu.progress import phase
-from h2gpu.statistics import systems
 from h2gpu.statistics.efficiency import expected_gain
 from h2gpu.statistics.likelihood.estimation import inverse_information
 
@@ -73,6 +72,5 @@ def _stepped(data, found, value, moments):
 
 def _at(data, model, options, gradient):
     """The covariance system of a model, its log-likelihood and Moments."""
-    noise = data.places.noise(model.nugget)
-    system = systems.covariance_system(data.sites, model.cov, noise, **options)
+    system = data.system(model, **options)
     return system, *data.full(model, gradient, system=system, **options)

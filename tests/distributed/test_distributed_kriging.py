@@ -39,7 +39,7 @@ def serial(nugget=0.05, trend="linear", weighted=False, **options):
 
 
 def by_ranks(comm, nugget=0.05, trend="linear", weighted=False, **options):
-    kriging = KrigingByRanks(COV, nugget, trend, 1e-8, comm=comm, **options)
+    kriging = KrigingByRanks(COV, nugget, trend, 1e-8, comm=comm, **({"refine": False} | options))
     X, y, weights = shares(comm, SITES, Y, WEIGHTS)
     return kriging.fit(X, y, weights if weighted else None)
 
@@ -75,17 +75,19 @@ def test_fits_and_predictions_are_the_serial_ones(ranks, weighted):
 def test_exact_deviations_of_few_targets_and_the_likelihood(ranks):
     one, few = serial(), TARGETS[:20]
     exact = one.predict(few, return_std=True)[1]
-    likelihood = one.log_marginal_likelihood()
+    likelihood = one.log_marginal_likelihood(gradient=True)
 
     def work(comm):
         kriging = by_ranks(comm)
         (X,) = np.array_split(few, comm.size)[comm.rank : comm.rank + 1]
-        return kriging.predict(X, return_std=True)[1], kriging.log_marginal_likelihood(), kriging.score(X, X[:, 0])
+        return kriging.predict(X, return_std=True)[1], kriging.log_marginal_likelihood(True), kriging.score(X, X[:, 0])
 
     found = all_of(ranks, work)
     assert np.allclose(np.concatenate([f[0] for f in found]), exact, rtol=1e-6)
     for _, value, score in found:
         assert float(value) == pytest.approx(float(likelihood), abs=1e-6 * abs(likelihood))
+        assert np.allclose(value.gradient, likelihood.gradient, rtol=1e-3, atol=1e-3)
+        assert np.allclose(value.gradient_error, likelihood.gradient_error, rtol=1e-2, atol=1e-3)
         assert score == pytest.approx(one.score(few, few[:, 0]), rel=1e-6)
 
 
@@ -118,10 +120,11 @@ def test_products_with_many_targets_by_a_rectangular_matrix(ranks, monkeypatch):
 @pytest.mark.parametrize("ranks", [3])
 def test_estimates_of_vecchias_likelihood_are_the_serial_ones(ranks, monkeypatch):
     monkeypatch.setattr("h2gpu.statistics.likelihood.estimation.EXACT", 100)
-    one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative", refine=False, fit_parameters=True).fit(SITES, Y)
+    options = {"neighbours": 12, "fit_parameters": True}
+    one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative", refine=False, **options).fit(SITES, Y)
 
     def work(comm):
-        kriging = by_ranks(comm, trend="constant", fit_parameters=True)
+        kriging = by_ranks(comm, trend="constant", **options)
         return kriging.parameters_, kriging.parameter_errors_, kriging.estimation_.value
 
     found = all_of(ranks, work)
@@ -130,6 +133,26 @@ def test_estimates_of_vecchias_likelihood_are_the_serial_ones(ranks, monkeypatch
         assert parameters == pytest.approx(one.parameters_, rel=1e-6)
         assert errors == pytest.approx(one.parameter_errors_, rel=1e-5)
         assert float(value) == pytest.approx(float(one.estimation_.value), rel=1e-9)
+
+
+def test_newtons_steps_on_the_full_likelihood_are_the_serial_ones(monkeypatch):
+    monkeypatch.setattr("h2gpu.statistics.likelihood.estimation.EXACT", 100)
+    monkeypatch.setattr("h2gpu.statistics.refinement.WORTH", 1e-9)
+    monkeypatch.setattr("h2gpu.statistics.refinement.STEPS", 1)
+    options = {"trend": "constant", "neighbours": 4, "fit_parameters": ["variance", "nugget"], "refine": True}
+    one = Kriging(COV, 0.05, rtol=1e-8, solver="iterative", **options).fit(SITES, Y)
+    left = Kriging(COV, 0.05, rtol=1e-8, solver="iterative", **options | {"refine": False}).fit(SITES, Y)
+    assert abs(one.nugget_ / left.nugget_ - 1) > 1e-3  # a step was taken
+
+    def work(comm):
+        kriging = by_ranks(comm, **options)
+        return kriging.parameters_, float(kriging.estimation_.value), kriging.estimation_.messages
+
+    found = all_of(2, work)
+    for parameters, value, messages in found:
+        assert parameters == found[0][0] and messages == one.estimation_.messages
+        assert parameters == pytest.approx(one.parameters_, rel=1e-3)
+        assert value == pytest.approx(float(one.estimation_.value), rel=1e-4)
 
 
 def test_few_sites_are_dense_on_every_host(monkeypatch):

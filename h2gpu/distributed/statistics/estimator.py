@@ -29,7 +29,7 @@ class _Shared(statistics.Kriging):
     def _solved(self, model, system):
         sites, noise = self._trend.sites(self._places.sites), self._places.noise(model.nugget)
         rtol, neighbours, seed, _ = self._accuracy
-        system = system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
+        system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
         found = solved_equations(self._places, self._trend, model, *self._accuracy, system)
         return DistributedEquations(**vars(found)) if isinstance(system, DistributedSystem) else found
 
@@ -40,9 +40,8 @@ class _Shared(statistics.Kriging):
 class Kriging:
     """Kriging by ranks, of any number of sites: arguments and results are those of `h2gpu.statistics.Kriging`.
 
-    cov, nugget, trend, rtol, fit_parameters, restricted, mean, neighbours, std_rtol, missing, random_state
-               as there; of more than 4,096 places by iterations. Estimates of more than 1,500 places are those of
-               Vecchia's likelihood: `refine=False`
+    cov, nugget, trend, rtol, fit_parameters, restricted, refine, mean, neighbours, std_rtol, missing, random_state
+               as there; of more than 4,096 places by iterations (solver="iterative")
     comm       Communicator
     verbose    as there, on rank 0
 
@@ -75,6 +74,7 @@ class Kriging:
         comm: Communicator,
         fit_parameters: bool | Sequence[str] = False,
         restricted: bool = False,
+        refine: bool = True,
         mean: float = 0.0,
         neighbours: int = 30,
         std_rtol: float = 0.01,
@@ -83,10 +83,16 @@ class Kriging:
         verbose: int = 0,
     ) -> None:
         self.comm = comm
-        options = {"fit_parameters": fit_parameters, "restricted": restricted, "mean": mean, "neighbours": neighbours}
-        options |= {"std_rtol": std_rtol, "missing": missing, "random_state": random_state, "solver": "iterative"}
+        options = {"fit_parameters": fit_parameters, "restricted": restricted, "refine": refine, "mean": mean}
+        options |= {
+            "neighbours": neighbours,
+            "std_rtol": std_rtol,
+            "missing": missing,
+            "random_state": random_state,
+            "solver": "iterative",
+        }
         quiet = 0 if comm.rank else verbose
-        self._serial = _Shared(cov, nugget, trend, rtol, refine=False, verbose=quiet, **options)
+        self._serial = _Shared(cov, nugget, trend, rtol, verbose=quiet, **options)
         self._serial.comm = comm
 
     def __getattr__(self, name):
@@ -166,10 +172,10 @@ class Kriging:
                 return array_module(my_X).asarray(own)
             return array_module(my_X).asarray(given_data(equations, X, Z[:n], own, rng) + serial._known_mean())
 
-    def log_marginal_likelihood(self) -> LogLikelihood:
-        """As `h2gpu.statistics.Kriging.log_marginal_likelihood`, without gradient."""
+    def log_marginal_likelihood(self, gradient: bool = False) -> LogLikelihood:
+        """As `h2gpu.statistics.Kriging.log_marginal_likelihood`, equal on all ranks. Raises as that does."""
         with self.comm.together("log_marginal_likelihood"):
-            return self._serial.log_marginal_likelihood()
+            return self._serial.log_marginal_likelihood(gradient)
 
     def _system_of(self, *arguments, stabilized):
         return system_of(self.comm, *arguments, stabilized=stabilized)

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from h2gpu.distributed.statistics.systems import system_of
 from h2gpu.statistics import systems
+from h2gpu.statistics.likelihood.hierarchical_moments import hierarchical_moments
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.moments import Moments
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments
@@ -22,41 +24,38 @@ class DistributedData(Data):
         super().__init__(places, trend, restricted)
         self.comm = comm
 
+    def system(self, model, *, rtol, neighbours, random_state, solver=None):
+        """The covariance system of a model, by ranks."""
+        given = self.sites, model.cov, self.places.noise(model.nugget)
+        return system_of(self.comm, *given, rtol, neighbours, random_state)
+
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation and its Moments, equal to the last bit on all ranks."""
-        moments = self._together(lambda: vecchia_moments(model, _share(self.comm, rows), *self._given, gradient))
-        size, p = len(model.names), self.B.shape[1]
+        moments = self._of_rows(model, rows, self.places.noise, self.B, gradient)
+        return self.combined(model, moments), moments
+
+    def _moments(self, model, gradient, *, system=None, solver=None, **options):
+        """By the system that kriging has."""
+        if len(self.B) <= systems.DENSE:
+            return super()._moments(model, gradient, system=system, **options)
+        given = model, self.sites, self.places.noise, self.B, gradient
+        return hierarchical_moments(*given, system=system, of_rows=self._of_rows, **options)
+
+    def _of_rows(self, model, rows, noise, B, gradient=False):
+        """As `vecchia_moments`, of all rows: sums over the ranks of what each has of its share."""
+        moments = self._together(lambda: vecchia_moments(model, _share(self.comm, rows), noise, B, gradient))
+        size, p = len(model.names), B.shape[1]
         parts = [np.atleast_1d(moments.log_determinant), moments.gram.ravel()]
         parts += [moments.slopes, moments.gram_slopes.ravel()] if gradient else []
         logdet, *rest = self.comm.sum(np.concatenate(parts), NAME)
         gram, rest = np.reshape(rest[: p * p], (p, p)), rest[p * p :]
         if not gradient:
-            whole = Moments(logdet, gram)
-            return self.combined(model, whole), whole
+            return Moments(logdet, gram)
 
         def information(c):
             return self.comm.sum(moments.information(c), NAME)
 
-        whole = Moments(logdet, gram, np.array(rest[:size]), np.reshape(rest[size:], (size, p, p)), information)
-        return self.combined(model, whole), whole
-
-    def _moments(self, model, gradient, *, system=None, **options):
-        """Of the system that kriging has; its derivatives, of many sites, are not there by ranks."""
-        if len(self.B) <= systems.DENSE:
-            return super()._moments(model, gradient, system=system, **options)
-        if gradient:
-            raise ValueError(
-                f"log_marginal_likelihood: expected gradient=False of more than {systems.DENSE} places by ranks, got "
-                "True; one process has it"
-            )
-        gram, told = self.B.T @ system.solve(self.B), system.log_determinant
-        return Moments(
-            told.value, 0.5 * (gram + gram.T), error=float(np.hypot(told.standard_error, told.quadrature_error))
-        )
-
-    @property
-    def _given(self):
-        return self.places.noise, self.B
+        return Moments(logdet, gram, np.array(rest[:size]), np.reshape(rest[size:], (size, p, p)), information)
 
     def _together(self, work):
         """What work() gives; LinAlgError on all ranks where one has it, which rules a model out and ends nothing."""

@@ -14,6 +14,7 @@ from h2gpu.arrays import to_host
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.assembly import of_sites
+from h2gpu.distributed.interfaces import linear_operator
 from h2gpu.distributed.matrix import DistributedH2Matrix, gathered
 from h2gpu.distributed.partition import Partition
 from h2gpu.distributed.solvers import DistributedInverseFactor, conjugate_gradients, log_determinant, square_root
@@ -80,8 +81,27 @@ class DistributedSystem:
     def log_determinant(self):
         """log det K as a LogDeterminant, with its Monte Carlo error; worked out once."""
         if self._told is None:
-            self._told = log_determinant(self.A, self.W, trace=self.A.shape[0], random_state=self.random_state)
+            self._told = self.log_determinant_of(16, self.random_state)
         return self._told
+
+    def log_determinant_of(self, probes, random_state):
+        """The same from so many probes."""
+        n = self.A.shape[0]
+        return log_determinant(self.A, self.W, probes=probes, trace=n, random_state=random_state)
+
+    def probed(self, z, rtol):
+        """Wᵀ z and K⁻¹ W⁻¹ z of z (n, count), the columns of W in its own order.
+
+        The second is Wᵀ (W K Wᵀ)⁻¹ z: a triangular system with W, whose rows would wait for each other, is not needed.
+        """
+        z = self.comm.xp.asarray(z[self.W.positions])
+        u = conjugate_gradients(_Whitened(self.A, self.W), z, rtol=rtol, maximum=MOST).checked()
+        return tuple(self._whole(self.W.whiten_transposed(part)) for part in (z, u))
+
+    def product_with(self, sites, cov, rtol):
+        """The covariance matrix of another covariance at the sites, or the system's own for None: with @, of vectors of
+        all sites."""
+        return linear_operator(self.A if cov is None else of_sites(self.comm, Sites.of(sites, cov), rtol))
 
     def _own(self, B):
         return self.comm.xp.asarray(B[self.own])
@@ -103,6 +123,21 @@ class DistributedDiagonal:
     def __matmul__(self, x):
         """A x + d x of x (own,) or (own, count)."""
         return self.A @ x + (self.d if x.ndim == 1 else self.d[:, None]) * x
+
+
+@dataclass(frozen=True, eq=False)
+class _Whitened:
+    """W K Wᵀ of own rows."""
+
+    A: object
+    W: DistributedInverseFactor
+    symmetric = True
+
+    def __getattr__(self, name):
+        return getattr(self.A, name)
+
+    def __matmul__(self, x):
+        return self.W.whiten(self.A @ self.W.whiten_transposed(x))
 
 
 def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilized=False):

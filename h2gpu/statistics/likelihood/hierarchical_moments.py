@@ -12,11 +12,9 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.sites import Sites
-from h2gpu.solvers import log_determinant
 from h2gpu.statistics.likelihood.moments import Moments, average_information
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments, vecchia_rows
 from h2gpu.statistics.systems import hierarchical_system
-from h2gpu.statistics.systems.variables import matrix_of
 
 DIGITS = 1e-5, 1e-12  # rtol of ∂K, at most and at least
 CURVATURE = 1e-6, 1e-2  # residual of solves for the information, wanted and at worst: it only chooses the step
@@ -25,17 +23,28 @@ ERROR = 0.3  # of the derivative of the quadratic form, which the error of ∂K 
 
 
 def hierarchical_moments(
-    model, sites, noise, B, derivatives=False, *, rtol=1e-6, neighbours=30, probes=16, random_state=0, system=None
+    model,
+    sites,
+    noise,
+    B,
+    derivatives=False,
+    *,
+    rtol=1e-6,
+    neighbours=30,
+    probes=16,
+    random_state=0,
+    system=None,
+    of_rows=vecchia_moments,
 ):
     """The Moments; first arguments as for `moments.dense_moments`.
 
     rtol, neighbours   of the HierarchicalSystem that is made unless one is given
     probes             random vectors of the log-determinant and of the traces
+    of_rows            `vecchia_moments`, or who else gives the Moments of its arguments
     """
     if system is None:
         system = hierarchical_system(sites, model.cov, noise(model.nugget), rtol, neighbours, random_state)
-    W, n = system.W, len(sites)
-    logdet = log_determinant(system.A, W, probes=probes, trace=n, random_state=random_state)
+    n, logdet = len(sites), system.log_determinant_of(probes, random_state)
     error = float(np.hypot(logdet.standard_error, logdet.quadrature_error))
     solved = system.solve(B)
     gram = to_host(B.T @ solved)
@@ -45,10 +54,10 @@ def hierarchical_moments(
     xp, p = array_module(B), B.shape[1]
     signs = 2 * np.random.default_rng(random_state).integers(0, 2, (n, probes)) - 1.0
     z = xp.asarray(signs)
-    a = W.whiten_transposed(z)
-    V = xp.concatenate([solved, system.solve(W.colour(z), rtol=PROBED) - a], axis=1)
+    a, b = system.probed(z, PROBED)
+    V = xp.concatenate([solved, b - a], axis=1)
     rows = vecchia_rows(sites, model.cov, neighbours, random_state)
-    exact = vecchia_moments(model, rows, noise, B, True).slopes
+    exact = of_rows(model, rows, noise, B, True).slopes
     squares = float((solved[:, 0] ** 2).sum())
     products = [_derivative(model, system, sites, noise, squares, *one) @ V for one in model.derivatives()]
     T = xp.stack([P[:, :p] for P in products])
@@ -65,10 +74,10 @@ def _derivative(model, system, sites, noise, squares, cov, nugget):
     if cov is None or cov.embedding is None:
         return _Plus(None, noise(nugget) + own)
     if model.is_itself(cov):
-        return _Plus(system.A, -noise(model.nugget) - model.cov.nugget)
+        return _Plus(system.product_with(sites, None, None), -noise(model.nugget) - model.cov.nugget)
     norm = Sites.of(sites, cov).norm
     rtol = float(np.clip(ERROR * len(sites) / max(norm * squares, 1e-300), *reversed(DIGITS)))
-    return _Plus(matrix_of(sites, cov, rtol), noise(nugget))
+    return _Plus(system.product_with(sites, cov, rtol), noise(nugget))
 
 
 class _Plus:

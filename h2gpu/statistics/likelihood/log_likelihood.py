@@ -191,6 +191,10 @@ class Data:
                     raise
         return hierarchical_moments(*given, system=None if direct else system, **options)
 
+    def system(self, model, **options):
+        """The covariance system of a model."""
+        return systems.covariance_system(self.sites, model.cov, self.places.noise(model.nugget), **options)
+
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation, and its Moments."""
         moments = vecchia_moments(model, rows, self.places.noise, self.B, gradient)

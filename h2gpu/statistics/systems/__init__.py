@@ -167,8 +167,19 @@ class HierarchicalSystem:
     @cached_property
     def log_determinant(self):
         """log det K as a LogDeterminant, with its Monte Carlo error."""
-        n, state = self.W.shape[0], self.random_state
-        return solvers.log_determinant(self.A, self.W, trace=n, random_state=state)
+        return self.log_determinant_of(16, self.random_state)
+
+    def log_determinant_of(self, probes, random_state):
+        """The same from so many probes."""
+        return solvers.log_determinant(self.A, self.W, probes=probes, trace=self.W.shape[0], random_state=random_state)
+
+    def probed(self, z, rtol):
+        """Wᵀ z and K⁻¹ W⁻¹ z of z (n, count), the columns of W in its own order; E of one times the other is K⁻¹."""
+        return self.W.whiten_transposed(z), self.solve(self.W.colour(z), rtol=rtol)
+
+    def product_with(self, sites, cov, rtol):
+        """The covariance matrix of another covariance at the sites, or the system's own for None: with @."""
+        return self.A if cov is None else matrix_of(sites, cov, rtol)
 
 
 def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
