@@ -3,8 +3,8 @@
     check options and outputs → read → refuse what does not fit → fit → predict → score → write
 
 The output holds `points`, `mean`, `std` (of the field) and `std_observation` (of a new observation: nugget included),
-covariance and scores as attributes. Its name decides: HDF5, CSV, GeoTIFF or NetCDF. Every file is written whole or
-not at all.
+of several --values `mean_NAME` and so on; covariance and scores as attributes. Its name decides: HDF5, CSV, GeoTIFF or
+NetCDF. Every file is written whole or not at all.
 """
 
 import logging
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps.command import krige_options, map_plot, options
+from h2gpu.apps.command import krige_options, map_plot, options, several
 from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
 from h2gpu.apps.command.inputs.checks import rows_of
@@ -124,6 +124,8 @@ def _job(arguments, comm):
     """All that can be checked before any work: inputs are there, outputs can be written, the device works."""
     a = arguments
     krige_options.check(a)
+    if comm.size > 1 and len(a.values) > 1:
+        raise InputError(f"--values: expected one name for several processes, got {len(a.values)}")
     for path in (a.input, a.targets):
         check_file(path)
     targets = Path(a.targets)
@@ -139,9 +141,9 @@ def _read(job):
     """Sites and values, targets, and the truth where there is one: all on every process, which reads a share."""
     a, part = job.arguments, (job.comm.rank, job.comm.size)
     most, own = a.max_memory or job.device.free_memory(), a.target_points or names_for(a.targets, a.points)
+    gaps = a.missing == "skip" or len(a.values) > 1
     job.sites = job.whole(read_points(a.input, a.points, "float64", most, time=a.time, share=part))
-    n = len(job.sites)
-    job.values = job.whole(read_values(a.input, a.values, n, "--values", points=a.points, share=part))
+    job.values = job.whole(_columns(a.input, a.values, len(job.sites), "--values", gaps, a.points, part))
     option = "--target-points" if a.target_points else "--points"
     job.targets = job.whole(read_points(a.targets, own, "float64", most, option, a.time, part))
     if job.targets.shape[1] != job.sites.shape[1]:
@@ -156,8 +158,14 @@ def _read(job):
     if is_map(job.output):
         check_map(job.output, job.targets)
     same = Path(a.targets).resolve() == Path(a.input).resolve()
-    if a.truth or (not same and holds(a.targets, a.values, own)):
-        job.truth = read_values(a.targets, a.truth or a.values, len(job.targets), "--truth", missing=True, points=own)
+    if a.truth or (not same and all(holds(a.targets, name, own) for name in a.values)):
+        job.truth = _columns(a.targets, a.truth or a.values, len(job.targets), "--truth", True, own)
+
+
+def _columns(path, names, n, option, missing, points, share=(0, 1)):
+    """The values (n,) of one name, (n, p) of several; a share of them."""
+    found = [read_values(path, name, n, option, missing, points, share) for name in names]
+    return found[0] if len(found) == 1 else np.column_stack(found)
 
 
 def _drift(path, names, n, points):
@@ -172,11 +180,7 @@ def _krige(job):
     job.say(f"{a.input}: {n:,} sites in {dim}D; {a.targets}: {len(job.targets):,} targets")
     cov, nugget = _model(job)
     _admit(job, cov, nugget)
-    kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
-    kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
-    kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
-    given = cov, nugget, krige_options.trend(a, dim), a.rtol
-    job.model = _estimator(job.comm, *given, fit_parameters=kinds)
+    job.model = _estimator(job, cov, nugget)
     sites, targets = (np.column_stack(parts) for parts in zip((job.sites, job.targets), job.drift))
     job.model.fit(job.share(sites), job.share(job.values))
     for message in job.model.estimation_.messages if a.fit else ():
@@ -187,14 +191,26 @@ def _krige(job):
     for one in told:
         logger.warning(one.message)
     job.mean, job.std = job.whole(to_host(mean)), job.whole(to_host(std))
+    if job.mean.ndim == 2:
+        job.scores = {} if job.truth is None else several.scored(a.values, job.truth, job.mean, job.std_observation)
+        return
     known = np.zeros(len(job.targets), bool) if job.truth is None else np.isfinite(job.truth)
     if known.any():
         job.scores = scores.summary(job.truth[known], job.mean[known], job.std_observation[known])
 
 
-def _estimator(comm, *given, **more):
-    """`Kriging`, by the processes of mpiexec where there are several."""
-    return Kriging(*given, **more) if comm.size == 1 else KrigingByRanks(*given, comm=comm, **more)
+def _estimator(job, cov, nugget):
+    """What is fitted, not fitted yet; by the processes of mpiexec where there are several."""
+    a, dim = job.arguments, job.sites.shape[1]
+    trend = krige_options.trend(a, dim)
+    if len(a.values) > 1:
+        return several.model(a, cov, job.values, trend, dim)
+    kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
+    kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
+    if job.comm.size > 1:
+        return KrigingByRanks(cov, nugget, trend, a.rtol, comm=job.comm, fit_parameters=kinds, missing=a.missing)
+    return Kriging(cov, nugget, trend, a.rtol, fit_parameters=kinds, missing=a.missing)
 
 
 def _model(job):
@@ -202,7 +218,7 @@ def _model(job):
     a = job.arguments
     dim = job.sites.shape[1] - bool(a.time)
     sites = Sphere(a.radius or options.EARTH).embed(job.sites[:, :dim]) if a.sphere else job.sites[:, :dim]
-    spread, extent = float(job.values.var()) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
+    spread, extent = float(np.nanvar(job.values)) or 1.0, float(np.ptp(sites, axis=0).max()) or 1.0
     start = {"variance": a.variance or spread, "length_scale": a.length_scale or (extent / 10,), "nugget": None}
     if a.rotation and not a.length_scale:
         start["length_scale"] *= dim
@@ -213,7 +229,7 @@ def _model(job):
 
 def _admit(job, cov, nugget):
     """FailureError when the estimated memory of this process exceeds the limit."""
-    n, a = len(job.sites), job.arguments
+    n, a = int(np.isfinite(job.values).sum()), job.arguments
     if n <= DENSE:
         estimate = DENSE_COPIES * 8 * n**2
     else:
@@ -227,6 +243,9 @@ def _admit(job, cov, nugget):
 def _write(job):
     """The predictions, whole or not at all."""
     columns = {"mean": job.mean, "std": job.std, "std_observation": job.std_observation}
+    if job.mean.ndim == 2:
+        names = [several.short(name) for name in job.arguments.values]
+        columns = {f"{what}_{name}": found[:, i] for i, name in enumerate(names) for what, found in columns.items()}
     if is_map(job.output):
         write_map(job.output, job.targets, columns, job.crs, attributes(job))
         return
@@ -240,13 +259,14 @@ def _write(job):
 def _plot(job):
     """Maps of what was observed and predicted."""
     truth = job.truth if job.scores and np.isfinite(job.truth).all() else None
-    panels = map_plot.outcome(job.sites, job.values, job.targets, job.mean, job.std, truth)
+    known = np.isfinite(job.values)
+    panels = map_plot.outcome(job.sites[known], job.values[known], job.targets, job.mean, job.std, truth)
     told = f"{len(job.sites):,} sites, {len(job.targets):,} targets, {covariance_in_short(job.model.cov_.parameters())}"
     if job.scores:
         told += f", RMSE {job.scores['rmse']:.4g}"
     with whole_file(job.arguments.plot) as temporary:
         kind = Path(job.arguments.plot).suffix.lower()[1:]
-        map_plot.draw(panels, temporary, f"{Path(job.arguments.input).stem}: {job.arguments.values}", told, kind)
+        map_plot.draw(panels, temporary, f"{Path(job.arguments.input).stem}: {job.arguments.values[0]}", told, kind)
 
 
 if __name__ == "__main__":

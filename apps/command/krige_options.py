@@ -1,6 +1,6 @@
 """The options of h2krige: what may be given, and what it means."""
 
-from h2gpu.apps.command import options
+from h2gpu.apps.command import options, several
 from h2gpu.apps.command.command import InputError, Parser
 
 TRENDS = {"none": None, "constant": "constant", "linear": "linear"}
@@ -18,9 +18,21 @@ def parser():
     p.add_argument("--targets", required=True, metavar="TARGETS.h5", help="where to predict, likewise; may be TRAIN.h5")
     p.add_argument("-o", "--output", metavar="PRED.h5", help="or .csv, .tif, .nc (default: TARGETS-kriged.h5)")
     options.add_points(p)
-    p.add_argument("--values", default="values", metavar="NAME", help="observations, (n,) (default: values)")
+    p.add_argument(
+        "--values",
+        type=options.names,
+        default=["values"],
+        metavar="NAME[,NAME…]",
+        help="observations, (n,) (default: values); several, NaN or empty where missing: cokriging, with --fit",
+    )
+    p.add_argument("--missing", choices=("raise", "skip"), default="raise", help="skip: leave out values that are NaN")
     p.add_argument("--target-points", type=options.names, metavar="NAME[,NAME…]", help="default: as --points")
-    p.add_argument("--truth", metavar="NAME", help="(m,) dataset to score against (default: --values, where there)")
+    p.add_argument(
+        "--truth",
+        type=options.names,
+        metavar="NAME[,NAME…]",
+        help="(m,) to score against (default: as --values)",
+    )
     options.add_covariance(p, unless_given="estimated, with --fit")
     options.add_time(p)
     options.add_sphere(p)
@@ -43,6 +55,7 @@ def trend(arguments, dim):
 def check(arguments):
     """InputError for options that do not fit each other."""
     a = arguments
+    several.check(a)
     wanted = ["variance", "length_scale", *["time_scale"] * bool(a.time)]
     missing = [name for name in wanted if getattr(a, name) is None]
     if missing and not a.fit:

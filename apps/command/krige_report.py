@@ -3,6 +3,8 @@
 import json
 import re
 
+import numpy as np
+
 from h2gpu.apps.command.report import aligned, covariance_text, second_lines, versions
 from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
@@ -53,7 +55,7 @@ def model_of(job):
     model = job.model
     return {
         "covariance": model.cov_.parameters(),
-        "nugget": float(model.nugget_),
+        "nugget": np.asarray(model.nugget_).tolist(),
         "trend": {"kind": job.arguments.trend, "coefficients": to_host(model.trend_coefficients_).tolist()},
     }
 
@@ -63,7 +65,10 @@ def attributes(job):
     found = model_of(job).items()
     told = {name: value if isinstance(value, (int, float)) else json.dumps(value) for name, value in found}
     system = {} if job.crs is None else {"crs": job.crs.to_wkt()}
-    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | system | job.scores
+    scores = job.scores
+    if job.mean.ndim == 2:
+        scores = {f"{name}_{of}": value for of, own in scores.items() for name, value in own.items()}
+    return told | {"n": len(job.sites), "source": plain(job.arguments.input)} | system | scores
 
 
 def summary(report):
@@ -72,8 +77,9 @@ def summary(report):
         f" · {report['processes']} processes" if report["processes"] > 1 else ""
     )
     how = "estimated" if report["estimated"] else "given"
-    yield f"covariance    {covariance_in_short(report['covariance'])}, nugget {report['nugget']:.4g} ({how})"
-    coefficients = ", ".join(f"{c:.6g}" for c in report["trend"]["coefficients"])
+    nuggets = ", ".join(f"{nugget:.4g}" for nugget in np.ravel(report["nugget"]))
+    yield f"covariance    {covariance_in_short(report['covariance'])}, nugget {nuggets} ({how})"
+    coefficients = ", ".join(f"{c:.6g}" for c in np.ravel(report["trend"]["coefficients"]))
     yield f"trend         {report['trend']['kind']}" + (f": {coefficients}" if coefficients else "")
     if report["estimated"]:
         yield ""
@@ -88,7 +94,9 @@ def summary(report):
         yield f"solve         {report['iterations']} iterations, matrix of rtol {report['rtol']['matrix']:.2g}"
     if report["scores"]:
         yield ""
-        yield from aligned(("scores", ""), [(f"  {SCORES[name]}", f"{v:.4g}") for name, v in report["scores"].items()])
+        of = report["scores"] if isinstance(next(iter(report["scores"].values())), dict) else {"": report["scores"]}
+        rows = [(f"  {told}", *(f"{own[name]:.4g}" for own in of.values())) for name, told in SCORES.items()]
+        yield from aligned(("scores", *of), rows)
         yield ""
     yield f"peak          {readable(report['peak_memory']['process'] or 0)} of this process"
     yield ""
@@ -108,7 +116,8 @@ def estimated(model):
     """Logarithm of the largest likelihood, and the parameters there with their standard errors; None where given."""
     if model.estimation_ is None:
         return None
-    errors = {name: model.parameters_[name] * error for name, error in model.parameter_errors_.items()}
+    rates = {free.name: free.rate for free in model.estimation_.model.free}
+    errors = {name: rates[name] * error for name, error in model.parameter_errors_.items()}
     ends = model.parameter_intervals_
     found = {
         name: {"value": float(v), "error": errors.get(name), "interval": list(ends.get(name, (None, None)))}

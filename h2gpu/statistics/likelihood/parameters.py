@@ -59,6 +59,11 @@ class Free:
         return SCALES.get(self.kind, LOGARITHM)[1](theta) / self.unit
 
     @property
+    def rate(self):
+        """What turns standard errors as estimates tell them into the number's own: its derivative by θ."""
+        return {"partial": 1 - self.value**2}.get(self.kind, self.value if self.logarithmic else 1.0)
+
+    @property
     def logarithmic(self):
         """Whether θ is its logarithm."""
         return self.kind not in SCALES
