@@ -29,6 +29,7 @@ from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.refinement import refined
+from h2gpu.statistics.scores import interval as central_interval
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
@@ -131,16 +132,20 @@ class CoKriging(CoResults, BaseEstimator):
         observations: bool = False,
         *,
         collocated: ArrayLike | None = None,
-    ) -> Array | tuple[Array, Array]:
+        interval: float | None = None,
+    ) -> Array | tuple[Array, ...]:
         """Predictions (m, p) of all variables at X (m, d); with return_std also their standard deviations (m, p).
 
+        interval       in their place lower and upper ends (m, p), (m, p) of the central normal interval of this level
         observations   of new observations: measurement errors included
         collocated     (m, p) observations of some variables at X itself, NaN where unknown: each row improves its own
                        predictions (collocated cokriging); for up to 5,000 targets
 
-        Raises ValueError for X of another number of columns.
+        Raises ValueError for X of another number of columns, and a level outside (0, 1).
         """
         check_is_fitted(self, "cov_")
+        if interval is not None:
+            central_interval(0.0, 0.0, interval)  # before the work
         X, p = self._targets(X), self.n_variables_
         xp, sites, shape = array_module(X), all_variables(X, p), (len(X), p)
         mean, added = xp.asarray(self._means(p)), xp.asarray(self.nugget_)
@@ -148,7 +153,7 @@ class CoKriging(CoResults, BaseEstimator):
             found, variances = conditioned(
                 self._equations, sites, p, self.nugget_, np.asarray(_host(collocated), float) - to_host(mean)
             )
-        elif not return_std:
+        elif not return_std and interval is None:
             return self._equations.means(sites)[:, 0].reshape(shape) + mean
         else:
             found, variances, self.variance_error_ = self._equations.means_and_variances(
@@ -157,6 +162,8 @@ class CoKriging(CoResults, BaseEstimator):
             tell_error(self.variance_error_, self.std_rtol)
         found = found.reshape(shape) + mean
         std = xp.sqrt(variances.reshape(shape) + (added if observations else 0.0))
+        if interval is not None:
+            return found, *central_interval(found, std, interval)
         return (found, std) if return_std else found
 
     @any_array

@@ -25,6 +25,7 @@ from h2gpu.statistics.generalized.columns import of_column, without
 from h2gpu.statistics.generalized.estimation import estimate
 from h2gpu.statistics.generalized.marginal import Latent
 from h2gpu.statistics.generalized.observed import Observed
+from h2gpu.statistics.generalized.saved import Saved
 from h2gpu.statistics.generalized.scored import Scored
 from h2gpu.statistics.inputs import seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
@@ -35,7 +36,7 @@ from h2gpu.statistics.variances import tell_error
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
-class GeneralizedKriging(Scored, RegressorMixin, BaseEstimator):
+class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
     """Kriging with a Poisson, binomial, gamma or Student-t likelihood, by Laplace; a scikit-learn regressor.
 
     cov             covariance of the predictor η, as for `Kriging`; a Nugget within it is further variation of places
@@ -122,15 +123,20 @@ class GeneralizedKriging(Scored, RegressorMixin, BaseEstimator):
         joint = joint_of(self)
         X, y, weights = training(self, X, y, None, joint.cov)
         X, y, _ = weighted(X, y, weights)
-        names = getattr(self, "feature_names_in_", None)
-        self._column = of_column(self._size, X.shape[1], names)
-        sites, size = self._parted(X)
-        y = joint.likelihood.checked(to_host(y), size)
-        self._trend = without(trend_of(self.trend, X.shape[1], names), self._column)
-        latent, change = self._latent(sites, y, size)
+        latent, change = self._prepared(joint.likelihood, X, y)
         self._estimated(joint, latent)
         self._solve(latent, change)
         return self
+
+    def _prepared(self, likelihood, X, y):
+        """The problem by places of checked observations, and the change that makes trend columns orthonormal."""
+        names = getattr(self, "feature_names_in_", None)
+        self._column = of_column(self._size, X.shape[1], names)
+        sites, size = self._parted(X)
+        y = likelihood.checked(to_host(y), size)
+        self._observed = X, y
+        self._trend = without(trend_of(self.trend, X.shape[1], names), self._column)
+        return self._latent(sites, y, size)
 
     def _estimated(self, joint, latent):
         """The covariance and the likelihood in use."""

@@ -50,6 +50,17 @@ def test_many_are_left_out_to_the_error_told(monkeypatch):
     np.testing.assert_allclose(found.mean, exact.mean, atol=0.1)
 
 
+def test_intervals_are_those_of_the_standard_deviations():
+    X, Y, _ = sample(MATERN, 40)
+    model = CoKriging(MATERN, NUGGETS).fit(X, Y)
+    mean, std = model.predict(X[:4] + 0.1, return_std=True, observations=True)
+    found, low, high = model.predict(X[:4] + 0.1, interval=0.9, observations=True)
+    np.testing.assert_array_equal(found, mean)
+    np.testing.assert_allclose([(mean - low) / std, (high - mean) / std], 1.6448536269514722, rtol=1e-10)
+    with pytest.raises(ValueError, match="level: expected a number between 0 and 1"):
+        model.predict(X, interval=1.0)
+
+
 # Files
 
 
