@@ -37,6 +37,7 @@ def covariance_matrix(
     comm: Communicator,
     my_col_points: ArrayLike | None = None,
     storage: Storage = "auto",
+    once: bool = False,
 ) -> DistributedH2Matrix:
     """The compressed covariance matrix with ‖A − exact‖_F ≤ rtol ‖exact‖_F, checked on random rows, by ranks.
 
@@ -46,6 +47,8 @@ def covariance_matrix(
     comm           Communicator; the work is done where comm.xp says
     my_col_points  (m_r, dim) share of the points of the columns, for a rectangular matrix
     storage        as for `h2gpu.covariance_matrix`
+    once           off-diagonal blocks of a symmetric matrix are kept by one of their two owners, not by both: less
+                   memory where there are many, as in space, and one more exchange a product
 
     Raises on all ranks what one of them raises: ValueError for bad arguments, and when the accuracy cannot be reached.
     Source: Zampini et al. (2022), H2Opus, section 3.
@@ -65,20 +68,20 @@ def covariance_matrix(
         sites = Sites.of(
             all_points(comm, my_points), cov, None if my_col_points is None else all_points(comm, my_col_points)
         )
-        return of_sites(comm, sites, rtol, storage)
+        return of_sites(comm, sites, rtol, storage, once)
 
 
-def of_sites(comm, sites, rtol, storage="auto"):
+def of_sites(comm, sites, rtol, storage="auto", once=False):
     """The same of Sites that all hosts have."""
     planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
     for chosen in agreed(comm, planned):
-        B, error = of_plan(comm, sites, chosen, storage=storage)
+        B, error = of_plan(comm, sites, chosen, storage=storage, once=once)
         if error <= rtol:
             return B
     raise ValueError(f"rtol: {rtol:g} was not reached: the error on sampled rows is {error:.2g}; ask for less")
 
 
-def of_plan(comm, sites, plan, *, storage="auto", finest=LEAF_SIZES[0], rows=ROWS_CHECKED):
+def of_plan(comm, sites, plan, *, storage="auto", once=False, finest=LEAF_SIZES[0], rows=ROWS_CHECKED):
     """(DistributedH2Matrix, its error on random rows) of a plan of Sites that all hosts have.
 
     finest   leaf size with which the planner grew its tree, for the same order of points
@@ -87,7 +90,7 @@ def of_plan(comm, sites, plan, *, storage="auto", finest=LEAF_SIZES[0], rows=ROW
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         trees = [cluster_tree(comm, x, min(finest, plan.leaf_size), plan.split).cut(plan.leaf_size) for x in sides]
         blocks = BlockTree.build(trees[0], trees[-1], Admissibility(plan.eta))
-    B = built_and_compressed(comm, blocks, sites, plan.orders, plan.rtol, storage)
+    B = built_and_compressed(comm, blocks, sites, plan.orders, plan.rtol, storage, once)
     error = error_on_rows(B, sites, rows, 0)
     if comm.rank == 0:
         logger.info("distributed: %s, error %.3g on %d sampled rows, %r", plan, error, rows, B)

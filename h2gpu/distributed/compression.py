@@ -38,39 +38,47 @@ class GhostBasis:
         return self
 
 
-def built_and_compressed(comm, blocks, sites, order, rtol, storage="auto"):
-    """Sites on all hosts, a BlockTree → the DistributedH2Matrix, compressed to rtol; storage as for `compress`."""
+def built_and_compressed(comm, blocks, sites, order, rtol, storage="auto", once=False):
+    """Sites on all hosts, a BlockTree → the DistributedH2Matrix, compressed to rtol; storage as for `compress`, once as
+    for `covariance_matrix`."""
     accuracy = Accuracy.of(rtol, sites.dtype)
     rounds = accuracy.rounds(storage)
     rows, cols = sides_of(comm, blocks, sites, order)
-    share = Share.of(blocks.near, blocks.symmetric, rows.local.partition, cols.local.partition, comm.rank)
+    once = bool(once) and blocks.symmetric
+    partitions = rows.local.partition, cols.local.partition
+    share = Share.of(blocks.near, blocks.symmetric, *partitions, comm.rank, once)
+    far_share = Share.of(blocks.far, True, *partitions, comm.rank, once) if once else rows.share
     near = nearfield_of(rows, cols, share, blocks, sites)
     if not rounds:
         near = [part.stored() for part in near]
-    bases, changes = _truncated(comm, rows, cols, near, blocks, sites.cov, accuracy.unrounded if rounds else accuracy)
-    T = _of_ghosts(comm, rows.share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
-    diagonal, off = couplings_of(rows, cols, blocks, sites.cov)
-    levels = np.searchsorted(rows.share.ghosts, blocks.col_tree.level_offsets)
+    weights = dict(zip(PARTS, (1, 1 + once) * 2))
+    bases, changes = _truncated(
+        comm, rows, cols, near, weights, blocks, sites.cov, accuracy.unrounded if rounds else accuracy
+    )
+    T = _of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
+    diagonal, off = couplings_of(rows, cols, far_share, blocks, sites.cov)
+    levels = np.searchsorted(far_share.ghosts, blocks.col_tree.level_offsets)
     far = (
         project(diagonal, bases[0], bases[-1], changes[0], changes[-1]),
         project(off, bases[0], GhostBasis(T.rows, levels), changes[0], BasisChange(T)),
     )
     parts = dict(zip(PARTS, (*far, *near)))
     if rounds:
-        parts, bases = rounded(comm, parts, bases, accuracy)
+        parts, bases = rounded(comm, parts, weights, bases, accuracy)
     parts = {name: part.stored() if isinstance(part, EvaluatedNearfield) else part for name, part in parts.items()}
     tree, numbers = cols.local.tree, cols.local.numbers
-    far_halo = Halo.of(rows.share, numbers, bases[-1].starts[:-1], bases[-1].ranks, T.rows).on(comm.xp)
+    far_halo = Halo.of(far_share, numbers, bases[-1].starts[:-1], bases[-1].ranks, T.rows).on(comm.xp)
     near_halo = Halo.of(share, numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
-    far = Blocks(parts["far"], parts["far off"], far_halo, rows.share.ghosts, rows.share.turned)
+    far = Blocks(parts["far"], parts["far off"], far_halo, far_share.ghosts, far_share.turned)
     near = Blocks(parts["near"], parts["near off"], near_halo, share.ghosts, share.turned)
-    return DistributedH2Matrix(comm, rows.local, cols.local, bases[0], bases[-1], far, near)
+    return DistributedH2Matrix(comm, rows.local, cols.local, bases[0], bases[-1], far, near, once=once)
 
 
-def _truncated(comm, rows, cols, near, blocks, cov, accuracy):
+def _truncated(comm, rows, cols, near, weights, blocks, cov, accuracy):
     """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares."""
     Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
-    square = sum(float(nearfield_square(part)) for part in near) + float(farfield_square(rows.basis, Z))
+    square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
+    square += float(farfield_square(rows.basis, Z))
     part, in_double = accuracy.discarded(blocks.row_tree.levels)
     decompose = InDouble(TruncatedSVD()) if in_double else TruncatedSVD()
     budget = float(comm.sum(np.array([square]), "norm")[0]) * part / 2

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
@@ -64,13 +65,15 @@ def sides_of(comm, blocks, sites, order):
     return sides[0], sides[-1]
 
 
-def couplings_of(rows, cols, blocks, cov):
-    """Diagonal and off-diagonal couplings of the row side, evaluated where used."""
-    t, s = (part[rows.share.diagonal] for part in blocks.far)
+def couplings_of(rows, cols, share, blocks, cov):
+    """Diagonal and off-diagonal couplings of the row side, evaluated where used; share: that of the rows, or a part."""
+    t, s = (part[share.diagonal] for part in blocks.far)
     t, s = rows.local.numbers(t), cols.local.numbers(s)
     diagonal = EvaluatedCouplings(cov.pair_function, rows.grids, cols.grids, t, s, blocks.symmetric)
-    t, s = rows.local.numbers(rows.share.rows), rows.share.columns
-    return diagonal, EvaluatedCouplings(cov.pair_function, rows.grids, rows.ghosts, t, s, False)
+    t, ghosts = rows.local.numbers(share.rows), rows.ghosts
+    if share is not rows.share:
+        ghosts = batched.gather(ghosts, np.searchsorted(rows.share.ghosts, share.ghosts))
+    return diagonal, EvaluatedCouplings(cov.pair_function, rows.grids, ghosts, t, share.columns, False)
 
 
 def all_couplings(side, other, pairs, symmetric, cov):

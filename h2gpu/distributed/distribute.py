@@ -16,11 +16,12 @@ from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
 
 
-def distribute(A: H2Matrix, comm: Communicator) -> DistributedH2Matrix:
+def distribute(A: H2Matrix, comm: Communicator, *, once: bool = False) -> DistributedH2Matrix:
     """This rank's part of an H2Matrix that all ranks have, as `h2gpu.load` gives it: a DistributedH2Matrix.
 
     A      H2Matrix with stored blocks, where comm.xp computes
     comm   Communicator
+    once   as for `covariance_matrix`
 
     Raises ValueError, on all ranks, for a matrix that is elsewhere or whose blocks are computed.
     Source: Zampini et al. (2022), H2Opus, section 3.
@@ -46,8 +47,11 @@ def distribute(A: H2Matrix, comm: Communicator) -> DistributedH2Matrix:
         cols = rows if A.symmetric else LocalTree.of(A.col_basis.tree, comm)
         row_basis = _basis(A.row_basis, rows)
         col_basis = row_basis if A.symmetric else _basis(A.col_basis, cols)
-        far = Share.of((A.couplings.rows, A.couplings.columns), A.symmetric, rows.partition, cols.partition, comm.rank)
-        near = Share.of((A.nearfield.rows, A.nearfield.columns), A.symmetric, rows.partition, cols.partition, comm.rank)
+        once = bool(once) and A.symmetric
+        far, near = (
+            Share.of((M.rows, M.columns), A.symmetric, rows.partition, cols.partition, comm.rank, once)
+            for M in (A.couplings, A.nearfield)
+        )
         tree = cols.tree
         halos = (
             Halo.of(far, cols.numbers, col_basis.starts[:-1], col_basis.ranks, A.col_basis.ranks[far.ghosts]),
@@ -58,7 +62,7 @@ def distribute(A: H2Matrix, comm: Communicator) -> DistributedH2Matrix:
             Blocks(*_blocks(blocks, share, rows, cols, halo, *first), halo.on(comm.xp), share.ghosts, share.turned)
             for blocks, share, halo, first in zip((A.couplings, A.nearfield), (far, near), halos, starts)
         ]
-        return DistributedH2Matrix(comm, rows, cols, row_basis, col_basis, *parts)
+        return DistributedH2Matrix(comm, rows, cols, row_basis, col_basis, *parts, once=once)
 
 
 def _basis(basis, local):

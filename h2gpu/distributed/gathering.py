@@ -66,19 +66,22 @@ def _basis(parts, tree):
 
 def _own_blocks(A, part):
     """[(rows, columns, matrices), …] in the whole trees, on the host: diagonal and off-diagonal ones of owned rows."""
-    chosen = ~part.turned & A.rows.owned[part.off.rows]
+    owned = A.rows.owned[part.off.rows]
+    kept = [
+        (part.diagonal, np.arange(len(part.diagonal)), A.cols.clusters, False),
+        (part.off, np.flatnonzero(owned & ~part.turned), part.ghosts, False),
+    ]
+    kept += [(part.off, np.flatnonzero(owned & part.turned), part.ghosts, True)] if A.once else []
     found = []
-    for blocks, index, clusters in (
-        (part.diagonal, np.arange(len(part.diagonal)), A.cols.clusters),
-        (part.off, np.flatnonzero(chosen), part.ghosts),
-    ):
+    for blocks, index, clusters, turned in kept:
         t, s = A.rows.clusters[blocks.rows[index]], clusters[blocks.columns[index]]
+        t, s = (s, t) if turned else (t, s)
         if isinstance(blocks, MixedBlocks):
             for stored, some in ((blocks.wide, ~blocks.narrowed[index]), (blocks.narrow, blocks.narrowed[index])):
-                matrices = batched.gather(stored.blocks, blocks.places[index[some]])
+                matrices = batched.gather(stored.blocks, blocks.places[index[some]], turned)
                 found.append((t[some], s[some], matrices.to(np)))
         else:
-            found.append((t, s, batched.gather(blocks.blocks, index).to(np)))
+            found.append((t, s, batched.gather(blocks.blocks, index, turned).to(np)))
     return found
 
 

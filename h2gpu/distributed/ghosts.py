@@ -40,8 +40,9 @@ class Share:
     above: np.ndarray
 
     @classmethod
-    def of(cls, pairs, symmetric, row_partition, col_partition, rank):
-        """Of blocks (2, blocks) between clusters of two partitioned trees."""
+    def of(cls, pairs, symmetric, row_partition, col_partition, rank, once=False):
+        """Of blocks (2, blocks) between clusters of two partitioned trees; once: each of a symmetric matrix with one of
+        its owners, by turns, a cluster above the cut as the ghost."""
         t, s = pairs
         inner = ~row_partition.above[t] & ~col_partition.above[s]
         inner &= row_partition.first[t] == col_partition.first[s]
@@ -49,7 +50,10 @@ class Share:
         off = np.flatnonzero(~inner)
         turned = np.zeros(len(off), bool)
         t, s = t[off], s[off]
-        if symmetric:
+        if symmetric and once:
+            turned = np.where(row_partition.above[t] == row_partition.above[s], off % 2 == 1, row_partition.above[t])
+            t, s = np.where(turned, s, t), np.where(turned, t, s)
+        elif symmetric:
             both = t != s
             off, turned = np.append(off, off[both]), np.append(turned, np.ones(int(both.sum()), bool))
             t, s = np.append(t, s[both]), np.append(s, t[both])

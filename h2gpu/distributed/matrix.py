@@ -2,8 +2,8 @@
 
     y = (diagonal + off-diagonal blocks) x:    pack x̂ and x for others → send → diagonal product → wait → off-diagonal
 
-One grouped exchange a product, behind the diagonal product; x̂ of a cluster above the cut is the sum of what the ranks
-have of it. Cf. H2Opus: Zampini et al. (2022), section 3.2.
+One grouped exchange a product, behind the diagonal product; a second one beside it where blocks are kept once. x̂ of a
+cluster above the cut is the sum of what the ranks have of it. Cf. H2Opus: Zampini et al. (2022), section 3.2.
 """
 
 from dataclasses import dataclass, replace
@@ -58,6 +58,7 @@ class DistributedH2Matrix:
     col_basis   likewise; the same object for a symmetric matrix
     far, near   Blocks: couplings S_ts and dense blocks D_ts
     turned      whether this stands for the transpose
+    once        whether off-diagonal blocks of a symmetric matrix are kept by one owner alone, by turns, not by both
 
     Made by `covariance_matrix` and `distribute`. Products raise ValueError for vectors of another length, and what
     another rank failed with. Source: Zampini et al. (2022), H2Opus, section 3.2.
@@ -79,6 +80,7 @@ class DistributedH2Matrix:
     far: Blocks
     near: Blocks
     turned: bool = False
+    once: bool = False
 
     __array_ufunc__ = None
 
@@ -193,20 +195,30 @@ class DistributedH2Matrix:
         far, near, rows = self.far, self.near, int(self.row_basis.starts[-1])
         x_hat = self.col_basis.forward(x)
         arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
+        home = self._sent_home(x_hat, x) if self.once else None
         y = near.diagonal.multiply(x, self.rows.tree.n)
         y_hat = far.diagonal.multiply(x_hat, rows)
         x_hat, x = arrived((far.halo.size, near.halo.size))
         y += near.off.multiply(x, self.rows.tree.n)
         y_hat += far.off.multiply(x_hat, rows)
+        if home:
+            off_hat, off = home((rows, self.rows.tree.n))
+            y_hat += off_hat
+            y += off
         y += self.row_basis.backward(y_hat)
         return y
+
+    def _sent_home(self, x_hat, x):
+        """Begin the exchange of products with transposed off-diagonal blocks, which belong to the ghosts' owners."""
+        far, near = self.far, self.near
+        ghosts = far.off.multiply(x_hat, far.halo.size, True), near.off.multiply(x, near.halo.size, True)
+        return travel(self.comm, (far.halo, near.halo), ghosts, NAME, back=True)
 
     def _transposed(self, x):
         """The same backwards: products with off-diagonal blocks go home, and are added there."""
         far, near, size = self.far, self.near, int(self.col_basis.starts[-1])
         x_hat = self.row_basis.forward(x)
-        ghosts = far.off.multiply(x_hat, far.halo.size, True), near.off.multiply(x, near.halo.size, True)
-        arrived = travel(self.comm, (far.halo, near.halo), ghosts, NAME, back=True)
+        arrived = self._sent_home(x_hat, x)
         y = near.diagonal.multiply(x, self.cols.tree.n, True)
         y_hat = far.diagonal.multiply(x_hat, size, True)
         off_hat, off = arrived((size, self.cols.tree.n))

@@ -15,14 +15,15 @@ from h2gpu.blocksparse import MixedBlocks
 from h2gpu.h2matrix.compression.precision import WORTHWHILE, cheapest, squares_of
 
 
-def rounded(comm, parts, bases, accuracy):
+def rounded(comm, parts, weights, bases, accuracy):
     """(parts, bases) with what may be in float32; arguments as for `precision.rounded`.
 
-    parts   {name: blocks, stored or evaluated} of this rank; names of couplings begin with "far"
-    bases   list of one ClusterBasis a side, orthonormal over all ranks
+    parts     {name: blocks, stored or evaluated} of this rank; names of couplings begin with "far"
+    weights   {name: 2 where a block stands for its transpose too, and is with no other rank}
+    bases     list of one ClusterBasis a side, orthonormal over all ranks
     """
-    squares = {name: squares_of(part, batched.frobenius_norms).sum() for name, part in parts.items()}
-    errors = {name: squares_of(part, batched.rounding_errors) for name, part in parts.items()}
+    squares = {name: weights[name] * squares_of(part, batched.frobenius_norms).sum() for name, part in parts.items()}
+    errors = {name: weights[name] * squares_of(part, batched.rounding_errors) for name, part in parts.items()}
     choices, spent = cheapest(parts, errors, accuracy.storage * sum(squares.values())), 0.0
     for name, chosen in choices.items():
         sizes = parts[name].sizes

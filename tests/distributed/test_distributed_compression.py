@@ -59,7 +59,7 @@ def test_the_same_matrix_as_the_serial_one(kind, ranks):
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         trees = [ClusterTree.build(side, leaf, split) for side in sides]
         blocks = BlockTree.build(trees[0], trees[-1], Admissibility(given["eta"]))
-        B = built_and_compressed(comm, blocks, sites, given["order"], rtol, "full")
+        B = built_and_compressed(comm, blocks, sites, given["order"], rtol, "full", once=ranks % 2 == 1)
         return B.gather(B @ B.scatter(x)), distributed.gathered_matrix(B)
 
     results = all_of(ranks, work)
@@ -72,7 +72,8 @@ def test_the_same_matrix_as_the_serial_one(kind, ranks):
     assert A.relative_error(whole) < 1e-13 and whole.memory == A.memory
 
 
-def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path):
+@pytest.mark.parametrize("once", [False, True])
+def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path, once):
     """Unequal and empty shares; parts in float32; saved and loaded as a serial matrix."""
     rng, rtol = np.random.default_rng(2), 1e-4
     points, path = rng.random((1200, 2)), tmp_path / "gathered.h5"
@@ -80,7 +81,7 @@ def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path):
     alone = h2gpu.covariance_matrix(points, COV, rtol)
 
     def work(comm):
-        B = distributed.covariance_matrix(shares[comm.rank], COV, rtol, comm=comm)
+        B = distributed.covariance_matrix(shares[comm.rank], COV, rtol, comm=comm, once=once)
         whole = distributed.gathered_matrix(B)
         if comm.rank == 0:
             h2gpu.save(whole, path)

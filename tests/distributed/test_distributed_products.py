@@ -60,11 +60,14 @@ def test_products_equal_the_serial_ones(kind, ranks):
         B = distributed.distribute(A, comm)
         local = B @ B.scatter(x)
         assert (B @ B.scatter(x)[:, 0]).shape == (B.local_shape[0],)
-        return B.gather(local), B.T.gather(B.T @ local), B.rmatvec(local), B.T @ local, B.memory_by_rank()
+        C = distributed.distribute(A, comm, once=True)
+        once = C.gather(C @ C.scatter(x)), np.array([C.memory[name] for name in ("total", "off_diagonal")])
+        return B.gather(local), B.T.gather(B.T @ local), B.rmatvec(local), B.T @ local, B.memory_by_rank(), once
 
     transposed = y.T @ A
-    for found, back, rmatvec, again, memory in all_of(ranks, work):
-        assert relative(found, y) < ROUNDING
+    for found, back, rmatvec, again, memory, (once, kept) in all_of(ranks, work):
+        assert relative(found, y) < ROUNDING and relative(once, y) < ROUNDING
+        assert A.symmetric or kept[0] in [part["total"] for part in memory]
         assert relative(back, transposed.T) < ROUNDING
         assert np.array_equal(rmatvec, again)
         assert len(memory) == ranks and all(part["off_diagonal"] <= part["total"] for part in memory)
@@ -77,6 +80,9 @@ def test_off_diagonal_blocks_alone_are_kept_twice():
     off = sum(part["off_diagonal"] for part in memory)
     assert 0 < off < 0.7 * blocks
     assert blocks - off // 2 == A.memory["nearfield"] + A.memory["coupling"]
+    memory = all_of(4, lambda comm: distributed.distribute(A, comm, once=True).memory)
+    assert sum(part["nearfield"] + part["coupling"] for part in memory) == blocks - off // 2
+    assert sum(part["off_diagonal"] for part in memory) == off // 2
 
 
 def test_more_vectors_than_go_at_a_time_and_none():
