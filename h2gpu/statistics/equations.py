@@ -10,10 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.covariance.sites import Sites
 from h2gpu.statistics.cross import CrossCovariance
 from h2gpu.statistics.regression import Regression, regression
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.variances import simple_variances, trend_variances
+
+STABLE = 1e-12, 1e-10, 1e-8  # of the norm of the covariance matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +86,27 @@ class Equations:
         return self.trend.columns(X) @ array_module(X).asarray(self.regression.change)
 
 
-def solved_equations(places, trend, model, rtol, neighbours, random_state, solver="auto", system=None):
-    """The Equations of `places.Places` under a `parameters.Model`, whose system may be known."""
-    sites, noise = trend.sites(places.sites), places.noise(model.nugget)
+def solved_equations(places, trend, model, rtol, neighbours, random_state, solver="auto", system=None, added=0.0):
+    """The Equations of `places.Places` under a `parameters.Model`, whose system may be known; added: to the noise."""
+    sites, noise = trend.sites(places.sites), places.noise(model.nugget) + added
     if system is None:
         system = covariance_system(sites, model.cov, noise, rtol, neighbours, random_state, solver)
     trended, solution = regression(system, places.values[:, None], trend.columns(places.sites))
     gamma, w = trended.of(solution)
     spread = float(places.values.std()) or max(1e-300, float(abs(places.values).max()))
     return Equations(sites, model.cov, noise, trend, system, trended, gamma, w, spread, rtol)
+
+
+def stabilized_equations(places, trend, model, *accuracy):
+    """The Equations with the least of some nuggets with which they can be solved, and that nugget.
+
+    For a covariance matrix that is singular to rounding, as that of smooth fields on dense sites is. Raises LinAlgError
+    where more than rounding is missing.
+    """
+    norm = Sites.of(trend.sites(places.sites), model.cov).norm
+    for part in STABLE:
+        try:
+            return solved_equations(places, trend, model, *accuracy, added=part * norm), part * norm
+        except np.linalg.LinAlgError as error:
+            last = error
+    raise last

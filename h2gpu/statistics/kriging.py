@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase, shown
-from h2gpu.statistics.equations import solved_equations
+from h2gpu.statistics.equations import solved_equations, stabilized_equations
 from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
@@ -133,7 +133,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         sample_weight   (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
 
         Repeated sites are merged, exactly. Raises ValueError for what cannot be kriged: NaN, repeated sites that
-        disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite.
+        disagree where nugget is 0, dependent trend columns; LinAlgError for a covariance that is not positive definite:
+        at an estimate, for one that lacks more than rounding; else the least nugget is added, with a warning.
         """
         model = self._model()
         self._check_options()
@@ -163,7 +164,21 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         return self
 
     def _solved(self, model, system):
-        return solved_equations(self._places, self._trend, model, *self._accuracy, system)
+        """The Equations; of estimated parameters whose matrix is singular to rounding with a nugget, and a warning."""
+        given = self._places, self._trend, model, *self._accuracy
+        try:
+            return solved_equations(*given, system)
+        except np.linalg.LinAlgError:
+            if self.estimation_ is None:
+                raise
+        equations, added = stabilized_equations(*given)
+        told = (
+            "kriging equations: the covariance matrix at the estimate is singular to rounding; kept the estimate, and "
+            f"solved them with {added:.2g} added to the nugget"
+        )
+        self.estimation_, self.converged_ = self.estimation_.told(told), False
+        warnings.warn(told, ConvergenceWarning, stacklevel=5)
+        return equations
 
     def _data(self):
         return Data(self._places, self._trend, self.restricted)
