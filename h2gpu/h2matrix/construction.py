@@ -6,7 +6,7 @@ See `chebyshev` for the factors; Boukaram et al., section 8.3; Börm & Garcke (2
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,12 @@ class EvaluatedCouplings(Pairs):
     def triple_products(self, F, index, G, out):
         """out_b = F_b S_index[b] G_bᵀ, of blocks evaluated for it."""
         return batched.triple_product(F, self.select(index), G, out)
+
+    def unfolded(self):
+        """The same couplings of a symmetric matrix, every one and its transpose a block of its own."""
+        rows, columns = np.concatenate([self.rows, self.columns]), np.concatenate([self.columns, self.rows])
+        order = np.lexsort((rows, columns))
+        return replace(self, rows=rows[order], columns=columns[order], symmetric=False)
 
     def stored(self):
         """All blocks evaluated and kept."""

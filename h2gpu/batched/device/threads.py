@@ -117,11 +117,20 @@ def parallel(work, tasks, multiplications=LARGE):
                       the interpreter (16,000: two threads are as fast as one; 5,000: 19 ms in place of 15)
     """
     tasks = list(tasks)
+    if multiplications >= LARGE:
+        return list(in_order(work, tasks))
     with one_blas_thread():
-        alone = len(tasks) <= 1 or multiplications < LARGE or getattr(_here, "pooled", False) or thread_count() == 1
-        if alone:
-            return [work(task) for task in tasks]
-        return list(_pool().map(work, tasks))
+        return [work(task) for task in tasks]
+
+
+def in_order(work, tasks, xp=np):
+    """work(task) of each task of a list, one by one as they are done; by the thread that asks where xp is no NumPy."""
+    if xp is not np:  # a GPU has one queue
+        yield from map(work, tasks)
+        return
+    with one_blas_thread():
+        alone = len(tasks) <= 1 or getattr(_here, "pooled", False) or thread_count() == 1
+        yield from (map if alone else _pool().map)(work, tasks)
 
 
 def pieces(weights, target):

@@ -5,10 +5,10 @@ import scipy.linalg
 
 from h2gpu.batched.copies.verdicts import refuse_nonfinite
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.core.tails import rank_within
-from h2gpu.batched.device.stacks import each, like, shapes
+from h2gpu.batched.device.stacks import each, like, same_shapes, shapes, stack, transposed, windows
 from h2gpu.batched.device.threads import parallel
-from h2gpu.batched.qr.products import factor_stacks as triangles_of_products
 
 __all__ = ["cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
 
@@ -32,19 +32,72 @@ def triangles(A, R):
     NumPy keeps the interpreter lock in calls for fewer than about 8 matrices: measured on two threads, 1300 × 100
     matrices one by one run no faster than on one thread, eight at a time 2.2 times faster.
     """
-    order = np.lexsort((A.rows, A.columns))
-    cuts = np.flatnonzero(np.diff(A.columns[order])) + 1
-    groups = [part[i : i + TOGETHER] for part in np.split(order, cuts) for i in range(0, len(part), TOGETHER)]
 
     def run(group):
-        stack = np.zeros((len(group), A.rows[group].max(initial=0), A.columns[group].max(initial=0)), A.dtype)
+        stacks = np.zeros((len(group), A.rows[group].max(initial=0), A.columns[group].max(initial=0)), A.dtype)
         for b, index in enumerate(group):
-            stack[b, : A.rows[index]] = A[int(index)]
-        for index, triangle in zip(group, np.linalg.qr(stack, mode="r")):
+            stacks[b, : A.rows[index]] = A[int(index)]
+        for index, triangle in zip(group, np.linalg.qr(stacks, mode="r")):
             R[int(index)][...] = triangle[: R.rows[index]]
 
-    parallel(run, groups)
+    parallel(run, _alike(A.rows, A.columns))
     return R
+
+
+def _alike(rows, columns):
+    """Groups of TOGETHER matrices of as many columns and about as many rows."""
+    order = np.lexsort((rows, columns))
+    cuts = np.flatnonzero(np.diff(columns[order])) + 1
+    return [part[i : i + TOGETHER] for part in np.split(order, cuts) for i in range(0, len(part), TOGETHER)]
+
+
+def triangles_of_products(products, out):
+    """See h2gpu.batched.triangles_of_products: the products are made in the stacks of `triangles`."""
+    kinds = [_multiplier(kind) for kind in products]
+    heights = sum(np.diff(offsets_of(kind.F.rows)[kind.first]) for kind in products)
+
+    def run(group):
+        stacks = np.zeros((len(group), heights[group].max(), out.columns[group[0]]), out.dtype)
+        with np.errstate(invalid="ignore"):  # NaN tells of itself
+            for b, rows in zip(group.tolist(), stacks):
+                for multiply in kinds:
+                    rows = rows[multiply(b, rows) :]
+        for b, triangle in zip(group.tolist(), np.linalg.qr(stacks, mode="r")):
+            W = out[b]
+            W[: len(triangle)], W[len(triangle) :] = triangle[: len(W)], 0
+
+    wanted = np.flatnonzero((out.rows > 0) & (out.columns > 0))
+    parallel(run, [wanted[group] for group in _alike(heights[wanted], out.columns[wanted])])
+
+
+def _multiplier(kind):
+    """Function of (segment, rows) that puts the P_l of a segment one below the other into these rows: how many."""
+    F, S, first = kind.F, kind.S, kind.first.tolist()
+
+    def one_by_one(b, rows):
+        count = 0
+        for l in range(first[b], first[b + 1]):
+            F_l = F[l]
+            np.matmul(F_l, transposed(S[l], kind.turned), out=rows[count : count + len(F_l)])
+            count += len(F_l)
+        return count
+
+    if not len(F) or len(same_shapes([F, S])) > 1:
+        return one_by_one
+    (m, k), every, right = F[0].shape, windows(F), transposed(stack(S), kind.turned)
+    identity = (F.offsets == F.offsets[0]).all() and np.array_equal(F[0], np.eye(m, k))
+
+    def together(b, rows):
+        links = slice(first[b], first[b + 1])
+        left = every[F.offsets[links]].reshape(-1, m, k)
+        P = rows[: m * len(left)].reshape(len(left), m, rows.shape[1])
+        if identity:
+            P[...] = right[links]
+        else:
+            np.matmul(left, right[links], out=P)
+        return m * len(left)
+
+    return together
 
 
 def cholesky_qr(A, before=None):

@@ -14,7 +14,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch, Products
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.batched.device.threads import pieces
+from h2gpu.batched.device.threads import in_order, pieces
 from h2gpu.progress import phase
 
 STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory
@@ -37,15 +37,18 @@ def total_weights(basis, couplings, R, column_side=False):
     entries = (counts * R.bounds[0] + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
     limit = _limit(R.xp, basis.ranks.max(initial=0)) if couplings.evaluated else np.inf
     with phase("weights", max(1, np.count_nonzero(rows))) as advance:
-        for l, t in _groups(tree, entries, limit):
-            products = [kind.products(t) for kind in links]
-            if l > 0:
-                above = replace(inherited.F.resident, buffer=weights[l - 1].buffer)
-                products.append(replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1]))
-            here = slice(t.start - spans[l].start, t.stop - spans[l].start)
-            batched.triangles_of_products(products, weights[l].resident[here])
-            del products  # before the next are evaluated
-            advance(np.count_nonzero(rows[t]))
+        for l, span in enumerate(spans):
+            above = replace(inherited.F.resident, buffer=weights[l - 1].buffer) if l else None
+
+            def weigh(t, Z=weights[l], top=span.start, above=above):
+                products = [kind.products(t) for kind in links]
+                if above is not None:
+                    products.append(replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1]))
+                batched.triangles_of_products(products, Z.resident[t.start - top : t.stop - top])
+
+            groups = _groups(span, entries, limit)
+            for t, _ in zip(groups, in_order(weigh, groups, R.xp)):
+                advance(np.count_nonzero(rows[t]))
     return weights
 
 
@@ -71,14 +74,10 @@ def _reached(tree, counts):
     return reached
 
 
-def _groups(tree, entries, limit):
-    """(level, consecutive clusters of it) of about `limit` entries of products in all; no levels without any."""
-    for l in range(tree.levels):
-        t = tree.span(l)
-        if not entries[t].any():
-            continue
-        for part in pieces(entries[t], limit):
-            yield l, slice(t.start + part.start, t.start + part.stop)
+def _groups(t, entries, limit):
+    """Consecutive clusters of a level, a slice t, of about `limit` entries of products in all; none without any."""
+    parts = pieces(entries[t], limit) if entries[t].any() else []
+    return [slice(t.start + part.start, t.start + part.stop) for part in parts]
 
 
 class Links:
@@ -112,6 +111,8 @@ class Links:
 
 
 def _links(couplings, clusters, R, column_side):
-    """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ."""
+    """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ; on the CPU both are evaluated together."""
+    if couplings.symmetric and couplings.evaluated and R.xp is np:
+        couplings = couplings.unfolded()
     sides = (True, False) if couplings.symmetric else (not column_side,)
     return [Links(couplings, clusters, R, transpose) for transpose in sides]
