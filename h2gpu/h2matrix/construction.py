@@ -74,7 +74,9 @@ class EvaluatedCouplings(Pairs):
         return batched.triple_product(F, self.select(index), G, out)
 
     def unfolded(self):
-        """The same couplings of a symmetric matrix, every one and its transpose a block of its own."""
+        """The same couplings, of a symmetric matrix every one and its transpose a block of its own."""
+        if not self.symmetric:
+            return self
         rows, columns = np.concatenate([self.rows, self.columns]), np.concatenate([self.columns, self.rows])
         order = np.lexsort((rows, columns))
         return replace(self, rows=rows[order], columns=columns[order], symmetric=False)

@@ -2,17 +2,28 @@
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import get_lapack_funcs
 
 from h2gpu.batched.copies.verdicts import refuse_nonfinite
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.core.tails import rank_within
-from h2gpu.batched.device.stacks import each, like, same_shapes, shapes, stack, transposed, windows
-from h2gpu.batched.device.threads import parallel
+from h2gpu.batched.device.stacks import (
+    WORK_PER_TASK,
+    each,
+    like,
+    same_shapes,
+    shapes,
+    stack,
+    stacks,
+    transposed,
+    windows,
+)
+from h2gpu.batched.device.threads import parallel, pieces
 
 __all__ = ["cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
 
-TOGETHER = 8  # matrices of one LAPACK call, so that NumPy lets the other threads run
+BLOCK = 64  # columns that LAPACK may factor at a time
 
 
 def qr(A, mode, out=None):
@@ -27,75 +38,72 @@ def qr(A, mode, out=None):
 
 
 def triangles(A, R):
-    """R of each matrix of a ragged batch, TOGETHER at a time: rows of zeros, which change no R, make them one height.
+    """R of each matrix of a ragged batch."""
 
-    NumPy keeps the interpreter lock in calls for fewer than about 8 matrices: measured on two threads, 1300 × 100
-    matrices one by one run no faster than on one thread, eight at a time 2.2 times faster.
-    """
+    def run(piece):
+        for M, W in zip(A[piece].matrices(), R[piece].matrices()):
+            _triangle(M.T.copy(), W)
 
-    def run(group):
-        stacks = np.zeros((len(group), A.rows[group].max(initial=0), A.columns[group].max(initial=0)), A.dtype)
-        for b, index in enumerate(group):
-            stacks[b, : A.rows[index]] = A[int(index)]
-        for index, triangle in zip(group, np.linalg.qr(stacks, mode="r")):
-            R[int(index)][...] = triangle[: R.rows[index]]
-
-    parallel(run, _alike(A.rows, A.columns))
+    parallel(run, stacks(A))
     return R
 
 
-def _alike(rows, columns):
-    """Groups of TOGETHER matrices of as many columns and about as many rows."""
-    order = np.lexsort((rows, columns))
-    cuts = np.flatnonzero(np.diff(columns[order])) + 1
-    return [part[i : i + TOGETHER] for part in np.split(order, cuts) for i in range(0, len(part), TOGETHER)]
+def _triangle(T, W):
+    """The R-factor of Tᵀ into W, rows of zeros below it where W has more; overwrites T.
+
+    By LAPACK's own routine: NumPy's copies each matrix three times, and takes 48 against 37 µs for 64 × 64 entries.
+    """
+    (geqrf,) = get_lapack_funcs(("geqrf",), dtype=T.dtype)
+    R = np.triu(geqrf(T.T, lwork=BLOCK * len(T), overwrite_a=True)[0][: len(T)]) if T.size else T.T
+    W[: len(R)], W[len(R) :] = R[: len(W)], 0
 
 
 def triangles_of_products(products, out):
-    """See h2gpu.batched.triangles_of_products: the products are made in the stacks of `triangles`."""
+    """See h2gpu.batched.triangles_of_products: each stack is made where LAPACK factors it."""
     kinds = [_multiplier(kind) for kind in products]
     heights = sum(np.diff(offsets_of(kind.F.rows)[kind.first]) for kind in products)
 
-    def run(group):
-        stacks = np.zeros((len(group), heights[group].max(), out.columns[group[0]]), out.dtype)
+    def run(piece):
         with np.errstate(invalid="ignore"):  # NaN tells of itself
-            for b, rows in zip(group.tolist(), stacks):
+            for b in range(piece.start, piece.stop):
+                if not out.rows[b] or not out.columns[b]:
+                    continue
+                T, rest = np.empty((out.columns[b], heights[b]), out.dtype), 0
                 for multiply in kinds:
-                    rows = rows[multiply(b, rows) :]
-        for b, triangle in zip(group.tolist(), np.linalg.qr(stacks, mode="r")):
-            W = out[b]
-            W[: len(triangle)], W[len(triangle) :] = triangle[: len(W)], 0
+                    rest += multiply(b, T[:, rest:])
+                _triangle(T, out[b])
 
-    wanted = np.flatnonzero((out.rows > 0) & (out.columns > 0))
-    parallel(run, [wanted[group] for group in _alike(heights[wanted], out.columns[wanted])])
+    parallel(run, pieces(heights * out.columns, WORK_PER_TASK))
 
 
 def _multiplier(kind):
-    """Function of (segment, rows) that puts the P_l of a segment one below the other into these rows: how many."""
+    """Function of (segment, T) that puts the P_lᵀ of a segment side by side into columns of T, and returns how many."""
     F, S, first = kind.F, kind.S, kind.first.tolist()
 
-    def one_by_one(b, rows):
+    def one_by_one(b, T):
         count = 0
         for l in range(first[b], first[b + 1]):
             F_l = F[l]
-            np.matmul(F_l, transposed(S[l], kind.turned), out=rows[count : count + len(F_l)])
+            np.matmul(transposed(S[l], not kind.turned), F_l.T, out=T[:, count : count + len(F_l)])
             count += len(F_l)
         return count
 
     if not len(F) or len(same_shapes([F, S])) > 1:
         return one_by_one
-    (m, k), every, right = F[0].shape, windows(F), transposed(stack(S), kind.turned)
+    (m, k), every, right = F[0].shape, windows(F), transposed(stack(S), not kind.turned)
     identity = (F.offsets == F.offsets[0]).all() and np.array_equal(F[0], np.eye(m, k))
 
-    def together(b, rows):
+    def together(b, T):
         links = slice(first[b], first[b + 1])
-        left = every[F.offsets[links]].reshape(-1, m, k)
-        P = rows[: m * len(left)].reshape(len(left), m, rows.shape[1])
+        count = links.stop - links.start
+        if not count:
+            return 0
+        P = T[:, : m * count].reshape(len(T), count, m).swapaxes(0, 1)
         if identity:
             P[...] = right[links]
         else:
-            np.matmul(left, right[links], out=P)
-        return m * len(left)
+            np.matmul(right[links], every[F.offsets[links]].reshape(-1, m, k).swapaxes(1, 2), out=P)
+        return m * count
 
     return together
 

@@ -18,6 +18,7 @@ from h2gpu.batched.device.threads import in_order, pieces
 from h2gpu.progress import phase
 
 STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory
+AT_ONCE = {"numpy": 4, "cupy": 1}  # groups of clusters that have them: threads take one each
 WIDE, WIDE_STACKS = 64, 2  # rank beyond which the GPU stores products; of so many times as many their QR fills it
 
 
@@ -54,7 +55,7 @@ def total_weights(basis, couplings, R, column_side=False):
 
 def _limit(xp, rank):
     """Entries of products at a time, of bases of at most this rank."""
-    return STACK_ENTRIES[xp.__name__] * (WIDE_STACKS if xp is not np and rank > WIDE else 1)
+    return STACK_ENTRIES[xp.__name__] // AT_ONCE[xp.__name__] * (WIDE_STACKS if xp is not np and rank > WIDE else 1)
 
 
 def _inherited(basis, weights, rows):
@@ -111,8 +112,11 @@ class Links:
 
 
 def _links(couplings, clusters, R, column_side):
-    """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ; on the CPU both are evaluated together."""
-    if couplings.symmetric and couplings.evaluated and R.xp is np:
+    """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ.
+
+    On the CPU both are evaluated where that is possible: of all blocks of a cluster at once.
+    """
+    if R.xp is np and hasattr(couplings, "unfolded"):
         couplings = couplings.unfolded()
     sides = (True, False) if couplings.symmetric else (not column_side,)
     return [Links(couplings, clusters, R, transpose) for transpose in sides]
