@@ -33,6 +33,7 @@ extensions = [
     "links",
     "mathml",
     "published",
+    "signatures",
 ]
 exclude_patterns = ["_build", "drawings", "extensions", "gallery", "**/README.txt"]
 default_role = "py:obj"

@@ -41,3 +41,17 @@ def test_short_docstrings_stay_whole(text):
 
 def test_angle_brackets_in_code_are_no_targets_of_links():
     assert docstrings.prose("see `batched.<room>` and `qr`") == "see ``batched.<room>`` and `qr`"
+
+
+def test_signatures_name_the_types_of_the_interface():
+    """As Sphinx spells a signature, `ArrayLike | None` is a line of private names; on the site it is not."""
+    inspection = pytest.importorskip("sphinx.util.inspect", reason="Sphinx is not installed (the extra docs)")
+    import signatures
+
+    from h2gpu import covariance_matrix
+
+    spelt = inspection.stringify_signature(inspection.signature(covariance_matrix), unqualified_typehints=True)
+    short = signatures.shortened(spelt)
+    assert "_SupportsArray" in spelt and "_SupportsArray" not in short
+    assert "points: ArrayLike" in short and "col_points: ArrayLike | None = None" in short
+    assert signatures.shortened(None) is None
