@@ -8,6 +8,7 @@ from reference import points_of
 
 from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.statistics import Kriging, simulate, variogram
+from h2gpu.statistics.likelihood.starts import nonnegative
 from h2gpu.statistics.variography.empirical import EmpiricalVariogram
 
 MEUSE = np.array([  # variogram(log(zinc) ~ 1, meuse) of gstat: pairs, distance, γ (its vignette, Pebesma 2022)
@@ -132,6 +133,13 @@ def test_a_sample_of_pairs_says_the_same_and_the_fit_serves_kriging():
     assert Kriging(fit.cov, fit.nugget).fit(X, z).score(X, z) > 0.5
     assert 0.05 < fit.cov.length_scale < 1 and fit.cov.variance == pytest.approx(2, rel=0.5)
     assert len(variogram(X, z).value) == 15 and variogram(X, z).distance[-1] == pytest.approx(2**0.5 / 3, rel=0.1)
+
+
+def test_without_any_correlation_the_nugget_stands_for_both():
+    """Every distance beyond the range: the columns of the fit are equal, and SciPy 1.13 finds them singular."""
+    w = np.array([1.0, 2.0, 3.0])
+    (nugget, variance), residual = nonnegative(np.stack([w, w], axis=1), 2 * w)
+    assert (nugget, variance) == (pytest.approx(2.0), 0.0) and residual < 1e-12
 
 
 def test_pictures(tmp_path):

@@ -37,7 +37,7 @@ def starts_from_variogram(model, sites, y, random_state=0):
         if np.ndim(spread):
             rho /= spread[gamma.pairs[0]] * spread[gamma.pairs[1]]
         basis = np.stack([np.ones(len(gamma.value)), 1 - gamma.means(rho)], axis=1)
-        (nugget, variance), residual = nnls(basis * weights[:, None], gamma.value * weights)
+        (nugget, variance), residual = nonnegative(basis * weights[:, None], gamma.value * weights)
         if variance > 0 and (best is None or residual < best[0]):
             best = residual, stretch, variance, nugget
     found, half = [], 0.5 * float(gamma.value @ gamma.count / gamma.count.sum())
@@ -48,6 +48,19 @@ def starts_from_variogram(model, sites, y, random_state=0):
         found += [start for c in more for start in ((c, half, half), (c, 2 * half, 2 * half * SMALLEST_NUGGET))]
     unit = model.cov.variance_at_zero
     return [model.started(variance / unit, c, nugget, *times) for (c, *times), variance, nugget in found]
+
+
+def nonnegative(basis, values):
+    """(nugget, variance), residual: least squares of no number below zero. `basis` holds one column for each.
+
+    The columns are equal where the correlation is zero at all distances. SciPy 1.13 has no answer to that: the nugget
+    stands for both then.
+    """
+    try:
+        return nnls(basis, values)
+    except np.linalg.LinAlgError:
+        (nugget,), residual = nnls(basis[:, :1], values)
+        return (nugget, 0.0), residual
 
 
 def _stretches(model, gamma, count=STRETCHES, below=0.3, above=2.0):

@@ -10,7 +10,7 @@ logarithms. Reference: Cressie (1985), Fitting variogram models by weighted leas
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares, nnls
+from scipy.optimize import least_squares
 
 from h2gpu.covariance import Covariance
 from h2gpu.covariance.base import PLANE
@@ -18,6 +18,7 @@ from h2gpu.covariance.checks import checked
 from h2gpu.statistics.inputs import covariance_of
 from h2gpu.statistics.likelihood.judgement import check_free
 from h2gpu.statistics.likelihood.parameters import Model, checked_kinds
+from h2gpu.statistics.likelihood.starts import nonnegative
 from h2gpu.statistics.variography.pairs import unit_vector
 
 WEIGHTS = "model", "distance", "pairs"
@@ -75,7 +76,7 @@ def _best_start(empirical, model, weights):
         total = candidate.cov.variance_at_zero
         rise = (_gamma(empirical, candidate, h) - candidate.nugget - candidate.cov.nugget) / total
         basis = np.stack([np.ones(len(h)), rise], axis=1) * w[:, None]
-        (nugget, variance), error = nnls(basis, empirical.value * w)
+        (nugget, variance), error = nonnegative(basis, empirical.value * w)
         if best is None or error < best[0]:
             best = error, stretch, max(variance, 1e-3 * (nugget + variance)), max(nugget, 1e-3 * variance)
     _, stretch, variance, nugget = best
