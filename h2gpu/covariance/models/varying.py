@@ -32,7 +32,7 @@ class VaryingLength(OfColumns, Covariance):
 
     `Kriging` estimates the slopes with the other parameters; `Modulated` of it has a variance that changes too. Raises
     ValueError for other covariances and other numbers of numbers.
-    Source: Paciorek & Schervish (2006), equation 8; Risser & Calder (2015), section 2, for columns.
+    Source: Paciorek & Schervish (2006), on nonstationary covariances; Risser & Calder (2015), for columns.
 
     >>> from h2gpu.covariance import Exponential
     >>> cov = VaryingLength(Exponential(1.0, length_scale=10.0), length_slopes=(0.1, 0.0))

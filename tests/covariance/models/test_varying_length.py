@@ -40,7 +40,7 @@ def points(n, cov, seed=0):
 
 
 def published(cov, X):
-    """Paciorek and Schervish's equation 8 with matrices Σ(x): |Σ_i|^¼ |Σ_j|^¼ |½(Σ_i + Σ_j)|^-½ ρ(Q^½)."""
+    """Paciorek and Schervish's formula with matrices Σ(x): |Σ_i|^¼ |Σ_j|^¼ |½(Σ_i + Σ_j)|^-½ ρ(Q^½)."""
     inner, d = cov.covariance, X.shape[1]
     g = np.exp((X - cov.center) @ cov.length_slopes)
     metric = np.diag(1 / np.broadcast_to(inner.length_scale, d).astype(float))
