@@ -22,7 +22,7 @@ from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.precision import bytes_expected, check_storage
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
-from h2gpu.h2matrix.planning.candidates import Family, Plan
+from h2gpu.h2matrix.planning.candidates import ROOMS, Family, Plan
 from h2gpu.h2matrix.planning.estimation import Sampler
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Split
@@ -89,7 +89,7 @@ class Planner:
         self.rtol, self.split, self.dim, self.dtype = rtol, split, sites.dim, sites.dtype
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
-        self.stack_entries = STACK_ENTRIES[sites.xp.__name__]
+        self.stack_entries, self.room = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS))
         self.cov, self.symmetric, self._blocks = sites.cov, sites.symmetric, {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
