@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 _modules = {np.ndarray: np}  # of types of arrays; asked for many times a call
@@ -68,7 +69,7 @@ def module_of_device(device):
         import cupy
 
         return cupy
-    raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+    raise ValueError(f'device: expected "cpu" or "cuda", got {brief(device)}')
 
 
 def as_array(x):

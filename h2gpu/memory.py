@@ -8,6 +8,8 @@ import re
 import sys
 from pathlib import Path
 
+from h2gpu.texts import brief
+
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
@@ -22,7 +24,7 @@ def parse_size(text):
     match = SIZE.fullmatch(text)
     units = {**UNITS, **BINARY_UNITS}
     if match is None or match[2].lower() not in units or float(match[1]) == 0:
-        raise ValueError(f"expected a size such as 8G, 500M or 1.5GiB, got {text!r:.40}")
+        raise ValueError(f"expected a size such as 8G, 500M or 1.5GiB, got {brief(text, 40)}")
     return int(float(match[1]) * units[match[2].lower()])
 
 

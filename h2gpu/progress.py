@@ -18,6 +18,8 @@ from contextvars import ContextVar
 
 from tqdm import tqdm
 
+from h2gpu.texts import brief
+
 _observers = ContextVar("h2gpu_observers", default=())
 
 
@@ -90,7 +92,7 @@ def shown(verbose):
     """What happens inside the block, shown on stderr: 0 nothing, 1 bars, 2 also what the logger "h2gpu" is told from
     INFO on. ValueError for other values of `verbose`."""
     if verbose not in (0, 1, 2):
-        raise ValueError(f"verbose: expected 0, 1 or 2, got {verbose!r}")
+        raise ValueError(f"verbose: expected 0, 1 or 2, got {brief(verbose)}")
     with ExitStack() as stack:
         if verbose:
             bars = ProgressBars()

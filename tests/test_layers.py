@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LAYERS = [
     "typing",
+    "texts",
     "arrays",
     "memory",
     "progress",

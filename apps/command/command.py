@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from h2gpu.distributed.communicators import launch
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import plain
 
 
 class InputError(ValueError):

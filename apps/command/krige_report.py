@@ -8,7 +8,7 @@ import numpy as np
 from h2gpu.apps.command.report import aligned, covariance_text, second_lines, versions
 from h2gpu.arrays import to_host
 from h2gpu.memory import peak_memory, readable
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import plain
 
 SCORES = {
     "rmse": "RMSE",

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.apps.command.structure_plot import INK, QUIET, require_matplotlib
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import plain
 
 PIXELS = 360  # of a panel's longer side
 REACH, MOST = 0.8, 99

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2gpu.memory import readable
 from h2gpu.storage import whole_file
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import plain
 
 FORMATS = (".png", ".pdf", ".svg")
 FINER = 4  # painted pixels a pixel shown, each way

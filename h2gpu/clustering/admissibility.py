@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.texts import brief
+
 
 @dataclass(frozen=True)
 class Admissibility:
@@ -24,7 +26,7 @@ class Admissibility:
 
     def __post_init__(self):
         if not (isinstance(self.eta, (int, float, np.number)) and np.isfinite(self.eta) and self.eta > 0):
-            raise ValueError(f"eta: expected a positive number, got {self.eta!r}; 1.0 is the usual choice")
+            raise ValueError(f"eta: expected a positive number, got {brief(self.eta)}; 1.0 is the usual choice")
 
     def __call__(self, row_boxes, col_boxes):
         """(pairs,) bool for the pairs of boxes of equal index."""

@@ -16,6 +16,7 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.clustering.boxes import Boxes
 from h2gpu.clustering.splitting import SPLITS, grow
 from h2gpu.covariance.checks import check_points
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Integers, Split, Truths
 
 
@@ -61,9 +62,9 @@ class ClusterTree:
         """
         check_points(points, "points")
         if not isinstance(leaf_size, (int, np.integer)) or leaf_size < 1:
-            raise ValueError(f"leaf_size: expected a positive integer, got {leaf_size!r}; 64 is the usual choice")
+            raise ValueError(f"leaf_size: expected a positive integer, got {brief(leaf_size)}; 64 is the usual choice")
         if not callable(split) and split not in SPLITS:
-            raise ValueError(f'split: expected "median" or "mean", got {split!r}')
+            raise ValueError(f'split: expected "median" or "mean", got {brief(split)}')
         permutation, start, sizes, parent, first_child, lower, upper, counts = grow(
             points, leaf_size, split if callable(split) else SPLITS[split]
         )

@@ -19,6 +19,7 @@ from h2gpu.arrays import array_module
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import DeviceFunction, composed, constant
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike, Frame
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Composed(Covariance):
         terms = []
         for term in self.terms:
             if not isinstance(term, Covariance):
-                raise ValueError(f"{type(self).__name__}: expected covariances, got {term!r}")
+                raise ValueError(f"{type(self).__name__}: expected covariances, got {brief(term)}")
             terms += term.terms if type(term) is type(self) else [term]
         if not terms:
             raise ValueError(f"{type(self).__name__}: expected at least one covariance, got none")

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 
 from h2gpu.arrays import array_module
 from h2gpu.batched.copies import all_finite
+from h2gpu.texts import brief
 
 RANGES = {"float32": (1e-12, 1e18), "float64": (1e-135, 1e153)}  # of lengths and coordinates, by their precision:
 # squares of distances stay in range, and those lost below it are of distances that are nothing against the lengths
@@ -15,14 +16,14 @@ def checked(name, value, zero=False):
     """The value as a float, if it is a finite positive number (or zero, where allowed); else ValueError."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and is_finite(value) and (value > 0 or (zero and value == 0))):
-        raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {value!r:.80}")
+        raise ValueError(f"{name}: expected a finite number {'≥' if zero else '>'} 0, got {brief(value, 80)}")
     return float(value)
 
 
 def checked_integer(name, value, least, most):
     """The value as an int, if it is an integer from least to most; else ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name}: expected an integer from {least} to {most}, got {value!r:.80}")
+        raise ValueError(f"{name}: expected an integer from {least} to {most}, got {brief(value, 80)}")
     return int(value)
 
 

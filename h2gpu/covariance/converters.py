@@ -18,6 +18,7 @@ from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.compact import Cubic, Spherical
 from h2gpu.covariance.models.mixtures import PoweredExponential, RationalQuadratic
 from h2gpu.covariance.sphere import on_sphere
+from h2gpu.texts import brief
 
 SAME = {"Exponential": Exponential, "Spherical": Spherical, "Cubic": Cubic}  # of one name, l = length/rescale
 GSTOOLS = (*SAME, "Gaussian", "Matern", "Rational", "Stable")
@@ -54,7 +55,7 @@ def from_sklearn(kernel: Any) -> Covariance:
         return Exponential(1.0, kernel.length_scale) if half else Matern(1.0, kernel.length_scale, kernel.nu)
     raise ValueError(
         "kernel: expected scikit-learn's RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, sums, products, "
-        f"got {kernel!r}; write others with from_function"
+        f"got {brief(kernel)}; write others with from_function"
     )
 
 
@@ -102,7 +103,7 @@ def _gstools_scales(model):
     """l/s: one number, or one a coordinate."""
     known = type(model).__module__.startswith("gstools.")
     if not known or type(model).__name__ not in GSTOOLS:
-        raise ValueError(f"model: expected GSTools' {', '.join(GSTOOLS)}, got {model!r}")
+        raise ValueError(f"model: expected GSTools' {', '.join(GSTOOLS)}, got {brief(model)}")
     if getattr(model, "temporal", False):
         raise ValueError(f"model: expected one of space alone, got one of space and time, {model!r}")
     scale = float(model.len_scale / model.rescale)

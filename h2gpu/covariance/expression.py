@@ -22,6 +22,7 @@ from h2gpu.covariance.checks import is_finite
 from h2gpu.covariance.device import DeviceFunction, expression
 from h2gpu.covariance.functions import squared_distances
 from h2gpu.covariance.user import Written, check_dimension, check_function, write
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike
 
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -69,7 +70,7 @@ class Expression(Written):
         self, text: str, /, function: Callable[..., Any] | None = None, dimension: int | None = None, **numbers: float
     ) -> None:
         if not isinstance(text, str) or not text.strip() or not text.isascii():
-            raise ValueError(f'expression: expected an ASCII text such as "exp(-r / length)", got {text!r:.80}')
+            raise ValueError(f'expression: expected an ASCII text such as "exp(-r / length)", got {brief(text, 80)}')
         given = tuple((name, _number(name, value)) for name, value in sorted(numbers.items()))
         mentioned = [match[1] for match in COORDINATE.finditer(text)]
         check_dimension(dimension)
@@ -184,5 +185,5 @@ def _number(name, value):
             f"{formula.shown(name)}: expected a name of letters and digits other than {', '.join(formula.RESERVED)}, p"
         )
     if not (isinstance(value, Real) and not isinstance(value, bool) and is_finite(value)):
-        raise ValueError(f"{name}: expected a finite number, got {value!r:.80}")
+        raise ValueError(f"{name}: expected a finite number, got {brief(value, 80)}")
     return float(value)

@@ -20,6 +20,7 @@ from h2gpu.covariance.models.multivariate import Coregionalization, Multivariate
 from h2gpu.covariance.models.spacetime import Gneiting, SpaceTime
 from h2gpu.covariance.models.varying import VaryingLength
 from h2gpu.covariance.sphere import OnSphere
+from h2gpu.texts import brief
 
 NAMED = (
     *(Constant, Coregionalization, Cubic, Exponential, Expression, Gaussian, Gneiting, Matern, Modulated),
@@ -42,10 +43,12 @@ def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance
     Nugget(variance=0.5)
     """
     if not isinstance(parameters, dict) or depth > DEEPEST:
-        raise ValueError(f"covariance: expected a dictionary nested at most {DEEPEST} deep, got {parameters!r:.80}")
+        raise ValueError(
+            f"covariance: expected a dictionary nested at most {DEEPEST} deep, got {brief(parameters, 80)}"
+        )
     name = parameters.get("name")
     if not isinstance(name, str) or name not in KINDS:
-        raise ValueError(f"covariance: expected a name of {', '.join(KINDS)}, got {name!r:.80}")
+        raise ValueError(f"covariance: expected a name of {', '.join(KINDS)}, got {brief(name, 80)}")
     kind = KINDS[name]
     given = {key: value for key, value in parameters.items() if key != "name"}
     wanted = {field.name for field in fields(kind)} - NEVER_WRITTEN
@@ -54,16 +57,16 @@ def from_parameters(parameters: Mapping[str, Any], depth: int = 0) -> Covariance
         raise ValueError(f"covariance {name}: expected the keys {', '.join(sorted(wanted))}, got {got}")
     if "terms" in given:
         if not isinstance(given["terms"], list):
-            raise ValueError(f"covariance {name}: expected a list of terms, got {given['terms']!r:.80}")
+            raise ValueError(f"covariance {name}: expected a list of terms, got {brief(given['terms'], 80)}")
         return kind(tuple(from_parameters(term, depth + 1) for term in given["terms"]))
     if "parts" in given:
         if not isinstance(given["parts"], list):
-            raise ValueError(f"covariance {name}: expected a list of parts, got {given['parts']!r:.80}")
+            raise ValueError(f"covariance {name}: expected a list of parts, got {brief(given['parts'], 80)}")
         given["parts"] = [from_parameters(part, depth + 1) for part in given["parts"]]
     given |= {key: from_parameters(given[key], depth + 1) for key in INNER if key in given}
     if kind is Expression:
         numbers = given["numbers"]
         if not isinstance(numbers, dict) or numbers.keys() & {"function", "dimension"}:
-            raise ValueError(f"covariance {name}: expected a dictionary of numbers, got {numbers!r:.80}")
+            raise ValueError(f"covariance {name}: expected a dictionary of numbers, got {brief(numbers, 80)}")
         return Expression(given["text"], dimension=given["dimension"], **numbers)
     return kind(**given)

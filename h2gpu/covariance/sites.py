@@ -13,6 +13,7 @@ import numpy as np
 from h2gpu.arrays import array_module, native, to_host
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import check_points
+from h2gpu.texts import brief
 
 VARIANCES = {"float32": (1e-30, 1e30), "float64": (1e-100, 1e100)}  # sums of squares of entries stay in range
 ROWS, COLUMNS = 48, 1 << 18  # drawn for the estimate of the norm, at most
@@ -61,7 +62,7 @@ class Sites:
         """Itself; ValueError where no polynomial follows the covariance, whose last coordinate is an index."""
         if self.cov.variables is not None:
             raise ValueError(
-                f"cov: expected a covariance of one variable, got {self.cov!r}; several are for "
+                f"cov: expected a covariance of one variable, got {brief(self.cov)}; several are for "
                 "h2gpu.statistics.CoKriging, and cov(points) is their dense matrix"
             )
         return self
@@ -111,7 +112,7 @@ class Sites:
 def embedded(points, cov, name):
     """The points checked, in the coordinates that the covariance measures distances in, C-contiguous."""
     if not isinstance(cov, Covariance):
-        raise ValueError(f"cov: expected a covariance such as h2gpu.covariance.Exponential(), got {cov!r}")
+        raise ValueError(f"cov: expected a covariance such as h2gpu.covariance.Exponential(), got {brief(cov)}")
     xp = array_module(points)
     points = xp.asarray(points)
     points = points.astype(np.float64) if points.dtype.kind in "iub" else native(points)

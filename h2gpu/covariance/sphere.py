@@ -17,6 +17,7 @@ from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.device import DeviceFunction, great_circle
 from h2gpu.covariance.functions import squared_distances
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike
 
 DISTANCES = ("great-circle", "chordal")
@@ -56,19 +57,19 @@ class OnSphere(Covariance):
 
     def __post_init__(self):
         if not isinstance(self.covariance, Covariance):
-            raise ValueError(f"covariance: expected a covariance such as Exponential(), got {self.covariance!r}")
+            raise ValueError(f"covariance: expected a covariance such as Exponential(), got {brief(self.covariance)}")
         if self.covariance.embedding not in (None, PLANE):
-            raise ValueError(f"covariance: expected one not yet on a sphere, got {self.covariance!r}")
+            raise ValueError(f"covariance: expected one not yet on a sphere, got {brief(self.covariance)}")
         if not self.covariance.isotropic:
-            raise ValueError(f"covariance: expected a function of the distance alone, got {self.covariance!r}")
+            raise ValueError(f"covariance: expected a function of the distance alone, got {brief(self.covariance)}")
         if self.covariance.most_dimensions is not None and self.covariance.most_dimensions < 3:
-            raise ValueError(f"covariance: expected one that is valid in 3 dimensions, got {self.covariance!r}")
+            raise ValueError(f"covariance: expected one that is valid in 3 dimensions, got {brief(self.covariance)}")
         if self.distance not in DISTANCES:
-            raise ValueError(f"distance: expected one of {', '.join(DISTANCES)}, got {self.distance!r}")
+            raise ValueError(f"distance: expected one of {', '.join(DISTANCES)}, got {brief(self.distance)}")
         if self.distance == "great-circle" and not self.covariance.great_circle:
             raise ValueError(
                 f"distance: expected a covariance that is positive definite in the great-circle distance, such as "
-                f'Exponential or Matern of smoothness ≤ 0.5, got {self.covariance!r}; take distance="chordal"'
+                f'Exponential or Matern of smoothness ≤ 0.5, got {brief(self.covariance)}; take distance="chordal"'
             )
         object.__setattr__(self, "radius", checked("radius", self.radius))
 

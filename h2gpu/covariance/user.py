@@ -16,6 +16,7 @@ from h2gpu.covariance.algebra import Product
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import Constant, InUnits, squared_distances
+from h2gpu.texts import brief
 from h2gpu.typing import Array, Frame
 
 MOST_COORDINATES = 1000  # a file may say any number; values at equal points take an array of as many
@@ -175,12 +176,12 @@ def write(values, out, given):
 def check_function(function, arguments):
     """Raises ValueError for what cannot be called."""
     if not callable(function):
-        raise ValueError(f"function: expected a function of {arguments}, got {function!r}")
+        raise ValueError(f"function: expected a function of {arguments}, got {brief(function)}")
 
 
 def check_dimension(dimension):
     """Raises ValueError for what is not a number of coordinates."""
     if dimension is not None and not (type(dimension) is int and 0 < dimension <= MOST_COORDINATES):
         raise ValueError(
-            f"dimension: expected a positive integer up to {MOST_COORDINATES} or None, got {dimension!r:.80}"
+            f"dimension: expected a positive integer up to {MOST_COORDINATES} or None, got {brief(dimension, 80)}"
         )

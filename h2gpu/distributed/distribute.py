@@ -14,6 +14,7 @@ from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
+from h2gpu.texts import brief
 
 
 def distribute(A: H2Matrix, comm: Communicator, *, once: bool = False) -> DistributedH2Matrix:
@@ -40,7 +41,7 @@ def distribute(A: H2Matrix, comm: Communicator, *, once: bool = False) -> Distri
         stored = all(isinstance(part, (BlockSparse, MixedBlocks)) for part in (A.couplings, A.nearfield))
         if not stored or A.xp is not comm.xp:
             raise ValueError(
-                f"distribute: expected an H2Matrix with stored blocks in {comm.xp.__name__} arrays, got {A!r}; "
+                f"distribute: expected an H2Matrix with stored blocks in {comm.xp.__name__} arrays, got {brief(A)}; "
                 "see H2Matrix.to_device, and compress"
             )
         rows = LocalTree.of(A.row_basis.tree, comm)

@@ -13,6 +13,7 @@ import numpy as np
 
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
+from h2gpu.texts import brief
 from h2gpu.typing import Integers, Truths
 
 SLACK = 1 / 8  # of a share, by which a cut may be moved
@@ -43,7 +44,7 @@ class Partition:
     def of(cls, tree: ClusterTree, ranks: int) -> "Partition":
         """About equal shares of the points."""
         if not isinstance(ranks, (int, np.integer)) or ranks < 1:
-            raise ValueError(f"ranks: expected a positive integer, got {ranks!r}")
+            raise ValueError(f"ranks: expected a positive integer, got {brief(ranks)}")
         start, first = np.unique(tree.start, return_index=True)  # the highest cluster that begins there
         level = np.searchsorted(tree.level_offsets, first, side="right")
         wanted, share = tree.n * np.arange(1, ranks) / ranks, tree.n / ranks

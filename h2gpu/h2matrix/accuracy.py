@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.texts import brief
+
 INTERPOLATION, COMPRESSION = 0.5, 0.8  # parts of rtol
 STORAGE = 0.1  # part of the squared error of compression
 MARGIN = 1e-3  # part of what may be discarded that is left for the rounding of sums
@@ -49,7 +51,7 @@ class Accuracy:
         least = LEAST * float(np.finfo(dtype).eps)
         if not (isinstance(rtol, (int, float, np.number)) and least <= rtol < 1):
             raise ValueError(
-                f"rtol: expected a number from {least:.2g} (what {dtype} can hold) to below 1, got {rtol!r}"
+                f"rtol: expected a number from {least:.2g} (what {dtype} can hold) to below 1, got {brief(rtol)}"
             )
         return cls(float(rtol), dtype)
 

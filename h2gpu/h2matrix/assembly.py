@@ -20,6 +20,7 @@ from h2gpu.h2matrix.planning.planner import Planner
 from h2gpu.h2matrix.rows import meeting
 from h2gpu.memory import require
 from h2gpu.progress import phase
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Operator, Seed, Storage
 
 logger = logging.getLogger("h2gpu")
@@ -140,7 +141,7 @@ def sampled_error(
     if B.shape != sites.shape:
         raise ValueError(f"sampled_error: expected a matrix of shape {sites.shape}, got {B.shape}")
     if not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise ValueError(f"rows: expected a positive integer, got {rows!r}")
+        raise ValueError(f"rows: expected a positive integer, got {brief(rows)}")
     return error_on_rows(B, sites, rows, random_state)
 
 

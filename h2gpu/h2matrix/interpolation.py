@@ -18,6 +18,7 @@ from h2gpu.batched.copies.identities import with_identities
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.h2matrix import chebyshev
 from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.texts import brief
 
 MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
 
@@ -33,7 +34,7 @@ def orders_of(tree, order):
     within = whole and orders.min() >= 1 and orders.max() <= MOST_ORDER
     if not within or 1 < orders.size < tree.levels:
         raise ValueError(
-            f"order: expected an integer from 1 to {MOST_ORDER}, got {order!r:.80}; 8 gives about 7 digits at eta 1; "
+            f"order: expected an integer from 1 to {MOST_ORDER}, got {brief(order)}; 8 gives about 7 digits at eta 1; "
             f"or one for each of the {tree.levels} levels of the tree, from the root on"
         )
     by_level = np.broadcast_to(orders if orders.size == 1 else orders[: tree.levels], tree.levels)

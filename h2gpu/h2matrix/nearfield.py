@@ -18,6 +18,7 @@ from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.blocksparse.block_sparse import Pairs
 from h2gpu.covariance import pairwise
+from h2gpu.texts import brief
 
 NEARFIELDS = ("stored", "computed")
 PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that exist at a time in a product
@@ -149,4 +150,4 @@ class EvaluatedNearfield(Pairs):
 def check_nearfield(nearfield):
     """ValueError unless it is one of the ways to keep the nearfield."""
     if nearfield not in NEARFIELDS:
-        raise ValueError(f'nearfield: expected "stored" or "computed", got {nearfield!r}')
+        raise ValueError(f'nearfield: expected "stored" or "computed", got {brief(nearfield)}')

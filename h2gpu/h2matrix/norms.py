@@ -21,6 +21,7 @@ from h2gpu.h2matrix.beside import alternating
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.progress import phase
+from h2gpu.texts import brief
 
 PIECE = 1 << 16  # entries of one sum of squares
 MEASURES = batched.frobenius_norms, batched.rounding_errors
@@ -196,6 +197,6 @@ def check_same_structure(A, B, caller, advice):
         same = same and np.array_equal(a.rows, b.rows) and np.array_equal(a.columns, b.columns)
     if not same:
         raise ValueError(
-            f"{caller}: expected two matrices of one precision on the same points, leaf size and eta, got {A!r} "
+            f"{caller}: expected two matrices of one precision on the same points, leaf size and eta, got {brief(A)} "
             f"and {B!r}; {advice}"
         )

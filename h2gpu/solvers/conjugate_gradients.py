@@ -24,6 +24,7 @@ from h2gpu.solvers.operators import (
     column_norms,
     shifted,
 )
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Operator
 
 RESTARTS = 5
@@ -125,9 +126,9 @@ def conjugate_gradients(
     b = check_vectors(b, n)
     check_preconditioner(preconditioner, n)
     if not 0 < rtol < 1:
-        raise ValueError(f"rtol: expected a number between 0 and 1, got {rtol!r}")
+        raise ValueError(f"rtol: expected a number between 0 and 1, got {brief(rtol)}")
     if not isinstance(maximum, (int, np.integer)) or maximum < 0:
-        raise ValueError(f"maximum: expected a number of iterations ≥ 0, got {maximum!r}")
+        raise ValueError(f"maximum: expected a number of iterations ≥ 0, got {brief(maximum)}")
     apply, B, xp = shifted(A, nugget), b.reshape(n, -1), array_module(b)
     X = xp.zeros_like(B) if start is None else check_vectors(start, n, "start").astype(B.dtype).reshape(B.shape).copy()
     norms, count = column_norms(B), B.shape[1]

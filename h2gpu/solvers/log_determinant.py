@@ -21,6 +21,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, column_dots, module_of
 from h2gpu.solvers.whitened import whitened
+from h2gpu.texts import brief
 from h2gpu.typing import Operator, Seed
 
 TOGETHER = 16  # probes of one block
@@ -100,7 +101,7 @@ def log_determinant(
     n = check_square(A)
     for name, value in (("probes", probes), ("most", most), ("maximum", maximum)):
         if not isinstance(value, (int, np.integer)) or value < 2:
-            raise ValueError(f"{name}: expected an integer ≥ 2, got {value!r}")
+            raise ValueError(f"{name}: expected an integer ≥ 2, got {brief(value)}")
     atol = 0.0 if atol is None else checked("atol", atol)
     apply = whitened(A, preconditioner, nugget, n)
     if trace is None and preconditioner is None and hasattr(A, "diagonal"):

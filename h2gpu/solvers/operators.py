@@ -5,6 +5,7 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import all_finite
 from h2gpu.covariance.checks import checked
+from h2gpu.texts import brief
 
 LESS_ACCURATE = (
     "the matrix (or its preconditioner) is not positive definite to the accuracy it is kept in; build it with a "
@@ -60,7 +61,7 @@ def check_nuggets(nugget, n):
         return np.full(n, check_nugget(nugget))
     nugget = np.asarray(nugget, np.float64)
     if nugget.shape != (n,) or not (np.isfinite(nugget) & (nugget >= 0)).all():
-        raise ValueError(f"nugget: expected one finite number ≥ 0, or {n} of them, one a site, got {nugget!r:.60}")
+        raise ValueError(f"nugget: expected one finite number ≥ 0, or {n} of them, one a site, got {brief(nugget, 60)}")
     return nugget
 
 

@@ -15,6 +15,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, check_vectors, column_dots
 from h2gpu.solvers.whitened import whitened
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Operator
 
 BASIS_BYTES = 1 << 31  # of the vectors kept: columns beyond are worked on afterwards
@@ -55,7 +56,7 @@ def square_root(
     n = check_square(A)
     x = check_vectors(x, n, "x")
     if not 0 < rtol < 1:
-        raise ValueError(f"rtol: expected a number between 0 and 1, got {rtol!r}")
+        raise ValueError(f"rtol: expected a number between 0 and 1, got {brief(rtol)}")
     apply, X = whitened(A, preconditioner, nugget, n), x.reshape(n, -1)
     y, columns = array_module(x).empty_like(X), max(1, BASIS_BYTES // (USUAL_STEPS * X.dtype.itemsize * n))
     with phase("square root", X.shape[1]) as advance:

@@ -19,6 +19,7 @@ from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Seed
 
 REPORTED = 64  # chunks between two reports of progress
@@ -52,7 +53,7 @@ def vecchia(
     located = Sites.of(points, cov)
     x, cov = located.points, located.cov
     if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
-        raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
+        raise ValueError(f"neighbours: expected an integer ≥ 0, got {brief(neighbours)}; 30 is the usual choice")
     nugget = check_nuggets(nugget, len(x)) + cov.nugget
     n, m, xp = len(x), min(int(neighbours), len(x) - 1), array_module(x)
     with phase("order"):

@@ -12,7 +12,7 @@ from h2gpu.covariance import Covariance, from_gstools, from_sklearn
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 from h2gpu.statistics.trends import columns_in
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import brief, plain
 
 
 def covariance_of(cov):
@@ -112,7 +112,7 @@ def weighted(X, y, weights):
         return X, y, np.ones(n)
     weights = np.asarray(weights if array_module(weights) is np else to_host(weights), np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {weights!r:.60}")
+        raise ValueError(f"sample_weight: expected {n} finite numbers ≥ 0, got {brief(weights, 60)}")
     used = np.flatnonzero(weights)
     if not len(used):
         raise ValueError("sample_weight: expected weights of which some are not zero, got zero for all")

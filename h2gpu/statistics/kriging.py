@@ -35,6 +35,7 @@ from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 
 
@@ -191,15 +192,15 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     def _check_options(self):
         """ValueError for what is wrong at any number of sites, even where few do not need it."""
         if checked("rtol", self.rtol) >= 1:
-            raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
+            raise ValueError(f"rtol: expected a number below 1, got {brief(self.rtol)}")
         checked("std_rtol", self.std_rtol, zero=True)
         checked_solver(self.solver)
         if self.missing not in ("raise", "skip"):
-            raise ValueError(f'missing: expected "raise" or "skip", got {self.missing!r}')
+            raise ValueError(f'missing: expected "raise" or "skip", got {brief(self.missing)}')
         if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
-            raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
+            raise ValueError(f"neighbours: expected a positive integer, got {brief(self.neighbours)}")
         if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
-            raise ValueError(f"mean: expected a finite number, got {self.mean!r}")
+            raise ValueError(f"mean: expected a finite number, got {brief(self.mean)}")
 
     @property
     def _accuracy(self):

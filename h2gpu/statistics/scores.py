@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.texts import brief
 
 LEVEL = 0.95
 
@@ -65,7 +66,7 @@ def log_score(truth, mean, std):
 def interval(mean, std, level=LEVEL):
     """Lower and upper ends of the central intervals of N(mean, std²), each (n,). Raises ValueError for a bad level."""
     if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+        raise ValueError(f"level: expected a number between 0 and 1, got {brief(level)}")
     half = ndtri(0.5 + level / 2) * std
     return mean - half, mean + half
 

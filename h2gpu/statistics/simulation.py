@@ -19,6 +19,7 @@ from h2gpu.progress import phase
 from h2gpu.statistics.inputs import covariance_of, seed_of
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.tables import table
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed
 
 
@@ -107,5 +108,5 @@ def generator(random_state):
 def checked_count(n_samples):
     """A positive integer; ValueError for others."""
     if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ValueError(f"n_samples: expected a positive integer, got {n_samples!r}")
+        raise ValueError(f"n_samples: expected a positive integer, got {brief(n_samples)}")
     return int(n_samples)

@@ -14,6 +14,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module
 from h2gpu.batched.copies import all_finite
+from h2gpu.texts import brief
 
 DEGREES = {"constant": 0, "linear": 1}
 
@@ -77,7 +78,7 @@ def trend_of(spec, features, names=None):
         return Trend("linear" if "linear" in words else "constant", rest, chosen)
     raise ValueError(
         'trend: expected None, "constant", "linear", a function of the sites, or a list of columns of X and "linear", '
-        f"got {spec!r}"
+        f"got {brief(spec)}"
     )
 
 
@@ -97,4 +98,4 @@ def _index(column, features, names):
         return list(names).index(column)
     if isinstance(column, (int, np.integer)) and -features <= column < features:
         return int(column) % features
-    raise ValueError(f"trend: expected names or indices of the {features} columns of X, got {column!r}")
+    raise ValueError(f"trend: expected names or indices of the {features} columns of X, got {brief(column)}")

@@ -42,6 +42,7 @@ from h2gpu.storage.invariants import check as check_arrays
 from h2gpu.storage.layout import arrays_of, in_precision, is_stored, matrix_of
 from h2gpu.storage.whole_file import check_writable, whole_file
 from h2gpu.storage.writing import whole_hdf5
+from h2gpu.texts import brief
 from h2gpu.typing import FileName
 
 __all__ = [
@@ -84,10 +85,12 @@ def save(B: H2Matrix | Skeletonization, path: FileName, *, attributes: Mapping[s
         factors.write(path, B, attributes)
         return
     if not is_stored(getattr(B, "couplings", None)):
-        raise ValueError(f"save: expected an H2Matrix with stored couplings, got {B!r:.80}; build or compress it first")
+        raise ValueError(
+            f"save: expected an H2Matrix with stored couplings, got {brief(B, 80)}; build or compress it first"
+        )
     if not is_stored(B.nearfield):
         raise ValueError(
-            f"save: expected a stored nearfield, got {B!r:.80}, which computes it; "
+            f"save: expected a stored nearfield, got {brief(B, 80)}, which computes it; "
             'save B.replace(nearfield=B.nearfield.stored()), or compress with nearfield="stored"'
         )
     arrays = arrays_of(B)

@@ -18,8 +18,8 @@ import numpy as np
 from h2gpu.memory import free_memory, readable
 from h2gpu.storage.header import FORMAT, VERSIONS, Header, digest_of
 from h2gpu.storage.layout import names
-from h2gpu.storage.plain_text import plain
 from h2gpu.storage.writing import TYPES
+from h2gpu.texts import plain
 
 AGAIN = "the file is damaged or of other origin; save the matrix again"
 

@@ -15,7 +15,7 @@ import numpy as np
 from h2gpu.apps.command.command import InputError
 from h2gpu.apps.command.inputs.checks import ALL, check_lengths, check_shape, rows_of
 from h2gpu.memory import readable
-from h2gpu.storage.plain_text import plain
+from h2gpu.texts import plain
 
 LISTED = 20  # datasets named in a message, at most
 VISITED = 500  # groups and datasets looked at to name them

@@ -11,6 +11,7 @@ from h2gpu.arrays import any_array
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.texts import brief
 from h2gpu.typing import Matrices
 
 twin = twins_of(__name__)
@@ -42,7 +43,7 @@ def bidiagonalize(A: Matrices, vectors: str = "both") -> tuple[Matrices, ...]:
     True
     """
     if vectors not in ("both", "none"):
-        raise ValueError(f'bidiagonalize: expected vectors "both" or "none", got {vectors!r}')
+        raise ValueError(f'bidiagonalize: expected vectors "both" or "none", got {brief(vectors)}')
     results = over_leading(lambda A: twin(A).bidiagonalize(A, vectors), A)
     if isinstance(A, MatrixBatch):
         return results

@@ -7,6 +7,7 @@ import numpy as np
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Integers, Matrices, Truths
 
 twin = twins_of(__name__)
@@ -35,7 +36,7 @@ def gather(
     if out is None:
         out = MatrixBatch.empty(rows, columns, A.dtype, A.xp)
     elif len(out) != len(index) or (out.rows > rows).any() or (out.columns > columns).any():
-        raise ValueError(f"gather: expected out of {len(index)} matrices no larger than those of A, got {out!r}")
+        raise ValueError(f"gather: expected out of {len(index)} matrices no larger than those of A, got {brief(out)}")
     return twin(A).gather(A, index, transpose, out)
 
 
@@ -74,7 +75,7 @@ def join(batches: Sequence[MatrixBatch], out: MatrixBatch) -> MatrixBatch:
     20.0
     """
     if len(out) != sum(map(len, batches)):
-        raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {out!r}")
+        raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {brief(out)}")
     return twin(out).join(batches, out)
 
 

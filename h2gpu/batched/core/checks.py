@@ -7,6 +7,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module, as_array, native, to_host
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
+from h2gpu.texts import brief
 
 REAL, COMPLEX = (np.float32, np.float64), (np.complex64, np.complex128)
 RESIDENT = 128  # rows and columns of matrices whose truncated SVD needs no size on the host
@@ -35,7 +36,7 @@ def square_batch(A, name, dtypes=REAL):
     """A MatrixBatch of square matrices, checked."""
     A = checked(A, name, dtypes)
     if (A.rows != A.columns).any():
-        raise ValueError(f"{name}: expected square matrices, got {A!r}")
+        raise ValueError(f"{name}: expected square matrices, got {brief(A)}")
     return A
 
 
@@ -44,7 +45,7 @@ def number(x, name, dtype):
     if type(x) not in (int, float):
         value = to_host(as_array(x))
         if value.ndim or value.dtype.kind not in ("iufbc" if np.dtype(dtype).kind == "c" else "iufb"):
-            raise ValueError(f"{name}: expected a number for matrices of {np.dtype(dtype)}, got {x!r}")
+            raise ValueError(f"{name}: expected a number for matrices of {np.dtype(dtype)}, got {brief(x)}")
         x = value[()]
     return np.dtype(dtype).type(x)
 
@@ -87,7 +88,7 @@ def tolerances(atol, shape):
         return array_module(atol).full(shape, atol).ravel()
     values = np.asarray(atol) if array_module(atol) is np else to_host(atol)
     if values.dtype.kind not in "iuf" or values.shape not in ((), tuple(shape)) or not (values >= 0).all():
-        raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {atol!r}")
+        raise ValueError(f"atol: expected a number ≥ 0 or an array of them of shape {tuple(shape)}, got {brief(atol)}")
     return np.broadcast_to(values.astype(np.float64), shape).ravel()
 
 
@@ -100,12 +101,14 @@ def check_products(routine, factors, addend, out):
     """
     first, dtype = factors[0][0], factors[0][0].dtype
     if dtype not in REAL + COMPLEX:
-        raise ValueError(f"{routine}: expected A a MatrixBatch of floating-point numbers, got {first!r}")
+        raise ValueError(f"{routine}: expected A a MatrixBatch of floating-point numbers, got {brief(first)}")
     results = [(name, M) for name, M in (("C", addend), ("out", out)) if M is not None]
     batches = [(chr(ord("A") + i), M) for i, (M, _) in enumerate(factors)] + results
     for name, M in batches:
         if not isinstance(M, MatrixBatch) or len(M) != len(first) or M.dtype != dtype:
-            raise ValueError(f"{routine}: expected {name} a MatrixBatch of {len(first)} matrices of {dtype}, got {M!r}")
+            raise ValueError(
+                f"{routine}: expected {name} a MatrixBatch of {len(first)} matrices of {dtype}, got {brief(M)}"
+            )
     if any(isinstance(M, ResidentBatch) for _, M in batches):
         return
     shapes = [(M.columns, M.rows) if transposed else (M.rows, M.columns) for M, transposed in factors]
@@ -121,7 +124,7 @@ def check_triangles(A, mode, out):
     kinds = isinstance(A, MatrixBatch) and isinstance(out, MatrixBatch) and mode == "r"
     if not kinds or len(A) != len(out) or A.dtype != out.dtype:
         raise ValueError(
-            f'qr: expected out only with mode "r", a MatrixBatch like A, got mode {mode!r}, {A!r}, {out!r}'
+            f'qr: expected out only with mode "r", a MatrixBatch like A, got mode {brief(mode)}, {A!r}, {out!r}'
         )
     _check_equal("qr", "rows of out", out.rows, np.minimum(A.rows, A.columns))
     _check_equal("qr", "columns of out", out.columns, A.columns)
@@ -147,6 +150,6 @@ def check_batch(name, label, M, A, rows, columns):
     if M is None:
         return
     if not isinstance(M, MatrixBatch) or len(M) != len(A) or M.dtype != A.dtype:
-        raise ValueError(f"{name}: expected {label} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {M!r}")
+        raise ValueError(f"{name}: expected {label} a MatrixBatch of {len(A)} matrices of {A.dtype}, got {brief(M)}")
     if (M.rows != rows).any() or (M.columns != columns).any():
-        raise ValueError(f"{name}: expected {label} of the sizes that A asks for, got {M!r} for {A!r}")
+        raise ValueError(f"{name}: expected {label} of the sizes that A asks for, got {brief(M)} for {A!r}")

@@ -7,6 +7,7 @@ from h2gpu.batched.core.checks import checked, columns_of, stack
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.registers import DTYPES
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 twin = twins_of(__name__)
@@ -38,7 +39,7 @@ def lstsq(A: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array
     right = columns_of(A, b, "lstsq")
     (*lead, m, n), epsilon = A.shape, np.finfo(A.dtype).eps
     if rcond is not None and not (isinstance(rcond, (int, float, np.number)) and 0 <= rcond < 1):
-        raise ValueError(f"lstsq: expected rcond None or a number from 0 to below 1, got {rcond!r}")
+        raise ValueError(f"lstsq: expected rcond None or a number from 0 to below 1, got {brief(rcond)}")
     rcond = float(epsilon) * max(m, n) if rcond is None else float(rcond)
     x, rank = twin(A).lstsq(stack(A), right, rcond)
     return x.reshape(*lead, n, *np.shape(b)[A.ndim - 1 :]), rank.reshape(lead)

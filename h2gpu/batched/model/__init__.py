@@ -24,6 +24,7 @@ from h2gpu.batched.device.compiler import source_folder
 from h2gpu.batched.model import counts
 from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
+from h2gpu.texts import brief
 from h2gpu.typing import DTypeLike
 
 SMALL = ("lu", "cholesky", "solve", "gauss-jordan", "lstsq")
@@ -106,7 +107,7 @@ def predict_time(
     inner = n if inner is None else inner
     for name, value in (("batch", batch), ("m", m), ("n", n), ("columns", columns), ("inner", inner)):
         if not isinstance(value, (int, np.integer)) or value < 0:
-            raise ValueError(f"predict_time: expected an integer {name} ≥ 0, got {value!r}")
+            raise ValueError(f"predict_time: expected an integer {name} ≥ 0, got {brief(value)}")
     constants = Constants.of(device)
     if not batch * m * n:
         return 0.0
@@ -239,6 +240,8 @@ def _table(folder):
     path = source_folder() / "tuning" / folder / "model.csv"
     if not path.is_file():
         known = sorted(p.parent.name for p in path.parents[1].glob("*/model.csv"))
-        raise ValueError(f"predict_time: expected a device of {', '.join(known)}, got {folder!r}; run {MEASURE} on it")
+        raise ValueError(
+            f"predict_time: expected a device of {', '.join(known)}, got {brief(folder)}; run {MEASURE} on it"
+        )
     with path.open(newline="", encoding="utf-8") as file:
         return {(row["constant"], row["dtype"]): float(row["value"]) for row in csv.DictReader(file)}

@@ -27,6 +27,7 @@ from h2gpu.batched.core.checks import (
 )
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Matrices
 
 twin = twins_of(__name__)
@@ -68,7 +69,7 @@ def gemm(
     True
     """
     if method not in GEMM_METHODS:
-        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {method!r}")
+        raise ValueError(f"gemm: expected method one of {', '.join(GEMM_METHODS)}, got {brief(method)}")
     if isinstance(A, MatrixBatch):
         check_products("gemm", [(A, transa), (B, transb)], C, out)
         alpha, beta = _factors("gemm", A, alpha, beta)
@@ -234,7 +235,7 @@ def _with_vectors(name, work, A, x, y, trans, dtypes):
     A = checked(A, "A", dtypes)
     if isinstance(A, MatrixBatch):
         if not isinstance(x, MatrixBatch):
-            raise ValueError(f"{name}: expected x a MatrixBatch of columns as A is a MatrixBatch, got {x!r}")
+            raise ValueError(f"{name}: expected x a MatrixBatch of columns as A is a MatrixBatch, got {brief(x)}")
         for label, vector, rows in (("x", x, A.rows if trans else A.columns), ("y", y, A.columns if trans else A.rows)):
             check_batch(name, label, vector, A, rows, np.ones_like(rows))
         return work(A, x, y)

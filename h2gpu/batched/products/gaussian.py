@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from h2gpu.texts import brief
+
 THREADS = 256  # of a block of the kernel
 ROUNDS = 10
 FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -48,7 +50,8 @@ def seed_of(random_state):
         return int(draw(2**31 - 1))
     if random_state is not None and not (isinstance(random_state, (int, np.integer)) and random_state >= 0):
         raise ValueError(
-            f"random_state: expected an integer ≥ 0, a NumPy Generator or RandomState, or None, got {random_state!r}"
+            "random_state: expected an integer ≥ 0, a NumPy Generator or RandomState, or None, "
+            f"got {brief(random_state)}"
         )
     return random_state if random_state is None else int(random_state)
 

@@ -14,6 +14,7 @@ from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
 from h2gpu.batched.qr.products import Products
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Integers, Matrices
 
 __all__ = ["Products", "cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
@@ -44,7 +45,7 @@ def qr(A: Matrices, mode: str = "reduced", *, out: MatrixBatch | None = None) ->
     ((10, 6, 4), (10, 4, 4), True)
     """
     if mode not in ("reduced", "r"):
-        raise ValueError(f'qr: expected mode "reduced" or "r", got {mode!r}')
+        raise ValueError(f'qr: expected mode "reduced" or "r", got {brief(mode)}')
     if out is not None:
         check_triangles(A, mode, out)
         return twin(A).qr(A, mode, out)

@@ -17,6 +17,7 @@ from h2gpu.arrays import any_array
 from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import REAL, checked, columns_of, square, stack
 from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 DTYPES = (*REAL, np.complex64)
@@ -88,7 +89,7 @@ def solve(
     True
     """
     if method not in METHODS:
-        raise ValueError(f"solve: expected method one of {', '.join(METHODS)}, got {method!r}")
+        raise ValueError(f"solve: expected method one of {', '.join(METHODS)}, got {brief(method)}")
     A = square(A, "solve", DTYPES)
     right = columns_of(A, b, "solve")
     X, info = twin(A).solve(stack(A), right, method == "gauss-jordan", layout)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from h2gpu.texts import brief
+
 LAYOUTS = ("auto", "thread", "2d", "row", "column")
 THREAD_EDGE, THREAD_WORDS = 16, 200  # of a problem in one thread: rows and columns, 32-bit words without spilling
 GRIDS = ((8, 4), (8, 8), (16, 8), (16, 16), (32, 16), (32, 32))  # of threads, fewest first
@@ -45,7 +47,7 @@ def layout(dtype, m, width, name="auto"):
     Raises ValueError for another name.
     """
     if name not in LAYOUTS:
-        raise ValueError(f"layout: expected one of {', '.join(LAYOUTS)}, got {name!r}")
+        raise ValueError(f"layout: expected one of {', '.join(LAYOUTS)}, got {brief(name)}")
     words = np.dtype(dtype).itemsize // WORD
     few = max(m, width - 1) <= THREAD_EDGE
     if name == "thread":

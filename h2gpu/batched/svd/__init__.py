@@ -16,6 +16,7 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
 from h2gpu.batched.products.gaussian import seed_of
 from h2gpu.batched.svd import randomized
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Integers, Matrices, Seed
 
 twin = twins_of(__name__)
@@ -59,9 +60,9 @@ def svd(
     (True, True)
     """
     if vectors not in ("both", "left", "none"):
-        raise ValueError(f'svd: expected vectors "both", "left" or "none", got {vectors!r}')
+        raise ValueError(f'svd: expected vectors "both", "left" or "none", got {brief(vectors)}')
     if method not in SVD_METHODS:
-        raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {method!r}")
+        raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {brief(method)}")
     results = over_leading(lambda A: twin(A).svd(A, vectors, method, return_info), A)
     if isinstance(A, MatrixBatch):
         return results
@@ -201,9 +202,9 @@ def rsvd(
     for name, value, least in (("rank", rank, 1), ("oversample", oversample, 0), ("power", power, 0)):
         missing = name == "rank" and rank is None and rtol is not None
         if not missing and (not isinstance(value, (int, np.integer)) or value < least):
-            raise ValueError(f"rsvd: expected an integer {name} ≥ {least}, got {value!r}")
+            raise ValueError(f"rsvd: expected an integer {name} ≥ {least}, got {brief(value)}")
     if rtol is not None and not (isinstance(rtol, (int, float, np.number)) and 0 <= rtol < 1):
-        raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {rtol!r}")
+        raise ValueError(f"rsvd: expected rtol a number from 0 to below 1, got {brief(rtol)}")
     knobs = oversample, power, seed_of(random_state)
     if rtol is None:
         return over_leading(lambda A: randomized.svd(A, rank, *knobs), A)

@@ -31,6 +31,7 @@ from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.shapes import over_leading
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Integers, Matrices
 
 twin = twins_of(__name__)
@@ -65,7 +66,7 @@ def lu_factor(A: Matrices, method: str = "auto", return_info: bool = False) -> t
     ((10, 4, 4), (10, 4))
     """
     if method not in LU_METHODS:
-        raise ValueError(f"lu_factor: expected method one of {', '.join(LU_METHODS)}, got {method!r}")
+        raise ValueError(f"lu_factor: expected method one of {', '.join(LU_METHODS)}, got {brief(method)}")
     LU, piv, info = over_leading(lambda A: twin(A).lu_factor(A, method), A, REAL + COMPLEX)
     if return_info:
         return LU, piv, info
@@ -273,12 +274,12 @@ def trsm(
     True
     """
     if side not in ("left", "right"):
-        raise ValueError(f'trsm: expected side "left" or "right", got {side!r}')
+        raise ValueError(f'trsm: expected side "left" or "right", got {brief(side)}')
     A = square_batch(A, "trsm") if isinstance(A, MatrixBatch) else square(A, "trsm")
     alpha = number(alpha, "trsm: alpha", A.dtype)
     if isinstance(A, MatrixBatch):
         if not isinstance(B, MatrixBatch):
-            raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {B!r}")
+            raise ValueError(f"trsm: expected B a MatrixBatch as A is, got {brief(B)}")
         rows, columns = (A.rows, B.columns) if side == "left" else (B.rows, A.rows)
         check_batch("trsm", "B", B, A, rows, columns)
         return twin(A).trsm(A, B, alpha, side, lower, trans, unit)
@@ -300,7 +301,7 @@ def _columns_of(F, b, name):
     """Right-hand sides of a ragged batch, packed, once they are what F needs."""
     square_batch(F, name, REAL + COMPLEX)
     if not isinstance(b, MatrixBatch) or b.dtype != F.dtype or len(b) != len(F) or (b.rows != F.rows).any():
-        raise ValueError(f"{name}: expected b a MatrixBatch with the rows and the precision of {F!r}, got {b!r}")
+        raise ValueError(f"{name}: expected b a MatrixBatch with the rows and the precision of {F!r}, got {brief(b)}")
     return b.packed()
 
 
@@ -308,7 +309,7 @@ def _check_pivots(LU, piv):
     """ValueError unless piv is a MatrixBatch of columns of row numbers."""
     columns = isinstance(piv, MatrixBatch) and len(piv) == len(LU) and (piv.rows == LU.rows).all()
     if not columns or piv.dtype != np.int32 or (piv.columns != 1).any() or piv.xp is not LU.xp:
-        raise ValueError(f"lu_solve: expected piv a MatrixBatch of int32 columns as LU has rows, got {piv!r}")
+        raise ValueError(f"lu_solve: expected piv a MatrixBatch of int32 columns as LU has rows, got {brief(piv)}")
     if piv.xp is np:
         _check_rows(piv.entries, ranges(np.zeros_like(piv.rows), piv.rows), np.repeat(piv.rows, piv.rows))
 

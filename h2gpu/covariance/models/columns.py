@@ -15,6 +15,7 @@ from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.checks import checked_integer, is_finite
 from h2gpu.covariance.models.spacetime import halved
 from h2gpu.covariance.user import InFrame
+from h2gpu.texts import brief
 from h2gpu.typing import Frame
 
 GAP = 2.0**-4
@@ -98,5 +99,5 @@ def _numbers(name, values):
     """A tuple of finite floats; ValueError for others."""
     given = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else ()
     if not given or not all(isinstance(v, (int, float, np.number)) and is_finite(v) for v in given):
-        raise ValueError(f"{name}: expected finite numbers, one a coordinate, got {values!r:.80}")
+        raise ValueError(f"{name}: expected finite numbers, one a coordinate, got {brief(values, 80)}")
     return tuple(map(float, given))

@@ -13,6 +13,7 @@ from h2gpu.arrays import array_module
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.device import DeviceFunction, isotropic, leading, modulated
 from h2gpu.covariance.models.columns import OfColumns, checked_slopes, exponent
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike
 
 
@@ -46,7 +47,7 @@ class Modulated(OfColumns, Covariance):
         inner = self.covariance
         plain = isinstance(inner, Covariance) and inner.embedding in (None, PLANE) and inner.variables is None
         if not plain or inner.nugget:
-            raise ValueError(f"covariance: expected one in the plane or space, without nugget, got {inner!r}")
+            raise ValueError(f"covariance: expected one in the plane or space, without nugget, got {brief(inner)}")
         checked_slopes(self, "slopes", inner.columns if self.columns is None else self.columns)
 
     @property

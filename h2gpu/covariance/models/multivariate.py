@@ -20,6 +20,7 @@ from h2gpu.covariance.checks import checked
 from h2gpu.covariance.functions import InUnits, Radial
 from h2gpu.covariance.matern import Matern
 from h2gpu.covariance.models.variables import OfVariables, checked_matrix, from_partial, to_partial
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike
 
 
@@ -57,7 +58,7 @@ class Coregionalization(OfVariables):
         for rho in parts:
             if not isinstance(rho, (Radial, InUnits)) or abs(rho.variance_at_zero - 1) > 1e-12:
                 raise ValueError(
-                    f"Coregionalization: expected covariances such as Exponential of variance 1, got {rho!r}; the "
+                    f"Coregionalization: expected covariances such as Exponential of variance 1, got {brief(rho)}; the "
                     "matrices hold the variances"
                 )
         first = checked_matrix("matrices", matrices[0])

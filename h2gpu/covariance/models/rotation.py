@@ -12,6 +12,7 @@ from numbers import Real
 import numpy as np
 
 from h2gpu.covariance.checks import is_finite
+from h2gpu.texts import brief
 
 ANGLES = {2: 1, 3: 3}  # by the number of coordinates
 STRAIGHT = 1e-14  # sine of an angle below which axes are parallel
@@ -28,7 +29,7 @@ def checked_rotation(value, dim):
     numbers = all(isinstance(a, Real) and not isinstance(a, bool) and is_finite(a) for a in given)
     if len(given) != wanted or not numbers:
         raise ValueError(
-            f"rotation: expected {wanted} finite angle(s) in radians in {dim} dimensions, got {value!r:.80}"
+            f"rotation: expected {wanted} finite angle(s) in radians in {dim} dimensions, got {brief(value, 80)}"
         )
     return float(given[0]) if dim == 2 else tuple(map(float, given))
 

@@ -21,6 +21,7 @@ from h2gpu.covariance.device import DeviceFunction, isotropic, joined, powers_of
 from h2gpu.covariance.functions import InUnits, Radial, squared_distances, squared_distances_of
 from h2gpu.covariance.sphere import Sphere
 from h2gpu.covariance.user import InFrame
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike, Frame
 
 PLANAR = 2  # coordinates in space where nothing tells their number
@@ -92,9 +93,9 @@ class InTime(Covariance):
         """ValueError for spaces that are none; space_dimension is settled."""
         name, space, given = type(self).__name__, self.space, self.space_dimension
         if not isinstance(space, kind) or space.nugget or space.timed:
-            raise ValueError(f"{name}: expected for space {advice}, got {space!r}")
+            raise ValueError(f"{name}: expected for space {advice}, got {brief(space)}")
         if given is not None and not (isinstance(given, Integral) and 1 <= given <= 20):
-            raise ValueError(f"space_dimension: expected an integer from 1 to 20, got {given!r:.80}")
+            raise ValueError(f"space_dimension: expected an integer from 1 to 20, got {brief(given, 80)}")
         if None not in (given, space.dimension) and given != space.dimension:
             raise ValueError(f"space_dimension: expected {space.dimension}, that of {space!r}, got {given}")
         found = int(space.dimension or given or PLANAR)
@@ -132,7 +133,9 @@ class SpaceTime(InTime):
         time = self.time
         fits = isinstance(time, Covariance) and time.embedding in (None, PLANE) and time.dimension in (None, 1)
         if not fits or time.nugget or time.timed:
-            raise ValueError(f"SpaceTime: expected for time a covariance of one coordinate, no nugget, got {time!r}")
+            raise ValueError(
+                f"SpaceTime: expected for time a covariance of one coordinate, no nugget, got {brief(time)}"
+            )
 
     @property
     def parts(self) -> tuple[Covariance, ...]:

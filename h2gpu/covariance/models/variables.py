@@ -17,6 +17,7 @@ from h2gpu.covariance.algebra import Nugget
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.models.spacetime import halved
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 GAP = 2.0**-4  # of the distance at which a covariance is halved: how far apart variables at one site lie for neighbours
@@ -95,7 +96,9 @@ class OfVariables(Covariance):
         for rho in parts:
             plain = isinstance(rho, Covariance) and rho.embedding in (None, PLANE) and not (rho.timed or rho.nugget)
             if not plain or rho.variables is not None:
-                raise ValueError(f"{type(self).__name__}: expected covariances in space without nugget, got {rho!r}")
+                raise ValueError(
+                    f"{type(self).__name__}: expected covariances in space without nugget, got {brief(rho)}"
+                )
         known = {rho.dimension for rho in parts} - {None}
         given = {self.space_dimension} - {None}
         if len(known | given) > 1:
@@ -151,7 +154,7 @@ def structures_of(cov):
     found = []
     for term in getattr(cov, "terms", (cov,)):
         if not (isinstance(term, Nugget) or hasattr(term, "structures")):
-            raise ValueError(f"cov: expected covariances of several variables and nuggets as terms, got {term!r}")
+            raise ValueError(f"cov: expected covariances of several variables and nuggets as terms, got {brief(term)}")
         found += [] if isinstance(term, (Nugget, VariableNugget)) else term.structures
     return found
 
@@ -163,7 +166,7 @@ def checked_matrix(name, value, p=None):
     if not fits or (p is not None and len(given) != p) or not np.isfinite(given).all():
         size = "p, p" if p is None else f"{p}, {p}"
         raise ValueError(
-            f"{name}: expected finite numbers of shape ({size}), p up to {MOST_VARIABLES}, got {value!r:.80}"
+            f"{name}: expected finite numbers of shape ({size}), p up to {MOST_VARIABLES}, got {brief(value, 80)}"
         )
     if not np.allclose(given, given.T, rtol=1e-12, atol=0):
         raise ValueError(f"{name}: expected a symmetric matrix, got {given.tolist()!r:.80}")

@@ -17,6 +17,7 @@ from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.device import DeviceFunction, isotropic, overlap, varying
 from h2gpu.covariance.functions import Radial, squared_distances, squared_distances_of
 from h2gpu.covariance.models.columns import OfColumns, checked_slopes, exponent
+from h2gpu.texts import brief
 from h2gpu.typing import Array, DTypeLike
 
 
@@ -53,7 +54,7 @@ class VaryingLength(OfColumns, Covariance):
         if not isinstance(inner, Radial) or inner.embedding != PLANE or inner.most_dimensions is not None:
             raise ValueError(
                 "covariance: expected one that is valid in any dimension, an Exponential, Matern, Gaussian, "
-                f"PoweredExponential or RationalQuadratic, got {inner!r}"
+                f"PoweredExponential or RationalQuadratic, got {brief(inner)}"
             )
         checked_slopes(self, "length_slopes", self.columns)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 LIMIT = 600.0  # seconds that an exchange may wait for others, unless told otherwise
@@ -63,7 +64,7 @@ class Communicator(ABC):
 
     def __init__(self, rank: int, size: int, xp: ModuleType = np, limit: float = LIMIT) -> None:
         if not (isinstance(limit, (int, float)) and limit > 0):
-            raise ValueError(f"limit: expected seconds above 0 that an exchange may wait, got {limit!r}")
+            raise ValueError(f"limit: expected seconds above 0 that an exchange may wait, got {brief(limit)}")
         self.rank, self.size, self.xp, self.limit = rank, size, xp, float(limit)
         self.traffic, self.failure = Traffic(), None
 

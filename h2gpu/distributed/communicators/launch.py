@@ -7,6 +7,7 @@ import numpy as np
 from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.communicators.mpi import MPI
 from h2gpu.distributed.communicators.nccl import NCCL
+from h2gpu.texts import brief
 from h2gpu.typing import Device
 
 SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"  # set by launchers,
@@ -28,7 +29,7 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
     (0, 1)
     """
     if device not in ("cpu", "cuda"):
-        raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+        raise ValueError(f'device: expected "cpu" or "cuda", got {brief(device)}')
     if launched() == 1:
         return Alone(_cupy(0) if device == "cuda" else np, limit)
     try:

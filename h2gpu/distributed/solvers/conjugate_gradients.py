@@ -14,6 +14,7 @@ from h2gpu.distributed.solvers.inverse_factor import DistributedInverseFactor
 from h2gpu.progress import phase
 from h2gpu.solvers.conjugate_gradients import HELPED, RESTARTS, ROUNDING, Solution
 from h2gpu.solvers.operators import check_vectors, column_dots, shifted
+from h2gpu.texts import brief
 from h2gpu.typing import Array
 
 NAME = "dot products"
@@ -53,7 +54,7 @@ def conjugate_gradients(
         b = check_vectors(b, A.local_shape[0])
         if not (A.symmetric and 0 < rtol < 1 and isinstance(maximum, (int, np.integer)) and maximum >= 0):
             raise ValueError(
-                f"conjugate_gradients: expected a symmetric matrix, 0 < rtol < 1 and maximum ≥ 0, got {A!r}, "
+                f"conjugate_gradients: expected a symmetric matrix, 0 < rtol < 1 and maximum ≥ 0, got {brief(A)}, "
                 f"{rtol!r} and {maximum!r}"
             )
         B = b.reshape(len(b), 1 if b.ndim == 1 else b.shape[1])

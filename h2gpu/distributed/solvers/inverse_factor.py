@@ -21,6 +21,7 @@ from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
 from h2gpu.solvers.vecchia import head_of, rows_of
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed
 
 NAME = "sites of Vecchia's rows"
@@ -112,7 +113,7 @@ def vecchia(
         if sites.shape != A.shape:
             raise ValueError(f"vecchia: expected the {A.shape[0]} points of the matrix, got {sites.shape[0]}")
         if not isinstance(neighbours, (int, np.integer)) or neighbours < 0:
-            raise ValueError(f"neighbours: expected an integer ≥ 0, got {neighbours!r}; 30 is the usual choice")
+            raise ValueError(f"neighbours: expected an integer ≥ 0, got {brief(neighbours)}; 30 is the usual choice")
         return factor_of(comm, A.rows.partition, sites, neighbours, nugget, random_state)
 
 

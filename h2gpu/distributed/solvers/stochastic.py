@@ -19,6 +19,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.log_determinant import TOGETHER, LogDeterminant, mean_of, quadrature, signs
 from h2gpu.solvers.operators import check_vectors, column_dots, shifted
 from h2gpu.solvers.square_root import root_of
+from h2gpu.texts import brief
 from h2gpu.typing import Array, Seed
 
 
@@ -56,7 +57,7 @@ def log_determinant(
     with A.comm.together("log-determinant"):
         for name, value in (("probes", probes), ("most", most), ("maximum", maximum)):
             if not isinstance(value, (int, np.integer)) or value < 2:
-                raise ValueError(f"{name}: expected an integer ≥ 2, got {value!r}")
+                raise ValueError(f"{name}: expected an integer ≥ 2, got {brief(value)}")
         n, rows, atol = A.shape[0], preconditioner.positions, 0.0 if atol is None else checked("atol", atol)
         apply, rng, limit = _whitened(A, preconditioner, nugget), np.random.default_rng(random_state), probes
         limit = most if atol else probes
@@ -103,7 +104,7 @@ def square_root(
     with A.comm.together("square root"):
         x = check_vectors(x, A.local_shape[0], "x")
         if not 0 < rtol < 1:
-            raise ValueError(f"rtol: expected a number between 0 and 1, got {rtol!r}")
+            raise ValueError(f"rtol: expected a number between 0 and 1, got {brief(rtol)}")
         X = x.reshape(len(x), 1 if x.ndim == 1 else x.shape[1])
         apply = _whitened(A, preconditioner, nugget)
         root = root_of(apply, X, rtol, maximum, -0.5, dots_of(A.comm), against_of(A.comm))

@@ -18,6 +18,7 @@ from h2gpu.h2matrix.beside import block_diagonal, side_by_side
 from h2gpu.h2matrix.compression.compress import compress
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.norms import check_same_structure
+from h2gpu.texts import brief
 from h2gpu.typing import Storage
 
 
@@ -99,7 +100,7 @@ def stored(nearfield, blocks):
 def factor(number, dtype):
     """A finite number of the precision. Raises ValueError."""
     if not isinstance(number, (int, float, np.number)) or not np.isfinite(dtype.type(number)):
-        raise ValueError(f"factor of a matrix: expected a number that {dtype} can hold, got {number!r}")
+        raise ValueError(f"factor of a matrix: expected a number that {dtype} can hold, got {brief(number)}")
     return dtype.type(number)
 
 

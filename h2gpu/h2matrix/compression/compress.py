@@ -20,6 +20,7 @@ from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield, check_nearfield
 from h2gpu.h2matrix.norms import farfield_square, nearfield_square, relative_error
 from h2gpu.progress import phase
+from h2gpu.texts import brief
 from h2gpu.typing import Storage
 
 
@@ -60,9 +61,9 @@ def compress(
         raise TypeError(f"compress: expected an H2Matrix, as h2gpu.build makes, got {type(A).__name__}")
     accuracy = Accuracy.of(rtol, A.dtype)
     if method not in METHODS:
-        raise ValueError(f'method: expected "weighted" or "basis", got {method!r}')
+        raise ValueError(f'method: expected "weighted" or "basis", got {brief(method)}')
     if not callable(svd) and svd not in STRATEGIES:
-        raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {svd!r}')
+        raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {brief(svd)}')
     check_storage(storage)
     computed = _stays_computed(A, nearfield)
     shared, decompose = accuracy.rounds(storage), svd if callable(svd) else STRATEGIES[svd]

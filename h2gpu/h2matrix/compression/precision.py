@@ -16,6 +16,7 @@ from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.blocksparse import MixedBlocks
 from h2gpu.h2matrix.norms import block_measures, multiplicities
+from h2gpu.texts import brief
 
 STORAGES = ("auto", "full")
 PARTS = "couplings", "nearfield"  # in this order: the first are there in float64, and make room for the second
@@ -26,7 +27,7 @@ WORTHWHILE = 0.25  # of the entries of a part, below which it is not split in tw
 def check_storage(storage):
     """ValueError for an unknown one."""
     if storage not in STORAGES:
-        raise ValueError(f'storage: expected "auto" or "full", got {storage!r}')
+        raise ValueError(f'storage: expected "auto" or "full", got {brief(storage)}')
 
 
 def bytes_expected(accuracy, storage):

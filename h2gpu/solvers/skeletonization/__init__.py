@@ -25,6 +25,7 @@ from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite
 from h2gpu.solvers.skeletonization.factor import Skeletonization
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike
 
 __all__ = ["Skeletonization", "skeletonize"]
@@ -64,7 +65,7 @@ def skeletonize(points: ArrayLike, cov: Covariance, eta: float = 0.01, *, nugget
     """
     if not (isinstance(eta, (int, float, np.floating)) and 0 < eta < 2):
         raise ValueError(
-            f"eta: expected a number above 0 and below 2, got {eta!r}; from 2 on the error exceeds the smallest "
+            f"eta: expected a number above 0 and below 2, got {brief(eta)}; from 2 on the error exceeds the smallest "
             "conditional variance: 0.01 is the usual choice"
         )
     sites = Sites.of(points, cov).interpolable()

@@ -19,6 +19,7 @@ from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.log_determinant import TOGETHER, signs
 from h2gpu.solvers.operators import check_square
 from h2gpu.solvers.whitened import whitened
+from h2gpu.texts import brief
 
 CHANGE = 0.01  # of the standard error: what further steps may change
 ROUNDING = 1e-13  # of n
@@ -58,7 +59,7 @@ def certified(G, C, probes, random_state):
     if n != G.n:
         raise ValueError(f"C: expected shape {G.shape} as the factor has, got {C.shape}; make it of the same sites")
     if not isinstance(probes, (int, np.integer)) or probes < 2:
-        raise ValueError(f"probes: expected an integer ≥ 2, got {probes!r}")
+        raise ValueError(f"probes: expected an integer ≥ 2, got {brief(probes)}")
     rng, apply, parts, ends, steps = np.random.default_rng(random_state), whitened(C, G, 0.0, n), [], [], 0
     with phase("certificate", probes) as advance:
         for first in range(0, probes, TOGETHER):

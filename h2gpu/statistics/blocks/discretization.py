@@ -18,6 +18,7 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked_integer
 from h2gpu.statistics.tables import crs_of
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 MOST_POINTS = 1 << 24  # of all blocks together
@@ -87,7 +88,7 @@ def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
     dim = x.shape[1]
     sides = np.asarray(size, np.float64)
     if sides.shape not in ((), (dim,)) or not (np.isfinite(sides) & (sides > 0)).all():
-        raise ValueError(f"size: expected a positive length, or {dim} of them, got {size!r}")
+        raise ValueError(f"size: expected a positive length, or {dim} of them, got {brief(size)}")
     nodes, weights = np.polynomial.legendre.leggauss(checked_integer("points", points, 1, 64))
     _check_total(len(x) * len(nodes) ** dim)
     offsets = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim) * sides / 2
@@ -117,7 +118,7 @@ def areas(polygons: Any, points: int = 100) -> "Blocks":
     shapes = np.asarray(getattr(polygons, "geometry", polygons), dtype=object).ravel()
     fit = shapely.is_valid_input(shapes) & ~shapely.is_missing(shapes)
     for i in np.flatnonzero(~fit)[:1]:
-        raise ValueError(f"polygons: expected shapely's polygons, got {shapes[i]!r:.60} at {i}")
+        raise ValueError(f"polygons: expected shapely's polygons, got {brief(shapes[i], 60)} at {i}")
     if not len(shapes) or not (shapely.area(shapes) > 0).all():
         raise ValueError("polygons: expected one or more areas above 0, got none, or empty ones, points or lines")
     _check_total(len(shapes) * wanted)

@@ -33,6 +33,7 @@ from h2gpu.statistics.scores import interval as central_interval
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
@@ -196,12 +197,12 @@ class CoKriging(CoResults, BaseEstimator):
     def _options(self):
         """Number of variables, and their nuggets (p,); ValueError for wrong options."""
         if not isinstance(self.cov, (Coregionalization, MultivariateMatern)):
-            raise ValueError(f"cov: expected a Coregionalization or MultivariateMatern, got {self.cov!r}")
+            raise ValueError(f"cov: expected a Coregionalization or MultivariateMatern, got {brief(self.cov)}")
         if checked("rtol", self.rtol) >= 1:
-            raise ValueError(f"rtol: expected a number below 1, got {self.rtol!r}")
+            raise ValueError(f"rtol: expected a number below 1, got {brief(self.rtol)}")
         checked("std_rtol", self.std_rtol, zero=True)
         if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
-            raise ValueError(f"neighbours: expected a positive integer, got {self.neighbours!r}")
+            raise ValueError(f"neighbours: expected a positive integer, got {brief(self.neighbours)}")
         p = self.cov.variables
         self._means(p)
         given = np.atleast_1d(np.asarray(self.nugget, dtype=object)).tolist()
@@ -213,7 +214,7 @@ class CoKriging(CoResults, BaseEstimator):
         """(p,) known means, zero where there is a trend."""
         mean = np.asarray(self.mean, dtype=np.float64)
         if mean.shape not in ((), (p,)) or not np.isfinite(mean).all():
-            raise ValueError(f"mean: expected a finite number or {p} of them, got {self.mean!r:.80}")
+            raise ValueError(f"mean: expected a finite number or {p} of them, got {brief(self.mean, 80)}")
         return np.broadcast_to(mean if self.trend is None else 0.0, p)
 
     def _checked(self, X, Y, p):

@@ -20,6 +20,7 @@ from h2gpu.statistics.likelihood.profile import Profile, profile
 from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
 from h2gpu.statistics.trends import trend_of
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, FileName
 
 FORMAT = "h2gpu-cokriging"
@@ -104,7 +105,9 @@ def _restored(kind, settings, arrays):
     one._observed = X, Y = one._checked(arrays["X"], arrays["Y"], p)
     cov = from_parameters(settings["cov_"])
     if not isinstance(cov, OfVariables) or cov.variables != p or cov.dimension != X.shape[1] + 1:
-        raise ValueError(f"cov_: expected a covariance of {p} variables in {X.shape[1]} dimensions, got {cov!r:.80}")
+        raise ValueError(
+            f"cov_: expected a covariance of {p} variables in {X.shape[1]} dimensions, got {brief(cov, 80)}"
+        )
     one._variable_trend = trend_of(one.trend, X.shape[1])
     one._trend = trend_of_variables(one._variable_trend, p)
     one.cov_, one.n_variables_, one.estimation_ = cov, p, None

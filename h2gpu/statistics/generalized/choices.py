@@ -13,6 +13,7 @@ from h2gpu.statistics.generalized.likelihoods import LIKELIHOODS
 from h2gpu.statistics.inputs import covariance_of
 from h2gpu.statistics.likelihood.judgement import check_free
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
+from h2gpu.texts import brief
 
 KEPT = "df"  # is estimated where it is asked for by name, or by "all"
 
@@ -29,19 +30,19 @@ def joint_of(estimator):
 
 def _check_settings(estimator):
     if estimator.likelihood not in LIKELIHOODS:
-        raise ValueError(f"likelihood: expected one of {', '.join(LIKELIHOODS)}, got {estimator.likelihood!r}")
+        raise ValueError(f"likelihood: expected one of {', '.join(LIKELIHOODS)}, got {brief(estimator.likelihood)}")
     if estimator.missing not in ("raise", "skip"):
-        raise ValueError(f'missing: expected "raise" or "skip", got {estimator.missing!r}')
+        raise ValueError(f'missing: expected "raise" or "skip", got {brief(estimator.missing)}')
     if checked("rtol", estimator.rtol) >= 1:
-        raise ValueError(f"rtol: expected a number below 1, got {estimator.rtol!r}")
+        raise ValueError(f"rtol: expected a number below 1, got {brief(estimator.rtol)}")
     checked("std_rtol", estimator.std_rtol, zero=True)
     if not is_finite(estimator.mean):
-        raise ValueError(f"mean: expected a finite number, got {estimator.mean!r}")
+        raise ValueError(f"mean: expected a finite number, got {brief(estimator.mean)}")
     if not isinstance(estimator.neighbours, (int, np.integer)) or estimator.neighbours < 1:
-        raise ValueError(f"neighbours: expected a positive integer, got {estimator.neighbours!r}")
+        raise ValueError(f"neighbours: expected a positive integer, got {brief(estimator.neighbours)}")
     for name, owner in (("exposure", "poisson"), ("trials", "binomial")):
         if getattr(estimator, name) is not None and estimator.likelihood != owner:
-            raise ValueError(f'{name}: expected likelihood="{owner}" with it, got {estimator.likelihood!r}')
+            raise ValueError(f'{name}: expected likelihood="{owner}" with it, got {brief(estimator.likelihood)}')
 
 
 def _wanted(wanted, cov, names):
@@ -56,7 +57,9 @@ def _wanted(wanted, cov, names):
     wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted)
     kinds = tuple(kind for kind in wanted if kind not in names)
     if "nugget" in kinds and not _has_nugget(cov):
-        raise ValueError(f"cov: expected a Nugget within it to estimate the nugget, got {cov!r}; add Nugget(…) to it")
+        raise ValueError(
+            f"cov: expected a Nugget within it to estimate the nugget, got {brief(cov)}; add Nugget(…) to it"
+        )
     return checked_kinds(kinds, cov) if kinds else (), tuple(name for name in names if name in wanted)
 
 

@@ -6,6 +6,7 @@ X (n, features) → X without it (n, features − 1), size (n,)
 import numpy as np
 
 from h2gpu.statistics.trends import Trend
+from h2gpu.texts import brief
 
 
 def of_column(column, features, names=None):
@@ -18,7 +19,9 @@ def of_column(column, features, names=None):
         return list(names).index(column)
     if isinstance(column, (int, np.integer)) and -features <= column < features:
         return int(column) % features
-    raise ValueError(f"exposure, trials: expected a name or an index of the {features} columns of X, got {column!r}")
+    raise ValueError(
+        f"exposure, trials: expected a name or an index of the {features} columns of X, got {brief(column)}"
+    )
 
 
 def without(trend, column):

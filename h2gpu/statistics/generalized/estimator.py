@@ -33,6 +33,7 @@ from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.regression import Regression, orthonormalizer
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
@@ -193,7 +194,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         if return_std and interval is not None:
             raise ValueError("predict: expected one of return_std and interval, got both")
         if interval is not None and not 0 < interval < 1:
-            raise ValueError(f"interval: expected a level between 0 and 1, got {interval!r}")
+            raise ValueError(f"interval: expected a level between 0 and 1, got {brief(interval)}")
         m, v, size = self._posterior(X)
         mean, spread, within = predictive.moments(self.likelihood_, m, v, size)
         moved = array_module(self._latent_.sites).asarray
@@ -220,7 +221,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         m, v, size = self._posterior(X)
         values = np.asarray(values, np.float64)
         if values.shape not in ((), m.shape) or np.isnan(values).any():
-            raise ValueError(f"values: expected one number or {len(m)}, got {values!r:.60}")
+            raise ValueError(f"values: expected one number or {len(m)}, got {brief(values, 60)}")
         return predictive.cdf(self.likelihood_, values, m, v, size)
 
     def log_marginal_likelihood(self) -> LogLikelihood:

@@ -10,6 +10,7 @@ from h2gpu.arrays import any_array, to_host
 from h2gpu.statistics.generalized import predictive, scoring
 from h2gpu.statistics.inputs import new_values
 from h2gpu.statistics.scores import LEVEL, mae, rmse
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 
@@ -50,7 +51,7 @@ class Scored:
         Of counts the central interval holds at least the level. Raises ValueError for a level outside (0, 1).
         """
         if not 0 < level < 1:
-            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+            raise ValueError(f"level: expected a number between 0 and 1, got {brief(level)}")
         m, v, size, y = self._beside(X, y)
         given = self.likelihood_, m, v, size
         mean = predictive.moments(*given)[0]

@@ -25,6 +25,7 @@ from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variography.empirical import variogram
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 DECILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
@@ -127,14 +128,14 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         """Quantiles (m, count) of the distribution at X (m, features), of levels (count,) between 0 and 1."""
         levels = np.atleast_1d(np.asarray(levels, np.float64))
         if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"levels: expected numbers between 0 and 1, got {levels!r:.80}")
+            raise ValueError(f"levels: expected numbers between 0 and 1, got {brief(levels, 80)}")
         return distributions.quantiles(*self._completed(X), levels)
 
     @any_array
     def predict_exceedance(self, X: ArrayLike, value: float) -> Array:
         """P(Z > value) at X (m, features), (m,)."""
         if not is_finite(value):
-            raise ValueError(f"value: expected a finite number, got {value!r}")
+            raise ValueError(f"value: expected a finite number, got {brief(value)}")
         return 1 - distributions.at(*self._completed(X), float(value))
 
     def _completed(self, X):
@@ -145,11 +146,11 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         if self.thresholds is None:
             levels = np.asarray(self.quantiles, np.float64)
             if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
-                raise ValueError(f"quantiles: expected levels between 0 and 1, got {self.quantiles!r:.80}")
+                raise ValueError(f"quantiles: expected levels between 0 and 1, got {brief(self.quantiles, 80)}")
             return np.unique(np.quantile(values, levels, method="inverted_cdf"))
         z = np.asarray(self.thresholds, np.float64)
         if z.ndim != 1 or not len(z) or not np.isfinite(z).all() or (np.diff(z) <= 0).any():
-            raise ValueError(f"thresholds: expected ascending finite numbers, got {self.thresholds!r:.80}")
+            raise ValueError(f"thresholds: expected ascending finite numbers, got {brief(self.thresholds, 80)}")
         if z[0] < values.min() or z[-1] > values.max():
             raise ValueError(
                 f"thresholds: expected values from {values.min():g} to {values.max():g}, where there are observations, "

@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu.arrays import to_host
 from h2gpu.covariance import DistanceFunction, Expression, UserFunction
 from h2gpu.statistics.likelihood.parameters import USUAL
+from h2gpu.texts import brief
 
 CORRELATED = 2.0  # of log-likelihood that a covariance must bring, two parameters more than independent data have
 
@@ -35,7 +36,7 @@ def check_free(model):
     missing = [kind for kind in model.kinds if kind not in found] if model.kinds != USUAL else []
     if missing or not model.free:
         raise ValueError(
-            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {model.cov!r}"
+            f"cov: expected a covariance with {', '.join(missing or model.kinds)} to estimate, got {brief(model.cov)}"
         )
 
 

@@ -25,6 +25,7 @@ from h2gpu.covariance import (
 )
 from h2gpu.covariance.models.variables import OfVariables, VariableNugget
 from h2gpu.statistics.likelihood.differences import Difference, Smooth
+from h2gpu.texts import brief
 
 ALL = "all"  # every number that a covariance has
 NAMES = (
@@ -278,7 +279,7 @@ def checked_kinds(names, cov):
     kinds = (names,) if isinstance(names, str) else tuple(names)
     known = [*NAMES, *dict.fromkeys(_names_in(cov))]
     if not kinds or any(kind not in known for kind in kinds):
-        raise ValueError(f"parameters: expected some of {', '.join(known)}, got {names!r}")
+        raise ValueError(f"parameters: expected some of {', '.join(known)}, got {brief(names)}")
     return kinds
 
 

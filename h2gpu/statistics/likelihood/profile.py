@@ -15,6 +15,7 @@ from h2gpu.statistics.likelihood.estimation import climbed, evaluation
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.variography.plots import axes_or_new
+from h2gpu.texts import brief
 
 POINTS, REACH = 13, 3.0  # values, within so many standard errors
 
@@ -67,7 +68,7 @@ class Profile:
         """(low, high): where the profile is χ²_1(level)/2 below its maximum, by straight lines between the values; an
         end that lies beyond them is the last of the values. Raises ValueError for a level outside (0, 1)."""
         if not 0 < level < 1:
-            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+            raise ValueError(f"level: expected a number between 0 and 1, got {brief(level)}")
         least = self.highest - 0.5 * float(chdtri(1, 1 - level))
         v, l = self._curve
         at = int(np.searchsorted(self.values, self.best, side="right"))
@@ -100,7 +101,7 @@ def profile(data, found, name, values, options, full=False):
     """
     names = found.model.names
     if name not in names:
-        raise ValueError(f"profile: expected one of the estimated {', '.join(names)}, got {name!r}")
+        raise ValueError(f"profile: expected one of the estimated {', '.join(names)}, got {brief(name)}")
     j = names.index(name)
     free = found.model.free[j]
     evaluate = evaluation(data, found.model, options["neighbours"], options["random_state"], options if full else None)
@@ -114,7 +115,7 @@ def profile(data, found, name, values, options, full=False):
             grid = np.array([replace(free, value=v).theta for v in given.ravel()])
         if given.ndim != 1 or not len(given) or not np.isfinite(grid).all():
             told = " above 0" if free.logarithmic else " from −1 to 1" if free.kind == "partial" else ""
-            raise ValueError(f"values: expected finite numbers{told}, got {values!r:.80}")
+            raise ValueError(f"values: expected finite numbers{told}, got {brief(values, 80)}")
     found_at = np.array([_highest(evaluate, top.model, j, t) for t in grid])
     own = top.model.free[j].value
     return Profile(name, free.at(grid), found_at, own, float(top.value))

@@ -22,6 +22,7 @@ from h2gpu.statistics.regression import Regression, orthonormalizer
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.trends import trend_of
 from h2gpu.storage import whole_hdf5
+from h2gpu.texts import brief
 
 FORMAT, VERSION = "h2gpu-kriging", 1
 ARRAYS = {"X": 2, "y": 1, "weights": 1, "w": 1, "gamma": 1, "solved": 2}
@@ -144,7 +145,7 @@ def _plain(name, value):
     value = np.asarray(value).tolist() if isinstance(value, (tuple, np.ndarray)) else value
     if name == "cov" or callable(value) or not isinstance(value, (type(None), bool, int, float, str, list)):
         raise ValueError(
-            f"save: expected {name} to be a value that a file can hold, got {value!r:.80}; give a named one"
+            f"save: expected {name} to be a value that a file can hold, got {brief(value, 80)}; give a named one"
         )
     return value
 
@@ -163,7 +164,7 @@ def read(path, kind, wanted, written_by, gaps=()):
                 raise ValueError(f"expected {kind} of version {VERSION}, got {told[0]} of version {told[1]}")
             settings = json.loads(file.attrs["settings"])
             if not isinstance(settings, dict):
-                raise ValueError(f"expected a dictionary of settings, got {settings!r:.80}")
+                raise ValueError(f"expected a dictionary of settings, got {brief(settings, 80)}")
             arrays = {name: _array(file, name, ndim, name in gaps) for name, ndim in wanted.items()}
     except Exception as error:  # HDF5 parses bytes of unknown origin
         raise ValueError(f"{path}: expected a file of {written_by}, got {' '.join(str(error).split()):.160}") from None

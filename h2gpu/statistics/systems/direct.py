@@ -19,6 +19,7 @@ from h2gpu.covariance.base import PLANE
 from h2gpu.covariance.sites import Sites
 from h2gpu.memory import free_memory
 from h2gpu.solvers.log_determinant import LogDeterminant
+from h2gpu.texts import brief
 
 SOLVERS = "auto", "iterative", "direct"
 ETA, LARGEST = 100.0, 0.01  # times rtol, and at most
@@ -29,7 +30,7 @@ BYTES = 8192  # of a factor by site, at most about (138,632 sites, eta 1e-4: Mat
 def checked_solver(solver):
     """One of SOLVERS; ValueError for others."""
     if not isinstance(solver, str) or solver not in SOLVERS:
-        raise ValueError(f"solver: expected one of {', '.join(SOLVERS)}, got {solver!r}")
+        raise ValueError(f"solver: expected one of {', '.join(SOLVERS)}, got {brief(solver)}")
     return solver
 
 

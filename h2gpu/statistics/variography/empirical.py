@@ -20,6 +20,7 @@ from h2gpu.statistics.tables import values as values_of
 from h2gpu.statistics.variography import plots
 from h2gpu.statistics.variography.fitting import FittedVariogram, fitted
 from h2gpu.statistics.variography.pairs import pairs_of, towards
+from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Seed
 
 ESTIMATORS = "classical", "cressie-hawkins"
@@ -148,18 +149,20 @@ def _checked(sites, values, direction, tolerance, estimator, sphere):
     if z.shape != (len(x),) or len(x) < 2 or not np.isfinite(z).all():
         raise ValueError(f"values: expected {len(x)} finite numbers, one a site, for 2 or more sites, got {z.shape}")
     if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+        raise ValueError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {brief(estimator)}")
     if sphere is not None:
         checked("sphere", sphere)
         if x.shape[1] != 2 or direction is not None:
             raise ValueError("sphere: expected (lon, lat) and no direction, which differs from place to place")
     wanted = () if np.ndim(direction) == 0 and x.shape[1] == 2 else (x.shape[1],)
     if direction is not None and (np.shape(direction) != wanted or not np.any(np.isfinite(direction))):
-        raise ValueError(f"direction: expected an angle in the plane, or a vector of {x.shape[1]}, got {direction!r}")
+        raise ValueError(
+            f"direction: expected an angle in the plane, or a vector of {x.shape[1]}, got {brief(direction)}"
+        )
     if direction is not None and np.ndim(direction) and not np.any(direction):
-        raise ValueError(f"direction: expected a vector other than zero, got {direction!r}")
+        raise ValueError(f"direction: expected a vector other than zero, got {brief(direction)}")
     if not 0 < checked("tolerance", tolerance) <= math.pi / 2:
-        raise ValueError(f"tolerance: expected radians above 0, up to π/2, got {tolerance!r}")
+        raise ValueError(f"tolerance: expected radians above 0, up to π/2, got {brief(tolerance)}")
     return x, z
 
 
@@ -168,7 +171,7 @@ def _edges(x, bins, longest, sphere):
     if np.ndim(bins):
         edges = np.asarray(bins, np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] < 0:
-            raise ValueError(f"bins: expected two or more ascending edges ≥ 0, or their number, got {bins!r}")
+            raise ValueError(f"bins: expected two or more ascending edges ≥ 0, or their number, got {brief(bins)}")
         return edges
     if longest is None:
         spans = np.ptp(x, axis=0)

@@ -20,6 +20,7 @@ from h2gpu.statistics.likelihood.judgement import check_free
 from h2gpu.statistics.likelihood.parameters import Model, checked_kinds
 from h2gpu.statistics.likelihood.starts import nonnegative
 from h2gpu.statistics.variography.pairs import unit_vector
+from h2gpu.texts import brief
 
 WEIGHTS = "model", "distance", "pairs"
 STRETCHES = 40
@@ -45,7 +46,7 @@ class FittedVariogram:
 def fitted(empirical, cov, nugget, parameters, weights):
     """See `EmpiricalVariogram.fit`."""
     if weights not in WEIGHTS:
-        raise ValueError(f"weights: expected one of {', '.join(WEIGHTS)}, got {weights!r}")
+        raise ValueError(f"weights: expected one of {', '.join(WEIGHTS)}, got {brief(weights)}")
     cov = covariance_of(cov)
     kinds = checked_kinds(CHOSEN if parameters is None else parameters, cov)
     start = Model(cov, checked("nugget", nugget, zero=True), kinds)
@@ -90,13 +91,15 @@ def _gamma(empirical, model, h):
     h, cov = np.asarray(h, np.float64), model.cov
     if empirical.sphere is not None:
         if cov.embedding in (None, PLANE):
-            raise ValueError(f"cov: expected one on the sphere, as the variogram is, got {cov!r}; take on_sphere(…)")
+            raise ValueError(
+                f"cov: expected one on the sphere, as the variogram is, got {brief(cov)}; take on_sphere(…)"
+            )
         degrees = np.rad2deg(h / empirical.sphere).ravel()
         C = cov([[0.0, 0.0]], np.stack([degrees, np.zeros(len(degrees))], axis=1))[0].reshape(h.shape)
     elif cov.isotropic:
         C = cov.at_distance(h)
     elif empirical.direction is None:
-        raise ValueError(f"cov: expected one of the distance alone, or variogram(…, direction=…), got {cov!r}")
+        raise ValueError(f"cov: expected one of the distance alone, or variogram(…, direction=…), got {brief(cov)}")
     else:
         u = unit_vector(empirical.direction)
         C = cov([0 * u], h.reshape(-1, 1) * u)[0].reshape(h.shape)

@@ -1,4 +1,4 @@
-"""Texts from files, made safe to show: what a file says must not act on a terminal, nor look like a line of ours."""
+"""Texts that are safe to show: one line, nothing that acts on a terminal or looks like a line of ours."""
 
 
 def plain(text, most=2000):
@@ -10,3 +10,13 @@ def plain(text, most=2000):
     text = str(text)
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def brief(value, most=200):
+    """A value as messages tell what was got: as Python writes it, on one line, of at most `most` letters.
+
+    >>> import numpy as np
+    >>> brief(np.eye(2))
+    'array([[1., 0.], [0., 1.]])'
+    """
+    return plain(" ".join(repr(value).split()), most)
