@@ -51,8 +51,9 @@ def interpreter(version):
 
 def tested(python, folder, tests):
     """The last line of pytest under an interpreter, after "failed: " where it did."""
+    folder = folder.resolve()
+    inside = [str(folder / "bin" / "python"), "-m"]
     command = [python, "-m", "venv", str(folder)]
-    inside = [str(folder.resolve() / "bin" / "python"), "-m"]
     install = [*inside, "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[tests]"]
     suite = [*inside, "pytest", "-q", "-n", "logical", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *tests]
     for step in (command, install, suite):
