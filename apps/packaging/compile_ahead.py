@@ -24,6 +24,7 @@ from h2gpu.storage.whole_file import whole_file
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 OLDEST_DATE = (1980, 1, 1, 0, 0, 0)  # of members: equal sources give equal archives
+SAME_NAMES = "--frandom-seed=h2gpu"  # internal names hold the time and the process of the compilation otherwise
 
 
 def main(argv=None):
@@ -103,7 +104,7 @@ def held(path, keys):
 def compiled(architecture, header, name):
     """(machine code, function's name) of an instance."""
     name = compiler.qualified(header, name)
-    options = [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}"]
+    options = [*compiler.options(header), nvrtc.CUPYS_OWN, f"-arch={architecture}", SAME_NAMES]
     result = nvrtc.compiled(compiler.program(header), options, [name])
     return result.code, result.names[name]
 
