@@ -30,6 +30,7 @@ STEP = 1e-3  # of logarithms, for the curvature
 MOST = 100  # iterations
 TINY = 1e-6  # of a gradient's entries: converged
 LEFT = 0.01  # of log-likelihood that may be left to gain
+NARROWER = 0.2  # of the scale that the variogram shows: a second start
 REACH = 1e3  # factor from the start of a number of the likelihood, at most
 
 
@@ -78,7 +79,10 @@ class Joint:
 
 
 def estimate(latent, joint, neighbours=30, random_state=0):
-    """The Estimate, its model a Joint, from a `marginal.Latent`.
+    """The Estimate, its model a Joint, from a `marginal.Latent`, and its mode.
+
+    Its mode is that of the likeliest parameters evaluated (places,), from which a further search finds it again: a
+    likelihood that is not log-concave may have several.
 
     Raises ValueError where nothing can be estimated, LinAlgError where the likelihood cannot be evaluated.
     """
@@ -94,16 +98,18 @@ def estimate(latent, joint, neighbours=30, random_state=0):
         joint = replace(joint, model=joint.model.within(latent.sites))
     with phase("maximum marginal likelihood"):
         if n <= EXACT:
-            found = _from_starts(_Target(latent, None), _starts(latent, joint, random_state))
+            target = _Target(latent, None)
+            found = _from_starts(target, _starts(latent, joint, random_state))
         else:
             few = _thinned(latent, random_state)
             starts = _starts(latent, joint, random_state)
             rows = vecchia_rows(few.sites, starts[0].cov, neighbours, random_state)
             first = _from_starts(_Target(few, rows), starts).model
             rows = vecchia_rows(latent.sites, first.cov, neighbours, random_state)
-            found = _from_starts(_Target(latent, rows), [first])
+            target = _Target(latent, rows)
+            found = _from_starts(target, [first])
     logger.info("maximum marginal likelihood: %.6g after %d iterations", found.value, found.iterations)
-    return judged(replace(found, exact=n <= EXACT), latent)
+    return judged(replace(found, exact=n <= EXACT), latent), target.best[1]
 
 
 def _thinned(latent, random_state):
@@ -127,16 +133,18 @@ def _starts(latent, joint, random_state):
             if "scale" in joint.own and start.nugget > 0:
                 likelihood = replace(likelihood, scale=float(np.sqrt(start.nugget)))
             found.append(Joint(replace(joint.model, cov=start.cov), likelihood, joint.own))
+            if not likelihood.log_concave and "scale" in joint.own:  # what is far off may be of the field, or not
+                found.append(replace(found[-1], likelihood=replace(likelihood, scale=likelihood.scale * NARROWER)))
     low, high = limits(joint)
     own = joint.at(np.clip(joint.theta, low, high))
     return [*found, *([own] if np.isfinite(own.theta).all() else [])]
 
 
 class _Target:
-    """−ℓ_L and its gradient at θ, the last mode the start of the next."""
+    """−ℓ_L and its gradient at θ, the last mode the start of the next; the greatest ℓ_L so far and its mode."""
 
     def __init__(self, latent, rows):
-        self.latent, self.rows, self.eta = latent, rows, None
+        self.latent, self.rows, self.eta, self.best = latent, rows, None, (-np.inf, None)
 
     def __call__(self, joint):
         """The LogLikelihood, its gradient that of the free numbers; None where there is none."""
@@ -147,7 +155,14 @@ class _Target:
         if not (np.isfinite(value) and np.isfinite(value.gradient).all()):
             return None
         self.eta = found.eta
+        if value > self.best[0]:
+            self.best = float(value), found.eta
         return LogLikelihood(value, 0.0, joint.kept(value.gradient), None, joint.names)
+
+    def afresh(self, joint):
+        """The same, its mode found from the observations."""
+        self.eta = None
+        return self(joint)
 
     def told(self, joint):
         """The same for a minimizer."""
@@ -156,12 +171,17 @@ class _Target:
 
 
 def _from_starts(target, starts):
-    """The Estimate reached from the likeliest of some starts."""
-    values = [target(start) for start in starts]
+    """The Estimate reached from the likeliest of some starts, or the best of all where there may be several maxima."""
+    values = [target.afresh(start) for start in starts]
     good = [i for i, value in enumerate(values) if value is not None]
     if not good:
         raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
-    return _maximum(target, starts[max(good, key=lambda i: values[i])])
+    good.sort(key=lambda i: values[i], reverse=True)
+    climbed = []
+    for i in good if not starts[0].likelihood.log_concave else good[:1]:
+        target.eta = None
+        climbed.append(_maximum(target, starts[i]))
+    return max(climbed, key=lambda found: found.value)
 
 
 def _maximum(target, start):

@@ -125,8 +125,8 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         X, y, weights = training(self, X, y, None, joint.cov)
         X, y, _ = weighted(X, y, weights)
         latent, change = self._prepared(joint.likelihood, X, y)
-        self._estimated(joint, latent)
-        self._solve(latent, change)
+        eta = self._estimated(joint, latent)
+        self._solve(latent, change, eta)
         return self
 
     def _prepared(self, likelihood, X, y):
@@ -140,21 +140,24 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         return self._latent(sites, y, size)
 
     def _estimated(self, joint, latent):
-        """The covariance and the likelihood in use."""
+        """Finds the covariance and the likelihood in use; the mode there, None where nothing was estimated."""
+        eta = None
         self.estimation_, self.parameters_ = None, {}
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
         if self.fit_parameters and (joint.model.kinds or joint.own):
-            found = self.estimation_ = estimate(latent, joint, self.neighbours, seed_of(self.random_state))
+            found, eta = estimate(latent, joint, self.neighbours, seed_of(self.random_state))
+            self.estimation_ = found
             joint = found.model
             self.parameters_ = {free.name: free.value for free in joint.free}
             self.parameter_errors_, self.parameter_intervals_ = found.errors, found.intervals()
         self.cov_, self.likelihood_, self._kinds = joint.cov, joint.likelihood, joint.model.kinds
+        return eta
 
-    def _solve(self, latent, change):
-        """Mode and equations."""
+    def _solve(self, latent, change, eta=None):
+        """Mode and equations, the search begun at `eta`."""
         state = seed_of(self.random_state)
         options = {"rtol": self.rtol, "neighbours": self.neighbours, "random_state": state}
-        found = latent.exact(Model(self.cov_, 0.0, ()), self.likelihood_, **options)
+        found = latent.exact(Model(self.cov_, 0.0, ()), self.likelihood_, eta, **options)
         messages = [] if self.estimation_ is None else list(self.estimation_.messages)
         if not found.converged:
             messages.append(f"Laplace's approximation: the mode was not found in {found.steps} steps")

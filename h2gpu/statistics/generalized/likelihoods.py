@@ -29,6 +29,7 @@ class Likelihood:
     """What all have in common: numbers of their own that can be estimated, by name."""
 
     discrete = False
+    log_concave = True  # in η: one mode
     link = "log"
 
     @property
@@ -196,6 +197,7 @@ class StudentT(Likelihood):
 
     scale: float = 1.0
     df: float = 4.0
+    log_concave = False
     link = "identity"
 
     def start(self, y, size):

@@ -1,9 +1,9 @@
 """A fitted `GeneralizedKriging` in a file: HDF5, nothing pickled, nothing in it trusted when read.
 
     settings   JSON: constructor arguments, covariance and likelihood in use, estimates
-    arrays     X (n, features), y (n,)
+    arrays     X (n, features), y (n,), mode (places,)
 
-Reading estimates nothing again; the mode is found anew, some Newton steps.
+Reading estimates nothing again; the search for the mode begins at the one that was found.
 """
 
 from typing import Self
@@ -16,7 +16,7 @@ from h2gpu.statistics.generalized.choices import joint_of
 from h2gpu.statistics.results import files
 from h2gpu.typing import FileName
 
-FORMAT, ARRAYS = "h2gpu-generalized-kriging", {"X": 2, "y": 1}
+FORMAT, ARRAYS = "h2gpu-generalized-kriging", {"X": 2, "y": 1, "mode": 1}
 ESTIMATES = "parameters_", "parameter_errors_", "parameter_intervals_"
 
 
@@ -37,7 +37,7 @@ class Saved:
             "feature_names_in_": None if names is None else [str(name) for name in names],
             "crs_": None if self.crs_ is None else str(getattr(self.crs_, "srs", self.crs_)),
         }
-        files.write(path, FORMAT, settings, dict(zip(ARRAYS, self._observed)))
+        files.write(path, FORMAT, settings, dict(zip(ARRAYS, (*self._observed, self.mode_))))
 
     @classmethod
     def load(cls, path: FileName) -> Self:
@@ -68,5 +68,8 @@ def _restored(kind, settings, arrays):
     for name in ESTIMATES:
         setattr(one, name, dict(settings[name]))
     one.parameter_intervals_ = {name: tuple(ends) for name, ends in one.parameter_intervals_.items()}
-    one._solve(*one._prepared(joint.likelihood, X, y))
+    latent, change = one._prepared(joint.likelihood, X, y)
+    if len(arrays["mode"]) != len(latent.Q):
+        raise ValueError(f"mode: expected {len(latent.Q)} numbers, one a place, got {len(arrays['mode'])}")
+    one._solve(latent, change, arrays["mode"] - one._level())
     return one

@@ -29,6 +29,18 @@ def samples(name, f, rng):
     return rng.gamma(3.0, np.exp(f) / 3) if name == "gamma" else f + 0.3 * rng.standard_t(4, len(f))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_of_several_maxima_the_greatest_is_taken_and_the_fit_ends_in_its_mode():
+    """Far observations: one maximum has them in the field, another in the tails. From the variogram alone −72.5."""
+    rng = np.random.default_rng(11)
+    X = rng.random((70, 2))
+    y = simulate(Exponential(1.0, 0.3), X, random_state=11)[:, 0] + 0.3 * rng.standard_t(2, 70)
+    wanted = ["variance", "length_scale", "scale"]
+    k = GeneralizedKriging(Exponential(), "student-t", df=2.0, fit_parameters=wanted).fit(X, y)
+    assert float(k.estimation_.value) > -70.4
+    assert abs(float(k.log_marginal_likelihood()) - float(k.estimation_.value)) < 1e-6
+
+
 @pytest.mark.parametrize("name", ["poisson", "binomial", "gamma", "student-t"])
 def test_parameters_are_recovered_and_predictions_calibrated(name):
     X, f, rng = data()

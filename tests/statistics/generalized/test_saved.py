@@ -44,8 +44,11 @@ def test_a_file_predicts_as_what_was_saved(tmp_path, likelihood):
     (lambda file, settings: settings.update(likelihood_={"rtol": 7}), "rtol: expected a number below 1"),
     (lambda file, settings: settings.update(parameters_=3), "TypeError"),
     (lambda file, settings: file["y"].write_direct(np.full(120, -1.0)), "y: expected whole numbers"),
+    (lambda file, settings: file["mode"].write_direct(np.full(120, np.nan)), "mode: expected finite numbers"),
+    (lambda file, settings: (file.pop("mode"), file.create_dataset("mode", data=np.zeros(3))),
+     "mode: expected 120 numbers, one a place, got 3"),
     (lambda file, settings: file.pop("X"), "no dataset X"),
-], ids=range(6))  # fmt: skip
+], ids=range(8))  # fmt: skip
 def test_nothing_in_a_file_is_trusted(tmp_path, change, words):
     X, y = table()
     path = tmp_path / "counts.h5"
