@@ -4,11 +4,12 @@ import json
 
 import h5py
 import numpy as np
-import pandas
 import pytest
 
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import GeneralizedKriging, Kriging
+
+pandas = pytest.importorskip("pandas")
 
 
 def table(n=120):
