@@ -30,6 +30,7 @@ STEP = 1e-3  # of logarithms, for the curvature
 MOST = 100  # iterations
 TINY = 1e-6  # of a gradient's entries: converged
 LEFT = 0.01  # of log-likelihood that may be left to gain
+CLIMBED = 3  # starts, the likeliest, of a likelihood that is not log-concave
 NARROWER = 0.2  # of the scale that the variogram shows: a second start
 REACH = 1e3  # factor from the start of a number of the likelihood, at most
 
@@ -171,14 +172,14 @@ class _Target:
 
 
 def _from_starts(target, starts):
-    """The Estimate reached from the likeliest of some starts, or the best of all where there may be several maxima."""
+    """The Estimate reached from the likeliest of some starts; the best from several where there may be many maxima."""
     values = [target.afresh(start) for start in starts]
     good = [i for i, value in enumerate(values) if value is not None]
     if not good:
         raise np.linalg.LinAlgError(f"the likelihood cannot be evaluated at the starting values, {starts[0].cov!r}")
     good.sort(key=lambda i: values[i], reverse=True)
     climbed = []
-    for i in good if not starts[0].likelihood.log_concave else good[:1]:
+    for i in good[: 1 if starts[0].likelihood.log_concave else CLIMBED]:
         target.eta = None
         climbed.append(_maximum(target, starts[i]))
     return max(climbed, key=lambda found: found.value)
