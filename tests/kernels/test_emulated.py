@@ -39,6 +39,9 @@ SAMPLES = {
         "covariance/test_pairs_gpu.py::test_empty_blocks_beside_others",
         "covariance/test_pairs_gpu.py::test_shapes[shape5]",
     ],
+    "matrices": [
+        "h2matrix/test_compression.py::test_evaluated_couplings_compress_to_the_same_matrix[cupy-auto-None]",
+    ],
     "systems": [
         "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",

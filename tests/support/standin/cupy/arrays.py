@@ -115,7 +115,12 @@ class ndarray:  # noqa: N801  CuPy's name
         self._entries = self._entries.reshape(shape)
 
     def __getitem__(self, index):
-        return device_array(self._entries[index_of(index)])
+        found = self._entries[index_of(index)]
+        if found.ndim > 1 and not np.may_share_memory(
+            found, self._entries
+        ):  # CuPy's copies are row by row, NumPy's may not
+            found = found.copy(order="C")
+        return device_array(found)
 
     def __setitem__(self, index, a):
         if isinstance(a, np.ndarray) and a.ndim and index is not Ellipsis and index != slice(None):
