@@ -26,7 +26,17 @@ def thread_count():
 
 @cache
 def _pool():
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix="h2gpu", initializer=_of_the_pool)
+    """A pool whose threads all run already; None where the system gives no more, as in too little address space."""
+    count = thread_count()
+    pool, all_here = ThreadPoolExecutor(count, "h2gpu", _of_the_pool), threading.Barrier(count)
+    try:
+        for _ in range(count):
+            pool.submit(all_here.wait)
+    except RuntimeError:
+        all_here.abort()
+        pool.shutdown(cancel_futures=True)
+        return None
+    return pool
 
 
 def _of_the_pool():
@@ -130,7 +140,8 @@ def in_order(work, tasks, xp=np):
         return
     with one_blas_thread():
         alone = len(tasks) <= 1 or getattr(_here, "pooled", False) or thread_count() == 1
-        yield from (map if alone else _pool().map)(work, tasks)
+        pool = None if alone else _pool()
+        yield from (pool.map if pool else map)(work, tasks)
 
 
 def pieces(weights, target):

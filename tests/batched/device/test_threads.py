@@ -117,3 +117,26 @@ def test_work_inside_of_work_ends(monkeypatch):
     threading.Thread(target=work, daemon=True).start()  # at worst it waits for ever
     assert done.wait(20)
     assert found == [[4, 3, 2, 1]] * 8
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_where_no_thread_can_be_started_the_caller_works(started, monkeypatch):
+    """As in too little address space; none that was started stays behind."""
+    start, left, before = threading.Thread.start, [started], threading.active_count()
+
+    def refusing(self):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(self)
+
+    threads._pool.cache_clear()
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)
+    monkeypatch.setattr(threading.Thread, "start", refusing)
+    done = []
+    try:
+        assert parallel(lambda k: done.append(k) or k * k, range(20)) == [k * k for k in range(20)]
+        assert sorted(done) == list(range(20)) and threads._pool() is None
+        assert threading.active_count() <= before
+    finally:
+        threads._pool.cache_clear()
