@@ -48,7 +48,7 @@ def total_weights(basis, couplings, R, column_side=False):
                 batched.triangles_of_products(products, Z.resident[t.start - top : t.stop - top])
 
             groups = _groups(span, entries, limit)
-            for t, _ in zip(groups, in_order(weigh, groups, R.xp)):
+            for _, t in zip(in_order(weigh, groups, R.xp), groups):  # in this order: to its end
                 advance(np.count_nonzero(rows[t]))
     return weights
 
