@@ -1,11 +1,9 @@
 """What practice asks of a fitted cokriging: cross-validation, files, profiles, estimates of many observations."""
 
-import json
-
-import h5py
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from stored import changed_settings
 from test_cokriging import LINEAR, MATERN, NUGGETS, sample
 
 from h2gpu.covariance import MultivariateMatern
@@ -101,10 +99,7 @@ def test_nothing_in_a_file_is_trusted(tmp_path, change, words):
     X, Y, _ = sample(MATERN, 40)
     path = tmp_path / "fields.h5"
     CoKriging(MATERN, NUGGETS).fit(X, Y).save(path)
-    with h5py.File(path, "a") as file:
-        settings = json.loads(file.attrs["settings"])
-        change(file, settings)
-        file.attrs["settings"] = json.dumps(settings)
+    changed_settings(path, change)
     with pytest.raises(ValueError, match=words):
         CoKriging.load(path)
 

@@ -1,10 +1,8 @@
 """Files of a fitted GeneralizedKriging."""
 
-import json
-
-import h5py
 import numpy as np
 import pytest
+from stored import changed_settings
 
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import GeneralizedKriging, Kriging
@@ -54,9 +52,6 @@ def test_nothing_in_a_file_is_trusted(tmp_path, change, words):
     X, y = table()
     path = tmp_path / "counts.h5"
     GeneralizedKriging(Exponential(0.5, 0.4), "poisson", exposure="people").fit(X, y).save(path)
-    with h5py.File(path, "a") as file:
-        settings = json.loads(file.attrs["settings"])
-        change(file, settings)
-        file.attrs["settings"] = json.dumps(settings)
+    changed_settings(path, change)
     with pytest.raises(ValueError, match=words):
         GeneralizedKriging.load(path)

@@ -1,7 +1,9 @@
 """Small matrices of every kind, and files of them that lie."""
 
+import json
 from functools import cache
 
+import h5py
 import numpy as np
 import pytest
 
@@ -60,3 +62,11 @@ def refused(path, words):
         h2gpu.load(path)
     message = str(caught.value)
     assert "\n" not in message and str(path) in message and len(message) < 600
+
+
+def changed_settings(path, change):
+    """A file of a fitted estimator after change(file, settings)."""
+    with h5py.File(path, "a") as file:
+        settings = json.loads(file.attrs["settings"])
+        change(file, settings)
+        file.attrs["settings"] = json.dumps(settings)
