@@ -68,11 +68,11 @@ class ClusterTree:
         permutation, start, sizes, parent, first_child, lower, upper, counts = grow(
             points, leaf_size, split if callable(split) else SPLITS[split]
         )
-        host = to_host(permutation).astype(np.int64)
+        host = to_host(permutation).astype(np.int64, copy=False)
         tree = cls(host, start, start + sizes, parent, first_child, Boxes(lower, upper), offsets_of(counts))
         xp = array_module(permutation)
         if xp is not np:
-            tree._copies[permutation.device.id] = permutation.astype(np.int64)
+            tree._copies[permutation.device.id] = permutation.astype(np.int64, copy=False)
         return tree
 
     def __len__(self) -> int:

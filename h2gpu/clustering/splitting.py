@@ -13,8 +13,10 @@ is summed is an integer.
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.offsets import offsets_of
 
+twin = twins_of("h2gpu.clustering", cpu="splitting")
 MEAN_BITS = 44  # of a cluster's side, in the mean split
 
 
@@ -62,33 +64,84 @@ def grow(points, leaf_size, split):
     Returns the permutation (n,), where the points are; and on the host, clusters in level order: first point, number
     of points, parent, first child, lower and upper corners of the boxes; and the number of clusters of each level.
     """
-    xp, n = array_module(points), len(points)
-    columns = xp.ascontiguousarray(points.T)
-    index = np.int32 if n < 2**31 else np.int64
-    orders = xp.stack([_stable_argsort(column).astype(index) for column in columns])  # by (cluster, coordinate)
-    starts, sizes, parents = np.zeros(1, np.int64), np.full(1, n, dtype=np.int64), np.full(1, -1)
-    permutation = xp.empty(n, index)
-    levels, corners, count = [], [], 0
+    orders = twin(points).orders(points, split)
+    starts, sizes, parents = np.zeros(1, np.int64), np.full(1, len(points), dtype=np.int64), np.full(1, -1)
+    levels, count = [], 0
     while True:
-        lower, upper = _corners(columns, orders, sizes)
+        orders.note_boxes(sizes)
         large = sizes > leaf_size
         first_child = np.where(large, count + len(starts) + 2 * (np.cumsum(large) - 1), -1)
         levels.append((starts, sizes, parents, first_child))
-        corners.append(xp.stack([lower, upper]))
         if not large.all():
-            orders = _retire(permutation, orders, starts, sizes, large)
-            large_clusters = xp.asarray(np.flatnonzero(large))
-            lower, upper, starts, sizes = lower[large_clusters], upper[large_clusters], starts[large], sizes[large]
+            orders.retire(starts, sizes, large)
+            starts, sizes = starts[large], sizes[large]
         if not len(sizes):
             break
-        left, orders = _split(columns, orders, sizes, upper - lower, split)
+        left = orders.split(sizes)
         parents = np.repeat(count + np.flatnonzero(large), 2)
         count += len(large)
         starts = np.stack([starts, starts + left], axis=1).ravel()
         sizes = np.stack([left, sizes - left], axis=1).ravel()
-    lower, upper = to_host(xp.concatenate(corners, axis=1))
     clusters = [np.concatenate(part) for part in zip(*levels)]
-    return permutation, *clusters, lower, upper, [len(level[0]) for level in levels]
+    return orders.permutation, *clusters, *orders.boxes(), [len(level[0]) for level in levels]
+
+
+def orders(points, split):
+    """Orders of the points."""
+    return Orders(points, split)
+
+
+class Orders:
+    """The points in the order of (cluster, coordinate), for each coordinate; by array operations where they are."""
+
+    def __init__(self, points, split):
+        xp, n = array_module(points), len(points)
+        self.xp, self.choose = xp, split
+        self.columns = xp.ascontiguousarray(points.T)
+        index = np.int32 if n < 2**31 else np.int64
+        self.orders = xp.stack([_stable_argsort(column).astype(index) for column in self.columns])
+        self.permutation = xp.empty(n, index)
+        self._corners = []
+
+    def note_boxes(self, sizes):
+        """Remember the corners of the clusters' tight boxes."""
+        first = offsets_of(sizes)
+        axes = self.xp.arange(len(self.columns))[:, None]
+        ends = (self.xp.asarray(ends) for ends in (first[:-1], first[1:] - 1))
+        lower, upper = (self.columns[axes, self.orders[:, end]].T for end in ends)
+        self._corners.append(self.xp.stack([lower, upper]))
+        self._sides = upper - lower
+
+    def boxes(self):
+        """The lower and the upper corners of all, (clusters, dim), on the host."""
+        return to_host(self.xp.concatenate(self._corners, axis=1))
+
+    def retire(self, starts, sizes, large):
+        """Note the points of leaves in the permutation; all others stay."""
+        xp, orders, spread = self.xp, self.orders, repeater(self.orders, sizes)
+        stays = spread(large)
+        places = spread(starts - offsets_of(sizes)[:-1]) + xp.arange(orders.shape[1])
+        self.permutation[xp.compress(~stays, places)] = xp.compress(~stays, orders[0])
+        self.orders, self._sides = orders[:, xp.flatnonzero(stays)], self._sides[xp.asarray(np.flatnonzero(large))]
+
+    def split(self, sizes):
+        """Orders with the left points first in every cluster; returns how many go left."""
+        xp, orders, columns, spread = self.xp, self.orders, self.columns, repeater(self.orders, sizes)
+        (axis, longest), place = _longest(self._sides), xp.arange(orders.shape[1])
+        along = orders.ravel()[spread(axis * len(place)) + place]
+        left = median(None, sizes)
+        if self.choose is not median:
+            coordinates = columns.ravel()[spread(axis * columns.shape[1]) + along]
+            left = to_host(xp.where(longest > 0, xp.asarray(self.choose(coordinates, sizes)), xp.asarray(left)))
+        is_left = place < spread(offsets_of(sizes)[:-1] + left)
+        goes_left = xp.empty(columns.shape[1], bool)  # by point
+        goes_left[along] = is_left
+        places = xp.flatnonzero(is_left), xp.flatnonzero(~is_left)
+        self.orders = xp.empty_like(orders)
+        for old, order in zip(orders, self.orders):
+            left_points = goes_left[old]
+            order[places[0]], order[places[1]] = xp.compress(left_points, old), xp.compress(~left_points, old)
+        return left
 
 
 def _stable_argsort(x):
@@ -102,43 +155,6 @@ def _stable_argsort(x):
         return order
     rank = np.concatenate(([0], np.cumsum(distinct)))
     return np.sort(rank * len(x) + order) - rank * len(x)
-
-
-def _corners(columns, orders, sizes):
-    """Lower and upper corners of the clusters' tight boxes, each (clusters, dim)."""
-    xp, first = array_module(columns), offsets_of(sizes)
-    axes = xp.arange(len(columns))[:, None]
-    lower, upper = (columns[axes, orders[:, xp.asarray(ends)]].T for ends in (first[:-1], first[1:] - 1))
-    return lower, upper
-
-
-def _retire(permutation, orders, starts, sizes, large):
-    """Note the points of leaves in the permutation; returns the orders of all others."""
-    xp, spread = array_module(orders), repeater(orders, sizes)
-    stays = spread(large)
-    places = spread(starts - offsets_of(sizes)[:-1]) + xp.arange(orders.shape[1])
-    permutation[xp.compress(~stays, places)] = xp.compress(~stays, orders[0])
-    return orders[:, xp.flatnonzero(stays)]
-
-
-def _split(columns, orders, sizes, sides, split):
-    """How many points of each cluster go left, and the orders with those first in every cluster."""
-    xp, spread = array_module(orders), repeater(orders, sizes)
-    (axis, longest), place = _longest(sides), xp.arange(orders.shape[1])
-    along = orders.ravel()[spread(axis * len(place)) + place]
-    left = median(None, sizes)
-    if split is not median:
-        coordinates = columns.ravel()[spread(axis * columns.shape[1]) + along]
-        left = to_host(xp.where(longest > 0, xp.asarray(split(coordinates, sizes)), xp.asarray(left)))
-    is_left = place < spread(offsets_of(sizes)[:-1] + left)
-    goes_left = xp.empty(columns.shape[1], bool)  # by point
-    goes_left[along] = is_left
-    places = xp.flatnonzero(is_left), xp.flatnonzero(~is_left)
-    new = xp.empty_like(orders)
-    for old, order in zip(orders, new):
-        left_points = goes_left[old]
-        order[places[0]], order[places[1]] = xp.compress(left_points, old), xp.compress(~left_points, old)
-    return left, new
 
 
 def _longest(sides):

@@ -2,7 +2,7 @@
 
     A_ts ≈ U_t S_ts V_sᵀ  far,   A_ts = covariance(points of t, points of s)  near (plus the nugget on the diagonal)
 
-See `chebyshev` for the factors; Boukaram et al., section 8.3; Börm & Garcke (2007).
+See `interpolation.chebyshev` for the factors; Boukaram et al., section 8.3; Börm & Garcke (2007).
 """
 
 from collections.abc import Sequence

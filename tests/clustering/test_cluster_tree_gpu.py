@@ -5,7 +5,7 @@ import pytest
 from reference import POINT_SETS, points_of
 
 cp = pytest.importorskip("cupy")
-from h2gpu.clustering import ClusterTree  # noqa: E402
+from h2gpu.clustering import ClusterTree, cuda  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 SPLITS = ["median", "mean"]
@@ -46,6 +46,11 @@ def test_trees_of_all_point_sets_are_those_of_the_cpu(name, dim, split):
 def test_many_points(split, dtype):
     check(points_of("uniform", 100_000, 2, dtype=dtype), 64, split)
     check(points_of("clustered", 100_000, 3, dtype=dtype), 32, split)
+
+
+def test_counts_of_tiles_are_added_up_in_many_rounds(monkeypatch):
+    monkeypatch.setattr(cuda, "SCANNING", 16)
+    check(points_of("clustered", 100_000, 2), 3000, "median")
 
 
 @pytest.mark.parametrize("split", SPLITS)

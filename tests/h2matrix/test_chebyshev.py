@@ -8,7 +8,8 @@ from reference import EPS
 
 from h2gpu.arrays import to_host
 from h2gpu.clustering.boxes import Boxes
-from h2gpu.h2matrix import chebyshev
+from h2gpu.h2matrix import interpolation
+from h2gpu.h2matrix.interpolation import chebyshev
 
 ORDERS = st.integers(1, 12)
 INTERVALS = st.sampled_from([(-1.0, 1.0), (0.0, 1.0), (3.0, 3.5), (-1e6, 1e6), (1e5, 1e5 + 1), (0.0, 1e-30)])
@@ -136,3 +137,30 @@ def test_float32_points_give_float32_polynomials():
     U = chebyshev.leaf_values(x, a, b, 5)
     assert U.dtype == np.float32
     np.testing.assert_allclose(U.sum(axis=1), 1, rtol=0, atol=200 * np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_all_boxes_at_once_are_boxes_one_by_one(dim, dtype, xp):
+    """Values at ragged numbers of points, transfers between orders and grids, sides without length among the boxes."""
+    rng, sizes, order, above = np.random.default_rng(dim), np.array([3, 1, 40, 7]), 5, 4
+    lower, sides = rng.uniform(-1, 1, (4, dim)), rng.uniform(0.1, 1, (4, dim))
+    sides[1] = 0
+    boxes, parents = Boxes(lower, lower + sides), Boxes(lower - 0.1, lower + sides + 0.2)
+    owner = np.repeat(np.arange(4), sizes)
+    x = (lower[owner] + sides[owner] * rng.random((len(owner), dim))).astype(dtype)
+    x[:3] = chebyshev.axis_nodes(boxes, order)[0, :, :3].T  # on nodes
+    there, tolerance = xp.asarray(x), 2000 * np.finfo(dtype).eps
+    doors = interpolation.twin(there)
+    values = doors.values_in_boxes(there, sizes, boxes, order)
+    alone = chebyshev.leaf_values(x, *(side[owner].astype(dtype) for side in (boxes.lower, boxes.upper)), order)
+    assert isinstance(values, xp.ndarray) and values.dtype == dtype
+    np.testing.assert_allclose(to_host(values), alone, rtol=0, atol=tolerance * np.abs(alone).max())
+    E = to_host(doors.transfer_values(boxes, parents, order, above, there))
+    assert E.shape == (4, order**dim, above**dim) and E.dtype == dtype
+    for b in range(4):
+        grid = chebyshev.grids(boxes[[b]], order)[0].astype(dtype)
+        corners = (np.broadcast_to(side[b].astype(dtype), grid.shape) for side in (parents.lower, parents.upper))
+        np.testing.assert_allclose(E[b], chebyshev.leaf_values(grid, *corners, above), rtol=0, atol=tolerance)
+    grids = to_host(doors.grids_like(there, boxes, order))
+    np.testing.assert_array_equal(grids, chebyshev.grids(boxes, order).astype(dtype))

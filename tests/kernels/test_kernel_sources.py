@@ -68,6 +68,8 @@ ROOMS = {
     "systems": ("copies", "products"),
     "blocksparse": ("copies", "products"),
     "covariance": (),
+    "clustering": (),
+    "interpolation": ("clustering",),
     "studies": ("copies", "products", "registers", "qr", "bidiagonal", "svd", "systems", "blocksparse", "covariance"),
 }
 FLOORS = "thread", "warp", "block"  # lowest first; kernels stand above, at the top of their room

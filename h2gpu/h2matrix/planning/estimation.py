@@ -14,7 +14,7 @@ import numpy as np
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.tails import rank_within
 from h2gpu.clustering import SampledBlocks
-from h2gpu.h2matrix import chebyshev
+from h2gpu.h2matrix.interpolation import chebyshev
 
 BLOCKS_A_LEVEL = 48  # whose interpolation error is sampled, and as many where most is expected, in
 POINTS_A_ROW, POINTS_A_COLUMN = 6, 3  # points of the two clusters

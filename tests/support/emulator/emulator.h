@@ -257,6 +257,7 @@ T __reduce_min_sync(unsigned lanes, T x) { return emulator::reduced(lanes, x, []
 inline unsigned __ballot_sync(unsigned lanes, int x) {
     return emulator::reduced(lanes, unsigned(x != 0) << emulator::lane(), [](unsigned a, unsigned b) { return a | b; });
 }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __any_sync(unsigned lanes, int x) { return __ballot_sync(lanes, x) != 0; }
 inline void __threadfence() {}
 

@@ -15,11 +15,11 @@ from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies.identities import with_identities
-from h2gpu.batched.core.offsets import ranges
-from h2gpu.h2matrix import chebyshev
+from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.texts import brief
 
+twin = twins_of(__name__, cpu="chebyshev")
 MOST_ORDER = 1000  # beyond, the interpolation points of a side lie closer than float32 tells apart
 
 
@@ -79,14 +79,13 @@ def interpolation_grids(tree, clusters, ranks, own, x, orders):
     points = MatrixBatch.from_rows(x, tree.start[clusters[own]], tree.sizes[clusters[own]])
     batched.gather(points, np.arange(len(points)), out=batch[own])
     for nodes, order in _alike(np.flatnonzero((ranks > 0) & ~own), orders[clusters]):
-        values = chebyshev.grids(tree.boxes[clusters[nodes]], order).astype(x.dtype, copy=False)
-        _put(MatrixBatch.from_stack(xp.asarray(values)), batch, nodes)
+        _put(MatrixBatch.from_stack(twin(x).grids_like(x, tree.boxes[clusters[nodes]], order)), batch, nodes)
     return batch
 
 
 def basis_of_grids(tree, ranks, own, grids, x, orders):
     """The ClusterBasis that interpolates at the grids; leaves may be without points."""
-    xp, dim, leaves, parent = array_module(x), x.shape[1], tree.leaves, tree.parent
+    xp, leaves, parent = array_module(x), tree.leaves, tree.parent
     own_leaf = own[leaves] & (tree.sizes[leaves] > 0)
     leaf = with_identities(tree.sizes[leaves], ranks[leaves], own_leaf, x.dtype, xp)
     transfer = MatrixBatch.empty(ranks, np.where(parent >= 0, ranks[parent], 0), x.dtype, xp)
@@ -94,16 +93,15 @@ def basis_of_grids(tree, ranks, own, grids, x, orders):
     some = np.flatnonzero(~own_leaf & (ranks[leaves] > 0) & (tree.sizes[leaves] > 0))
     for chosen, order in _alike(some, orders[leaves]):
         t = leaves[chosen]
-        points = x[xp.asarray(ranges(tree.start[t], tree.sizes[t]))]
-        _put(_at_points(points, tree.sizes[t], tree.boxes[t], order), leaf, chosen)
+        points = MatrixBatch.from_rows(x, tree.start[t], tree.sizes[t])
+        _put(values_at(points, tree.boxes[t], order), leaf, chosen)
 
     heirs = np.flatnonzero((ranks > 0) & (parent >= 0) & (ranks[parent] > 0) & ~own[parent])
     for t, order in _alike(heirs[own[heirs]], orders[parent]):
-        points = grids[t].entries.reshape(-1, dim)
-        _put(_at_points(points, ranks[t], tree.boxes[parent[t]], order), transfer, t)
+        _put(values_at(grids[t], tree.boxes[parent[t]], order), transfer, t)
     for part, above in _alike(heirs[~own[heirs]], orders[parent]):
         for t, order in _alike(part, orders):
-            E = chebyshev.transfer_values(tree.boxes[t], tree.boxes[parent[t]], order, above, x)
+            E = twin(x).transfer_values(tree.boxes[t], tree.boxes[parent[t]], order, above, x)
             _put(MatrixBatch.from_stack(E), transfer, t)
     basis = ClusterBasis(tree, ranks, leaf, transfer, own_leaf)
     parents = np.flatnonzero(own & (tree.first_child >= 0))
@@ -131,10 +129,8 @@ def _used(tree, coupled):
     return used
 
 
-def _at_points(points, sizes, boxes, order):
-    """L of each box at the next sizes[b] points, as a MatrixBatch of points × order^dim."""
-    xp, owner = array_module(points), np.repeat(np.arange(len(sizes)), sizes)
-    sides = boxes.lower[owner], boxes.upper[owner]
-    lower, upper = (xp.asarray(side.astype(points.dtype, copy=False)) for side in sides)
-    values = chebyshev.leaf_values(points, lower, upper, order)
+def values_at(points, boxes, order):
+    """L of each box at its points, a MatrixBatch of points × dim: a MatrixBatch of points × order^dim."""
+    sizes, packed = points.rows, batched.gather(points, np.arange(len(points))).buffer.reshape(-1, len(boxes.lower[0]))
+    values = twin(packed).values_in_boxes(packed, sizes, boxes, order)
     return MatrixBatch.from_rows(values, np.cumsum(sizes) - sizes, sizes)

@@ -38,6 +38,11 @@ def grids(boxes, order):
     return np.stack([along[:, j, index[j]] for j in range(dim)], axis=-1).reshape(count, order**dim, dim)
 
 
+def grids_like(x, boxes, order):
+    """The same where the array x is, in its precision."""
+    return array_module(x).asarray(grids(boxes, order).astype(x.dtype, copy=False))
+
+
 def lagrange(x, lower, upper, order):
     """One-dimensional Lagrange polynomials of the interval [lower, upper] at x: (…, order) for x (…)."""
     xp = array_module(x)
@@ -64,6 +69,14 @@ def tensor_product(factors):
 def leaf_values(points, lower, upper, order):
     """L_ν at each point of its own box: (points, order^dim) for points, lower, upper (points, dim)."""
     return tensor_product([lagrange(points[:, j], lower[:, j], upper[:, j], order) for j in range(points.shape[1])])
+
+
+def values_in_boxes(points, sizes, boxes, order):
+    """L_ν of each box at its points, (points, order^dim), where the points are; the first sizes[0] are of box 0."""
+    xp, owner = array_module(points), np.repeat(np.arange(len(sizes)), sizes)
+    sides = boxes.lower[owner], boxes.upper[owner]
+    lower, upper = (xp.asarray(side.astype(points.dtype, copy=False)) for side in sides)
+    return leaf_values(points, lower, upper, order)
 
 
 def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
