@@ -9,7 +9,10 @@ import math
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.arrays import any_array
+from h2gpu.batched import MatrixBatch
+from h2gpu.covariance import pairwise
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.compression.compress import compress
@@ -147,19 +150,34 @@ def sampled_error(
 
 def error_on_rows(B, sites, rows, random_state=None):
     """The same at Sites of B's shape."""
-    xp, x, y, cov, (n, _) = sites.xp, sites.points, sites.columns, sites.cov, sites.shape
+    n = sites.shape[0]
     drawn = np.random.default_rng(random_state).permutation(n)[:rows]
     B = meeting(B, drawn) if isinstance(B, H2Matrix) else B
     together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // n))
-    error = norm = 0.0
+    error, norm, kind = 0.0, 0.0, np.result_type(B.dtype, sites.dtype)
     with phase("check", len(drawn)) as advance:
         for i in np.array_split(drawn, -(-len(drawn) // together)):
-            unit = xp.zeros((n, len(i)), B.dtype)
-            unit[xp.asarray(i), xp.arange(len(i))] = 1
-            exact = cov.values(y[:, None], x[xp.asarray(i)][None])
-            if sites.symmetric and cov.nugget:
-                exact[xp.asarray(i), xp.arange(len(i))] += exact.dtype.type(cov.nugget)
-            error += float(xp.sum((B.rmatmat(unit) - exact).astype(np.float64) ** 2))
-            norm += float(xp.sum(exact.astype(np.float64) ** 2))
+            unit = _unit_vectors(sites.xp, n, i, B.dtype)
+            exact, found = (part.astype(kind, copy=False) for part in (_exact_rows(sites, i), B.rmatmat(unit)))
+            if sites.symmetric and sites.cov.nugget:
+                exact = batched.axpy(unit.astype(kind, copy=False), exact, sites.cov.nugget)
+            error += float(batched.frobenius_norms(batched.axpy(exact, found, -1))) ** 2
+            norm += float(batched.frobenius_norms(exact)) ** 2
             advance(len(i))
     return math.sqrt(error / norm) if norm else math.sqrt(error)
+
+
+def _unit_vectors(xp, n, index, dtype):
+    """Columns e_i, (n, len(index))."""
+    unit = xp.zeros((n, len(index)), dtype)
+    own = MatrixBatch.from_stack(xp.asarray(np.eye(len(index), dtype=dtype)[:, None]))
+    batched.gather(own, np.arange(len(index)), out=MatrixBatch.from_rows(unit, index, np.ones(len(index))))
+    return unit
+
+
+def _exact_rows(sites, index):
+    """Rows of the exact covariance without its nugget, as columns: (columns, len(index))."""
+    points, y = MatrixBatch.from_rows(sites.points, index, np.ones(len(index))), sites.columns
+    x = batched.gather(points, np.arange(len(index))).buffer
+    X, Y = (MatrixBatch.from_stack(part.reshape(1, -1, sites.dim)) for part in (y, x))
+    return pairwise(sites.cov.pair_function, X, Y)[0]
