@@ -46,6 +46,7 @@ def instances():
     yield "copies/table.cuh", compiler.expression("table"), 0
     yield "copies/signs.cuh", compiler.expression("signs"), 0
     yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
+    yield from cluster_instances(constants("clustering/cuda"))
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
             yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0
@@ -103,6 +104,21 @@ def instances():
     yield from small_instances()
     yield from microbench_instances()
     yield from watched_instances()
+
+
+def cluster_instances(knobs):
+    """Growing trees, and interpolation on their boxes."""
+    header = "clustering/growth.cuh"
+    for name in ("narrow", "mark", "retire"):
+        yield header, compiler.expression(name), 0
+    for name in ("count", "part"):
+        yield header, compiler.expression(name, knobs["THREADS"], knobs["EACH"]), 0
+    yield header, compiler.expression("before", knobs["SCANNING"]), 0
+    for dtype in DTYPES[:2]:
+        for name in ("deal", "corners"):
+            yield header, compiler.expression(name, dtype), 0
+        for name in ("polynomials", "tensor_products", "grids"):
+            yield "interpolation/chebyshev.cuh", compiler.expression(name, dtype), 0
 
 
 def pairwise_instances(dtype, *knobs):
