@@ -1,10 +1,12 @@
 """The doors that all arrays pass: what is masked is refused, everywhere."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import h2gpu
-from h2gpu import batched
+from h2gpu import arrays, batched
 from h2gpu.statistics import Kriging, log_likelihood
 
 POINTS = np.random.default_rng(3).random((80, 2))
@@ -60,3 +62,14 @@ def test_masked_entries_are_refused(door):
 def test_masked_arrays_without_masked_entries_are_arrays(door):
     """Readers of netCDF files return such arrays."""
     DOORS[door](np.ma.array)
+
+
+@pytest.mark.parametrize(("said", "found"), [(None, True), ("0", False)])
+def test_headers_are_read_once_unless_the_user_says_otherwise(said, found, monkeypatch):
+    monkeypatch.delenv("CUPY_NVRTC_USE_PCH", raising=False)
+    if said is not None:
+        monkeypatch.setenv("CUPY_NVRTC_USE_PCH", said)
+    compiler = SimpleNamespace(_use_pch=False)
+    arrays._read_headers_once(SimpleNamespace(cuda=SimpleNamespace(compiler=compiler)))
+    arrays._read_headers_once(SimpleNamespace(cuda=SimpleNamespace()))  # of another release
+    assert compiler._use_pch == found

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import any_array
+from h2gpu.arrays import any_array, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import pairwise
 from h2gpu.covariance.base import Covariance
@@ -29,7 +29,8 @@ from h2gpu.typing import ArrayLike, Operator, Seed, Storage
 logger = logging.getLogger("h2gpu")
 
 ROWS_CHECKED = 64
-ROWS_TOGETHER, ENTRIES_TOGETHER = 32, 1 << 26  # compared at a time
+ROWS_TOGETHER, ENTRIES_TOGETHER = 32, 1 << 26  # compared at a time,
+ROWS_OF_A_PIECE = 1 << 11  # by so many columns of the covariance
 ATTEMPTS = 3  # with one more interpolation point a direction each
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
@@ -158,11 +159,11 @@ def error_on_rows(B, sites, rows, random_state=None):
     with phase("check", len(drawn)) as advance:
         for i in np.array_split(drawn, -(-len(drawn) // together)):
             unit = _unit_vectors(sites.xp, n, i, B.dtype)
-            exact, found = (part.astype(kind, copy=False) for part in (_exact_rows(sites, i), B.rmatmat(unit)))
+            exact, found = _exact_rows(sites, i, kind), _pieces(B.rmatmat(unit).astype(kind, copy=False))
             if sites.symmetric and sites.cov.nugget:
-                exact = batched.axpy(unit.astype(kind, copy=False), exact, sites.cov.nugget)
-            error += float(batched.frobenius_norms(batched.axpy(exact, found, -1))) ** 2
-            norm += float(batched.frobenius_norms(exact)) ** 2
+                exact = batched.axpy(_pieces(unit.astype(kind, copy=False)), exact, sites.cov.nugget)
+            error += _square(batched.axpy(exact, found, -1))
+            norm += _square(exact)
             advance(len(i))
     return math.sqrt(error / norm) if norm else math.sqrt(error)
 
@@ -175,9 +176,21 @@ def _unit_vectors(xp, n, index, dtype):
     return unit
 
 
-def _exact_rows(sites, index):
-    """Rows of the exact covariance without its nugget, as columns: (columns, len(index))."""
-    points, y = MatrixBatch.from_rows(sites.points, index, np.ones(len(index))), sites.columns
-    x = batched.gather(points, np.arange(len(index))).buffer
-    X, Y = (MatrixBatch.from_stack(part.reshape(1, -1, sites.dim)) for part in (y, x))
-    return pairwise(sites.cov.pair_function, X, Y)[0]
+def _exact_rows(sites, index, dtype):
+    """Rows of the exact covariance without its nugget, as columns: _pieces of (columns, len(index))."""
+    single, y = np.ones(len(index)), sites.columns
+    x = batched.gather(MatrixBatch.from_rows(sites.points, index, single), np.arange(len(index))).buffer
+    Y = _pieces(y)
+    X = MatrixBatch.from_rows(x.reshape(-1, sites.dim), np.zeros(len(Y)), np.full(len(Y), len(index)))
+    return batched.transpose(pairwise(sites.cov.pair_function, X, Y)).astype(dtype)
+
+
+def _pieces(A):
+    """Some rows of A after one another, a MatrixBatch: batched routines share out matrices."""
+    starts = np.arange(0, len(A), ROWS_OF_A_PIECE)
+    return MatrixBatch.from_rows(A, starts, np.minimum(len(A) - starts, ROWS_OF_A_PIECE))
+
+
+def _square(A):
+    """‖A‖_F² of a MatrixBatch."""
+    return float((to_host(batched.frobenius_norms(A)) ** 2).sum())
