@@ -57,6 +57,7 @@ def _work(argv):
     parser = Parser(prog="benchmarks.distributed", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--log2", type=at_least(8), default=17, help="log2 of the number of sites")
+    parser.add_argument("--no-solve", action="store_true", help="without Vecchia's factor and conjugate gradients")
     parser.add_argument("--weak", action="store_true", help="so many sites a process")
     parser.add_argument("--count", action="store_true", help="count messages and bytes from the trees alone")
     parser.add_argument("-o", "--output", help="CSV file to write")
@@ -68,8 +69,8 @@ def _work(argv):
         rank = comm.rank
         with comm.together("benchmark"):
             if comm.xp is not np:
-                measured(comm, comm.size * WARM_UP)  # kernels and connections are made once a process
-            row = measured(comm, 2**options.log2 * (comm.size if options.weak else 1))
+                measured(comm, comm.size * WARM_UP, not options.no_solve)  # kernels, connections: once a process
+            row = measured(comm, 2**options.log2 * (comm.size if options.weak else 1), not options.no_solve)
         rows = [{"scaling": "weak" if options.weak else "strong"} | row]
     if rank == 0:
         print(tables.text(rows))
@@ -119,7 +120,7 @@ def _of_rank(blocks, partition, rank):
     return messages, below, points, *parts, len(far.above)
 
 
-def measured(comm, n):
+def measured(comm, n, solves):
     """Seconds of the slowest rank, bytes of the largest, and what it received."""
     points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
     tree, trees = _timed(comm, lambda: ClusterTree.build(points, LEAF_SIZE))
@@ -131,24 +132,27 @@ def measured(comm, n):
     before = list(comm.traffic.exchanges[EXCHANGE])
     _, product = _timed(comm, lambda: [B @ x for _ in range(PRODUCTS)])
     received = [(now - then) // PRODUCTS for now, then in zip(comm.traffic.exchanges[EXCHANGE], before)]
-    share = points if comm.rank == 0 else points[:0]
-    W, vecchia = _timed(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS))
-    solution, solve = _timed(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8))
     worst = np.max(comm.gather([B.nbytes / 1e6, 100 * B.memory["off_diagonal"] / B.nbytes, *received]), axis=0)
-    return {
+    row = {
         "n": n,
         "ranks": comm.size,
         "trees s": trees + pairs,
         "compressed s": compressed,
         "A x ms": 1e3 * product / PRODUCTS,
-        "Vecchia s": vecchia,
-        "CG s": solve,
-        "iterations": int(solution.iterations[0]),
         "MB of the largest rank": worst[0],
         "off-diagonal %": worst[1],
         "messages a product": int(worst[2]),
         "kB received": worst[3] / 1e3,
     }
+    return row | (_solved(comm, B, points, cov, x) if solves else dict.fromkeys(("Vecchia s", "CG s", "iterations")))
+
+
+def _solved(comm, B, points, cov, x):
+    """Seconds of a factor and of a solution by it."""
+    share = points if comm.rank == 0 else points[:0]
+    W, vecchia = _timed(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS))
+    solution, solve = _timed(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8))
+    return {"Vecchia s": vecchia, "CG s": solve, "iterations": int(solution.iterations[0])}
 
 
 def _own(B):

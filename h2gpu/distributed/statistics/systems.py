@@ -25,7 +25,7 @@ from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.solvers.accuracy import largest_eigenvalue, rtol_for
 from h2gpu.solvers.operators import column_dots
 from h2gpu.statistics import systems
-from h2gpu.statistics.systems import MOST, ROOT, SOLVE, STABLE
+from h2gpu.statistics.systems import MOST, ROOT, SOLVE, STABLE, accepted
 
 logger = logging.getLogger("h2gpu")
 
@@ -65,8 +65,7 @@ class DistributedSystem:
     def solve_own(self, B, rtol=SOLVE, enough=0.0):
         """The same of own rows (own, count), where comm.xp is."""
         solution = conjugate_gradients(self.A, B, self.W, rtol=rtol, maximum=MOST)
-        self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
-        return solution.x if solution.residuals.max(initial=0) <= enough else solution.checked()
+        return accepted(self, solution, enough)
 
     def explained_own(self, B):
         """bᵀ K⁻¹ b of columns of which all ranks give their own rows (own, count): (count,) on the host of all."""

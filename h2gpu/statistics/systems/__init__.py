@@ -152,9 +152,7 @@ class HierarchicalSystem:
     def solve(self, B, rtol=SOLVE, enough=0.0):
         """K⁻¹ B of B (n, count), to a residual of rtol ‖b‖, at worst of `enough` ‖b‖; else LinAlgError."""
         solution = solvers.conjugate_gradients(self.A, B, self.W, rtol=rtol, maximum=MOST)
-        self.iterations = max(self.iterations, int(solution.iterations.max(initial=0)))
-        logger.info("solve: %s iterations, residual %.2g", solution.iterations, solution.residuals.max(initial=0))
-        return solution.x if solution.residuals.max(initial=0) <= enough else solution.checked()
+        return accepted(self, solution, enough)
 
     def explained(self, B):
         """bᵀ K⁻¹ b of the columns, (count,)."""
@@ -180,6 +178,14 @@ class HierarchicalSystem:
     def product_with(self, sites, cov, rtol):
         """The covariance matrix of another covariance at the sites, or the system's own for None: with @."""
         return self.A if cov is None else matrix_of(sites, cov, rtol)
+
+
+def accepted(system, solution, enough):
+    """The columns of a Solution with residuals of at most `enough` ‖b‖, else LinAlgError; the system counts iterations."""
+    worst = solution.residuals.max(initial=0)
+    system.iterations = max(system.iterations, int(solution.iterations.max(initial=0)))
+    logger.info("solve: %s iterations, residual %.2g", solution.iterations, worst)
+    return solution.x if worst <= enough else solution.checked()
 
 
 def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):

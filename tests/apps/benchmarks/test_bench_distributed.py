@@ -11,7 +11,7 @@ def test_what_is_counted_from_trees_is_what_products_receive(tmp_path, capsys):
     path = tmp_path / "counted.csv"
     assert distributed.main(["--count", "--log2", "10", "--output", str(path)]) == 0
     rows = {row["ranks"]: row for row in tables.read(path)[1]}
-    row = all_of(4, lambda comm: distributed.measured(comm, 2**10))[0]
+    row = all_of(4, lambda comm: distributed.measured(comm, 2**10, True))[0]
     assert row["messages a product"] == int(float(rows["4"]["messages"])) == 3
     points = 8 * float(rows["4"]["near points"]) / 1e3
     assert points < row["kB received"] < points + 8 * 64 * float(rows["4"]["far clusters"]) / 1e3
