@@ -181,7 +181,7 @@ class HierarchicalSystem:
 
 
 def accepted(system, solution, enough):
-    """The columns of a Solution with residuals of at most `enough` ‖b‖, else LinAlgError; the system counts iterations."""
+    """The columns of a Solution with residuals of at most `enough` ‖b‖, else LinAlgError; iterations are counted."""
     worst = solution.residuals.max(initial=0)
     system.iterations = max(system.iterations, int(solution.iterations.max(initial=0)))
     logger.info("solve: %s iterations, residual %.2g", solution.iterations, worst)
