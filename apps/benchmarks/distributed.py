@@ -31,7 +31,7 @@ from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, solvers
 from h2gpu.distributed.compression import built_and_compressed
-from h2gpu.distributed.ghosts import Share
+from h2gpu.distributed.ghosts import Share, travel
 from h2gpu.distributed.matrix import NAME as EXCHANGE
 from h2gpu.distributed.partition import Partition
 
@@ -139,12 +139,36 @@ def measured(comm, n, solves):
         "trees s": trees + pairs,
         "compressed s": compressed,
         "A x ms": 1e3 * product / PRODUCTS,
+        **_by_part(comm, B, x),
         "MB of the largest rank": worst[0],
         "off-diagonal %": worst[1],
         "messages a product": int(worst[2]),
         "kB received": worst[3] / 1e3,
     }
     return row | (_solved(comm, B, points, cov, x) if solves else dict.fromkeys(("Vecchia s", "CG s", "iterations")))
+
+
+def _by_part(comm, B, x):
+    """Milliseconds of a product's parts, each by itself: what it would take if nothing went on beside the exchange."""
+    x, size = x[:, None], int(B.row_basis.starts[-1])
+    x_hat, halos = B.col_basis.forward(x), (B.far.halo, B.near.halo)
+
+    def arrive():
+        return travel(comm, halos, (x_hat, x), EXCHANGE)([halo.size for halo in halos])
+
+    def own():
+        y_hat = B.far.diagonal.multiply(B.col_basis.forward(x), size)
+        return B.near.diagonal.multiply(x, B.rows.tree.n), B.row_basis.backward(y_hat)
+
+    def others():
+        return B.near.off.multiply(near, B.rows.tree.n), B.far.off.multiply(far, size)
+
+    far, near = arrive()
+    parts = {"exchange ms": arrive, "own blocks ms": own, "others' blocks ms": others}
+    return {
+        name: 1e3 * _timed(comm, lambda w=work: [w() for _ in range(PRODUCTS)])[1] / PRODUCTS
+        for name, work in parts.items()
+    }
 
 
 def _solved(comm, B, points, cov, x):
