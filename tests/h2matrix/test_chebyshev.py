@@ -8,10 +8,12 @@ from reference import EPS
 
 from h2gpu.arrays import to_host
 from h2gpu.clustering.boxes import Boxes
+from h2gpu.covariance import Exponential, Gaussian, Matern, Modulated
 from h2gpu.h2matrix import interpolation
 from h2gpu.h2matrix.interpolation import chebyshev
 
 ORDERS = st.integers(1, 12)
+COVARIANCES = Exponential(), Matern(length_scale=2.0, smoothness=1.2), Modulated(Gaussian(), (0.1, 0.2))
 INTERVALS = st.sampled_from([(-1.0, 1.0), (0.0, 1.0), (3.0, 3.5), (-1e6, 1e6), (1e5, 1e5 + 1), (0.0, 1e-30)])
 
 
@@ -164,3 +166,30 @@ def test_all_boxes_at_once_are_boxes_one_by_one(dim, dtype, xp):
         np.testing.assert_allclose(E[b], chebyshev.leaf_values(grid, *corners, above), rtol=0, atol=tolerance)
     grids = to_host(doors.grids_like(there, boxes, order))
     np.testing.assert_array_equal(grids, chebyshev.grids(boxes, order).astype(dtype))
+
+
+@pytest.mark.parametrize("cov", COVARIANCES, ids=lambda cov: type(cov).__name__)
+@pytest.mark.parametrize(("dim", "rows", "columns"), [(1, 6, 3), (2, 6, 3), (2, 1, 1), (3, 2, 3)])
+def test_errors_at_samples_are_those_of_interpolation(cov, dim, rows, columns, xp):
+    """Many orders at once, by a kernel where points are on a GPU; small clusters use their own points."""
+    if cov.coordinates not in (None, dim):
+        pytest.skip("a covariance of other dimensions")
+    rng, blocks = np.random.default_rng(dim), 7
+    lower = rng.uniform(-1, 1, (blocks, dim))
+    boxes = Boxes(lower, lower + rng.uniform(0, 1, (blocks, dim)) * (np.arange(dim) > 0) + 0.3 * (np.arange(dim) == 0))
+    x = boxes.lower[:, None] + rng.random((blocks, rows, dim)) * boxes.sides[:, None]
+    y = 2.5 + rng.random((blocks, columns, dim))
+    points, function = np.array([1, 5, 9, 30, 1000, 10**6, 10**9]), cov.pair_function
+    exact, orders, doors = function(x[:, :, None], y[:, None]), range(2, 9), interpolation.twin(xp.zeros(0))
+    found = doors.mean_squares(function, (boxes, points, x, y, exact), orders)
+    assert isinstance(found, np.ndarray) and found.shape == (len(orders), blocks)
+    for row, order in zip(found, orders):
+        for b in range(blocks):
+            grid = chebyshev.grids(boxes[[b]], order)[0]
+            U = chebyshev.leaf_values(
+                x[b], *(np.broadcast_to(s[b], x[b].shape) for s in (boxes.lower, boxes.upper)), order
+            )
+            error = exact[b] - U @ function(grid[:, None], y[b][None])
+            expected = (error**2).mean() if points[b] > order**dim else 0
+            np.testing.assert_allclose(row[b], expected, rtol=1e-4, atol=1e-26)
+    assert found[-1].sum() < 1e-3 * found[0].sum()

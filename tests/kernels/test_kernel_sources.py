@@ -69,7 +69,7 @@ ROOMS = {
     "blocksparse": ("copies", "products"),
     "covariance": (),
     "clustering": (),
-    "interpolation": ("clustering",),
+    "interpolation": ("clustering", "covariance"),
     "studies": ("copies", "products", "registers", "qr", "bidiagonal", "svd", "systems", "blocksparse", "covariance"),
 }
 FLOORS = "thread", "warp", "block"  # lowest first; kernels stand above, at the top of their room

@@ -49,11 +49,15 @@ def prepared(function, X, Y, out):
     for column, values in enumerate((X.offsets // dim, Y.offsets // dim, out.rows, out.columns)):
         shapes[:, column] = values
     tiles = tiling(out, (ROWS, THREADS))
-    numbers = function.parameters.view([("values", X.dtype, function.parameters.shape)])  # one struct, passed by value
     sizes = cupy.asarray(shapes), cupy.asarray(out.offsets), *tiles.arguments
-    tables = _on_device(cupy.cuda.Device().id, function.tables) if function.tables else NULL
     compiled = kernel("covariance/pairwise.cuh", instance(function.type, X.dtype), definitions=function.definitions)
-    return compiled, tiles.blocks, THREADS, (X.buffer, Y.buffer, out.buffer, *sizes, tables, numbers)
+    return compiled, tiles.blocks, THREADS, (X.buffer, Y.buffer, out.buffer, *sizes, *numbers_of(function))
+
+
+def numbers_of(function):
+    """The last two arguments of a kernel that evaluates it: tables, and parameters as one struct, passed by value."""
+    tables = _on_device(cupy.cuda.Device().id, function.tables) if function.tables else NULL
+    return tables, function.parameters.view([("values", function.parameters.dtype, function.parameters.shape)])
 
 
 @lru_cache(maxsize=TABLES)

@@ -93,3 +93,34 @@ def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
         product = product[:, :, None, :, None] * along[:, j, None, :, None, :]
         product = product.reshape(len(product), rows, columns)
     return product
+
+
+def orders_together(known, order, largest):
+    """The orders whose errors are best worked out in one call of mean_squares, of those from `order` on.
+
+    known   what kernels know of the function, or None
+    """
+    return range(order, order + 1)
+
+
+def mean_squares(function, samples, orders):
+    """The mean squared error of interpolation at a few entries of each of some blocks, (orders, blocks).
+
+    function   covariance of broadcast point arrays
+    samples    boxes of the clusters that interpolate, how many points they have, (blocks,); x (blocks, rows, dim)
+               points within, y (blocks, columns, dim) points beyond, and exact (blocks, rows, columns) entries
+    orders     a range; clusters of no more points than order^dim interpolate exactly
+    """
+    return np.stack([_mean_squares(function, *samples, order) for order in orders])
+
+
+def _mean_squares(function, boxes, points, x, y, exact, order):
+    dim, square = x.shape[-1], np.zeros(len(points))
+    some = np.flatnonzero(points > order**dim)
+    boxes, x, y, exact = boxes[some], x[some], y[some], exact[some]
+    corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
+    U = leaf_values(x.reshape(-1, dim), *corners, order).reshape(*x.shape[:2], order**dim)
+    nodes = grids(boxes, order).astype(x.dtype, copy=False)
+    error = exact - U @ function(nodes[:, :, None], y[:, None])
+    square[some] = (error.astype(np.float64) ** 2).mean(axis=(1, 2))
+    return square

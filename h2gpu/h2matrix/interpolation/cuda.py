@@ -4,12 +4,16 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, launch, upload
+from h2gpu.batched.device.compiler import NAMES, kernel
+from h2gpu.batched.device.launch import NULL, WARP, launch, upload
+from h2gpu.covariance.pairs.cuda import numbers_of
 from h2gpu.h2matrix.interpolation import chebyshev
 
 HEADER = "interpolation/chebyshev.cuh"
 THREADS = 256
+SAMPLED, SAMPLED_WARPS = (6, 3), 4  # rows and columns of entries of a sampled block, at most; warps of a block
+SPILL_BYTES = 64  # of sampled_errors, that the compiler may spill: seen 20
+SAMPLED_SIZES = np.dtype([("numbers", np.int32, 6)])  # struct SampledSizes
 MOST_ENTRIES = 2**31 - 1  # of a product: places within it are int
 
 
@@ -45,6 +49,36 @@ def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
         return chebyshev.transfer_values(child_boxes, parent_boxes, order, parent_order, like)
     x = cupy.asarray(x.astype(like.dtype, copy=False))
     return _tensor_products(_polynomials(x, parent_boxes, NULL, parent_order))
+
+
+def orders_together(known, order, largest):
+    """See chebyshev.orders_together: all, where the kernel knows the function."""
+    return range(order, largest + 1 if known is not None and order <= largest else order + 1)
+
+
+def mean_squares(function, samples, orders):
+    """See chebyshev.mean_squares: on the host where no kernel knows the function."""
+    boxes, points, x, y, exact = samples
+    known = function.on_device(x.shape[-1], x.dtype)
+    if known is None or x.shape[1] > SAMPLED[0] or y.shape[1] > SAMPLED[1] or not len(points):
+        return chebyshev.mean_squares(function, samples, orders)
+    most, warps = max(orders), SAMPLED_WARPS
+    tables = np.zeros((2, len(orders), most))
+    for table, order in zip(tables.transpose(1, 0, 2), orders):
+        table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
+    sizes = np.array([len(points), x.shape[1], y.shape[1], orders[0], len(orders), most], np.int32)
+    corners = (np.ascontiguousarray(side, x.dtype) for side in (boxes.lower, boxes.upper))
+    host = *corners, points.astype(np.int64), *map(np.ascontiguousarray, (x, y, exact)), *tables.astype(x.dtype)
+    out, shared = cupy.empty((len(orders), len(points))), warps * (SAMPLED[0] + 1) * x.shape[-1] * most * x.itemsize
+    compiled = kernel(
+        "interpolation/sampled_errors.cuh",
+        f"sampled_errors<{NAMES[x.dtype]}, {warps}, {SAMPLED[0]}, {SAMPLED[1]}, {known.type}>",
+        shared_bytes=shared,
+        definitions=known.definitions,
+    )
+    arguments = *map(cupy.asarray, host), sizes.view(SAMPLED_SIZES)[0], out, *numbers_of(known)
+    launch(compiled, -(-out.size // warps), warps * WARP, arguments, shared)
+    return out.get()
 
 
 def _polynomials(x, boxes, first, order):

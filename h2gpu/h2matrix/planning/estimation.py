@@ -6,15 +6,17 @@
 Sampled blocks and points stand for all: their contributions are scaled by the numbers they were drawn from.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.tails import rank_within
+from h2gpu.batched.device.threads import parallel
 from h2gpu.clustering import SampledBlocks
-from h2gpu.h2matrix.interpolation import chebyshev
+from h2gpu.h2matrix import interpolation
+from h2gpu.h2matrix.planning.orders import largest_order
 
 BLOCKS_A_LEVEL = 48  # whose interpolation error is sampled, and as many where most is expected, in
 POINTS_A_ROW, POINTS_A_COLUMN = 6, 3  # points of the two clusters
@@ -37,6 +39,7 @@ class Sampler:
     x, y     functions from places in tree order, of rows and columns, to points (…, dim)
     values   covariance of broadcast point arrays
     seed     of the draws
+    like     an array where the work is to be done
     """
 
     blocks: SampledBlocks
@@ -45,6 +48,8 @@ class Sampler:
     y: object
     values: object
     seed: int = 0
+    like: object = field(default_factory=lambda: np.zeros(0))
+    _errors: dict = field(default_factory=dict)
 
     @cached_property
     def far(self):
@@ -118,25 +123,17 @@ class Sampler:
         P interpolates in the level's clusters with the given order: in the rows of their farfield blocks, and once more
         of those of clusters above.
         """
-        square = np.zeros(self.blocks.row_tree.levels)
-        if len(self.far[0]):
-            for entries in (self._entries[0], self._passed_on):
-                square += self._squares(entries, order)
-        return square
-
-    def _squares(self, entries, order):
-        """Squared errors of _Entries by level."""
-        tree = self.blocks.row_tree
-        entries = entries.of(tree.sizes[entries.t] > order ** entries.x.shape[-1])  # others use their own points
-        boxes, x = tree.boxes[entries.t], entries.x
-        corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
-        U = chebyshev.leaf_values(x.reshape(-1, x.shape[-1]), *corners, order).reshape(
-            *x.shape[:2], order ** x.shape[-1]
-        )
-        grids = chebyshev.grids(boxes, order).astype(x.dtype, copy=False)
-        error = entries.exact - U @ self.values(grids[:, :, None], entries.y[:, None])
-        square = (error.astype(np.float64) ** 2).mean(axis=(1, 2)) * entries.stands_for
-        return np.bincount(entries.level, square, minlength=tree.levels)
+        levels, doors = self.blocks.row_tree.levels, interpolation.twin(self.like)
+        if not len(self.far[0]):
+            return np.zeros(levels)
+        if order not in self._errors:
+            entries = self._entries[0], self._passed_on
+            dim, dtype = entries[0].x.shape[-1], entries[0].x.dtype
+            orders = doors.orders_together(self.values.on_device(dim, dtype), order, largest_order(dim))
+            squares = [doors.mean_squares(self.values, some.samples(self.blocks.row_tree), orders) for some in entries]
+            for i, p in enumerate(orders):
+                self._errors[p] = sum(some.by_level(square[i], levels) for some, square in zip(entries, squares))
+        return self._errors[order]
 
     def ranks(self, threshold):
         """For each level of the row tree, the mean number of singular values that stay above the threshold.
@@ -148,29 +145,43 @@ class Sampler:
         path = tree.path(self.blocks.positions[rows])
         levels = np.arange(tree.levels)[::-1]
         levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
-        counts = [[] for _ in levels]
+        drawn, counts = [], [[] for _ in levels]
         for row, clusters in zip(rows, path.T):
             columns = _Columns(rng, self, row)
-            for l, count in zip(levels, counts):
-                if clusters[l] >= 0:
-                    count.append(self._rank(clusters[l], l, columns, threshold))
+            drawn += [(i, self._part(clusters[l], l, columns)) for i, l in enumerate(levels) if clusters[l] >= 0]
+        values = parallel(_singular_values, [part.A for _, part in drawn])
+        for (i, part), sigma in zip(drawn, values):
+            counts[i].append(part.rank(sigma, threshold))
         known = [i for i, count in enumerate(counts) if count]
         return np.interp(np.arange(tree.levels), levels[known], [np.mean(counts[i]) for i in known])
 
-    def _rank(self, t, l, columns, threshold):
-        """The rank of a cluster t of level l against the given columns."""
+    def _part(self, t, l, columns):
+        """The _Part of a cluster t of level l against the given columns."""
         y, scale = columns.down_to(l)
-        if not len(y):
-            return 0
-        tree = self.blocks.row_tree
-        size = tree.sizes[t]
+        size = self.blocks.row_tree.sizes[t]
         rows = np.arange(min(size, ROWS_A_CLUSTER)) * size // min(size, ROWS_A_CLUSTER)
-        A = self.values(self.x(tree.start[t] + rows)[:, None], y[None]).astype(np.float64) * scale
-        sigma = np.linalg.svd(A, compute_uv=False)
-        seen = 1 - np.arange(len(sigma)) / A.shape[1]  # of what is discarded: the rank's vectors fit the sample, and
-        if len(rows) < size:
-            seen *= 1 - np.arange(len(sigma)) / len(rows)  # not what was not drawn
-        return int(rank_within(sigma, threshold * np.sqrt(seen * len(rows) / size)))
+        x = self.x(self.blocks.row_tree.start[t] + rows)
+        return _Part(self.values(x[:, None], y[None]).astype(np.float64) * scale, size)
+
+
+def _singular_values(A):
+    return np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some rows of a cluster against some points of its farfield, a column standing for many; of `size` points."""
+
+    A: np.ndarray
+    size: int
+
+    def rank(self, sigma, threshold):
+        """The cluster's rank, from the singular values."""
+        rows, columns = self.A.shape
+        seen = 1 - np.arange(len(sigma)) / max(1, columns)  # of what is discarded: the rank's vectors fit the sample,
+        if rows < self.size:
+            seen *= 1 - np.arange(len(sigma)) / rows  # and not what was not drawn
+        return int(rank_within(sigma, threshold * np.sqrt(seen * rows / self.size)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +201,13 @@ class _Entries:
     y: np.ndarray
     exact: np.ndarray
 
-    def of(self, which):
-        """Those that a mask says."""
-        return _Entries(*(getattr(self, field.name)[which] for field in fields(self)))
+    def samples(self, tree):
+        """As chebyshev.mean_squares takes them."""
+        return tree.boxes[self.t], tree.sizes[self.t], self.x, self.y, self.exact
+
+    def by_level(self, squares, levels):
+        """Sums over the entries that mean squares (samples,) stand for, (levels,)."""
+        return np.bincount(self.level, squares * self.stands_for, minlength=levels)
 
 
 class _Columns:

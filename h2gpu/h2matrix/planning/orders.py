@@ -14,6 +14,7 @@ import numpy as np
 LARGEST_RANK = {1: 64, 2: 400, 3: 729}  # order^dim that may be tried; more is slower than dense blocks
 LEAST_ORDER = 2
 STEPS = 1, 2  # by which an order may go up: odd ones may gain nothing
+FREE = 1 << 30
 NEGLIGIBLE = 0.03  # of the wanted error: beyond it no order is larger than it must be
 
 
@@ -44,10 +45,10 @@ def cheapest_orders(errors, work, wanted):
     most, levels = errors.shape
     if errors[-1].sum() > wanted**2:
         return None
-    chosen = np.zeros(levels, np.int64)
+    chosen, lifts = np.zeros(levels, np.int64), np.concatenate([_lifts(levels, step) for step in STEPS])
     while _sums(errors, chosen) > wanted**2:
-        higher = np.concatenate([_raised(chosen, step) for step in STEPS])
-        higher = higher[(higher < most).all(axis=1)]
+        higher = np.maximum(chosen, np.tile(chosen, len(STEPS))[:, None] + lifts)
+        higher = higher[higher.max(axis=1) < most]
         gain = _sums(errors, chosen) - _sums(errors, higher)
         chosen = higher[np.argmax(gain / np.maximum(_sums(work, higher) - _sums(work, chosen), 1))]
     chosen = _lowered(chosen, errors, work, wanted**2)
@@ -61,11 +62,14 @@ def _sums(table, chosen):
     return table[chosen, np.arange(table.shape[1])].sum(axis=-1)
 
 
-def _raised(chosen, step):
-    """For each level, the orders with its own raised by so many, those below as far as they must: (levels, ·)."""
-    level = np.arange(len(chosen))
+def _lifts(levels, step):
+    """What each level's order, and those that may follow it, are at least above its own when it goes up by so many.
+
+    (levels, levels): an order falls by one a level at most, and those above it are free.
+    """
+    level = np.arange(levels)
     deeper = level - level[:, None]
-    return np.maximum(chosen, np.where(deeper >= 0, chosen[:, None] + step - deeper, 0))
+    return np.where(deeper >= 0, step - deeper, -FREE)
 
 
 def _lowered(chosen, errors, work, allowed):

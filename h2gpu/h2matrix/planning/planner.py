@@ -90,7 +90,7 @@ class Planner:
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
         self.stack_entries, self.room = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS))
-        self.cov, self.symmetric, self._blocks = sites.cov, sites.symmetric, {}
+        self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
             self.trees = tuple(ClusterTree.build(side, self.leaf_sizes[0], split) for side in sides)
@@ -107,9 +107,12 @@ class Planner:
         leaf_sizes, etas = (self.leaf_sizes, self.etas) if like is None else ((like.leaf_size,), (like.eta,))
         candidates = []
         with phase("plan"), one_blas_thread():
-            for eta in etas:
+            for eta in sorted(etas, reverse=True):  # as long as fewer, better blocks make a better plan
                 family = Family(self, eta)
-                candidates += family.candidates(leaf_sizes, order)
+                found = family.candidates(leaf_sizes, order)
+                candidates += found
+                if found and self._best(candidates) not in found:
+                    break
         if not candidates:
             error = float(np.sqrt(family.errors[-1].sum()))
             raise ValueError(
@@ -117,9 +120,14 @@ class Planner:
                 f"the best estimated interpolation error is {error:.2g}; ask for less accuracy"
                 + (", or a smaller eta" if len(self.etas) == 1 else "")
             )
+        return self._best(candidates)[0]
+
+    @staticmethod
+    def _best(candidates):
+        """The (plan, work) of least work among the nearly smallest."""
         smallest = min(candidate.bytes_after for candidate, _ in candidates)
         good = [pair for pair in candidates if pair[0].bytes_after <= NEARLY_SMALLEST * smallest]
-        return min(good, key=lambda pair: pair[1])[0]
+        return min(good, key=lambda pair: pair[1])
 
     def blocks(self, leaf_size, side=0):
         """Sampled rows of the block tree of a leaf size; side 1 are the rows of the transpose."""
@@ -132,7 +140,14 @@ class Planner:
     def samplers(self, eta):
         """What draws from the rows for an admissibility and, of a rectangular matrix, from those of the transpose."""
         return [
-            Sampler(self.blocks(self.leaf_sizes[0], side), eta, x, self._points[self._other(side)], self.cov.values)
+            Sampler(
+                self.blocks(self.leaf_sizes[0], side),
+                eta,
+                x,
+                self._points[self._other(side)],
+                self.cov.pair_function,
+                like=self.like,
+            )
             for side, x in enumerate(self._points)
         ]
 

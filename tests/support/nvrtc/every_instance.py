@@ -59,6 +59,8 @@ def instances():
         yield "copies/pairs.cuh", compiler.expression("pairs", dtype, basics["PAIR_THREADS"], basics["PAIR_RUN"]), 0
         for name in pairwise_instances(dtype, basics["THREADS"], basics["ROWS"]):
             yield "covariance/pairwise.cuh", name, 0
+            knobs = constants("h2matrix/interpolation/cuda")
+            yield "interpolation/sampled_errors.cuh", sampled_instance(name, knobs), knobs["SPILL_BYTES"]
         for edge in products["EDGES"]:
             for a, b in ((False, False), (True, False), (False, True), (True, True)):
                 yield "products/gemm.cuh", compiler.expression("gemm", dtype, edge, edge, a, b), 0
@@ -153,3 +155,10 @@ def pairwise_instances(dtype, *knobs):
 def pairwise_instance(cov, dim, dtype, threads, rows):
     function = cov.pair_function.on_device(dim, dtype)
     return f"pairwise<{compiler.NAMES[np.dtype(dtype)]}, {threads}, {rows}, {function.type}>"
+
+
+def sampled_instance(pairwise, knobs):
+    """The kernel of sampled errors for the covariance of a pairwise instance, of the same precision."""
+    real, _, _, function = pairwise.removeprefix("pairwise<").removesuffix(">").split(", ", 3)
+    rows, columns = knobs["SAMPLED"]
+    return f"sampled_errors<{real}, {knobs['SAMPLED_WARPS']}, {rows}, {columns}, {function}>"
