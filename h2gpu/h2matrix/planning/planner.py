@@ -4,7 +4,7 @@
 
 One cluster tree is grown, those of all leaf sizes are cuts of it; of their block trees some rows are traversed, so that
 the work beyond the tree hardly grows with the points. Of the candidates within NEARLY_SMALLEST of the smallest, the one
-that takes least work is chosen.
+that takes least work is chosen; admissibilities are tried from the largest on, as long as the plan gets better.
 """
 
 from dataclasses import replace
