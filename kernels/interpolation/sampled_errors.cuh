@@ -9,7 +9,7 @@
 
 namespace interpolation {
 using namespace common;
-using namespace covariance;  // names of functions
+using namespace covariance;
 
 // How many samples, rows and columns of entries of each, orders, and the largest order of tables.
 struct SampledSizes { int samples, rows, columns, first, orders, most; };
