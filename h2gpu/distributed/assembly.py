@@ -20,9 +20,10 @@ from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.distributed.sorting import cluster_tree
 from h2gpu.h2matrix.accuracy import Accuracy
-from h2gpu.h2matrix.assembly import ROWS_CHECKED, ROWS_TOGETHER, plans
+from h2gpu.h2matrix.assembly import ROWS_CHECKED, plans
 from h2gpu.h2matrix.compression.precision import check_storage
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
+from h2gpu.h2matrix.rows import ROWS_TOGETHER
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Storage
 

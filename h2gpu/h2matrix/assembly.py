@@ -20,7 +20,7 @@ from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.planner import Planner
-from h2gpu.h2matrix.rows import meeting
+from h2gpu.h2matrix.rows import meeting, together
 from h2gpu.memory import require
 from h2gpu.progress import phase
 from h2gpu.texts import brief
@@ -29,8 +29,7 @@ from h2gpu.typing import ArrayLike, Operator, Seed, Storage
 logger = logging.getLogger("h2gpu")
 
 ROWS_CHECKED = 64
-ROWS_TOGETHER, ENTRIES_TOGETHER = 32, 1 << 26  # compared at a time,
-ROWS_OF_A_PIECE = 1 << 11  # by so many columns of the covariance
+ROWS_OF_A_PIECE = 1 << 11  # of the vectors that are compared
 ATTEMPTS = 3  # with one more interpolation point a direction each
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
@@ -154,10 +153,9 @@ def error_on_rows(B, sites, rows, random_state=None):
     n = sites.shape[0]
     drawn = np.random.default_rng(random_state).permutation(n)[:rows]
     B = meeting(B, drawn) if isinstance(B, H2Matrix) else B
-    together = max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER // n))
     error, norm, kind = 0.0, 0.0, np.result_type(B.dtype, sites.dtype)
     with phase("check", len(drawn)) as advance:
-        for i in np.array_split(drawn, -(-len(drawn) // together)):
+        for i in np.array_split(drawn, -(-len(drawn) // together(n, sites.xp))):
             unit = _unit_vectors(sites.xp, n, i, B.dtype)
             exact, found = _exact_rows(sites, i, kind), _pieces(B.rmatmat(unit).astype(kind, copy=False))
             if sites.symmetric and sites.cov.nugget:

@@ -10,9 +10,10 @@ twice as many.
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import thread_count
+from h2gpu.batched.device.threads import threads_for
 
 BLOCK = 1.5  # of positions before the end of a block to those before its beginning
+QUERIES = 1000  # of a tree that are worth a thread, as SciPy starts threads for each call
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
 
 
@@ -51,7 +52,7 @@ def _of_block(x, begin, end, m, positions):
     left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
     while len(left):
         wanted = positions[left]
-        candidates = tree.query(x[wanted], k, workers=thread_count())[1].reshape(len(wanted), k)
+        candidates = tree.query(x[wanted], k, workers=threads_for(len(wanted), QUERIES))[1].reshape(len(wanted), k)
         earlier = candidates < wanted[:, None]
         enough = earlier.sum(axis=1) >= m
         found[left[enough]] = _leading(candidates[enough], earlier[enough], m)
@@ -67,7 +68,7 @@ def _leading(candidates, valid, m):
 def _of_copies(x, begin, places, m):
     """N(i) of positions from begin on, each at one of the first `places` places: earlier copies, then the nearest."""
     copies = x[begin:]
-    own, around = {}, cKDTree(x[:places]).query(copies, min(m, places), workers=thread_count())[1]
+    own, around = {}, cKDTree(x[:places]).query(copies, min(m, places), workers=threads_for(len(copies), QUERIES))[1]
     around = around.reshape(len(copies), -1)
     found = np.empty((len(copies), m), np.int64)
     place = cKDTree(x[:places]).query(x[places:])[1]

@@ -82,7 +82,10 @@ def module_of(*operators):
 
 def column_dots(X, Y):
     """x_jᵀ y_j of the columns, (count,)."""
-    return array_module(X).einsum("ij,ij->j", X, Y)
+    xp = array_module(X)
+    if X.shape[1] == 1 and xp is not np:  # as conjugate gradients ask: one call of BLAS in place of an einsum's several
+        return xp.dot(X[:, 0], Y[:, 0]).reshape(1)
+    return xp.einsum("ij,ij->j", X, Y)
 
 
 def column_norms(X):

@@ -16,7 +16,8 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import thread_count
+from h2gpu.batched.device.threads import threads_for
+from h2gpu.solvers.neighbours import QUERIES
 
 EXACT = 2048
 GROWTH = 2**0.5  # of the distance from one level to the next
@@ -58,7 +59,7 @@ def farthest_first(x):
 
 def _close(x):
     """GROWTH times a distance below which few sites have a neighbour."""
-    nearest = cKDTree(x).query(x, 2, workers=thread_count())[0][:, 1]
+    nearest = cKDTree(x).query(x, 2, workers=threads_for(len(x), QUERIES))[0][:, 1]
     return GROWTH * float(np.quantile(nearest, CLOSEST))
 
 

@@ -24,6 +24,11 @@ def thread_count():
         return os.cpu_count() or 1
 
 
+def threads_for(tasks, least):
+    """Threads worth starting for so many small tasks, of which each shall have `least`."""
+    return max(1, min(thread_count(), tasks // least))
+
+
 @cache
 def _pool():
     """A pool whose threads all run already; None where the system gives no more, as in too little address space."""

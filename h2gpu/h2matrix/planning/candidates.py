@@ -11,10 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu.arrays import array_module
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.sampled_blocks import is_leaf
 from h2gpu.h2matrix.interpolation import largest_ranks
 from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, sampled_orders
+from h2gpu.h2matrix.rows import together
 from h2gpu.memory import readable
 
 FIRST_LEAF_SIZE = 64  # tried
@@ -25,20 +27,25 @@ WORK_PER_COUPLING = 3  # bytes of stacks for each byte of couplings, at most
 
 @dataclass(frozen=True)
 class Room:
-    """What compression holds at its peak beside a tenth more than its result.
+    """What is held at the peak.
 
+    results     copies of the result
     transfers   copies of the transfer matrices
     stacks      of work, if there are couplings for so many
     block       bytes of each block for its place, its sizes and the lists of pairs
+    vectors     arrays of the check, of so many rows as are worked out at a time
     """
 
+    results: float
     transfers: float
     stacks: float
     block: float
+    vectors: float
 
 
 # CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.83 to 1.03 of it
-ROOMS = {"numpy": Room(2.5, 2, 1500), "cupy": Room(3, 6, 0)}
+# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.76 to 1.31 times what was used
+ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 3, 4, 0, 5)}
 
 
 @dataclass(frozen=True)
@@ -163,8 +170,10 @@ class Family:
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         number = float(links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1))
         stacks = min(planner.room.stacks * planner.stack_entries, WORK_PER_COUPLING * couplings)
-        work_bytes = (planner.room.transfers * transfers + stacks) * itemsize + planner.room.block * number
-        sizes = [int(size) for size in (before, smaller, 1.1 * smaller + work_bytes)]
+        n = max(tree.n for tree in planner.trees)
+        vectors = planner.room.vectors * n * together(n, array_module(planner.like))
+        work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
+        sizes = [int(size) for size in (before, smaller, planner.room.results * smaller + work_bytes)]
         rtol = planner.accuracy.compression.rtol
         work = links.by_level(most).sum() + BLOCK_WORK * number
         orders = tuple(orders.tolist())

@@ -11,9 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu import batched
+from h2gpu.arrays import array_module
+from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.tails import rank_within
-from h2gpu.batched.device.threads import parallel
 from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import interpolation
 from h2gpu.h2matrix.planning.orders import largest_order
@@ -149,8 +151,7 @@ class Sampler:
         for row, clusters in zip(rows, path.T):
             columns = _Columns(rng, self, row)
             drawn += [(i, self._part(clusters[l], l, columns)) for i, l in enumerate(levels) if clusters[l] >= 0]
-        values = parallel(_singular_values, [part.A for _, part in drawn])
-        for (i, part), sigma in zip(drawn, values):
+        for (i, part), sigma in zip(drawn, _singular_values([part.A for _, part in drawn], array_module(self.like))):
             counts[i].append(part.rank(sigma, threshold))
         known = [i for i, count in enumerate(counts) if count]
         return np.interp(np.arange(tree.levels), levels[known], [np.mean(counts[i]) for i in known])
@@ -164,8 +165,16 @@ class Sampler:
         return _Part(self.values(x[:, None], y[None]).astype(np.float64) * scale, size)
 
 
-def _singular_values(A):
-    return np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
+def _singular_values(matrices, xp):
+    """Those of host matrices, found by the array module xp: a list of (least side,) host arrays, descending."""
+    batch = MatrixBatch.from_matrices([A.T if A.shape[0] < A.shape[1] else A for A in matrices])
+    some = np.flatnonzero(batch.columns)
+    values = [np.zeros(0)] * len(matrices)
+    if len(some):
+        found = batched.svd(batch[some].to(xp), "none").to(np)
+        for k, i in enumerate(some.tolist()):
+            values[i] = found[k][:, 0]
+    return values
 
 
 @dataclass(frozen=True, eq=False)
