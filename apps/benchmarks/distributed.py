@@ -10,10 +10,10 @@ there gains a row.
 
 counts what the worst rank receives for a product, from the trees alone, for any number of processes; and a model,
 
-    seconds = max(FLOOR + EXCHANGE, n / P · SECONDS_A_SITE) + messages · LATENCY + bytes received / LINK
+    seconds = max(FLOOR + WAIT, n / P · SECONDS_A_SITE) + messages · LATENCY + bytes received / LINK
 
 where a sum over the ranks of what lies above the cut is 2 log₂ P messages. Measured on one H200 are FLOOR and
-SECONDS_A_SITE, on two H100 EXCHANGE; LATENCY of more messages and LINK are assumed.
+SECONDS_A_SITE, on two H100 WAIT; LATENCY of more messages and LINK are assumed.
 """
 
 import sys
@@ -45,7 +45,7 @@ SECONDS_A_SITE, FLOOR = (
     27e-3 / 2**25,
     0.49e-3,
 )  # of a product on one H200: README
-EXCHANGE = 0.43e-3  # more than FLOOR for products of few sites on two H100: the host begins and ends an exchange
+WAIT = 0.43e-3  # more than FLOOR for products of few sites on two H100: the host begins and ends an exchange
 LATENCY, LINK = 20e-6, {"NVLink": 400e9, "InfiniBand": 45e9}  # assumed: seconds a message, bytes a second
 
 
@@ -99,9 +99,7 @@ def modelled(n, ranks, messages, size, summed=0):
         messages, size = messages + 2 * np.ceil(np.log2(ranks)), size + 2 * 8 * MEAN_RANK * summed
     row, alone = {}, max(FLOOR, n * SECONDS_A_SITE)
     for link, bandwidth in LINK.items():
-        seconds = (
-            max(FLOOR + EXCHANGE * (ranks > 1), n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
-        )
+        seconds = max(FLOOR + WAIT * (ranks > 1), n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
         row |= {f"{link} ms": 1e3 * seconds, f"{link} speed-up": alone / seconds}
     return row
 

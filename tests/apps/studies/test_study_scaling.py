@@ -27,4 +27,4 @@ def test_more_ranks_cost_what_they_say_to_each_other():
     alone = scaling.seconds(2.0**22, 2.0**22, 1, 0, 0, 0, 0)
     times = [scaling.seconds(2.0**22, p * 2.0**22, p, 7, 1000, 1e6, 10) for p in (8, 64, 1024)]
     assert np.all(np.diff([alone, *times], axis=0) > 0)
-    assert scaling.seconds(2.0**18, 2.0**28, 1024, 0, 0, 0, 0)[0] == scaling.FLOOR + scaling.EXCHANGE
+    assert scaling.seconds(2.0**18, 2.0**28, 1024, 0, 0, 0, 0)[0] == scaling.FLOOR + scaling.WAIT
