@@ -26,6 +26,7 @@ from h2gpu.apps.benchmarks.distributed import (
     LINK,
     MEAN_RANK,
     SECONDS_A_SITE,
+    WAIT,
     of_worst,
 )
 from h2gpu.apps.benchmarks.report import tables
@@ -118,11 +119,8 @@ def seconds(own, n, ranks, messages, far, received, summed):
     """(product, compression) of the model, on so many sites of a GPU."""
     link = LINK["NVLink" if ranks <= ON_A_NODE else "InfiniBand"]
     hops = 2 * np.ceil(np.log2(ranks))  # of a sum over the ranks
-    product = (
-        max(FLOOR + WAIT * (ranks > 1), own * SECONDS_A_SITE)
-        + (messages + bool(summed) * hops) * LATENCY
-        + received / link
-    )
+    work = max(FLOOR + WAIT * (ranks > 1), own * SECONDS_A_SITE)
+    product = work + (messages + bool(summed) * hops) * LATENCY + received / link
     levels, above = np.log2(n / LEAF_SIZE), np.log2(ranks)
     factors = 8 * far * BUILT_RANK * (BUILT_RANK + MEAN_RANK)  # R and T of ghosts
     waits = 2 * messages + (levels * SUMS_A_LEVEL + above + GATHERS) * hops
