@@ -52,7 +52,8 @@ def cheapest_orders(errors, work, wanted):
         gain = _sums(errors, chosen) - _sums(errors, higher)
         chosen = higher[np.argmax(gain / np.maximum(_sums(work, higher) - _sums(work, chosen), 1))]
     chosen = _lowered(chosen, errors, work, wanted**2)
-    first = int(np.argmax(work[-1] > 0))  # levels above it have no farfield: any order would do
+    first = int(np.argmax(errors[0] > 0))  # above it are no samples, but there may be clusters that larger leaves of
+    # another tree meet
     chosen[:first] = chosen[first]
     return tuple((chosen + LEAST_ORDER).tolist())
 

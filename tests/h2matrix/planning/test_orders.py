@@ -8,7 +8,7 @@ from reference import EPS, dense_of, difference, points_of
 
 import h2gpu
 from h2gpu.arrays import to_host
-from h2gpu.covariance import Exponential, Gaussian, from_function
+from h2gpu.covariance import Exponential, Gaussian, Matern, from_function
 from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders
 from h2gpu.h2matrix.planning.planner import plan
 
@@ -57,9 +57,11 @@ def test_what_the_largest_orders_miss_has_none():
     assert cheapest_orders(errors, work, np.sqrt(errors[-1].sum()) * (1 + 1e-9)) is not None
 
 
-def test_levels_without_farfield_take_the_order_below_them():
+@pytest.mark.parametrize("kept", [0, 1])
+def test_levels_without_samples_take_the_order_below_them(kept):
+    """Also where blocks make work there, as those between leaves of a level and clusters of the next."""
     errors, work = tables(1)
-    errors[:, 0], work[:, 0] = 0, 0
+    errors[:, 0], work[:, 0] = 0, kept * work[:, 0]
     chosen = cheapest_orders(errors, work, 10 * np.sqrt(errors[-1].sum()))
     assert chosen[0] == chosen[1] > LEAST_ORDER
 
@@ -121,3 +123,11 @@ def test_rectangular_matrices_take_the_orders_of_the_deeper_tree():
 def test_bad_orders_are_refused(order):
     with pytest.raises(ValueError, match=r"order: expected an integer from 1 to 1000, got .* levels of the tree"):
         h2gpu.build(points_of("uniform", 500, 2), Exponential(), leaf_size=8, order=order)
+
+
+def test_a_tree_with_fewer_levels_than_the_other_interpolates_as_well():
+    """Row leaves of level 2 meet column clusters of level 3: nothing of level 2 was sampled."""
+    rng, cov = np.random.default_rng(4), Matern(1.3, 0.15, 1.5)
+    points, cols = rng.random((140, 2)), rng.random((300, 2))
+    A = h2gpu.covariance_matrix(points, cov, 2e-7, col_points=cols)
+    assert np.linalg.norm(A.to_dense() - cov(points, cols)) < 2e-7 * np.linalg.norm(cov(points, cols))
