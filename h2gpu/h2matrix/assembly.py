@@ -30,7 +30,7 @@ logger = logging.getLogger("h2gpu")
 
 ROWS_CHECKED = 64
 ROWS_OF_A_PIECE = 1 << 11  # of the vectors that are compared
-ATTEMPTS = 3  # with one more interpolation point a direction each
+MORE_POINTS = 1, 2  # a direction, where the check finds more error than rtol, and where it does so again
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
 
 
@@ -81,7 +81,7 @@ def covariance_matrix(
 
 
 def plans(sites, rtol, *, order=None, **fixed):
-    """The plan, then those to try where the checked error misses rtol: each with one more interpolation point.
+    """The plan, then those to try where the checked error misses rtol: with more interpolation points a direction.
 
     order, fixed   parameters that `plan` is to keep, storage and nearfield
 
@@ -90,8 +90,8 @@ def plans(sites, rtol, *, order=None, **fixed):
     planner = Planner(sites, rtol, **fixed)
     chosen = planner.plan(order)
     yield chosen
-    for _ in range(ATTEMPTS - 1):
-        chosen = planner.plan(tuple(order + 1 for order in chosen.orders), like=chosen)
+    for more in MORE_POINTS:
+        chosen = planner.plan(tuple(order + more for order in chosen.orders), like=chosen)
         yield chosen
 
 
