@@ -44,8 +44,8 @@ class Room:
 
 
 # CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.83 to 1.03 of it
-# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.76 to 1.31 times what was used
-ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 3, 4, 0, 5)}
+# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.75 to 1.4 times what was used
+ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 2.5, 4.5, 0, 1)}
 
 
 @dataclass(frozen=True)
