@@ -111,9 +111,9 @@ class Level:
         total = count.sum(axis=1)
         at = np.full((len(cells), int(total.max(initial=0))), -1)
         which = np.zeros_like(at)
-        rows, columns = np.repeat(np.arange(len(cells)), total), ranges(np.zeros_like(total), total)
-        at[rows, columns] = ranges(self.first[cells].ravel(), count.ravel())
-        which[rows, columns] = np.repeat(np.tile(np.arange(cells.shape[1]), len(cells)), count.ravel())
+        real = np.arange(at.shape[1]) < total[:, None]
+        at[real] = ranges(self.first[cells].ravel(), count.ravel())
+        which[real] = np.repeat(np.tile(np.arange(cells.shape[1]), len(cells)), count.ravel())
         return at, which
 
     def keep(self, cell, indices):

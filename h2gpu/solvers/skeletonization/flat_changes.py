@@ -49,8 +49,10 @@ class FlatChanges:
         at = np.concatenate([position for position, _ in found], axis=1)
         starts = 0, 1, level.adjacent
         which = np.concatenate([which + start for (_, which), start in zip(found, starts)], axis=1)
-        offset, row, column = self._strides(near, np.broadcast_to(cells[:, None], near.shape))
-        offset, row, column = (np.take_along_axis(part, which, 1) for part in (offset, row, column))
+        own = np.broadcast_to(cells[:, None], near.shape)
+        offset, row, column = self._strides(near, own, self._numbers(near, own))
+        which += near.shape[1] * np.arange(len(cells))[:, None]
+        offset, row, column = (part.take(which) for part in (offset, row, column))
         stored = (at >= 0) & (offset > 0)
         base = np.where(stored, offset + self.slot[at] * row, 0)
         own = found[0][0]
@@ -77,8 +79,9 @@ class FlatChanges:
         shape = (len(cells), near.shape[1], near.shape[1])
         a, b = np.broadcast_to(near[:, :, None], shape), np.broadcast_to(near[:, None, :], shape)
         once = (a >= 0) & (b >= 0) & np.tri(shape[1], dtype=bool)
-        self._store(np.unique(self._numbers(a[once], b[once])), xp)
-        offset, row, column = self._strides(a, b)
+        number = self._numbers(a, b)
+        self._store(number[once], xp)
+        offset, row, column = self._strides(a, b, number)
         tables = (np.where(once, part, 0).reshape(len(cells), -1) for part in (offset, row, column))
         self._subtract(Y, *map(xp.asarray, (slot, which, real_rows)), *map(xp.asarray, tables), shape[1])
 
@@ -97,8 +100,9 @@ class FlatChanges:
         merged = FlatChanges.zeros(above, xp)
         a, b, (pair, i, j), old = self._entries(level, xp)
         p, q = parent[a], parent[b]
-        merged._store(np.unique(merged._numbers(p, q)), xp)
-        offset, row, column = (xp.asarray(part) for part in merged._strides(p, q))
+        number = merged._numbers(p, q)
+        merged._store(number, xp)
+        offset, row, column = (xp.asarray(part) for part in merged._strides(p, q, number))
         i, j = i + xp.asarray(start[a])[pair], j + xp.asarray(start[b])[pair]
         values = self.buffer[old]
         merged.buffer[offset[pair] + i * row[pair] + j * column[pair]] = values
@@ -139,16 +143,20 @@ class FlatChanges:
         """Of the pairs of cells a and b, arrays alike."""
         return np.searchsorted(self.pairs.keys, np.minimum(a, b) * self.pairs.cells + np.maximum(a, b))
 
-    def _strides(self, a, b):
-        """Offset of D_ab, 0 for what is not stored or no pair, and what a slot of its rows and of its columns adds."""
-        number = np.minimum(self._numbers(a, b), len(self.offset) - 1)
-        offset = np.where((a >= 0) & (b >= 0), self.offset[number], 0)
+    def _strides(self, a, b, number):
+        """Offset of D_ab, 0 for what is not stored or no pair, and what a slot of its rows and of its columns adds.
+
+        number   of each pair
+        """
+        offset = np.where((a >= 0) & (b >= 0), self.offset[np.minimum(number, len(self.offset) - 1)], 0)
         turned = a > b
         return offset, np.where(turned, 1, self.size[b]), np.where(turned, self.size[a], 1)
 
     def _store(self, numbers, xp):
-        """Room for blocks that had none."""
-        new = numbers[self.offset[numbers] == 0]
+        """Room for blocks that had none; a number may come several times."""
+        wanted = np.zeros(len(self.offset), bool)
+        wanted[numbers] = True
+        new = np.flatnonzero(wanted & (self.offset == 0))
         a, b = np.divmod(self.pairs.keys[new], self.pairs.cells)
         ends = len(self.buffer) + offsets_of(self.size[a] * self.size[b])
         self.offset[new] = ends[:-1]

@@ -42,10 +42,15 @@ class Proxies:
         else:
             points, weights = self._spherical(centres, rings, ratio)
         slack = 1e-9 * (self.high - self.low).max() + (0 if self.radius is None else width)
-        inside = ((points >= self.low - slack) & (points <= self.high + slack)).all(axis=2)
-        first = np.argsort(~inside, axis=1, kind="stable")[:, : inside.sum(axis=1).max()]
-        roots = np.sqrt(np.take_along_axis(weights * inside, first, 1))
-        return np.take_along_axis(points, first[:, :, None], 1), roots
+        inside = np.ones(points.shape[:2], bool)
+        for x, low, high in zip(np.moveaxis(points, 2, 0), self.low - slack, self.high + slack):
+            inside &= (x >= low) & (x <= high)
+        count = inside.sum(axis=1)[:, None]
+        real = np.arange(int(count.max())) < count
+        first = np.zeros(real.shape, np.int64)  # a proxy of weight zero may lie anywhere
+        first[real] = np.nonzero(inside)[1]
+        cell = np.arange(len(centres))[:, None]
+        return points[cell, first], np.sqrt(weights[cell, first] * real)
 
     def _rings(self, width):
         """Radii of the rings, and the ratio of one to the next."""
