@@ -39,6 +39,12 @@ SAMPLES = {
         "covariance/test_pairs_gpu.py::test_empty_blocks_beside_others",
         "covariance/test_pairs_gpu.py::test_shapes[shape5]",
     ],
+    "trees": [
+        "clustering/test_cluster_tree_gpu.py::test_trees_of_all_point_sets_are_those_of_the_cpu[clustered-2-median]",
+        "clustering/test_cluster_tree_gpu.py::test_zeros_of_either_sign_are_equal[median]",
+        "h2matrix/test_chebyshev.py::test_all_boxes_at_once_are_boxes_one_by_one[cupy-2-float64]",
+        "h2matrix/test_chebyshev.py::test_errors_at_samples_are_those_of_interpolation[cupy-2-6-3-Matern]",
+    ],
     "matrices": [
         "h2matrix/test_compression.py::test_evaluated_couplings_compress_to_the_same_matrix[cupy-auto-None]",
     ],

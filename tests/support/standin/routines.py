@@ -184,7 +184,11 @@ from h2gpu.batched.svd import randomized, resident  # noqa: E402
 from h2gpu.blocksparse import cpu_nested, cuda_nested  # noqa: E402
 from h2gpu.blocksparse.block_sparse import BlockSparse  # noqa: E402
 from h2gpu.blocksparse.nested import Nested  # noqa: E402
+from h2gpu.clustering import cuda as clustering  # noqa: E402
+from h2gpu.clustering.splitting import Orders  # noqa: E402
 from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
+from h2gpu.h2matrix.interpolation import chebyshev  # noqa: E402
+from h2gpu.h2matrix.interpolation import cuda as interpolation  # noqa: E402
 
 TWINS = {"gather": gather, "pairwise": pairwise}
 ROOMS = {
@@ -201,6 +205,9 @@ for _room, _names in ROOMS.items():
     _cpu, _cuda = (import_module(f"{_room}.{_twin}") for _twin in ("cpu", "cuda"))
     for _name in _names.split():
         setattr(_cuda, _name, routine(getattr(_cuda, _name), TWINS.get(_name, getattr(_cpu, _name))))
+for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"):
+    setattr(interpolation, _name, routine(getattr(interpolation, _name), getattr(chebyshev, _name)))
+clustering.orders = Orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
 samples.gaussian = randomized.gaussian = routine(samples.gaussian, samples.gaussian)
