@@ -173,19 +173,18 @@ def trees():
     s = Sketch(16, 5.4)
     left = "ac"
 
-    def shade(point):
-        return BLUE if point in left else PALE, point
+    def box(x, y, point):
+        goes = point in left
+        s.box(x, y, 0.8, 0.8, BLUE if goes else PALE, point, color="white" if goes else INK)
 
     for row, (axis, before) in enumerate((("x", "aceg"), ("y", "eagc"))):
         y = 3.6 - 1.8 * row
         s.text(0.3, y + 0.4, f"by {axis}")
         for i, point in enumerate(before):
-            s.box(1.5 + 0.95 * i, y, 0.8, 0.8, *shade(point), color="white" if point in left else INK)
+            box(1.5 + 0.95 * i, y, point)
         s.arrow((5.5, y + 0.4), (6.7, y + 0.4))
-        moved = [p for p in before if p in left] + [p for p in before if p not in left]
-        for i, point in enumerate(moved):
-            x = 6.9 + 0.95 * i + 0.35 * (i >= len(left))
-            s.box(x, y, 0.8, 0.8, *shade(point), color="white" if point in left else INK)
+        for i, point in enumerate(sorted(before, key=lambda point: point not in left)):  # stable
+            box(6.9 + 0.95 * i + 0.35 * (i >= len(left)), y, point)
     s.text(1.5, 4.9, "one cluster: its box is longest along x, its first two go left")
     s.text(11.4, 3.9, "mark: along x the first half")
     s.text(11.4, 2.6, "part: lefts before a place,\nfrom counts of tiles")

@@ -53,12 +53,13 @@ def test_what_is_loaded_compresses_further(saved):
 
 
 def test_the_same_matrix_gives_the_same_file(saved, tmp_path):
-    """h5py 3.11 writes the second at which a file was made: then one of three pairs is of one second."""
+    """h5py 3.11 (not 3.16) writes the second at which a file was made: then one of three pairs is of one second."""
     paths = [saved, *(tmp_path / f"{i}.h5" for i in range(3))]
     for before, after in pairwise(paths):
         h2gpu.save(h2gpu.load(before), after, attributes={"rtol": 1e-5})
     files = [path.read_bytes() for path in paths]
-    assert any(before == after for before, after in pairwise(files))
+    equal = all if h5py.version.version_tuple[:2] >= (3, 16) else any
+    assert equal(before == after for before, after in pairwise(files))
 
 
 def test_header_tells_without_the_entries(tmp_path):
