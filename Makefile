@@ -109,6 +109,7 @@ figures-cuda:
 	$(RUN).benchmarks.compress --device cuda --largest 20 --output benchmarks/compression/compress-h200.csv
 	$(RUN).benchmarks.compress --device cuda --largest 20 --stored --output benchmarks/compression/compress-stored-h200.csv
 	$(RUN).benchmarks.scale --device cuda --largest 25 --output benchmarks/compression
+	$(RUN).studies.memory --device cuda --largest 20
 	$(RUN).studies.time --device cuda --largest 19
 	$(RUN).benchmarks.first_use --device cuda --output benchmarks/kriging/first-use-h200.csv
 	$(RUN).benchmarks.kriging --device cuda --sizes 90000,1000000 --output benchmarks/kriging/kriging-h200.csv

@@ -41,7 +41,7 @@ def _work(argv):
     parser = Parser(prog="studies.memory", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--largest", type=at_least(SMALLEST), default=16, help="log2 of the largest n")
-    parser.add_argument("-o", "--output", default="benchmarks/compression", help="folder for study_memory.csv and .png")
+    parser.add_argument("-o", "--output", default="benchmarks/compression", help="folder for table and picture")
     options = parser.parse_args(argv)
     device = CudaDevice() if options.device == "cuda" else Device()
     rows = []
@@ -49,8 +49,9 @@ def _work(argv):
         here = measure(2**log2n, dtype, split, device)
         rows += here
         print(tables.text(here), flush=True)
-    tables.write(Path(options.output) / "study_memory.csv", rows, tables.device_name(options.device))
-    plot(rows, Path(options.output) / "study_memory.png")
+    target = Path(options.output) / f"study_memory-{options.device}"
+    tables.write(f"{target}.csv", rows, tables.device_name(options.device))
+    plot(rows, f"{target}.png")
     print(conclusion(rows))
 
 

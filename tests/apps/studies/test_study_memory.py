@@ -26,8 +26,8 @@ def test_rounding_has_a_row_of_its_own(dtype, split):
 def test_the_table_the_picture_and_a_sentence_each(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(memory, "SMALLEST", 9)
     assert memory.main(["--largest", "10", "-o", str(tmp_path)]) == 0
-    _, rows = tables.read(tmp_path / "study_memory.csv")
-    assert len(rows) == 2 * 2 * (4 + 3) and (tmp_path / "study_memory.png").stat().st_size > 10_000
+    _, rows = tables.read(tmp_path / "study_memory-cpu.csv")
+    assert len(rows) == 2 * 2 * (4 + 3) and (tmp_path / "study_memory-cpu.png").stat().st_size > 10_000
     said = capsys.readouterr().out.splitlines()[-4:]
     assert said[0].startswith("float64, median, n = 1024: left of the low-rank memory by basis ")
     basis = float(said[0].split("basis ")[1].split("%")[0]) / 100
