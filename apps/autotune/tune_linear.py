@@ -7,7 +7,7 @@
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
 | symv | a triangle, read once | warps of a block |
-| trsm | triangles, inverted tile by tile | right-hand sides and warps of a block |
+| trsm | triangles, a thread a right-hand side, by tiles, or cuBLAS | which; right-hand sides and warps of a block |
 """
 
 from itertools import product
@@ -22,7 +22,7 @@ KNOBS = {
     "gemv": ("lanes", "rows", "threads"),
     "gemv_t": ("lanes", "threads"),
     "symv": ("warps",),
-    "trsm": ("columns", "warps"),
+    "trsm": ("method", "columns", "warps"),
 }
 BATCH = 500  # of the figures of Abdelfattah et al.
 BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
@@ -37,6 +37,7 @@ LARGEST_SQUARE = {8: 160, 4: 230}  # that shared memory holds, by bytes of a num
 LANES, TEAM_ROWS, THREADS = (4, 8, 16, 32), (2, 4, 8), (32, 64, 128, 256)  # of products with vectors
 PIECE = 16  # bytes that a lane reads together
 SIDES, TILE_EDGE = (4, 8, 16, 32), 32  # right-hand sides of a block; rows of a tile of trsm
+COLUMN_THREADS, VENDOR = 128, (16, 2)  # of a block, a right-hand side each; columns and warps where there is no cuBLAS
 LARGEST = {"pieces": 128, "rows": 512, "columns": 64}  # that stand for unlimited ones
 TALLEST = 1024  # the same, of rows that are added up
 ENTRIES = 1 << 26  # of the matrices of a batch
@@ -101,13 +102,16 @@ def _symv_space(row, hardware):
 
 
 def _trsm_space(row, hardware):
-    n, most = LARGEST["rows"], limits(row)["columns"]
+    size = limits(row)
+    n, most = min(size["rows"], LARGEST["rows"]), size["columns"]
+    yield {"method": "columns", "columns": COLUMN_THREADS, "warps": 1}
+    yield {"method": "vendor", "columns": VENDOR[0], "warps": VENDOR[1]}
     for columns, warps in product(SIDES, BLOCK_WARPS):
         threads = warps * WARP
         shared = ((n + TILE_EDGE) * columns + 2 * TILE_EDGE * (TILE_EDGE + 1)) * itemsize(row)
         shares = threads % columns == 0 and TILE_EDGE * columns % threads == 0  # a thread stays in its column
         if columns <= most and shares and threads <= hardware.threads and shared <= hardware.shared_bytes:
-            yield {"columns": columns, "warps": warps}
+            yield {"method": "tiles", "columns": columns, "warps": warps}
 
 
 def _lu_shared_problems(dtype, size, free):
@@ -150,9 +154,10 @@ def _symv_problems(dtype, size, free):
 
 
 def _trsm_problems(dtype, size, free):
-    columns = min(size["columns"], LARGEST["columns"])
-    for n in (32, 65, 128):
-        yield Case("trsm", dtype, ENTRIES // (n * max(n, columns)), (n, n, columns))
+    largest, columns = min(size["rows"], LARGEST["rows"]), min(size["columns"], LARGEST["columns"])
+    for n in (largest, largest - TILE_EDGE + 1):
+        if free(rows=n, columns=columns):
+            yield Case("trsm", dtype, ENTRIES // (n * max(n, columns)), (n, n, columns))
 
 
 SPACES = {

@@ -1,7 +1,8 @@
 // products/syrk.cuh — out_b = α op(A_b) op(A_b)ᵀ + β C_b in one triangle, C_b or zeros in the other; one block a tile.
 //
 // Tiles are numbered within the triangle, so that no block is idle (Nath, Tomov & Dongarra 2010, block index reordering);
-// tiles on the diagonal are computed whole and stored to the diagonal. Each block also writes the tile across from its own.
+// tiles on the diagonal are computed whole, from one copy of their rows, and stored to the diagonal. Each block also writes what
+// lies across from its tile.
 #pragma once
 #include "common/thread/tiling.cuh"
 #include "products/block/slab_product.cuh"
@@ -34,16 +35,20 @@ void syrk(const Real* A, const Real* C, Real* out, const long long* a_first, con
     const int across = tile.index - line * (line + 1) / 2;
     if (line * Edge >= n) return;
     const int row0 = (Lower ? line : across) * Edge, column0 = (Lower ? across : line) * Edge;
-    slab_product<Edge, Edge, !Trans, !Trans>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, [&](int i, int j, Real sum) {
-        if (i >= n || j >= n || (Lower ? j > i : j < i)) return;
+    const auto kept = [&](long long at) { return given ? C[at] : Real(0); };  // of the other triangle
+    const auto store = [&](int i, int j, Real sum) {
+        if (i >= n || j >= n) return;
         const long long at = static_cast<long long>(i) * n + j;
-        out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
-    });
+        if (Lower ? j > i : j < i) out[at] = kept(at);
+        else out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
+    };
+    const bool diagonal = line == across;
+    slab_product<Edge, Edge, !Trans, !Trans>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, store, 0, diagonal);
+    if (diagonal) return;
     for (int e = threadIdx.x; e < Edge * Edge; e += GEMM_THREADS) {
         const int i = column0 + e / Edge, j = row0 + e % Edge;
-        if (i >= n || j >= n || (Lower ? j <= i : j >= i)) continue;
         const long long at = static_cast<long long>(i) * n + j;
-        out[at] = given ? C[at] : Real(0);
+        if (i < n && j < n) out[at] = kept(at);
     }
 }
 

@@ -2,9 +2,13 @@
 //
 //     X_I = T_II⁻¹ (α B_I − Σ_J T_IJ X_J),   T = op(A), or op(A)ᵀ where A is on the right
 //
-// in tiles of 32 rows, first to last if T is lower, last to first if upper. Tiles on the diagonal are inverted, a column a
-// lane, and multiplied with (Nath, Tomov & Dongarra 2010). X stays in shared memory.
+// in tiles of rows, first to last if T is lower, last to first if upper. X stays in shared memory.
+//
+// trsm          tiles of 32 rows; those on the diagonal are inverted, a column a lane, and multiplied with (Nath, Tomov &
+//               Dongarra 2010): threads share the rows of a tile, for few right-hand sides or large triangles
+// trsm_columns  tiles of 16 rows, T's panels double-buffered; a thread has a column of X, the tile's rows in its registers
 #pragma once
+#include "common/thread/copy.cuh"
 #include "common/thread/constants.cuh"
 #include "products/thread/operands.cuh"
 
@@ -116,6 +120,123 @@ void trsm(const Real* A, const Real* B, Real* X, const long long* table, long lo
     for (int e = threadIdx.x; e < n * Columns; e += THREADS) {
         const int i = Right ? e % n : e / Columns, c = Right ? e / n : e % Columns;
         if (c < wide) X[place(i, c)] = x[i * Columns + c];
+    }
+}
+
+constexpr int PANEL_EDGE = 16, COLUMN_THREADS = 128;  // rows of a tile of trsm_columns; its threads at most
+
+// Entries between columns of a panel in shared memory: a multiple of 16 bytes.
+template <typename Real>
+__host__ __device__ constexpr int panel_pitch() { return PANEL_EDGE + 16 / static_cast<int>(sizeof(Real)); }
+
+// Shared memory of one matrix: panels of T, two where it has several, and n rows of X.
+template <typename Real>
+__host__ __device__ constexpr int trsm_columns_bytes(int n, int columns) {
+    const int tiles = (n + PANEL_EDGE - 1) / PANEL_EDGE, panels = tiles > 1 ? 2 : 1;
+    const int words = panels * tiles * PANEL_EDGE * panel_pitch<Real>() + n * (columns | 1);
+    return ((words * static_cast<int>(sizeof(Real)) + 15) / 16 | 1) * 16;  // odd: matrices of one warp in different banks
+}
+
+template <typename Real> struct alignas(16) PanelPart { Real entry[16 / sizeof(Real)]; };
+
+// rest[i] −= column[i] · x for from ≤ i < PANEL_EDGE   column: 16 bytes at a time, from shared memory   from: known when inlined
+template <typename Real>
+__device__ __forceinline__ void subtract_column(Real (&rest)[PANEL_EDGE], const Real* column, Real x, int from) {
+    constexpr int COUNT = 16 / sizeof(Real);
+#pragma unroll
+    for (int part = 0; part < PANEL_EDGE / COUNT; part++) {
+        if ((part + 1) * COUNT <= from) continue;
+        const PanelPart<Real> some = reinterpret_cast<const PanelPart<Real>*>(column)[part];
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (part * COUNT + e >= from) rest[part * COUNT + e] = fma(-some.entry[e], x, rest[part * COUNT + e]);
+    }
+}
+
+// A, B, X, table: as above   each: matrices of a block, one with a table   wide: columns of a block, of each
+// pieces: blocks that share a matrix's columns   threads: each · wide or more   shared memory: trsm_columns_bytes a matrix
+template <typename Real, bool Right, bool Lower, bool Trans, bool Unit>
+__global__ __launch_bounds__(COLUMN_THREADS)
+void trsm_columns(const Real* A, const Real* B, Real* X, const long long* table, long long batch, int n, int columns, int pieces, int each,
+                  int wide, Real alpha) {
+    constexpr bool TURNED = Trans != Right, FORWARD = Lower != TURNED;  // T = Aᵀ; T is lower
+    constexpr int PITCH = panel_pitch<Real>();
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int threads = blockDim.x, column0 = blockIdx.x % pieces * wide;
+    const long long first = blockIdx.x / pieces * static_cast<long long>(each);
+    const int count = static_cast<int>(min(static_cast<long long>(each), batch - first));
+    long long at_a = first * n * n, at_b = first * n * columns, at_x = at_b;
+    if (table) {
+        const Operands at(table, batch, first, 0, 0, 0, 0);
+        at_a = at.a, at_b = at.x, at_x = at.out, n = at.m, columns = at.n;
+    }
+    if (column0 >= columns) return;
+    A += at_a, B += at_b, X += at_x;
+    const int bytes = trsm_columns_bytes<Real>(n, wide), tiles = (n + PANEL_EDGE - 1) / PANEL_EDGE, pitch = wide | 1;
+    const int panel_size = tiles * PANEL_EDGE * PITCH, panels = tiles > 1 ? 2 : 1;
+    const int some = min(wide, columns - column0);  // of this block's columns
+    const auto panel_of = [&](int b) { return reinterpret_cast<Real*>(memory + b * bytes); };
+    const auto x_of = [&](int b) { return panel_of(b) + panels * panel_size; };
+    const auto row_of = [&](int i) { return FORWARD ? i : n - 1 - i; };
+    // panel[j][i] = T's entry at row I · PANEL_EDGE + i and column j, both counted in the order of solution
+    const auto take = [&](int I) {
+        const int known = min(n, (I + 1) * PANEL_EDGE), lines = min(PANEL_EDGE, n - I * PANEL_EDGE);
+        for (int b = 0; b < count; b++) {
+            Real* panel = panel_of(b) + I % panels * panel_size;
+            const Real* a = A + static_cast<long long>(b) * n * n;
+            for (int e = threadIdx.x; e < PANEL_EDGE * known; e += threads) {
+                const int i = TURNED ? e % PANEL_EDGE : e / known, j = TURNED ? e / PANEL_EDGE : e - i * known;
+                if (i >= lines || j > I * PANEL_EDGE + i) continue;
+                const long long row = row_of(I * PANEL_EDGE + i), column = row_of(j);
+                copy_async(panel + j * PITCH + i, a + (TURNED ? column * n + row : row * n + column), true);
+            }
+        }
+        copies_issued();
+    };
+    const int size = n * some;
+    for (int b = 0; b < count; b++) {
+        const Real* from = B + static_cast<long long>(b) * n * columns;
+        Real* x = x_of(b);
+        for (int e = threadIdx.x; e < size; e += threads) {
+            const int line = e / (Right ? n : some), along = e - line * (Right ? n : some);
+            if (Right) copy_async(x + along * pitch + line, from + static_cast<long long>(column0 + line) * n + along, true);
+            else copy_async(x + line * pitch + along, from + static_cast<long long>(line) * columns + column0 + along, true);
+        }
+    }
+    if (tiles) take(0);
+    const int b = threadIdx.x / wide, c = threadIdx.x - b * wide;
+    const bool live = b < count && c < some;
+    Real* x = x_of(live ? b : 0) + (live ? c : 0);
+    for (int I = 0; I < tiles; I++) {
+        copies_arrived<0>();
+        __syncthreads();
+        if (I + 1 < tiles) take(I + 1);
+        if (!live) continue;
+        const Real* panel = panel_of(b) + I % panels * panel_size;
+        const int row0 = I * PANEL_EDGE, lines = min(PANEL_EDGE, n - row0);
+        Real rest[PANEL_EDGE];
+#pragma unroll
+        for (int i = 0; i < PANEL_EDGE; i++) rest[i] = i < lines ? alpha * x[row_of(row0 + i) * pitch] : Real(0);
+#pragma unroll 4
+        for (int j = 0; j < row0; j++) subtract_column(rest, panel + j * PITCH, x[row_of(j) * pitch], 0);
+#pragma unroll
+        for (int k = 0; k < PANEL_EDGE; k++) {
+            if (k >= lines) break;
+            const Real* column = panel + (row0 + k) * PITCH;
+            if (!Unit) rest[k] /= column[k];
+            subtract_column(rest, column, rest[k], k + 1);
+            x[row_of(row0 + k) * pitch] = rest[k];
+        }
+    }
+    __syncthreads();
+    for (int b = 0; b < count; b++) {
+        Real* to = X + static_cast<long long>(b) * n * columns;
+        const Real* x = x_of(b);
+        for (int e = threadIdx.x; e < size; e += threads) {
+            const int line = e / (Right ? n : some), along = e - line * (Right ? n : some);
+            if (Right) to[static_cast<long long>(column0 + line) * n + along] = x[along * pitch + line];
+            else to[static_cast<long long>(line) * columns + column0 + along] = x[line * pitch + along];
+        }
     }
 }
 

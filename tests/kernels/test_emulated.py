@@ -29,7 +29,7 @@ SAMPLES = {
         "batched/products/test_gemm_sizes.py::test_last_rows_and_columns_by_themselves[65-float32]",
         "batched/products/test_gemm_sizes.py::test_last_rows_and_columns_by_themselves[129-float64]",
         "batched/copies/test_copies.py::test_norms_whose_squares_leave_the_range",
-        "batched/products/test_blas.py::test_gemv_of_misaligned_matrices[3-True]",
+        "batched/products/test_blas.py::test_gemv_of_misaligned_matrices[64-3-True]",
         "batched/products/test_thin_product_gpu.py::test_entries[True-shape3-False-float64]",
         "batched/products/test_thin_product_gpu.py::test_entries[False-shape1-False-float32]",
         "batched/products/test_thin_product_gpu.py::test_entries[True-shape4-True-float32]",

@@ -46,6 +46,7 @@ HEADERS = (
     "blocksparse/block_multiply.cuh",
     "products/fixed_gemm.cuh",
     "products/gemm.cuh",
+    "products/gemv_run.cuh",
     "products/packed_gemm.cuh",
     "products/redirected_gemm.cuh",
     "products/streamed_gemm.cuh",

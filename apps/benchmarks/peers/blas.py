@@ -7,8 +7,6 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers.linear import LETTERS, in_place, places_of
 from h2gpu.apps.benchmarks.peers.peers import Peer
@@ -76,20 +74,11 @@ def _library():
 
 
 def _trsm(pairs):
+    from h2gpu.batched.systems.trsm import solve_in_place
+
     places = {B.data.ptr: places_of(A) for A, B in pairs}
 
     def solve(pointers, info, B):
-        trsm(places[B.data.ptr], pointers, B)
+        solve_in_place(places[B.data.ptr], pointers, B, 1, right=False, lower=True, trans=False, unit=False)
 
     return in_place("cuBLAS trsmBatched", [B for _, B in pairs], solve, 0, given=True)
-
-
-def trsm(triangles, pointers, B):
-    """X_b ← L_b⁻¹ X_b, by addresses of lower triangles and of matrices shaped like B, (batch, n, k)."""
-    import cupy
-    from cupy_backends.cuda.libs import cublas
-
-    (batch, n, k), one = B.shape, np.ones(1, B.dtype)
-    function, handle = getattr(cublas, f"{LETTERS[B.dtype.name]}trsmBatched"), cupy.cuda.device.get_cublas_handle()
-    how = cublas.CUBLAS_SIDE_RIGHT, cublas.CUBLAS_FILL_MODE_UPPER, cublas.CUBLAS_OP_N, cublas.CUBLAS_DIAG_NON_UNIT
-    function(handle, *how, k, n, one.ctypes.data, triangles.data.ptr, n, pointers.data.ptr, k, batch)

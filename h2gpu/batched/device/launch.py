@@ -34,9 +34,10 @@ def addresses(*batches):
 
 
 class Steps(NamedTuple):
-    """A column of a table: 0, size, 2 size, …"""
+    """A column of a table: first, first + size, first + 2 size, …"""
 
     size: int
+    first: int = 0
 
 
 def tables(count, *columns):
@@ -57,7 +58,7 @@ def tables(count, *columns):
                 column = column if column.dtype == np.int64 else column.astype(np.int64)
                 source = column.data.ptr, -column.strides[0] // WORD if count > 1 else ARRAY
             else:
-                source = (0, column.size) if isinstance(column, Steps) else (column, 0)
+                source = (column.first, column.size) if isinstance(column, Steps) else (column, 0)
             words += (*source, first * count + i * across, along)
         first += size
     words += [0] * (TABLE_WORDS * TABLE_COLUMNS - len(words))

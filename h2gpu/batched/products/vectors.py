@@ -16,6 +16,9 @@ from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 
 PIECE = 16  # bytes that a thread of gemv reads at a time
+BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_run.cuh
+RUN_THREADS, RUN_BYTES = 256, 16 << 10  # its threads; bytes of a block's matrices
+RUN_MOST, RUN_ROW = 103 << 10, 384  # bytes of a matrix at most; of a row of a symmetric one, of which others read half
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
@@ -27,6 +30,9 @@ def gemv(A, x, y, alpha, beta, trans):
     if isinstance(A, MatrixBatch):
         table, ready = _table(A, x, y, out), _gemv(A.dtype, len(A), *A.bounds, bool(trans), False, out.rows)
     else:
+        way = BY_COLUMNS if trans else BY_ROWS
+        if in_runs(A.dtype, *A.shape[1:], way):
+            return _run(A, x, y, out, alpha, beta, way)
         aligned = not (A.data.ptr | x.data.ptr) % PIECE
         table, ready = NULL, _gemv_plan(A.dtype, *A.shape, bool(trans), aligned)
     ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
@@ -61,6 +67,9 @@ _gemv_plan = remembered(_gemv)
 def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
     y, out = None if beta == 0 else y, _empty_columns(A, 0)
+    way = BY_LOWER if lower else BY_UPPER
+    if not isinstance(A, MatrixBatch) and in_runs(A.dtype, *A.shape[1:], way):
+        return _run(A, x, y, out, alpha, beta, way)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
     ready = _symv_plan(A.dtype, len(A), bounds_of(A)[0], bool(lower))
     ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
@@ -79,6 +88,32 @@ def _symv_plan(dtype, batch, n, lower):
 def symv_bytes(dtype, n, warps):
     """Shared memory of a block of symv: x, sums along rows, and sums along columns of each warp."""
     return (2 + warps) * max(1, n) * dtype.itemsize
+
+
+def in_runs(dtype, m, n, way):
+    """Whether a batch of one shape goes to kernels/products/gemv_run.cuh."""
+    row = n * dtype.itemsize
+    return m * row <= RUN_MOST and (way in (BY_ROWS, BY_COLUMNS) or row <= RUN_ROW)
+
+
+def _run(A, x, y, out, alpha, beta, way):
+    ready = _run_plan(A.dtype, *A.shape, way)
+    ready(*addresses(A, x, y, out), behind=(A.dtype.type(alpha), A.dtype.type(beta)))
+    return out
+
+
+@remembered
+def _run_plan(dtype, batch, m, n, way):
+    each = max(1, RUN_BYTES // (max(m * n, m, n, 1) * dtype.itemsize))
+    shared = run_bytes(dtype, each * m * n, each * (m if way == BY_COLUMNS else n))
+    function = kernel("products/gemv_run.cuh", "gemv_run", dtype, RUN_THREADS, way, shared_bytes=shared)
+    blocks = -(-batch // each) if (n if way == BY_COLUMNS else m) else 0
+    return Ready(function, blocks, RUN_THREADS, shared, (np.int64(batch), each, m, n))
+
+
+def run_bytes(dtype, entries, vectors):
+    """Shared memory of a run of matrices and their vectors x."""
+    return -(-(entries * dtype.itemsize + PIECE - 1) // PIECE) * PIECE + vectors * dtype.itemsize
 
 
 def syrk(A, C, alpha, beta, trans, lower):
@@ -105,7 +140,7 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
     """The launch; orders: of the results of a ragged batch."""
     edge = tile_edge(() if orders is None else orders, n)
     tiles = _tiles(orders, batch, n, edge, lambda count: count * (count + 1) // 2)
-    shared = shared_bytes(dtype, (edge, edge))
+    shared = shared_bytes(dtype, (edge,) if n <= edge else (edge, edge))  # tiles on the diagonal alone need half
     function = kernel("products/syrk.cuh", "syrk", dtype, edge, trans, lower, shared_bytes=shared)
     return Ready(function, tiles.blocks, PRODUCT_THREADS, shared, (n, k, *tiles.arguments))
 

@@ -261,8 +261,9 @@ def trsm(
     B       (batch, n, k), (batch, k, n) for side "right", or MatrixBatch
     unit    whether the diagonal of A counts as ones and is not read
 
-    Zeros on the diagonal give Inf and NaN. The GPU inverts diagonal tiles and multiplies with them (Nath, Tomov &
-    Dongarra 2010). Raises ValueError for another side, and where shapes, batch lengths or precisions do not match.
+    Zeros on the diagonal give Inf and NaN. With few right-hand sides the GPU inverts diagonal tiles of large triangles
+    and multiplies with them (Nath, Tomov & Dongarra 2010). Raises ValueError for another side, and where shapes, batch
+    lengths or precisions do not match.
     Source: Dongarra et al. (1990), level 3 BLAS; Nath, Tomov & Dongarra (2010).
 
     >>> import numpy as np

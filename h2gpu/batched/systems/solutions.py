@@ -17,6 +17,7 @@ from h2gpu.batched.systems.triangles import inverse_of, lu_solve
 UNKNOWNS, SIDES = 4, (1, 2, 4, 8, 16)  # of an instance: unknowns in multiples; right-hand sides
 SOLVE_WARPS = 2  # of a block
 HELD_BYTES = 960  # of a lane, a row of A and of the right-hand sides: more do not fit in its registers
+MANY = 4096  # inverses of WARP float64 unknowns from which LU and its triangles are faster: so long rows are slow
 SPILL_BYTES = {4: 0, 8: 16, 16: 0}  # by bytes of a number, at most
 
 
@@ -51,6 +52,8 @@ def _plan(dtype, batch, n, k, inverse):
         return None
     unknowns = -(-n // UNKNOWNS) * UNKNOWNS
     sides = unknowns if inverse else next(size for size in SIDES if k <= size)
+    if inverse and dtype == np.float64 and unknowns == WARP and batch >= MANY:
+        return None
     if (unknowns + sides) * dtype.itemsize > HELD_BYTES:
         return None
     lanes, shared = int(lanes_of(np.array([n]))[0]), shared_bytes(dtype, unknowns, sides)

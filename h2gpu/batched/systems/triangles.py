@@ -16,7 +16,9 @@ from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.systems.trsm import trsm
 
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
-MANY, TILED = 32, 4096  # right-hand sides from which products with inverted tiles are faster; unknowns up to which
+TILED = 4096  # unknowns up to which trsm has a kernel
+NEAR, FAR = (128, 1 << 16), 24  # where it is faster: unknowns up to which, and unknowns of a batch times eighths of its
+# right-hand sides from which; right-hand sides from which beyond
 PERMUTE_THREADS, PERMUTED_ENTRIES = 256, 4096  # of permuted_rows: threads of a block, entries that it takes
 SMALL_WARPS = 4  # of a block of solve_small, each with a matrix
 
@@ -40,8 +42,8 @@ def _solve(F, piv, b, symmetric):
             buffers = *addresses(F, piv, b, x), table
             _ready(F.dtype, group.count, *group.shape, symmetric)(*buffers)
         return x
-    if b.size and b.shape[2] >= MANY and _tiled(F):
-        return _by_tiles(F, b if symmetric else permuted_rows(piv, b, b.shape, b.dtype), symmetric)
+    if b.size and _tiled(F) and many(len(b), *b.shape[1:]):
+        return _by_trsm(F, b if symmetric else permuted_rows(piv, b, b.shape, b.dtype), symmetric)
     x = cupy.empty(b.shape, b.dtype)
     if b.size:
         buffers = *addresses(F, piv, b, x), NULL
@@ -55,7 +57,14 @@ def inverse_of(LU, piv):
         return cupy.empty(LU.shape, LU.dtype)
     if not _tiled(LU):
         return lu_solve(LU, piv, permuted_rows(None, None, LU.shape, LU.dtype))
-    return _by_tiles(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
+    return _by_trsm(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
+
+
+def many(batch, n, columns):
+    """Whether trsm is faster, whose several launches count where little is to be done."""
+    if n > NEAR[0]:
+        return columns >= FAR
+    return columns > 1 and batch * n * -(-columns // SOLVE_COLUMNS) >= NEAR[1]
 
 
 def _tiled(F):
@@ -63,8 +72,8 @@ def _tiled(F):
     return F.dtype.kind == "f" and F.shape[-1] <= TILED
 
 
-def _by_tiles(F, X, symmetric):
-    """F⁻¹ X for many right-hand sides: products with inverted tiles."""
+def _by_trsm(F, X, symmetric):
+    """F⁻¹ X for many right-hand sides."""
     X = trsm(F, X, 1, "left", True, False, not symmetric)
     return trsm(F, X, 1, "left", symmetric, symmetric, False)
 

@@ -1,47 +1,111 @@
-"""Triangular systems with many right-hand sides on the GPU: kernels/systems/trsm.cuh."""
+"""Triangular systems with many right-hand sides on the GPU: kernels/systems/trsm.cuh, two kernels, or cuBLAS.
+
+A row of kernels/tuning/<device>/trsm.csv says which: "columns", a thread a right-hand side; "tiles", threads share the
+rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles".
+"""
 
 import cupy
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses
+from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
-from h2gpu.batched.products.vectors import bounds_of, check_shared, knobs_of
+from h2gpu.batched.products.vectors import PIECE, bounds_of, check_shared, knobs_of
 
-TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile; right-hand sides of a block where more do not fit
+try:
+    from cupy_backends.cuda.libs import cublas
+except ImportError:  # no CuPy of CUDA's
+    cublas = None
+
+TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of a block where more do not fit
+PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns
+SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
+PREFIXES = {"float32": "s", "float64": "d"}
 
 
 def trsm(A, B, alpha, side, lower, trans, unit):
     """See h2gpu.batched.trsm."""
     right, n = side == "right", bounds_of(A)[0]
-    width = bounds_of(B)[0 if right else 1]
-    if isinstance(A, MatrixBatch):
+    width, ragged = bounds_of(B)[0 if right else 1], isinstance(A, MatrixBatch)
+    flags = right, bool(lower), bool(trans), bool(unit)
+    if ragged:
         A, B = A.on_host(), B.on_host()
         X = MatrixBatch.empty(B.rows, B.columns, B.dtype, cupy)
         places = A.offsets, B.offsets, B.offsets, X.offsets, A.rows, B.rows if right else B.columns
         table = cupy.asarray(np.stack(places))
     else:
         X, table = cupy.empty(B.shape, B.dtype), NULL
-    ready = _plan(A.dtype, len(A), n, width, right, bool(lower), bool(trans), bool(unit))
-    ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
+    ready = _plan(A.dtype, len(A), n, width, *flags, ragged)
+    if ready is None and X.size:
+        cupy.copyto(X, B)
+        triangles, places = tables(len(X), [Steps(A[0].nbytes, A.data.ptr)], [Steps(X[0].nbytes, X.data.ptr)])
+        solve_in_place(triangles[0], places[0], X, alpha, *flags)
+    elif ready:
+        ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
     return X
 
 
 @remembered
-def _plan(dtype, batch, n, width, right, lower, trans, unit):
-    """The launch for triangles of order n, or of none larger, with so many right-hand sides."""
-    row = knobs_of("trsm", dtype, columns=width)
-    if trsm_bytes(dtype, n, row["columns"]) > shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES):
-        row = knobs_of("trsm", dtype, columns=TRSM_FEW)
-    columns, warps = row["columns"], row["warps"]
+def _plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
+    """The launch for triangles of order n, or of none larger, with so many right-hand sides; None for the vendor's."""
+    row, flags = knobs_of("trsm", dtype, rows=n, columns=width), (right, lower, trans, unit)
+    limit = shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
+    if row["method"] == "vendor" and cublas and not ragged:
+        return None
+    if row["method"] == "columns" and width and columns_bytes(dtype, n, 1) <= limit:
+        each, wide = columns_shape(dtype, n, min(width, row["columns"]), limit)
+        each, pieces = 1 if ragged else each, -(-width // wide)
+        shared, threads = each * columns_bytes(dtype, n, wide), -(-each * wide // WARP) * WARP
+        function = kernel("systems/trsm.cuh", "trsm_columns", dtype, *flags, shared_bytes=shared)
+        blocks = -(-batch // each) * pieces if n else 0
+        return Ready(function, blocks, threads, shared, (np.int64(batch), n, width, pieces, each, wide))
+    columns, warps = (TRSM_FEW, 1) if row["method"] == "columns" else (row["columns"], row["warps"])
+    if trsm_bytes(dtype, n, columns) > limit:
+        columns, warps = TRSM_FEW, 1
     shared, pieces = trsm_bytes(dtype, n, columns), -(-width // columns)
     check_shared("trsm", shared, n)
-    function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, right, lower, trans, unit, shared_bytes=shared)
+    function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, *flags, shared_bytes=shared)
     return Ready(function, batch * pieces if n else 0, warps * WARP, shared, (np.int64(batch), n, width, pieces))
 
 
 def trsm_bytes(dtype, n, columns):
+    """Shared memory of a block of kernel `trsm`."""
     return ((n + TRSM_EDGE) * columns + 2 * TRSM_EDGE * (TRSM_EDGE + 1)) * dtype.itemsize
+
+
+def columns_bytes(dtype, n, columns):
+    """Shared memory of a matrix for kernel `trsm_columns`."""
+    tiles = -(-n // PANEL_EDGE)
+    panels = (2 if tiles > 1 else 1) * tiles * PANEL_EDGE * (PANEL_EDGE + PIECE // dtype.itemsize)
+    return (-(-(panels + n * (columns | 1)) * dtype.itemsize // PIECE) | 1) * PIECE
+
+
+def columns_shape(dtype, n, most, limit):
+    """(matrices of a block, columns of each) of kernel `trsm_columns`: as many of `most` columns as fit in `limit`."""
+    wide = most
+    while wide > 1 and columns_bytes(dtype, n, wide) > limit:
+        wide = -(-wide // 2)
+    return max(1, min(WARP // wide, SHARED_BYTES // columns_bytes(dtype, n, wide))), wide
+
+
+def solve_in_place(triangles, places, X, alpha, right, lower, trans, unit):
+    """X_b ← α op(A_b)⁻¹ X_b, or α X_b op(A_b)⁻¹, by cuBLAS.
+
+    triangles, places   (batch,) int64 addresses of A_b and X_b on the device     X   a stack: its shape and precision
+
+    The library's matrices lie by columns: it solves the transposed systems.
+    """
+    (batch, rows, columns), letter = X.shape, PREFIXES[X.dtype.name]
+    how = (
+        cublas.CUBLAS_SIDE_LEFT if right else cublas.CUBLAS_SIDE_RIGHT,
+        cublas.CUBLAS_FILL_MODE_UPPER if lower else cublas.CUBLAS_FILL_MODE_LOWER,
+        cublas.CUBLAS_OP_T if trans else cublas.CUBLAS_OP_N,
+        cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT,
+    )
+    factor, handle = np.array([alpha], X.dtype), cupy.cuda.device.get_cublas_handle()
+    order = columns if right else rows
+    sizes = columns, rows, factor.ctypes.data, triangles.data.ptr, order, places.data.ptr, columns, batch
+    getattr(cublas, f"{letter}trsmBatched")(handle, *how, *sizes)

@@ -32,10 +32,11 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 // Calls store(i, j, sum) for every entry of the TileRows × TileColumns tile at (row0, column0), some beyond the m × n matrix.
 // A, B: m × k and k × n once transposed as asked; AlongA, AlongB: whether the inner index is contiguous in them
 // slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory   zeros: leading inner indices that count nothing
+// same: whether rows of A are the columns of B, read once; then `slabs` may have TileRows in place of TileRows + TileColumns
 template <int TileRows, int TileColumns, bool AlongA, bool AlongB, typename Real, typename Store>
 __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store,
-                                             int zeros = 0) {
-    constexpr int STAGE = (TileRows + TileColumns) * PITCH;
+                                             int zeros = 0, bool same = false) {
+    const int stage_size = (TileRows + (same ? 0 : TileColumns)) * PITCH, right = same ? 0 : TileRows * PITCH;
     const int warp = threadIdx.x / WARP, warp_row = warp / WARP_COLUMNS, warp_column = warp % WARP_COLUMNS;
     constexpr int ROW_STEP = WARP_ROWS * STRIP, COLUMN_STEP = WARP_COLUMNS * STRIP;
     const int row_strips = (m - row0 - warp_row * STRIP + ROW_STEP - 1) / ROW_STEP;
@@ -43,9 +44,9 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
     TileProduct<Real, TileRows / ROW_STEP, TileColumns / COLUMN_STEP> product;
 
     const auto load = [&](int slab) {
-        Real* stage = slabs + slab % STAGES * STAGE;
+        Real* stage = slabs + slab % STAGES * stage_size;
         load_slab<TileRows, AlongA>(stage, A, row0, slab * SLAB, m, k);
-        load_slab<TileColumns, AlongB>(stage + TileRows * PITCH, B, column0, slab * SLAB, n, k);
+        if (!same) load_slab<TileColumns, AlongB>(stage + right, B, column0, slab * SLAB, n, k);
     };
     const int first = zeros / SLAB, count = (k + SLAB - 1) / SLAB;
     for (int slab = first; slab < first + STAGES - 1; slab++) {
@@ -57,9 +58,9 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
         __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
         if (slab + STAGES - 1 < count) load(slab + STAGES - 1);
         copies_issued();
-        const Real* stage = slabs + slab % STAGES * STAGE;
+        const Real* stage = slabs + slab % STAGES * stage_size;
         product.template add<SLAB, PITCH>(stage + warp_row * STRIP * PITCH,
-                                          stage + (TileRows + warp_column * STRIP) * PITCH, ROW_STEP, COLUMN_STEP,
+                                          stage + right + warp_column * STRIP * PITCH, ROW_STEP, COLUMN_STEP,
                                           k - slab * SLAB, row_strips, column_strips);
     }
     product.each(row0 + warp_row * STRIP, column0 + warp_column * STRIP, ROW_STEP, COLUMN_STEP, store);

@@ -72,10 +72,11 @@ def test_gemv_of_ragged_matrices(xp, dtype, trans):
 @pytest.mark.gpu
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("shift", [1, 2, 3])
-def test_gemv_of_misaligned_matrices(shift, trans):
+@pytest.mark.parametrize("n", [64, 164])
+def test_gemv_of_misaligned_matrices(n, shift, trans):
     cp = pytest.importorskip("cupy")
-    buffer = cp.asarray(random(4 * 64 * 64 + shift, np.float32))
-    A, x = buffer[shift:].reshape(4, 64, 64), cp.asarray(random((4, 64), np.float32, 1))
+    buffer = cp.asarray(random(4 * n * n + shift, np.float32))
+    A, x = buffer[shift:].reshape(4, n, n), cp.asarray(random((4, n), np.float32, 1))
     (op, X) = wide(turned(A.get(), trans), x.get())
     sizes = (np.abs(op) @ np.abs(X)[..., None])[..., 0]
     close(batched.gemv(A, x, trans=trans), (op @ X[..., None])[..., 0], sizes, np.float32)
@@ -142,7 +143,7 @@ def triangular(n, lower, unit, dtype, batch=(3,)):
 @pytest.mark.parametrize("dtype", REAL)
 def test_trsm(xp, dtype, side, lower, trans, unit):
     """|αB − op(A) X| ≤ 10 ε (|op(A)| |X| + |αB|)."""
-    for n, k in ((1, 1), (5, 3), (32, 16), (33, 21), (64, 1), (100, 40)):
+    for n, k in ((1, 1), (5, 3), (32, 16), (33, 21), (64, 1), (100, 2), (100, 9), (100, 70), (130, 20)):
         A, meant = triangular(n, lower, unit, dtype)
         B = random((3, n, k) if side == "left" else (3, k, n), dtype, 1)
         X = to_host(batched.trsm(xp.asarray(A), xp.asarray(B), 1.5, side, lower, trans, unit)).astype(np.float64)

@@ -54,6 +54,12 @@ def edged(dtype):
     for n, warps in product((1, 31, 1000), (1, 4, 16)):
         memory = f"(SYMV_SHARED + {warps}) * {n} * sizeof({real})"
         yield "products/symv.cuh", memory, vectors.symv_bytes(dtype, n, warps)
+    for entries, terms in product((1, 7, 1089), (1, 33)):
+        yield (
+            "products/gemv_run.cuh",
+            f"run_bytes<{real}>({entries}, {terms})",
+            vectors.run_bytes(dtype, entries, terms),
+        )
 
 
 def streamed(dtype, size, trans, plan):

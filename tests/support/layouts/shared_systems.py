@@ -11,13 +11,15 @@ from h2gpu.batched.systems import lu_registers, lu_shared, lu_warps, rank_update
 from h2gpu.batched.systems.cholesky import CHOLESKY_LANES, CHOLESKY_WARPS
 from h2gpu.batched.systems.cholesky import register_bytes as cholesky_register_bytes
 from h2gpu.batched.systems.cholesky import shared_bytes as cholesky_bytes
-from h2gpu.batched.systems.trsm import trsm_bytes
+from h2gpu.batched.systems.trsm import columns_bytes, trsm_bytes
 
 
 def systems():
     for dtype, n, columns in product(DTYPES, (1, 31, 32, 200), (8, 16, 32)):
         host = trsm_bytes(dtype, n, columns)
         yield "systems/trsm.cuh", f"trsm_bytes<{compiler.NAMES[dtype]}, {columns}>({n})", host
+        host = columns_bytes(dtype, n, columns)
+        yield "systems/trsm.cuh", f"trsm_columns_bytes<{compiler.NAMES[dtype]}>({n}, {columns})", host
     for dtype in map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)):
         for m in (1, 8, 32, 33, 64, 100, 128, 150, 190):
             if m <= lu_shared.SHARED_SLOTS[dtype.itemsize] * WARP:

@@ -57,6 +57,8 @@ def blas(constants, rows):
         for row, count in product(of(tuned, rows("gemv_t")), {1, knobs["PIECE"] // size}):
             shape = int(row["threads"]), int(row["lanes"])
             yield "products/gemv.cuh", compiler.expression("gemv_columns", dtype, *shape, count), 0
+        for way in range(4 if dtype in REAL else 2):  # rows, columns; lower and upper triangles
+            yield "products/gemv_run.cuh", compiler.expression("gemv_run", dtype, knobs["RUN_THREADS"], way), 0
     for dtype, lower in product(REAL, (False, True)):
         for row in of(dtype, rows("symv")):
             yield (
@@ -66,9 +68,13 @@ def blas(constants, rows):
             )
         for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
             yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
-        for row, *flags in product(of(dtype, rows("trsm")), *[(False, True)] * 3):
-            shape = int(row["columns"]), int(row["warps"])
-            name = compiler.expression("trsm", dtype, *shape, flags[0], lower, *flags[1:])
-            yield "systems/trsm.cuh", name, knobs["SPILL_BYTES"]
+        shapes = {
+            (int(row["columns"]), int(row["warps"])) for row in of(dtype, rows("trsm")) if row["method"] != "columns"
+        }
+        for right, trans, unit in product(*[(False, True)] * 3):
+            for shape in sorted(shapes):
+                name = compiler.expression("trsm", dtype, *shape, right, lower, trans, unit)
+                yield "systems/trsm.cuh", name, knobs["SPILL_BYTES"]
+            yield "systems/trsm.cuh", compiler.expression("trsm_columns", dtype, right, lower, trans, unit), 0
     for dtype in REAL:
         yield "products/axpy.cuh", compiler.expression("axpy", dtype), 0
