@@ -105,7 +105,7 @@ def plot(rows, path):
         item = 8 if dtype == "float64" else 4
         axes.loglog(sizes, [item * n * n / MEGABYTE for n in sizes], ":", color="0.2", label="dense matrix")
         axes.set_xscale("log", base=2)
-        axes.set(title=f"{dtype}, {split} splits, rtol {RTOL[dtype]:g}", ylim=(0.1, None))
+        axes.set(title=f"{dtype}, {split} splits, rtol {RTOL[dtype]:g}", ylim=(0.05, None))
         axes.grid(True, which="major", color="0.9")
     for axes in panels[-1]:
         axes.set_xlabel("sites n")
