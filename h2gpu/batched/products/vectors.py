@@ -17,8 +17,8 @@ from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 
 PIECE = 16  # bytes that a thread of gemv reads at a time
 BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_run.cuh
-RUN_THREADS, RUN_BYTES = 256, 16 << 10  # its threads; bytes of a block's matrices
-RUN_MOST, RUN_ROW = 103 << 10, 384  # bytes of a matrix at most; of a row of a symmetric one, of which others read half
+RUN_THREADS, RUN_ROW = 256, 384  # its threads; bytes of a row of a symmetric matrix, of which others read half
+RUN_BYTES, RUN_MOST = 16 << 10, 103 << 10  # bytes of a block's matrices; of a matrix at most
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
