@@ -112,10 +112,12 @@ class PhaseTimes:
     """An observer that adds up the seconds of each phase, in `seconds` by name, those of phases within it left out.
 
     synchronize   called before each reading of the clock; on a GPU, the device's
+    clock         what is read: seconds of the wall, or time.process_time for those of the CPU
     """
 
-    def __init__(self, synchronize=None):
+    def __init__(self, synchronize=None, clock=time.perf_counter):
         self.seconds = {}
+        self._clock = clock
         self._synchronize = synchronize
         self._open = []  # [name, seconds of the clock when it began, seconds of phases within it]
 
@@ -123,7 +125,7 @@ class PhaseTimes:
         if done == 0 or done is None:
             if self._synchronize is not None:
                 self._synchronize()
-            now = time.perf_counter()
+            now = self._clock()
             if done == 0:
                 self._open.append([name, now, 0.0])
                 return

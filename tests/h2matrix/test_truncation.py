@@ -9,10 +9,11 @@ from reference import bases_of, streamed
 
 import h2gpu
 from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential
 from h2gpu.h2matrix import truncate
 from h2gpu.h2matrix.compression import level_store
-from h2gpu.h2matrix.compression.decompositions import FullSVD, RandomizedSVD, TruncatedSVD
+from h2gpu.h2matrix.compression.decompositions import FixedSamples, FullSVD, RandomizedSVD, TruncatedSVD
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.truncation import RelativeToBasis, SharedBudget
 from h2gpu.h2matrix.compression.weights import total_weights
@@ -48,6 +49,51 @@ def test_truncating_a_basis_itself_keeps_its_budget(decompose):
     error = sum(np.linalg.norm(basis.leaf[i] - Q.leaf[i] @ change.matrices[int(t)]) ** 2 for i, t in enumerate(leaves))
     assert error <= budget
     assert Q.ranks.sum() < basis.ranks.sum()
+
+
+@pytest.mark.parametrize("xp", [np, pytest.param("cupy", marks=pytest.mark.gpu)])
+def test_as_many_samples_as_the_rank_find_all_of_a_matrix(xp):
+    """U Uᵀ M = M and sigma its singular values, for M of rank 6 and 6 samples; smaller ones are found whole."""
+    xp = pytest.importorskip("cupy") if xp == "cupy" else xp
+    rng = np.random.default_rng(0)
+    M = [rng.standard_normal((m, 6)) @ rng.standard_normal((6, n)) for m, n in ((20, 15), (9, 30), (4, 12), (12, 5))]
+    batch = MatrixBatch.from_matrices([xp.asarray(A) for A in M])
+    U, sigma, residual, _ = FixedSamples(samples=6)(batch, 0.0)
+    assert float(residual) == 0 and FixedSamples(samples=6, truncated=False)(batch, 0.0)[1] is None
+    for A, V, s in zip(M, map(to_host, U.matrices()), to_host(sigma)):
+        assert V.shape[1] == min(6, *A.shape)
+        np.testing.assert_allclose(V @ (V.T @ A), A, rtol=0, atol=1e-12 * np.linalg.norm(A))
+        np.testing.assert_allclose(s[: V.shape[1]], np.linalg.svd(A)[1][: V.shape[1]], rtol=1e-9)
+
+
+def test_fixed_samples_miss_less_the_more_there_are_and_promise_nothing():
+    """All samples kept: ranks are their number, whatever is allowed; with as many as columns nothing is missed."""
+    A, errors = matrix(), []
+    for samples in (4, 8, 16, 64):
+        B = h2gpu.compress(A, 1e-3, svd=FixedSamples(samples, truncated=False), storage="full")
+        assert B.row_basis.ranks.max() == min(samples, A.row_basis.ranks.max())
+        errors.append(A.relative_error(B))
+    assert errors == sorted(errors, reverse=True) and errors[0] > 1e-3 and errors[-1] < 1e-13
+    B = h2gpu.compress(A, 1e-3, svd=FixedSamples(64), storage="full")
+    assert A.relative_error(B) <= 1e-3 and B.row_basis.ranks.sum() < A.row_basis.ranks.sum()
+
+
+@pytest.mark.gpu
+def test_no_rank_is_read_where_all_samples_are_kept(monkeypatch):
+    """The level store asks the device for nothing; ranks are those of the CPU, errors within a factor of 2."""
+    cupy = pytest.importorskip("cupy")
+    points = np.random.default_rng(0).random((600, 2))
+    errors, ranks, read = [], [], []
+    monkeypatch.setattr(level_store, "to_host", lambda array: read.append(array) or to_host(array))
+    for xp in (np, cupy):
+        A = streamed(xp.asarray(points), Exponential(1.0, 0.2), leaf_size=30, order=5)
+        B = h2gpu.compress(A, 1e-3, svd=FixedSamples(12, truncated=False), storage="full")
+        errors.append(A.relative_error(B))
+        ranks.append(B.row_basis.ranks)
+        assert xp is np or not read
+        read.clear()
+    np.testing.assert_array_equal(*ranks)
+    assert 0.5 < errors[0] / errors[1] < 2
 
 
 def test_what_a_decomposition_misses_is_spent_before_singular_values_are_discarded():

@@ -56,10 +56,21 @@ def left(A, count, power=0, random_state=None):
     Q = project(A, count, power, random_state)
     Z = gemm(A, Q, transa=True)
     missed = frobenius_norms(gemm(Q, Z, A, alpha=-1, beta=1, transb=True))
-    U, s, info = twin(Z).svd_of_transposed(qr(Z, mode="r"), "left")
-    U = gemm(Q, U)
+    U, s, info = _rotated(Q, Z)
     check(info)
     return U, s, missed
+
+
+def left_unwatched(A, count, random_state=None):
+    """The same without asking what is missed, nor waiting for a verdict: U, s, and info of `svd_of_transposed`."""
+    Q = project(A, count, 0, random_state)
+    return _rotated(Q, gemm(A, Q, transa=True))
+
+
+def _rotated(Q, Z):
+    """Left singular vectors and values of Q Zᵀ, and info."""
+    U, s, info = twin(Z).svd_of_transposed(qr(Z, mode="r"), "left")
+    return gemm(Q, U), s, info
 
 
 def left_within(A, allowed, samples, power=0, random_state=None, most=np.inf):

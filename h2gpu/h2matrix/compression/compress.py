@@ -41,7 +41,7 @@ def compress(
                and finds nothing to remove in well-conditioned ones such as Chebyshev's
     svd        "auto": SVDs of what a pivoted QR leaves, stopped far below what is discarded; "jacobi": full SVDs;
                "randomized": samples, as many as the accuracy takes; or a strategy of `decompositions`, such as
-               RandomizedSVD(samples=64)
+               RandomizedSVD(samples=64), or FixedSamples, which promises no rtol
     storage    "auto": parts of a float64 matrix in float32 where rounding takes at most a tenth of the squared
                accuracy; "full": nothing is rounded. Products are computed in float64 either way
     nearfield  "stored", or "computed" in every product as that of A; None: as that of A

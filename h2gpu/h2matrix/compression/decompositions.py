@@ -5,6 +5,7 @@
 All answer (U, sigma, residual): U (MatrixBatch), sigma (matrices, values), descending and padded with zeros, and the
 sum over the matrices of ‖M − U Uᵀ M‖_F², which is spent before any singular value is discarded. They may be on the
 device where M is; then `info` of `batched.truncated_svd` follows, which says why where a residual or sigma is NaN.
+Where sigma is None, all of U is kept, whatever is allowed.
 """
 
 from dataclasses import dataclass, replace
@@ -65,6 +66,33 @@ class RandomizedSVD:
         share = max(0.0, float(allowed)) / max(1, len(M))
         U, s, squares = randomized.left_within(M, share, self.samples, random_state=self.random_state)
         return U, padded(s), float(squares.sum())
+
+
+@dataclass(frozen=True)
+class FixedSamples:
+    """The paper's: so many samples, whatever they miss. No rtol is promised; `H2Matrix.relative_error` says what came.
+
+    samples       the paper's 32 for rank 64, 64 for rank 121
+    truncated     whether ranks are what the tolerance leaves of them, one wait a level; else all samples are kept, so
+                  that ranks are known beforehand and nothing is waited for on a GPU
+    random_state  seed of the samples
+    """
+
+    samples: int = 32
+    truncated: bool = True
+    random_state: int = 0
+    resident = 0
+
+    def __call__(self, M, allowed):
+        U, s, info = randomized.left_unwatched(M, self.samples, self.random_state)
+        residual = 0 * s.buffer.sum()  # NaN where a matrix has no result; what is missed is not looked at
+        return U, _values(s) if self.truncated else None, residual, info
+
+
+def _values(s):
+    """Columns s as (matrices, values), padded with zeros: where they are, if they are all of one length."""
+    stack = s.as_stack()
+    return padded(s) if stack is None else stack[..., 0]
 
 
 @dataclass(frozen=True)

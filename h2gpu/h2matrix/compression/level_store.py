@@ -57,8 +57,12 @@ class LevelStore:
         return B, batched.gemm(B, self.weights.pop(), transb=True, out=M)
 
     def settled(self, l, ranks, spent, info):
-        """Ranks and what is discarded, on the host where level l is waited for; LinAlgError if it has no result."""
-        if l < self.waits:
+        """Ranks and what is discarded, on the host where level l is waited for; LinAlgError if it has no result.
+
+        Where ranks were known beforehand there is nothing to wait for.
+        """
+        known = array_module(ranks) is np and array_module(spent) is not np
+        if l < self.waits or known:
             self.verdicts.append((spent, info))
             return ranks, spent
         ranks, spent = to_host(ranks), float(spent)  # the only wait of a level

@@ -59,8 +59,11 @@ def truncate(basis, weights, budget, decompose, rule):
             share = account.share(l)
             U, sigma, residual, *info = decompose(M, DECOMPOSED * share)
             del M
-            ranks = rule(sigma, share - residual)
-            ranks, spent = store.settled(l, ranks, residual + batched.discarded(sigma, ranks), info)
+            if sigma is None:
+                ranks, spent = store.settled(l, U.columns, residual, info)
+            else:
+                ranks = rule(sigma, share - residual)
+                ranks, spent = store.settled(l, ranks, residual + batched.discarded(sigma, ranks), info)
             account.spend(spent)
             store.keep(l, U, B, ranks)
             advance(len(B))
