@@ -144,6 +144,8 @@ def orthogonal(dtype, n, batch):
 
 def linear(dtype, n, batch):
     """Products and systems of equations."""
+    import cupy
+
     A = stack(dtype, n, n, batch)
     b, x = stack(dtype, n, 4, len(A)), stack(dtype, n, 1, len(A))[..., 0]
     for transa, transb in product((False, True), repeat=2):
@@ -152,7 +154,7 @@ def linear(dtype, n, batch):
     factors = batched.lu_factor(A)
     batched.lu_solve(factors, b), batched.solve(A, b), batched.inv(A), batched.det(A)
     if dtype in REALS:
-        spd = batched.gemm(A, A, transb=True)
+        spd = batched.gemm(A, A, transb=True) + n * cupy.eye(n, dtype=dtype)
         L = batched.cholesky(spd)
         batched.cholesky_solve(L, b), batched.symv(spd, x), batched.syrk(A), batched.trsm(L, b)
 

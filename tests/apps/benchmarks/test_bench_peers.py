@@ -46,10 +46,6 @@ def test_cublas_multiplies_and_solves(dtype):
     out = cupy.empty((5, 4), dtype)
     blas_peers.gemv(A, x, out, transposed=True)
     assert spot_checks.gemm(A.swapaxes(1, 2), x[..., None], out[..., None]) < 1
-    L, B = ROUTINES["trsm"].inputs(Case("trsm", dtype, 5, (9, 9, 3)), rotate=False)[0]
-    X = B.copy()
-    blas_peers.trsm(linear_peers.places_of(L), linear_peers.places_of(X), B)
-    assert spot_checks.gemm(L, X, B) < 1
     for name, shape in (("symv", (9, 9)), ("trsm", (9, 9, 3))):
         pairs = ROUTINES[name].inputs(Case(name, dtype, 50, shape))
         assert all(peer.matrices == 50 and np.isfinite(peer.ms) for peer in blas_peers.times(name, pairs))
