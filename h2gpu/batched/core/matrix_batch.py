@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module, moved, to_host
+from h2gpu.arrays import any_array, array_module, moved, to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges, rounded_up
+from h2gpu.batched.core.pointers import addresses, spanned
 from h2gpu.typing import Array, ArrayLike, DType, DTypeLike, Integers, Truths
 
 
@@ -103,6 +104,41 @@ class MatrixBatch:
         starts, counts = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
         return cls(A.reshape(-1), starts * n, counts, np.full(len(counts), n))
 
+    @classmethod
+    @any_array
+    def from_pointers(
+        cls,
+        pointers: ArrayLike,
+        rows: ArrayLike,
+        columns: ArrayLike,
+        owners: Array | Sequence[Array],
+        dtype: DTypeLike | None = None,
+    ) -> "MatrixBatch":
+        """Matrices that lie where the pointers say, C order, sharing memory.
+
+        pointers   (batch,) integers, on the host or the GPU: addresses of the first entries, as batched BLAS takes them
+        rows       of each matrix, or one number for all; so columns
+        owners     the contiguous arrays in which the matrices lie, NumPy's or CuPy's of one device, or other libraries'
+                   by DLPack; kept alive as long as the batch is
+        dtype      of the entries; None: that of the owners
+
+        Pointers and sizes come to the host once. Matrices may overlap; pointers of empty ones are not looked at. The
+        buffer spans what lies between the owners: use the matrices, and `packed()` where entries are to be in a row.
+        Raises ValueError for a matrix that is not wholly in one owner or not aligned to the size of an entry, for sizes
+        that are no integers ≥ 0, owners that are not contiguous or of several devices, and other types of entries.
+        Source: Dong et al. (2018), whose batched routines take arrays of pointers.
+
+        >>> import numpy as np
+        >>> from h2gpu import batched
+        >>> X, Y = np.ones((2, 3)), np.zeros((4, 4))
+        >>> pointers = np.array([Y.ctypes.data + 2 * Y.itemsize, X.ctypes.data], np.uint64)
+        >>> A = batched.MatrixBatch.from_pointers(pointers, [3, 2], [2, 3], owners=[X, Y])
+        >>> A[0][...] = 7  # six entries from the third on
+        >>> Y[0].tolist(), bool((A.pointers == pointers).all())
+        ([0.0, 0.0, 7.0, 7.0], True)
+        """
+        return cls(*spanned(pointers, rows, columns, owners, dtype))
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -170,6 +206,11 @@ class MatrixBatch:
         return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
 
     @property
+    def pointers(self) -> Array:
+        """Addresses of the matrices' first entries, (batch,) uint64, where the buffer is."""
+        return addresses(self.buffer, self.number(0))
+
+    @property
     def is_placed(self) -> bool:
         """Whether the numbers are where the buffer is, if perhaps on the host as well."""
         return "numbers" in vars(self) or self.xp is np
@@ -221,8 +262,19 @@ class MatrixBatch:
         return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
 
     def to(self, xp: ModuleType) -> "MatrixBatch":
-        """The same matrices in the memory of the array module xp."""
-        return MatrixBatch(moved(self.buffer, xp), self.offsets, self.rows, self.columns)
+        """The same matrices in the memory of the array module xp, packed first where they do not cover the buffer."""
+        if xp is self.xp:
+            return self
+        A = self if self.covers_buffer else self.packed()
+        return MatrixBatch(moved(A.buffer, xp), A.offsets, A.rows, A.columns)
+
+    @property
+    def covers_buffer(self) -> bool:
+        """Whether every entry of the buffer is of a matrix."""
+        order = np.argsort(self.offsets, kind="stable")
+        begins, ends = self.offsets[order], np.maximum.accumulate((self.offsets + self.sizes)[order])
+        before = np.concatenate([[0], ends])
+        return bool((begins <= before[:-1]).all() and before[-1] >= self.buffer.size)
 
     def astype(self, dtype: DTypeLike) -> "MatrixBatch":
         """The same matrices in another precision; itself when that is so already."""

@@ -73,3 +73,12 @@ def test_ranges_concatenate_aranges(pairs):
     starts, counts = np.array(pairs, int).reshape(-1, 2).T
     expected = [i for start, count in pairs for i in range(start, start + count)]
     assert ranges(starts, counts).tolist() == expected
+
+
+@given(SIZES, st.data())
+def test_a_buffer_is_covered_where_every_entry_is_of_a_matrix(sizes, data):
+    A = of_sizes(sizes)
+    chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=9)) if sizes else []
+    part, met = A[np.array(chosen, np.int64)], np.zeros(A.buffer.size, bool)
+    met[ranges(part.offsets, part.sizes)] = True
+    assert A.covers_buffer and part.covers_buffer == met.all()

@@ -60,8 +60,8 @@ class ndarray:  # noqa: N801  CuPy's name
     __hash__ = None
     __array_priority__ = 100
 
-    def __init__(self, shape, dtype=np.float64):
-        self._entries = np.zeros(shape, dtype)
+    def __init__(self, shape, dtype=np.float64, memptr=None):
+        self._entries = np.zeros(shape, dtype) if memptr is None else memptr.entries(shape, dtype)
 
     def __array__(self, *_, **__):
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")

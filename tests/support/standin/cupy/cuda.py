@@ -3,6 +3,8 @@
 import ctypes
 import types
 
+import numpy as np
+
 NAME = "NVIDIA H200"  # whose tables are read
 ATTRIBUTES = {
     "ClockRate": 1_980_000,
@@ -51,6 +53,30 @@ class PinnedMemory(bytearray):
     @property
     def ptr(self):
         return ctypes.addressof((ctypes.c_char * len(self)).from_buffer(self))
+
+
+class UnownedMemory:
+    """Memory at an address that the owner keeps alive."""
+
+    def __init__(self, ptr, size, owner, device_id=-1):
+        self.ptr, self.size, self.owner = ptr, size, owner
+
+
+class MemoryPointer:
+    """An address within a memory."""
+
+    def __init__(self, mem, offset):
+        self.mem, self.ptr = mem, mem.ptr + offset
+
+    def entries(self, shape, dtype):
+        """NumPy's array of what lies there."""
+        self.__array_interface__ = {
+            "data": (self.ptr, False),
+            "shape": tuple(shape),
+            "typestr": np.dtype(dtype).str,
+            "version": 3,
+        }
+        return np.asarray(self)
 
 
 Device = Stream = Event = Thing
