@@ -62,7 +62,13 @@ def left(A, count, power=0, random_state=None):
 
 
 def left_unwatched(A, count, random_state=None):
-    """The same without asking what is missed, nor waiting for a verdict: U, s, and info of `svd_of_transposed`."""
+    """The same without asking what is missed, nor waiting for a verdict: U, s, and info of `svd_of_transposed`.
+
+    A   MatrixBatch; where no matrix has more rows, or columns, than samples, it is decomposed whole
+    """
+    if (np.minimum(A.rows, A.columns) <= count).all():
+        U, s, *info = twin(A).svd(A, "left", "auto", A.xp is not np)  # the CPU raises at once
+        return U, s, info[0] if info else np.zeros(len(A), np.int32)
     Q = project(A, count, 0, random_state)
     return _rotated(Q, gemm(A, Q, transa=True))
 

@@ -72,6 +72,8 @@ class RandomizedSVD:
 class FixedSamples:
     """The paper's: so many samples, whatever they miss. No rtol is promised; `H2Matrix.relative_error` says what came.
 
+    Levels whose matrices have no more rows, or columns, than samples are decomposed whole.
+
     samples       the paper's 32 for rank 64, 64 for rank 121
     truncated     whether ranks are what the tolerance leaves of them, one wait a level; else all samples are kept, so
                   that ranks are known beforehand and nothing is waited for on a GPU
