@@ -10,7 +10,8 @@ import scipy.linalg
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize
-from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
+from h2gpu.solvers.skeletonization import flat_changes
+from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
 from h2gpu.solvers.skeletonization.elimination import skeletons
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 
@@ -106,7 +107,8 @@ def test_the_error_falls_with_the_square_of_eta(cov):
 def test_the_skeleton_is_as_large_as_the_tolerance_demands():
     rng = np.random.default_rng(8)
     F = rng.standard_normal((3, 40, 12)) @ (0.2 ** np.arange(12) * rng.standard_normal((3, 12, 12)))
-    order, kept, T = skeletons(F, np.broadcast_to(4 * np.eye(12), (3, 12, 12)).copy(), 1e-4, np.ones((3, 12), bool))
+    A, real = np.broadcast_to(4 * np.eye(12), (3, 12, 12)).copy(), np.ones((3, 12), bool)
+    order, _, kept, T = skeletons(F, A, 1e-4, real, np.full(3, 12))
     for b in range(3):
         diagonal = abs(np.diag(scipy.linalg.qr(F[b], mode="r", pivoting=True)[0]))
         assert kept[b] == (diagonal > 4e-4).sum() and 0 < kept[b] < 12  # 1/max diag((4 I)⁻¹) = 4
@@ -162,7 +164,7 @@ def test_it_is_a_preconditioner():
 def test_every_index_is_in_one_cell_of_each_level():
     points = of_clusters(500)
     grid = Grid.around(points)
-    level, depth = Level.of(grid.places(points, 6), np.arange(500)), 6
+    level, depth = Level.of(grid.places(points, 6)), 6
     while depth:
         np.testing.assert_array_equal(np.sort(level.active), np.arange(500))
         np.testing.assert_array_equal(level.places[level.owners], grid.places(points, depth)[level.active])
@@ -172,6 +174,27 @@ def test_every_index_is_in_one_cell_of_each_level():
             at = above.first[parent[cell]] + start[cell]
             np.testing.assert_array_equal(above.members[at : at + len(own)], own)
         level, depth = above, depth - 1
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_pairs_are_numbered_once_and_rows_are_those_of_near_cells(dim):
+    points = np.random.default_rng(9).random((700, dim)) ** 2
+    level = Level.of(Grid.around(points).places(points, 3))
+    (a, b), numbers = level.pairs
+    distance = abs(level.places[:, None] - level.places).max(axis=2)
+    assert sorted(zip(a.tolist(), b.tolist())) == list(zip(*np.nonzero(np.triu(distance <= 2))))
+    cell, slot = np.nonzero(level.near >= 0)
+    ends = np.sort([cell, level.near[cell, slot]], axis=0)
+    np.testing.assert_array_equal([a[numbers[cell, slot]], b[numbers[cell, slot]]], ends)
+    level.count[level.count > 2] -= 1  # an index is eliminated
+    cells = level.colours[-1]
+    rows = Rows.of(level, cells)
+    for b, cell in enumerate(cells.tolist()):
+        parts = rows.at[b, : rows.own], rows.at[b, rows.own : rows.far], rows.at[b, rows.far :]
+        for distant, part in enumerate(parts):
+            own = np.flatnonzero(distance[cell] == distant)
+            expected = np.concatenate([np.arange(level.first[c], level.first[c] + level.count[c]) for c in own] + [[]])
+            np.testing.assert_array_equal(np.sort(part[part < len(points)]), expected)
 
 
 def test_loss_of_definiteness_starts_again_and_ends_in_an_error(caplog):
@@ -192,10 +215,11 @@ def test_three_coordinates_are_refused_with_the_reason():
         skeletonize(np.random.default_rng(0).random((50, 3)), ROUGH)
 
 
-@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
-def test_changes_in_one_buffer_are_those_by_blocks(cov, monkeypatch):
+@pytest.mark.parametrize(("cov", "short"), [(ROUGH, 2**31), (SMOOTH, 0)])
+def test_changes_in_one_buffer_are_those_by_blocks(cov, short, monkeypatch):
     points = np.concatenate([uniform(1500), of_clusters(700)])
     blocks = skeletonize(points, cov)
+    monkeypatch.setattr(flat_changes, "SHORT", short)
     monkeypatch.setattr(skeletonization, "Changes", FlatChanges)
     flat = skeletonize(points, cov)
     assert len(flat.steps) == len(blocks.steps) > 20

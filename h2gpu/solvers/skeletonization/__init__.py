@@ -96,29 +96,29 @@ def _check_dimension(sites):
 
 def _factor(sites, nugget, eta):
     """One attempt; NotDefinite where it fails."""
-    xp, n, host = sites.xp, sites.shape[0], to_host(sites.points).astype(np.float64)
-    grid = Grid.around(host)
+    xp, n, x = sites.xp, sites.shape[0], sites.points.astype(np.float64)
+    grid = Grid.around(x)
     radius = getattr(sites.cov.embedding, "radius", None)
-    proxies = Proxies(host.min(axis=0), host.max(axis=0), n, radius)
-    x = xp.asarray(np.concatenate([host, host[:1]]))
+    proxies = Proxies(grid.corner, to_host(x.max(axis=0)), n, radius)
+    depth, steps = grid.deepest(x), []
+    level, changes = Level.of(grid.places(x, depth)), None
+    x = xp.concatenate([x, x[:1]])
     field = Field(x, sites.cov.values, xp.asarray(np.append(nugget, 0.0)), proxies, grid, eta)
-    depth, steps = grid.deepest(host), []
-    level, changes = Level.of(grid.places(host, depth), np.arange(n)), None
     with phase("skeletonize", n) as advance:
-        while len(level.active) > (ROOT if xp is np else WIDER * ROOT) and depth > 1:
-            changes = (Changes if xp is np else FlatChanges).zeros(level, xp) if changes is None else changes
-            before = len(level.active)
+        while level.left > (ROOT if xp is np else WIDER * ROOT) and depth > 1:
+            changes = (Changes if xp is np else FlatChanges).zeros(level) if changes is None else changes
+            before = level.left
             for cells in level.colours:
                 steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
             advance(before - len(level.active))
-            left = len(level.active)
+            left = level.left
             logger.info("skeletonize: level %d, %d cells, %d of %d indices left", depth, len(level), left, before)
             if not left:  # far cells know nothing of each other
                 break
             above, parent, start = coarser(level)
-            changes, level, depth = changes.merged(level, above, parent, start, xp), above, depth - 1
+            changes, level, depth = changes.merged(level, above, parent, start), above, depth - 1
     top = level.active
-    return Skeletonization(n, eta, steps, xp.asarray(top.astype(np.int32)), _root(field, level, changes, top), grid)
+    return Skeletonization(n, eta, steps, top, _root(field, level, changes, top), grid)
 
 
 def _colour(field, level, changes, depth, cells):
@@ -149,7 +149,7 @@ def _root(field, level, changes, top):
             f"skeletonize: expected at most {LARGEST} indices to be left for the root, got {len(top)} of {field.n}; "
             "take a larger eta, or vecchia with conjugate_gradients and log_determinant"
         )
-    A = field.panel(top[None], top[None], np.zeros((1, 0, field.points.shape[1])), np.zeros((1, 0)))[0]
+    A = field.panel(top[None], len(top), False, xp.zeros((1, 0, field.points.shape[1])), xp.zeros((1, 0)))[0]
     add_to_diagonals(A[None], field.diagonal(top)[None])
     if changes is not None:
         changes.add_to_all(A, level)

@@ -9,11 +9,13 @@ Reference: Minden, Ho, Damle & Ying (2017), A recursive skeletonization factoriz
 """
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
 
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.core.offsets import offsets_of
 
 OCCUPANCY = 48  # sites of a site's cell, in the mean, up to which cells are not divided
 DEEPEST = 20  # level of the smallest cells: sites at one place cannot be divided
@@ -30,8 +32,8 @@ class Grid:
 
     @classmethod
     def around(cls, points):
-        """Of (n, dim) points on the host."""
-        low, high = points.min(axis=0), points.max(axis=0)
+        """Of (n, dim) points."""
+        low, high = to_host(points.min(axis=0)), to_host(points.max(axis=0))
         side = float((high - low).max()) or 1.0
         return cls(low, side * (1 + 1e-9), high - low)
 
@@ -40,16 +42,19 @@ class Grid:
         return self.side / 2**level
 
     def places(self, points, level):
-        """Integer coordinates of the points' cells, (n, dim)."""
-        places = np.floor((points - self.corner) / self.width(level)).astype(np.int64)
-        return np.clip(places, 0, 2**level - 1)
+        """Integer coordinates of the points' cells, (n, dim), where the points are."""
+        xp = array_module(points)
+        places = xp.floor((points - xp.asarray(self.corner)) / self.width(level)).astype(np.int64)
+        return xp.clip(places, 0, 2**level - 1)
 
     def deepest(self, points):
         """The first level on which cells hold few enough sites."""
+        n, dim = points.shape
         for level in range(1, DEEPEST + 1):
-            _, counts = np.unique(key_of(self.places(points, level)), return_counts=True)
-            if (counts.astype(float) ** 2).sum() <= OCCUPANCY * len(points):
-                return level
+            if n <= OCCUPANCY * 2 ** (dim * level):  # else even equal cells hold more
+                counts = np.diff(_starts(array_module(points).sort(key_of(self.places(points, level)))))
+                if (counts.astype(float) ** 2).sum() <= OCCUPANCY * n:
+                    return level
         return DEEPEST
 
 
@@ -59,7 +64,8 @@ class Level:
 
     places      (cells, dim) integer coordinates
     first       (cells + 1,) where the indices of each cell begin in members
-    members     (indices,) site numbers; those of a cell that are left come first
+    members     (indices + 1,) site numbers, where the work is done; those of a cell that are left come first, and last
+                the padded index, the number of all sites
     count       (cells,) how many are left
     near        (cells, 5^dim) cells at distance ≤ 2, themselves first, then those at distance 1; −1 for none
     adjacent    how many columns of near are at distance ≤ 1
@@ -67,24 +73,34 @@ class Level:
 
     places: np.ndarray
     first: np.ndarray
-    members: np.ndarray
+    members: object
     count: np.ndarray
     near: np.ndarray
     adjacent: int
 
     @classmethod
-    def of(cls, places, members):
-        """From the coordinates (indices, dim) of the cells of the active indices (indices,)."""
-        key = key_of(places)
-        order = np.argsort(key, kind="stable")
-        _, starts, counts = np.unique(key[order], return_index=True, return_counts=True)
-        cells = places[order[starts]]
-        shifts = _shifts(cells.shape[1])
-        near = _lookup(cells, cells[:, None, :] + shifts)
-        return cls(cells, offsets_of(counts), members[order], counts, near, 3 ** cells.shape[1])
+    def of(cls, places):
+        """From the coordinates (n, dim) of the cells of all sites, where the work is done."""
+        xp = array_module(places)
+        order, first = _runs(key_of(places))
+        cells = to_host(places[order[xp.asarray(first[:-1])]])
+        return cls._of(cells, first, xp.concatenate([order, xp.asarray([len(places)])]))
+
+    @classmethod
+    def _of(cls, cells, first, members):
+        """Of cells in the order of their keys, none of them empty."""
+        xp = array_module(members)
+        there = xp.asarray(cells)
+        near = to_host(_lookup(there, there[:, None] + xp.asarray(shifts(cells.shape[1]))))
+        return cls(cells, first, members.astype(np.int32), np.diff(first), near, 3 ** cells.shape[1])
 
     def __len__(self):
         return len(self.count)
+
+    @property
+    def left(self):
+        """How many indices are."""
+        return int(self.count.sum())
 
     @property
     def colours(self):
@@ -94,48 +110,98 @@ class Level:
 
     @property
     def active(self):
-        """All indices left, cell by cell."""
-        return self.members[ranges(self.first[:-1], self.count)]
+        """All indices left, cell by cell, where the work is done."""
+        return self.members[_ranges(self.first[:-1], self.count, array_module(self.members))]
 
     @property
     def owners(self):
         """The cell of each of them."""
         return np.repeat(np.arange(len(self)), self.count)
 
-    def positions(self, cells):
-        """Where in members the indices of lists of cells (lists, some), −1 for none, are, one after the other.
+    @cached_property
+    def pairs(self):
+        """Cells a ≤ b (2, pairs) of each pair at distance ≤ 2, and the numbers (cells, 5^dim) of the pairs of each cell
+        with its near ones, 0 for none; where the work is done."""
+        xp = array_module(self.members)
+        near = xp.asarray(self.near)
+        once = near >= xp.arange(len(near))[:, None]
+        a, slots = xp.nonzero(once)
+        numbers = xp.zeros(near.shape, np.int64)
+        numbers[a, slots] = xp.arange(len(a))
+        turned, others = xp.nonzero((near >= 0) & ~once)
+        opposite = xp.asarray(slot_of(-shifts(self.places.shape[1])))
+        numbers[turned, others] = numbers[near[turned, others], opposite[others]]
+        return xp.stack([a, near[a, slots]]), numbers
 
-        Positions (lists, most), padded by −1, and of which of its list's cells each of them is.
-        """
-        count = np.where(cells < 0, 0, self.count[cells])
-        total = count.sum(axis=1)
-        at = np.full((len(cells), int(total.max(initial=0))), -1)
-        which = np.zeros_like(at)
-        real = np.arange(at.shape[1]) < total[:, None]
-        at[real] = ranges(self.first[cells].ravel(), count.ravel())
-        which[real] = np.repeat(np.tile(np.arange(cells.shape[1]), len(cells)), count.ravel())
-        return at, which
+    def keep(self, cells, kept, indices):
+        """Of these cells (cells,) only so many indices each are left: indices (cells, most), padded."""
+        xp, j = array_module(indices), np.arange(indices.shape[1])
+        at = np.where(j < kept[:, None], self.first[cells][:, None] + j, len(self.members) - 1)
+        self.members[xp.asarray(at)] = indices
+        self.count[cells] = kept
 
-    def keep(self, cell, indices):
-        """Of this cell only these indices are left."""
-        self.members[self.first[cell] : self.first[cell] + len(indices)] = indices
-        self.count[cell] = len(indices)
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Where the rows of the panels of some cells b come from: those of b, then of N(b), then of M(b), each part padded.
+
+    at, real   (cells, rows) positions in level.members, and whether they are not padded; where the work is done
+    which      (cells, rows) position in near[cells].ravel() of the cell that each row is of, there too
+    sizes      (cells,) indices of b
+    beside     (cells,) indices of N(b)
+    own, far   rows at which those of N(b) and of M(b) begin
+    """
+
+    at: object
+    real: object
+    which: object
+    sizes: np.ndarray
+    beside: np.ndarray
+    own: int
+    far: int
+
+    @classmethod
+    def of(cls, level, cells):
+        """Of these cells of a Level. Cells give way to rows where the work is done."""
+        xp, near, width = array_module(level.members), level.near[cells], 0
+        count = np.where(near < 0, 0, level.count[near])
+        begin, widths, totals = np.empty_like(count), [], []
+        for part in (slice(1), slice(1, level.adjacent), slice(level.adjacent, None)):
+            totals.append(count[:, part].sum(axis=1))
+            begin[:, part] = width + np.cumsum(count[:, part], axis=1) - count[:, part]
+            width += int(totals[-1].max(initial=0))
+            widths.append(width)
+        begin, count, first = xp.asarray(np.stack([begin, count, level.first[near]]).astype(np.int32)).reshape(3, -1)
+        row = xp.arange(len(cells) * width, dtype=np.int32)
+        lead = xp.repeat(xp.arange(0, len(row) or 1, max(width, 1), dtype=np.int32), near.shape[1])
+        begin = begin + lead
+        which = xp.searchsorted(begin, row, side="right") - 1
+        within = row - begin[which]
+        real = within < count[which]
+        at = xp.where(real, first[which] + within, len(level.members) - 1)
+        shape = len(cells), width
+        return cls(at.reshape(shape), real.reshape(shape), which.reshape(shape), *totals[:2], *widths[:2])
 
 
 def coarser(level):
     """The Level above, and for each cell its parent and where its indices begin there."""
-    parents = level.places // 2
-    above = Level.of(np.repeat(parents, level.count, axis=0), level.active)
-    parent = _lookup(above.places, parents)
-    order = np.argsort(parent, kind="stable")
-    before = np.empty(len(level), np.int64)
-    before[order] = offsets_of(level.count[order])[:-1]
-    return above, parent, before - above.first[parent]
+    some = np.flatnonzero(level.count)
+    order, first = _runs(key_of(level.places[some] // 2))
+    some = some[order]
+    count = level.count[some]
+    parent, start = np.zeros((2, len(level)), np.int64)
+    parent[some] = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    ends = offsets_of(count)
+    start[some] = ends[:-1] - ends[first[:-1]][parent[some]]
+    xp = array_module(level.members)
+    members = level.members[_ranges(level.first[some], count, xp)]
+    members = xp.concatenate([members, level.members[-1:]])
+    return Level._of(level.places[some[first[:-1]]] // 2, ends[first], members), parent, start
 
 
 def key_of(places):
     """One number a place, from −2 to 2^DEEPEST + 1 along each side."""
-    key = np.zeros(places.shape[:-1], np.int64)
+    key = array_module(places).zeros(places.shape[:-1], np.int64)
     for k in range(places.shape[-1]):
         key = key * (2**DEEPEST + 2 * REACH) + places[..., k] + REACH
     return key
@@ -151,14 +217,72 @@ def interleaved(places, level):
     return order
 
 
-def _shifts(dim):
-    """All differences up to 2, by distance."""
-    shifts = np.array(list(product(range(-REACH, REACH + 1), repeat=dim)))
-    return shifts[np.argsort(abs(shifts).max(axis=1), kind="stable")]
+@cache
+def shifts(dim):
+    """All differences of places up to 2, by distance: (5^dim, dim)."""
+    every = np.array(list(product(range(-REACH, REACH + 1), repeat=dim)))
+    return every[np.argsort(abs(every).max(axis=1), kind="stable")]
+
+
+@cache
+def _ranks(dim):
+    """Where in `shifts` each difference is, by its number in base 5."""
+    ranks = np.empty(len(shifts(dim)), np.int64)
+    ranks[_number(shifts(dim))] = np.arange(len(ranks))
+    return ranks
+
+
+def _number(differences):
+    """In base 5."""
+    number = 0
+    for k in range(differences.shape[-1]):
+        number = number * (2 * REACH + 1) + differences[..., k] + REACH
+    return number
+
+
+def slot_of(differences):
+    """Where in `shifts` differences (…, dim) of places up to 2 are, where those are."""
+    return array_module(differences).asarray(_ranks(differences.shape[-1]))[_number(differences)]
+
+
+@cache
+def between(dim):
+    """Where in `shifts` the difference of any two up to 1 is: (3^dim, 3^dim)."""
+    few = shifts(dim)[: 3**dim]
+    return slot_of(few[:, None] - few)
+
+
+def with_last(a, value):
+    """A matrix with a last column of one value."""
+    xp = array_module(a)
+    return xp.concatenate([a, xp.full((len(a), 1), value, a.dtype)], axis=1)
+
+
+def _runs(key):
+    """A stable order of keys, where they are, and where equal ones begin in it, and the end, on the host."""
+    xp = array_module(key)
+    order = xp.argsort(key, kind="stable")
+    return order, _starts(key[order])
+
+
+def _starts(key):
+    """Where equal keys, ascending, begin, and the end, on the host."""
+    xp = array_module(key)
+    starts = xp.flatnonzero(key[1:] != key[:-1]) + 1
+    return np.concatenate([np.zeros(min(len(key), 1), np.int64), to_host(starts), [len(key)]])
+
+
+def _ranges(starts, counts, xp):
+    """As `offsets.ranges`, made where xp works, of numbers on the host."""
+    ends = offsets_of(counts)
+    entry = xp.arange(int(ends[-1]))
+    piece = xp.searchsorted(xp.asarray(ends), entry, side="right") - 1
+    return entry + xp.asarray(starts - ends[:-1])[piece]
 
 
 def _lookup(cells, wanted):
-    """Numbers of the wanted (…, dim) places among sorted cells, −1 for none."""
+    """Numbers of the wanted (…, dim) places among cells in the order of their keys, −1 for none; where they are."""
+    xp = array_module(cells)
     keys, key = key_of(cells), key_of(wanted)
-    found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-    return np.where(keys[found] == key, found, -1)
+    found = xp.minimum(xp.searchsorted(keys, key.ravel()).reshape(key.shape), len(keys) - 1)
+    return xp.where(keys[found] == key, found, -1)

@@ -5,38 +5,34 @@ no memory. K is evaluated where it is needed, and never stored.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.solvers.skeletonization.cells import between, slot_of
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
     """D of one level.
 
-    keys     (pairs,) a · cells + b, ascending
-    cells    how many
-    blocks   one a pair: (count of a, count of b), or None for zeros
+    pairs     (2, pairs) cells a ≤ b
+    numbers   (cells, 5^dim) of the pairs of each cell with its near ones
+    blocks    one a pair: (count of a, count of b), or None for zeros
     """
 
-    keys: np.ndarray
-    cells: int
+    pairs: np.ndarray
+    numbers: np.ndarray
     blocks: list
     threaded = True  # cells of a colour change blocks of their own
 
     @classmethod
-    def zeros(cls, level, xp=np):
+    def zeros(cls, level):
         """D = 0."""
-        rows, slots = np.nonzero(level.near >= np.arange(len(level))[:, None])
-        keys = np.sort(rows * len(level) + level.near[rows, slots])
-        return cls(keys, len(level), [None] * len(keys))
-
-    def of(self, a, b):
-        """Numbers of the blocks of cells a and b (arrays alike), and which of them are stored transposed."""
-        number = np.searchsorted(self.keys, np.minimum(a, b) * self.cells + np.maximum(a, b))
-        return number.tolist(), (a > b).tolist()
+        pairs, numbers = level.pairs
+        return cls(pairs, numbers, [None] * pairs.shape[1])
 
     def block(self, number, turned):
         """D_ab, a view, or None for zeros."""
@@ -55,20 +51,24 @@ class Changes:
         """This in place of D_ab."""
         self.blocks[number] = block.T if turned else block
 
-    def places(self, level, cells, adjacent, far):
-        """For each cell its blocks with cells at distance ≤ 2, itself first: (number, turned, first row, rows, other).
+    def places(self, level, cells, rows):
+        """For each cell its blocks with cells at distance ≤ 2, itself first: (number, turned, first row, rows, slot).
 
-        Rows as in its panel, where those of N(b) begin at `adjacent` and those of M(b) at `far`.
+        rows   `cells.Rows` of their panels
+        slot   of the other cell in level.near
         """
         near = level.near[cells]
         own, slots = np.nonzero(near >= 0)
         others = near[own, slots]
-        numbers, turned = self.of(others, cells[own])
-        count, first = level.count[others], np.array([0, adjacent, far])[1 * (slots > 0) + (slots >= level.adjacent)]
+        numbers, turned = self.numbers[cells[own], slots].tolist(), (others > cells[own]).tolist()
+        count, first = (
+            level.count[others],
+            np.array([0, rows.own, rows.far])[1 * (slots > 0) + (slots >= level.adjacent)],
+        )
         new = np.r_[True, (own[1:] != own[:-1]) | (first[1:] != first[:-1])]
         before = offsets_of(count)[:-1]
         first = first + before - before[new][np.cumsum(new) - 1]
-        places = list(zip(numbers, turned, first.tolist(), count.tolist(), others.tolist()))
+        places = list(zip(numbers, turned, first.tolist(), count.tolist(), slots.tolist()))
         return [places[i:j] for i, j in pairwise(offsets_of(np.bincount(own)).tolist())]
 
     def add(self, K, places):
@@ -79,54 +79,63 @@ class Changes:
                 if D is not None:
                     panel[start : start + rows, : D.shape[1]] += D
 
-    def update(self, level, cells, places, S, kept, Y, adjacent, far):
-        """Blocks with the cells b restricted to S, and − Y Yᵀ added to those of S ∪ N(b)."""
-        U, s = Y @ Y.swapaxes(1, 2), S.shape[1]
+    def update(self, level, cells, rows, places, part, S, kept, Y):
+        """Blocks with part of the cells b restricted to S, and − Y Yᵀ added to those of S ∪ N(b)."""
+        U, s, near = Y @ Y.swapaxes(1, 2), S.shape[1], level.near[cells[part], : level.adjacent]
+        every = self.numbers[near[:, None], between(level.places.shape[1])]
         for b, k in enumerate(kept.tolist()):
-            skeleton, beside = S[b, :k], []
-            for number, turned, start, rows, cell in places[b]:
+            skeleton, beside, slots = S[b, :k], [], []
+            for number, turned, start, count, slot in places[part[b]]:
                 D = self.block(number, turned)
                 if D is not None:
                     self.put(number, turned, D[:, skeleton] if start else D[np.ix_(skeleton, skeleton)])
-                if start < far:
-                    start, rows = (start - adjacent + s, rows) if start else (0, k)
-                    beside.append((cell, slice(start, start + rows)))
-            names = np.array([cell for cell, _ in beside])
-            first, second = np.tril_indices(len(beside))
-            numbers, turned = self.of(names[first], names[second])
+                if slot < level.adjacent:
+                    start, count = (start - rows.own + s, count) if start else (0, k)
+                    beside.append(slice(start, start + count))
+                    slots.append(slot)
+            first, second = _lower(len(beside))
+            i, j = np.array(slots)[[first, second]]
+            numbers, turned = every[b, i, j].tolist(), (near[b, i] > near[b, j]).tolist()
             for number, flag, i, j in zip(numbers, turned, first.tolist(), second.tolist()):
-                self.subtract(number, flag, U[b, beside[i][1], beside[j][1]])
+                self.subtract(number, flag, U[b, beside[i], beside[j]])
 
     def add_to_all(self, A, level):
         """D added to the matrix A of all indices left, cell by cell."""
         first = offsets_of(level.count)
-        for key, block in zip(self.keys.tolist(), self.blocks):
+        for a, b, block in zip(*self.pairs.tolist(), self.blocks):
             if block is None:
                 continue
-            a, b = divmod(key, self.cells)
             rows, columns = slice(first[a], first[a + 1]), slice(first[b], first[b + 1])
             A[rows, columns] += block
             if a != b:
                 A[columns, rows] += block.T
 
-    def merged(self, level, above, parent, start, xp):
+    def merged(self, level, above, parent, start):
         """D of the level above, whose cells `parent` hold these cells' indices from `start` on; this one is emptied."""
-        merged = Changes.zeros(above)
-        a, b = self.keys // self.cells, self.keys % self.cells
-        numbers, turned = merged.of(parent[a], parent[b])
-        rows, columns = above.count[merged.keys // len(above)], above.count[merged.keys % len(above)]
+        merged, (a, b) = Changes.zeros(above), self.pairs
+        some = np.flatnonzero(level.count[a] * level.count[b])  # a cell of which nothing is left may have no parent
+        a, b = a[some], b[some]
+        p, q = parent[a], parent[b]
+        numbers, turned = merged.numbers[q, slot_of(above.places[p] - above.places[q])].tolist(), (p > q).tolist()
+        rows, columns = above.count[merged.pairs]
         shapes = list(zip(rows.tolist(), columns.tolist()))
         start, stop = start.tolist(), (start + level.count).tolist()
-        same = (parent[a] == parent[b]).tolist()
-        for k, (number, flag, i, j, own) in enumerate(zip(numbers, turned, a.tolist(), b.tolist(), same)):
+        pairs = zip(some.tolist(), a.tolist(), b.tolist(), (p == q).tolist())
+        for number, flag, (k, i, j, own) in zip(numbers, turned, pairs):
             block, self.blocks[k] = self.blocks[k], None
-            if block is None or not block.size:  # a cell of which nothing is left may have no parent
+            if block is None:
                 continue
             if merged.blocks[number] is None:
-                merged.blocks[number] = xp.zeros(shapes[number])
+                merged.blocks[number] = np.zeros(shapes[number])
             D = merged.block(number, flag)
             rows, columns = slice(start[i], stop[i]), slice(start[j], stop[j])
             D[rows, columns] = block
             if own and i != j:
                 D[columns, rows] = block.T
         return merged
+
+
+@cache
+def _lower(n):
+    """Rows and columns of the lower triangle of an n × n matrix."""
+    return np.tril_indices(n)

@@ -15,6 +15,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
+from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 
 FEWEST = 16  # indices of a cell that is worth an elimination
@@ -44,23 +45,24 @@ class Field:
         """Number of sites."""
         return len(self.points) - 1
 
-    def panel(self, I, others, P, roots):
-        """K of lists (cells, rows), and √w K of the proxies P (cells, proxies), with I: (cells, rows + proxies, i).
+    def panel(self, others, columns, padded, P, roots):
+        """K of lists (cells, rows), and √w K of the proxies P (cells, proxies), with the first of the lists' indices:
+        (cells, rows + proxies, columns).
 
-        Zero where an index of `others` or I is padded.
+        Zero where an index is padded; padded: whether any of the columns' is.
         """
         xp = array_module(self.points)
-        x = xp.concatenate([self.points[others], xp.asarray(P)], axis=1)
+        x, I = xp.concatenate([self.points[others], P], axis=1), others[:, :columns]
         K = self.values(x[:, :, None], self.points[I][:, None, :])
-        K *= xp.asarray(np.concatenate([self.n > others, roots], axis=1))[:, :, None]
-        if (self.n == I).any():
-            K *= xp.asarray(self.n > I)[:, None, :]
+        K *= xp.concatenate([self.n > others, roots], axis=1)[:, :, None]
+        if padded:
+            K *= (self.n > I)[:, None, :]
         return K
 
     def diagonal(self, I):
         """What is added to the diagonal of K of a padded list (cells, i): the nugget, and one where it is padded."""
         xp = array_module(self.points)
-        return xp.where(xp.asarray(self.n > I), self.nugget[I], 1.0)
+        return xp.where(self.n > I, self.nugget[I], 1.0)
 
 
 def eliminate(field, level, changes, depth, together, cells):
@@ -69,76 +71,77 @@ def eliminate(field, level, changes, depth, together, cells):
     Skeletons are found for the whole group at once; redundant indices are eliminated from `together` cells at a time,
     of which about equally many are redundant, so that little is padded (a step of 8 of 64 cells: 10 % of the memory).
     """
-    xp, n, split = array_module(field.points), field.n, level.adjacent
-    near, width = level.near[cells], field.grid.width(depth)
-    I, N, M = (_padded(level, some, n) for some in (near[:, :1], near[:, 1:split], near[:, split:]))
-    middles = field.grid.corner + (level.places[cells] + 0.5) * width
-    K = field.panel(I, np.concatenate([I, N, M], axis=1), *field.proxies.around(middles, width))
-    A, far = K[:, : I.shape[1]], I.shape[1] + N.shape[1]
-    add_to_diagonals(K, field.diagonal(I))
-    places = changes.places(level, cells, I.shape[1], far)
+    xp, n, width = array_module(field.points), field.n, field.grid.width(depth)
+    rows = Rows.of(level, cells)
+    indices, own, sizes = level.members[rows.at], rows.own, rows.sizes
+    proxies = field.proxies.around(xp.asarray(field.grid.corner + (level.places[cells] + 0.5) * width), width)
+    K = field.panel(indices, own, sizes.min() < own, *proxies)
+    A = K[:, :own]
+    add_to_diagonals(K, field.diagonal(indices[:, :own]))
+    places = changes.places(level, cells, rows)
     changes.add(K, places)
-    order, kept, T = skeletons(K[:, far:], A, field.eta, n > I)
-    sizes, beside = (n > I).sum(axis=1), (n > N).sum(axis=1)
-    similar, steps = np.lexsort((beside, sizes - kept)), []
+    order, ranks, kept, T = skeletons(K[:, rows.far :], A, field.eta, rows.real[:, :own], sizes)
+    similar, steps = np.arange(len(cells)), []
+    if together < len(cells):
+        similar = np.lexsort((rows.beside, sizes - kept))
     for i in range(0, len(cells), together):
         part = similar[i : i + together]
-        s, r, around = kept[part].max(), (sizes - kept)[part].max(), beside[part].max()
-        S, R = _split(order[part], kept[part], sizes[part], s, r, I.shape[1])
-        L, Y = _eliminated(K[part, : I.shape[1] + around], S, R, T[part, :s, :r])
-        changes.update(level, cells[part], [places[b] for b in part], S, kept[part], Y, I.shape[1], far)
-        own = np.concatenate([I[part], np.full((len(part), 1), n)], axis=1)
-        skeleton = np.take_along_axis(own, S, 1)
-        for cell, k, some in zip(cells[part].tolist(), kept[part].tolist(), skeleton):
-            level.keep(cell, some[:k])
-        SN = np.concatenate([skeleton, N[part, :around]], axis=1)
-        indices = (xp.asarray(some.astype(np.int32)) for some in (np.take_along_axis(own, R, 1), SN))
-        steps.append(Step(*indices, T[part, :s, :r].copy(), L, Y, depth, level.places[cells[part]]))
+        s, r, around = kept[part].max(), (sizes - kept)[part].max(), rows.beside[part].max()
+        some = xp.asarray(part) if together < len(cells) else slice(None)
+        S, R = _split(order[some], ranks[some], xp.asarray(sizes[part]), s, r, own)
+        L, Y = _eliminated(K[some, : own + around], S, R, T[some, :s, :r])
+        changes.update(level, cells, rows, places, part, S, kept[part], Y)
+        inside = with_last(indices[some, :own], n)
+        skeleton = xp.take_along_axis(inside, S, 1)
+        level.keep(cells[part], kept[part], skeleton)
+        SN = xp.concatenate([skeleton, indices[some, own : own + around]], axis=1)
+        R = xp.take_along_axis(inside, R, 1)
+        steps.append(Step(R, SN, T[some, :s, :r].copy(), L, Y, depth, level.places[cells[part]]))
     return steps
 
 
-def skeletons(F, A, eta, real):
+def skeletons(F, A, eta, real, sizes):
     """Which columns of F (cells, m, n) stay, and how the others depend on them: F[:, R] ≈ F[:, S] T.
 
     A      (cells, n, n) A_bb, whose inverses tell the tolerances
-    real   (cells, n) mask on the host: columns that are not padded, those in front
+    real   (cells, n) mask of columns that are not padded, those in front
+    sizes  (cells,) how many, on the host
 
-    The order of the columns (cells, n) and how many stay (cells,), on the host; T (cells, most, n − least), its columns
-    in that order.
+    The order of the columns (cells, n); how many stay (cells,), and these numbers on the host; T (cells, most,
+    n − least), its columns in that order.
     """
     xp, n = array_module(F), F.shape[2]
     L, info = batched.cholesky(A, return_info=True)
     _refuse(info)
     inverse = batched.trsm(L, xp.ascontiguousarray(xp.broadcast_to(xp.eye(n), A.shape)))
-    tau = eta / xp.where(xp.asarray(real), (inverse**2).sum(axis=1), 0).max(axis=1)
+    tau = eta / xp.where(real, (inverse**2).sum(axis=1), 0).max(axis=1)
     W = batched.qr(F, "r") if F.shape[1] > n else F.copy()
     W /= tau[:, None, None]  # so that one tolerance, 1, serves all, and none comes to the host
     _, triangles, pivots, _ = batched.pivoted_qr(W, 1.0)
-    ranks = to_host((abs(xp.diagonal(triangles, axis1=1, axis2=2)) > 1).sum(axis=1))
-    s = int(ranks.max(initial=0))
+    ranks = (abs(xp.diagonal(triangles, axis1=1, axis2=2)) > 1).sum(axis=1)
+    kept, column = to_host(ranks), xp.arange(n)
+    s = int(kept.max(initial=0))
     R11 = triangles[:, :s, :s].copy()
-    beyond = np.arange(s) >= ranks[:, None]
-    R11 *= xp.asarray(~beyond)[:, None, :]
-    add_to_diagonals(R11, xp.asarray(beyond))
+    beyond = column[:s] >= ranks[:, None]
+    R11 *= ~beyond[:, None, :]
+    add_to_diagonals(R11, beyond)
     T = batched.trsm(R11, xp.ascontiguousarray(triangles[:, :s]), lower=False)
-    pivots = to_host(pivots).astype(np.int64)
-    padded = ~np.take_along_axis(real, pivots, 1)
-    position = np.where(np.arange(n) < ranks[:, None], -1, padded)  # the skeleton, redundant indices, padded ones
-    order = np.argsort(position, axis=1, kind="stable")
-    r = int((real.sum(axis=1) - ranks).max(initial=0))
-    columns = np.minimum(ranks[:, None] + np.arange(r), n - 1)
-    valid = ranks[:, None] + np.arange(r) < real.sum(axis=1)[:, None]
-    columns = xp.asarray(np.take_along_axis(order, columns, 1))
-    T = xp.take_along_axis(T, columns[:, None, :], 2) * xp.asarray(valid)[:, None, :]
-    return np.take_along_axis(pivots, order, 1), ranks, T
+    padded = ~xp.take_along_axis(real, pivots, 1)
+    position = xp.where(column < ranks[:, None], -1, padded)  # the skeleton, redundant indices, padded ones
+    order = xp.argsort(position, axis=1, kind="stable")
+    columns = ranks[:, None] + xp.arange(int((sizes - kept).max(initial=0)))
+    valid = columns < xp.asarray(sizes)[:, None]
+    columns = xp.take_along_axis(order, xp.minimum(columns, n - 1), 1)
+    T = xp.take_along_axis(T, columns[:, None, :], 2) * valid[:, None, :]
+    return xp.take_along_axis(pivots, order, 1), ranks, kept, T
 
 
 def _split(order, kept, sizes, s, r, dummy):
     """Local positions of the skeleton (cells, s) and of the redundant indices (cells, r), padded by `dummy`."""
-    order = np.concatenate([order, np.full((len(order), 1), dummy)], axis=1)
-    j, k = np.arange(s), kept[:, None] + np.arange(r)
-    S = np.where(j < kept[:, None], order[:, :s], dummy)
-    R = np.where(k < sizes[:, None], np.take_along_axis(order, np.minimum(k, dummy), 1), dummy)
+    xp = array_module(order)
+    j, k = xp.arange(s), kept[:, None] + xp.arange(r)
+    S = xp.where(j < kept[:, None], order[:, :s], dummy)
+    R = xp.where(k < sizes[:, None], xp.take_along_axis(order, xp.minimum(k, dummy - 1), 1), dummy)
     return S, R
 
 
@@ -148,7 +151,7 @@ def _eliminated(A, S, R, T):
     X = _columns(A, R) - _columns(A, S) @ T
     X_R, X_S = _rows(X[:, :n], R), _rows(X[:, :n], S)
     X_R -= T.swapaxes(1, 2) @ X_S
-    add_to_diagonals(X_R, xp.asarray(n == R))
+    add_to_diagonals(X_R, n == R)
     L, info = batched.cholesky(X_R, return_info=True)
     _refuse(info)
     X = xp.concatenate([X_S, X[:, n:]], axis=1)
@@ -158,21 +161,15 @@ def _eliminated(A, S, R, T):
 def _columns(A, which):
     """A[:, :, which], zero for the dummy."""
     xp, n = array_module(A), A.shape[2]
-    found = xp.take_along_axis(A, xp.asarray(np.minimum(which, n - 1))[:, None, :], 2)
-    return found * xp.asarray(which < n)[:, None, :]
+    found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, None, :], 2)
+    return found * (which < n)[:, None, :]
 
 
 def _rows(A, which):
     """A[:, which], zero for the dummy."""
     xp, n = array_module(A), A.shape[1]
-    found = xp.take_along_axis(A, xp.asarray(np.minimum(which, n - 1))[:, :, None], 1)
-    return found * xp.asarray(which < n)[:, :, None]
-
-
-def _padded(level, cells, n):
-    """The indices of several cells each, (cells, some) with −1 for none: (cells, most), padded by n."""
-    at, _ = level.positions(cells)
-    return np.where(at < 0, n, level.members[at])
+    found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, :, None], 1)
+    return found * (which < n)[:, :, None]
 
 
 def add_to_diagonals(A, d):

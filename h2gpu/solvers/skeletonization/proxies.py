@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.arrays import array_module
+
 FIRST = 2.55  # widths from the cell's centre: M(b) ends at 2.5
 RATIO, RINGS = 1.3, 8  # from ring to ring at least, and rings at most
 POINTS = 64  # of a ring
@@ -30,27 +32,25 @@ class Proxies:
     radius: float | None
 
     def around(self, centres, width):
-        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres.
+        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres, where
+        those are.
 
         Those of weight zero are left out, as far as the other cells allow.
         """
-        rings, ratio = self._rings(width)
+        xp, (rings, ratio) = array_module(centres), self._rings(width)
         if not len(rings):
-            return np.zeros((len(centres), 0, centres.shape[1])), np.zeros((len(centres), 0))
-        if self.radius is None:
-            points, weights = self._flat(centres, rings, ratio)
-        else:
-            points, weights = self._spherical(centres, rings, ratio)
+            return xp.zeros((len(centres), 0, centres.shape[1])), xp.zeros((len(centres), 0))
+        points, weights = (self._flat if self.radius is None else self._spherical)(centres, rings, ratio)
         slack = 1e-9 * (self.high - self.low).max() + (0 if self.radius is None else width)
-        inside = np.ones(points.shape[:2], bool)
-        for x, low, high in zip(np.moveaxis(points, 2, 0), self.low - slack, self.high + slack):
-            inside &= (x >= low) & (x <= high)
-        count = inside.sum(axis=1)[:, None]
-        real = np.arange(int(count.max())) < count
-        first = np.zeros(real.shape, np.int64)  # a proxy of weight zero may lie anywhere
-        first[real] = np.nonzero(inside)[1]
-        cell = np.arange(len(centres))[:, None]
-        return points[cell, first], np.sqrt(weights[cell, first] * real)
+        low, high = (xp.asarray(corner) for corner in (self.low - slack, self.high + slack))
+        inside = ((points >= low) & (points <= high)).all(axis=2)
+        rank = xp.cumsum(inside, axis=1)
+        most, cell = int(rank[:, -1].max()), xp.arange(len(centres))[:, None]
+        first = xp.zeros((len(centres), most + 1), np.int64)  # a proxy of weight zero may lie anywhere
+        first[cell, xp.where(inside, rank - 1, most)] = xp.arange(inside.shape[1])
+        first, real = first[:, :most], xp.arange(most) < rank[:, -1:]
+        first *= real
+        return points[cell, first], xp.sqrt(xp.asarray(weights)[first] * real)
 
     def _rings(self, width):
         """Radii of the rings, and the ratio of one to the next."""
@@ -64,28 +64,28 @@ class Proxies:
     def _flat(self, centres, rings, ratio):
         dim = centres.shape[1]
         shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(POINTS)
-        points = centres[:, None, None] + rings[:, None, None] * shape
+        points = centres[:, None] + array_module(centres).asarray(rings[:, None, None] * shape).reshape(-1, dim)
         extent = np.maximum(self.high - self.low, 1e-3 * (self.high - self.low).max())
         density = self.sites / extent.prod()
         areas = (2 * rings) ** dim * (ratio ** (dim / 2) - ratio ** (-dim / 2))
-        weights = np.repeat(density * areas / len(shape), len(shape))
-        return points.reshape(len(centres), -1, dim), np.broadcast_to(weights, (len(centres), len(weights)))
+        return points, np.repeat(density * areas / len(shape), len(shape))
 
     def _spherical(self, centres, rings, ratio):
         """Circles about the point of the sphere nearest to the centre."""
-        up = centres / np.linalg.norm(centres, axis=1, keepdims=True)
-        least = np.eye(3)[abs(up).argmin(axis=1)]
-        east = np.cross(least, up)
-        east /= np.linalg.norm(east, axis=1, keepdims=True)
-        north = np.cross(up, east)
-        turn = 2 * np.pi * (np.arange(POINTS) + 0.5) / POINTS
-        circle = np.cos(turn)[:, None] * east[:, None] + np.sin(turn)[:, None] * north[:, None]
+        xp = array_module(centres)
+        up = centres / xp.linalg.norm(centres, axis=1, keepdims=True)
+        least = xp.eye(3)[abs(up).argmin(axis=1)]
+        east = xp.cross(least, up)
+        east /= xp.linalg.norm(east, axis=1, keepdims=True)
+        north = xp.cross(up, east)
+        turn = 2 * np.pi * (xp.arange(POINTS) + 0.5) / POINTS
+        circle = xp.cos(turn)[:, None] * east[:, None] + xp.sin(turn)[:, None] * north[:, None]
         angles = np.minimum(rings / self.radius, np.pi)
-        points = np.cos(angles)[:, None, None] * up[:, None, None] + np.sin(angles)[:, None, None] * circle[:, None]
+        across, along = (xp.asarray(turned(angles))[:, None, None] for turned in (np.cos, np.sin))
+        points = across * up[:, None, None] + along * circle[:, None]
         low, high = (np.minimum(angles * ratio**power, np.pi) for power in (-0.5, 0.5))
         weights = np.repeat(self.sites * (np.cos(low) - np.cos(high)) / 2 / POINTS, POINTS)
-        points = self.radius * points.reshape(len(centres), -1, 3)
-        return points, np.broadcast_to(weights, points.shape[:2])
+        return self.radius * points.reshape(len(centres), -1, 3), weights
 
 
 def _square(count):
