@@ -14,6 +14,7 @@ from h2gpu.h2matrix import (
     from_entries,
     from_samples,
     low_rank,
+    low_rank_update,
     plan,
     sampled_error,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "from_samples",
     "load",
     "low_rank",
+    "low_rank_update",
     "plan",
     "read_header",
     "sampled_error",

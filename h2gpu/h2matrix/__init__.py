@@ -12,7 +12,7 @@
 | T_t | new coefficients from old ones | `truncation`, `BasisChange` |
 """
 
-from h2gpu.h2matrix.algebra.low_rank import low_rank
+from h2gpu.h2matrix.algebra.low_rank import low_rank, low_rank_update
 from h2gpu.h2matrix.algebra.sums import add
 from h2gpu.h2matrix.assembly import covariance_matrix, sampled_error
 from h2gpu.h2matrix.basis import ClusterBasis
@@ -37,6 +37,7 @@ __all__ = [
     "from_entries",
     "from_samples",
     "low_rank",
+    "low_rank_update",
     "orthogonalize",
     "plan",
     "project",

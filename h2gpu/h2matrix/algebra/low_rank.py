@@ -10,10 +10,11 @@ from h2gpu.arrays import array_module, as_array
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies.identities import with_identities
 from h2gpu.blocksparse import BlockSparse
-from h2gpu.h2matrix.algebra.sums import stored, unsymmetric
+from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.algebra.sums import add, stored, unsymmetric
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
-from h2gpu.typing import Array
+from h2gpu.typing import Array, Storage
 
 
 def low_rank(A: H2Matrix, X: Array, Y: Array | None = None) -> H2Matrix:
@@ -51,15 +52,45 @@ def low_rank(A: H2Matrix, X: Array, Y: Array | None = None) -> H2Matrix:
     return H2Matrix(rows, cols, couplings, stored(near, batched.gemm(U[near.rows], V[near.columns], transb=True)))
 
 
+def low_rank_update(
+    A: H2Matrix, U: Array, V: Array | None = None, rtol: float = 1e-6, *, storage: Storage = "auto"
+) -> H2Matrix:
+    """S = A + U Vᵀ, compressed to ‖result − S‖_F ≤ rtol ‖S‖_F.
+
+    A         H2Matrix (n × m); a symmetric one stays so where V is None
+    U, V      (n, k) and (m, k) arrays where A is, in the caller's order of points; V None: U
+    storage   of the result: see `compress`
+
+    The same as `add(A, low_rank(A, U, V), rtol=rtol)`; with beta=-1.0 there, A − U Uᵀ stays symmetric.
+    Raises ValueError for arrays that `low_rank` refuses and an rtol that the precision cannot hold, TypeError where A
+    is no H2Matrix. Source: Börm (2010), section 5.3, for the sum and its compression.
+
+    >>> import numpy as np
+    >>> import h2gpu
+    >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
+    >>> C = h2gpu.covariance_matrix(sites, cov, rtol=1e-6)
+    >>> trend = np.stack([np.ones(600), sites[:, 0]], axis=1)
+    >>> B = h2gpu.low_rank_update(C, trend, rtol=1e-6)
+    >>> (C + h2gpu.low_rank(C, trend)).relative_error(B) <= 1e-6
+    True
+    """
+    if not isinstance(A, H2Matrix):
+        raise TypeError(f"low_rank_update: expected an H2Matrix, got {type(A).__name__}")
+    Accuracy.of(rtol, A.dtype)
+    return add(A, low_rank(A, U, V), rtol=rtol, storage=storage)
+
+
 def _factor(A, X, side, name):
     """X in the precision of A, once it is a finite (n, k) array where A is."""
     X = as_array(X)
     if array_module(X) is not A.xp or X.ndim != 2 or X.shape[0] != A.shape[side] or X.dtype.kind not in "fiub":
         kind = f"{A.xp.__name__} array of shape ({A.shape[side]}, k)"
         raise ValueError(f"low_rank: expected {name} a real {kind}, got {X.dtype} of shape {X.shape}")
+    with np.errstate(over="ignore"):  # too large for float32: Inf, and told as such
+        X = X.astype(A.dtype, copy=False)
     if not bool(A.xp.isfinite(X).all()):
-        raise ValueError(f"low_rank: expected {name} of finite numbers, got NaN or Inf")
-    return X.astype(A.dtype, copy=False)
+        raise ValueError(f"low_rank: expected {name} of finite numbers, got NaN or Inf in {A.dtype}")
+    return X
 
 
 def _by_cluster(tree, X):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from operators import MATRICES, rectangular_matrix, symmetric_matrix
+from reference import points_of
 
 import h2gpu
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern
-from h2gpu.h2matrix import add, low_rank
+from h2gpu.h2matrix import add, low_rank, low_rank_update
 
 EXACT = 1e-13
 OTHER = Matern(1.0, 0.5, 1.5)
@@ -48,6 +49,27 @@ def test_compressed_sums_keep_their_accuracy_and_lose_rank(kind, rtol, xp):
     assert total.nbytes < (A + B).nbytes / 2
 
 
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+def test_a_matrix_added_to_itself_has_its_own_ranks(kind, rtol, xp):
+    """[U U] has twice the columns and no new direction: no rank is larger than those of A, compressed alike."""
+    A = MATRICES[kind](xp, order=6)
+    alone, twice = h2gpu.compress(A, rtol), add(A, A, rtol=rtol)
+    for side in ("row_basis", "col_basis"):
+        assert np.all(getattr(twice, side).ranks <= getattr(alone, side).ranks)
+    assert twice.nbytes <= alone.nbytes
+
+
+def test_sums_of_compressed_matrices_have_the_ranks_of_the_sum_of_covariances(xp):
+    """As few as if α cov + β cov had been built and compressed; measured on its rows, the three errors add."""
+    rtol, points = 1e-6, points_of("uniform", 2000, 2)
+    cov, both = Exponential(2.0, 0.3), Exponential(2.0, 0.3) + OTHER
+    A, B, S = (h2gpu.build(xp.asarray(points), f, leaf_size=32, order=10) for f in (cov, OTHER, both))
+    total = add(h2gpu.compress(A, rtol), h2gpu.compress(B, rtol), rtol=rtol)
+    assert total.row_basis.ranks.sum() <= 1.02 * h2gpu.compress(S, rtol).row_basis.ranks.sum()
+    assert h2gpu.sampled_error(total, xp.asarray(points), both, rows=200, random_state=0) <= 2 * rtol
+
+
 def test_compressed_matrices_of_two_precisions_add_too(xp):
     A, B = (h2gpu.compress(M, 1e-5, storage="auto") for M in pair("symmetric", xp, order=6))
     assert_close(A + B, dense(A) + dense(B))
@@ -84,6 +106,29 @@ def test_symmetric_updates_stay_symmetric(xp):
     assert_close(B, dense(A) + X @ X.T, 1e-8)
 
 
+@pytest.mark.parametrize("kind", MATRICES)
+def test_updates_are_compressed_and_can_be_taken_back(kind, xp):
+    """A + U Vᵀ keeps rtol; less U Vᵀ it is A again, with ranks of A compressed to what the two steps may miss."""
+    A, rng, rtol = MATRICES[kind](xp, order=6), np.random.default_rng(3), 1e-6
+    U, V = (rng.standard_normal((size, 2)) for size in A.shape)
+    there = low_rank_update(A, xp.asarray(U), xp.asarray(V), rtol)
+    updated = dense(A) + U @ V.T
+    assert_close(there, updated, rtol)
+    assert there.nbytes < add(A, low_rank(A, xp.asarray(U), xp.asarray(V))).nbytes / 2
+    back = low_rank_update(there, xp.asarray(-U), xp.asarray(V), 1e-3)
+    missed = rtol * np.linalg.norm(updated) + 1e-3 * np.linalg.norm(dense(A))
+    assert np.linalg.norm(dense(back) - dense(A)) <= missed
+    fine = h2gpu.compress(A, 1e-3)
+    assert back.row_basis.ranks.sum() <= 1.01 * fine.row_basis.ranks.sum()
+
+
+def test_an_update_without_v_is_symmetric(xp):
+    A, X = symmetric_matrix(xp), np.random.default_rng(4).standard_normal((700, 2))
+    B = low_rank_update(A, xp.asarray(X), rtol=1e-7)
+    assert B.symmetric
+    assert_close(B, dense(A) + X @ X.T, 1e-7)
+
+
 def test_a_rank_one_update_of_nothing_has_rank_one():
     """Compression of 0 A + x xᵀ finds the one vector."""
     A, x = symmetric_matrix(), np.random.default_rng(2).random((700, 1)) + 1
@@ -108,8 +153,11 @@ def test_a_tree_of_one_cluster():
     (lambda A: low_rank(A, np.ones(700)), "low_rank: expected X a real numpy array of shape .700, k."),
     (lambda A: low_rank(A, np.ones((3, 2))), "low_rank: expected X"),
     (lambda A: low_rank(A, np.full((700, 1), np.inf)), "low_rank: expected X of finite numbers"),
+    (lambda A: low_rank(symmetric_matrix(dtype=np.float32), np.full((700, 1), 1e99)), "got NaN or Inf in float32"),
     (lambda A: low_rank(A, np.ones((700, 1)), np.ones((700, 2))), "as many columns, got 1 and 2"),
     (lambda A: low_rank(rectangular_matrix(), np.ones((500, 1))), r"expected Y of shape \(300, k\)"),
+    (lambda A: low_rank_update(A, np.ones((700, 1)), rtol=0.0), "rtol: expected a number"),
+    (lambda A: low_rank_update(A, np.ones((7, 1))), "low_rank: expected X"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
@@ -122,6 +170,8 @@ def test_other_objects_do_not_add():
         A + np.ones((700, 700))
     with pytest.raises(TypeError, match="add: expected an H2Matrix, got ndarray"):
         add(A, np.ones((700, 700)))
+    with pytest.raises(TypeError, match="low_rank_update: expected an H2Matrix, got ndarray"):
+        low_rank_update(np.eye(9), np.ones((9, 1)))
 
 
 def test_a_nugget_and_a_trend_by_sums():
