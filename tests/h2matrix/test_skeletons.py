@@ -30,7 +30,7 @@ def made(way, M, points, rtol, xp=np, **parameters):
     if parameters.get("col_points") is not None:
         parameters["col_points"] = xp.asarray(parameters["col_points"])
     if way == "dense":
-        return h2gpu.from_dense(there, points, rtol, **parameters)
+        return h2gpu.from_dense(points, there, rtol, **parameters)
     if way == "entries":
         return h2gpu.from_entries(points, lambda i, j: there[i, j], rtol, **parameters)
     if "col_points" in parameters:
@@ -154,7 +154,8 @@ NOISE = np.random.default_rng(1).standard_normal((600, 600))
 @pytest.mark.parametrize("make, words", [
     (lambda x: made("entries", turning(x[:, None], x[None]), x, 1e-6), "or the matrix is not symmetric"),
     (lambda x: made("dense", NOISE, x, 1e-6), "from_dense: expected a symmetric M, or col_points"),
-    (lambda x: h2gpu.from_dense(NOISE[:3], x), r"from_dense: expected M of shape \(600, 600\)"),
+    (lambda x: h2gpu.from_dense(x, NOISE[:3]), r"from_dense: expected points, then M of shape \(600, 600\)"),
+    (lambda x: h2gpu.from_dense(NOISE, x), r"from_dense: expected points, then M of shape \(600, 600\)"),
     (lambda x: h2gpu.from_entries(x, lambda i, j: 1.0), "entries: expected finite real numbers of shape"),
     (lambda x: h2gpu.from_entries(x, lambda i, j: i / 0.0 * j), "with NaN or Inf"),
     (lambda x: h2gpu.from_samples(x, lambda X: X[:3], lambda i, j: 1.0 * (i == j)), r"expected product\(X\) of finite"),

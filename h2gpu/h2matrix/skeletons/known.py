@@ -106,8 +106,8 @@ def from_samples(
 
 @any_array
 def from_dense(
-    M: ArrayLike,
     points: ArrayLike,
+    M: ArrayLike,
     rtol: float = 1e-6,
     *,
     col_points: ArrayLike | None = None,
@@ -116,7 +116,10 @@ def from_dense(
     storage: Storage = "auto",
     seed: int = 0,
 ) -> H2Matrix:
-    """The same of a dense (n, m) array M, where the points are; without col_points M must be symmetric.
+    """The same of a dense matrix.
+
+    points   as for `from_entries`, and the others too
+    M        (n, m) array where the points are; without col_points it must be symmetric
 
     Raises as `from_entries`, and ValueError for a shape that does not fit.
     Source: as `from_entries`: Bebendorf & Venn (2012).
@@ -124,7 +127,7 @@ def from_dense(
     >>> import numpy as np
     >>> import h2gpu
     >>> sites, cov = np.random.default_rng(0).random((600, 2)), h2gpu.covariance.Exponential(length_scale=0.3)
-    >>> A = h2gpu.from_dense(cov(sites), sites, rtol=1e-5)
+    >>> A = h2gpu.from_dense(sites, cov(sites), rtol=1e-5)
     >>> bool(np.linalg.norm(A.to_dense() - cov(sites)) <= 1e-5 * np.linalg.norm(cov(sites)))
     True
     """
@@ -132,7 +135,7 @@ def from_dense(
     columns = points if col_points is None else col_points
     if M.ndim != 2 or M.shape != (len(points), len(columns)) or array_module(M) is not array_module(as_array(points)):
         raise ValueError(
-            f"from_dense: expected M of shape {(len(points), len(columns))} where the points are, got {M.shape}"
+            f"from_dense: expected points, then M of shape {(len(points), len(columns))} where they are, got {M.shape}"
         )
     if col_points is None and not bool((M == M.T).all()):
         raise ValueError("from_dense: expected a symmetric M, or col_points; for a square one, its points twice")
