@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from h2gpu.batched import MatrixBatch, transpose
-from h2gpu.blocksparse import BlockSparse
+from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.beside import block_diagonal, side_by_side
@@ -71,12 +71,13 @@ def add(
 
 
 def scaled(A, alpha):
-    """α A, exact to rounding: its couplings and dense blocks times α. Raises ValueError as `add`."""
+    """α A, exact to rounding: its couplings and dense blocks times α, in the precisions they have where that is exact.
+
+    So −A, 2 A and A / 2 take as many bytes as A; other multiples of blocks in float32 are kept in float64. Raises
+    ValueError as `add`.
+    """
     alpha = factor(alpha, A.dtype)
-    S, D = (_scaled(blocks_of(part), alpha) for part in (A.couplings, A.nearfield))
-    starts = A.row_basis.starts[:-1], A.col_basis.starts[:-1]
-    couplings = BlockSparse(S, A.couplings.rows, A.couplings.columns, *starts, A.symmetric)
-    return A.replace(couplings=couplings, nearfield=stored(A.nearfield, D))
+    return A.replace(couplings=_multiple(A.couplings, alpha), nearfield=_multiple(A.nearfield, alpha))
 
 
 def unsymmetric(A):
@@ -95,10 +96,9 @@ def blocks_of(part):
     return part.select(np.arange(len(part))).astype(part.dtype)
 
 
-def stored(nearfield, blocks):
-    """Other dense blocks at the places of a nearfield's."""
-    starts = nearfield.row_starts, nearfield.col_starts
-    return BlockSparse(blocks, nearfield.rows, nearfield.columns, *starts, nearfield.symmetric)
+def stored(part, blocks):
+    """Other blocks at the places of a nearfield's or of couplings."""
+    return BlockSparse(blocks, part.rows, part.columns, part.row_starts, part.col_starts, part.symmetric)
 
 
 def factor(number, dtype):
@@ -106,6 +106,18 @@ def factor(number, dtype):
     if not isinstance(number, (int, float, np.number)) or not np.isfinite(dtype.type(number)):
         raise ValueError(f"factor of a matrix: expected a number that {dtype} can hold, got {brief(number)}")
     return dtype.type(number)
+
+
+def _multiple(part, alpha):
+    """α times couplings or nearfield."""
+    if isinstance(part, MixedBlocks):
+        exact = _scaled(part.narrow.blocks.astype(part.dtype), alpha)
+        with np.errstate(over="ignore"):
+            rounded = exact.astype(part.narrow.dtype)
+        if bool((rounded.entries == exact.entries).all()):
+            wide = stored(part.wide, _scaled(part.wide.blocks, alpha))
+            return replace(part, wide=wide, narrow=stored(part.narrow, rounded))
+    return stored(part, _scaled(blocks_of(part), alpha))
 
 
 def _scaled(blocks, alpha):

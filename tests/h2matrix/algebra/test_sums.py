@@ -76,6 +76,16 @@ def test_compressed_matrices_of_two_precisions_add_too(xp):
     assert_close(3 * A, 3 * dense(A))
 
 
+@pytest.mark.parametrize("alpha, exact", [(2, True), (-1, True), (0.25, True), (3, False), (2.0**200, False)])
+def test_multiples_keep_float32_where_it_holds_them(alpha, exact, xp):
+    """α A is exact whatever α; where float32 holds α times its blocks, α A takes no more bytes than A."""
+    A = h2gpu.compress(symmetric_matrix(xp, order=6), 3e-8, storage="auto")
+    assert 0 < A.nearfield.narrowed.sum() < len(A.nearfield)  # some of it is in float32
+    assert_close(alpha * A, alpha * dense(A))
+    assert (alpha * A).symmetric
+    assert ((alpha * A).nbytes == A.nbytes) == exact
+
+
 def test_computed_blocks_are_stored(xp):
     A, B = symmetric_matrix(xp, nearfield="computed"), symmetric_matrix(xp, cov=OTHER)
     assert_close(add(A, B, rtol=1e-6), dense(A) + dense(B), 1e-6)
