@@ -18,7 +18,8 @@ from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 PIECE = 16  # bytes that a thread of gemv reads at a time
 BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_run.cuh
 RUN_THREADS, RUN_ROW = 256, 384  # its threads; bytes of a row of a symmetric matrix, of which others read half
-RUN_BYTES, RUN_MOST = 16 << 10, 103 << 10  # bytes of a block's matrices; of a matrix at most
+RUN_BYTES, RUN_FEW = 16 << 10, 8  # bytes of a block's matrices; twice as many where they hold fewer matrices than that
+RUN_MOST = 103 << 10  # bytes of a matrix at most
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
@@ -104,7 +105,8 @@ def _run(A, x, y, out, alpha, beta, way):
 
 @remembered
 def _run_plan(dtype, batch, m, n, way):
-    each = max(1, RUN_BYTES // (max(m * n, m, n, 1) * dtype.itemsize))
+    size = max(m * n, m, n, 1) * dtype.itemsize
+    each = max(1, (RUN_BYTES if size * RUN_FEW <= RUN_BYTES else 2 * RUN_BYTES) // size)
     shared = run_bytes(dtype, each * m * n, each * (m if way == BY_COLUMNS else n))
     function = kernel("products/gemv_run.cuh", "gemv_run", dtype, RUN_THREADS, way, shared_bytes=shared)
     blocks = -(-batch // each) if (n if way == BY_COLUMNS else m) else 0
