@@ -200,6 +200,12 @@ class H2Matrix:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, alpha: float) -> "H2Matrix":
+        """A / α for a number."""
+        from h2gpu.h2matrix.algebra import sums
+
+        return sums.scaled(self, sums.reciprocal(alpha, self.dtype))
+
     def __neg__(self) -> "H2Matrix":
         """−A."""
         return self * -1.0

@@ -158,6 +158,9 @@ NOISE = np.random.default_rng(1).standard_normal((600, 600))
     (lambda x: h2gpu.from_dense(NOISE, x), r"from_dense: expected points, then M of shape \(600, 600\)"),
     (lambda x: h2gpu.from_entries(x, lambda i, j: 1.0), "entries: expected finite real numbers of shape"),
     (lambda x: h2gpu.from_entries(x, lambda i, j: i / 0.0 * j), "with NaN or Inf"),
+    (lambda x: h2gpu.from_entries(x, lambda i, j: 1j * (i == j)), r"got complex128 of shape \(\d+,\)$"),
+    (lambda x: h2gpu.from_dense(x, NOISE * np.nan), "from_dense: expected M of finite .* float64, or NaN"),
+    (lambda x: h2gpu.from_dense(x, NOISE * 1j), "from_dense: expected M of finite real numbers, got complex128"),
     (lambda x: h2gpu.from_samples(x, lambda X: X[:3], lambda i, j: 1.0 * (i == j)), r"expected product\(X\) of finite"),
     (lambda x: h2gpu.from_samples(x, None, None, col_points=x), r"expected transposed\(Y\) = Mᵀ Y and col_points"),
     (lambda x: h2gpu.from_entries(x, lambda i, j: 1.0 * (i == j), 2.0), "rtol: expected a number from"),
@@ -166,4 +169,14 @@ NOISE = np.random.default_rng(1).standard_normal((600, 600))
 @pytest.mark.filterwarnings("ignore:(divide|invalid)")
 def test_what_cannot_be_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
+        make(points_of("uniform", 600, 2))
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda x: h2gpu.from_entries(x, NOISE), "entries: expected a function, got ndarray.*; from_dense takes matrices"),
+    (lambda x: h2gpu.from_samples(x, NOISE, lambda i, j: NOISE[i, j]), "product: expected a function, got"),
+    (lambda x: h2gpu.from_samples(x, len, len, transposed=3, col_points=x), "transposed: ex"),
+])  # fmt: skip
+def test_matrices_are_no_functions(make, words):
+    with pytest.raises(TypeError, match=words):
         make(points_of("uniform", 600, 2))

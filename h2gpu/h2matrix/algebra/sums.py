@@ -108,6 +108,15 @@ def factor(number, dtype):
     return dtype.type(number)
 
 
+def reciprocal(number, dtype):
+    """1 / number, likewise."""
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = 1 / factor(number, dtype)
+    if not np.isfinite(inverse):
+        raise ValueError(f"divisor of a matrix: expected a number whose reciprocal {dtype} can hold, got {number}")
+    return inverse
+
+
 def _multiple(part, alpha):
     """α times couplings or nearfield."""
     if isinstance(part, MixedBlocks):

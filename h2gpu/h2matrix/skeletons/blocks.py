@@ -22,10 +22,11 @@ class Entries:
         """Entries at pairs of index arrays on the host, flat. ValueError for others than finite real numbers."""
         xp = self.xp
         found = xp.asarray(self.function(xp.asarray(i), xp.asarray(j)))
-        if found.shape != i.shape or found.dtype.kind not in "fiub" or not bool(xp.isfinite(found).all()):
+        fits = found.shape == i.shape and found.dtype.kind in "fiub"
+        if not fits or not bool(xp.isfinite(found).all()):
             raise ValueError(
                 f"entries: expected finite real numbers of shape {i.shape}, as the index arrays i and j have, got "
-                f"{found.dtype} of shape {found.shape}" + (" with NaN or Inf" if found.shape == i.shape else "")
+                f"{found.dtype} of shape {found.shape}" + (" with NaN or Inf" if fits else "")
             )
         return found.astype(self.dtype, copy=False)
 

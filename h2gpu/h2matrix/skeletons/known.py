@@ -50,7 +50,8 @@ def from_entries(
     leaf_size, eta, storage   as for `build` and `compress`
     seed         of the choice of columns
 
-    Raises ValueError for bad arguments, for entries that are not finite, and where rtol is not reached.
+    Raises ValueError for bad arguments, for entries that are not finite, and where rtol is not reached; TypeError where
+    entries is no function.
     Source: Bebendorf & Venn (2012); Cai et al. (2023).
 
     >>> import numpy as np
@@ -61,6 +62,7 @@ def from_entries(
     >>> bool(np.linalg.norm(A.to_dense() - dense) <= 1e-6 * np.linalg.norm(dense))
     True
     """
+    _check_functions(entries=entries)
     problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
     return problem.solved(lambda count, rng: Columns(problem.blocks, problem.entries, COLUMNS * count, rng))
 
@@ -99,6 +101,7 @@ def from_samples(
     """
     if (transposed is None) != (col_points is None):
         raise ValueError("from_samples: expected transposed(Y) = Mᵀ Y and col_points together, or none of them")
+    _check_functions(product=product, entries=entries, **({} if transposed is None else {"transposed": transposed}))
     problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
     nearfield = dense_blocks(problem.blocks, problem.entries)
     return problem.solved(lambda count, rng: problem.products(product, transposed, nearfield, count, rng), nearfield)
@@ -137,11 +140,20 @@ def from_dense(
         raise ValueError(
             f"from_dense: expected points, then M of shape {(len(points), len(columns))} where they are, got {M.shape}"
         )
+    if M.dtype.kind not in "fiub" or not bool(array_module(M).isfinite(M).all()):
+        raise ValueError(f"from_dense: expected M of finite real numbers, got {M.dtype}, or NaN or Inf among them")
     if col_points is None and not bool((M == M.T).all()):
         raise ValueError("from_dense: expected a symmetric M, or col_points; for a square one, its points twice")
     turned = None if col_points is None else lambda Y: M.T @ Y
     parameters = {"col_points": col_points, "leaf_size": leaf_size, "eta": eta, "storage": storage, "seed": seed}
     return from_samples(points, lambda X: M @ X, lambda i, j: M[i, j], rtol, transposed=turned, **parameters)
+
+
+def _check_functions(**functions):
+    """TypeError unless all of the named arguments are functions."""
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(f"{name}: expected a function, got {type(function).__name__}; from_dense takes matrices")
 
 
 class _Problem:

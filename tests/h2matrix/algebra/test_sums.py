@@ -35,6 +35,7 @@ def test_sums_differences_and_multiples_are_exact(kind, xp):
     assert_close(A - B, a - b)
     assert_close(2 * A, 2 * a)
     assert_close(-A * 0.5, -a / 2)
+    assert_close(A / 3, a / 3)
     assert (A + B).symmetric == A.symmetric
     np.testing.assert_array_equal((A + B).row_basis.ranks, A.row_basis.ranks + B.row_basis.ranks)
     np.testing.assert_array_equal(dense(A), a)  # nothing of A was overwritten
@@ -157,6 +158,9 @@ def test_a_tree_of_one_cluster():
     (lambda A: A + rectangular_matrix(), "add: expected two matrices"),
     (lambda A: A + symmetric_matrix(dtype=np.float32), "add: expected two matrices of one precision"),
     (lambda A: A * float("nan"), "factor of a matrix: expected a number that float64 can hold, got nan"),
+    (lambda A: A / 0, "divisor of a matrix: expected a number whose reciprocal float64 can hold, got 0"),
+    (lambda A: A / 1e-320, "divisor of a matrix"),
+    (lambda A: A / A, "factor of a matrix"),
     (lambda A: A * "2", "factor of a matrix: expected a number"),
     (lambda A: add(A, A, 1e400), "factor of a matrix"),
     (lambda A: add(A, A, rtol=2.0), "rtol: expected a number"),
