@@ -95,6 +95,7 @@ figures-cpu:
 	$(RUN).benchmarks.as_called --batches 1,500 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
 	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
 	$(RUN).studies.memory --largest 16
+	$(RUN).studies.time --largest 16
 	$(RUN).benchmarks.solvers --heaton $(DATA)/heaton2019.h5 --kaust $(DATA)/kaust2021.h5 --output benchmarks/solvers/solvers-cpu.csv
 	$(RUN).studies.heaton --file $(DATA)/heaton2019.h5
 	$(RUN).studies.kaust --file $(DATA)/kaust2021.h5
