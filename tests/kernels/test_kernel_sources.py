@@ -70,6 +70,7 @@ ROOMS = {
     "covariance": (),
     "clustering": (),
     "interpolation": ("clustering", "covariance"),
+    "skeletonization": (),
     "studies": ("copies", "products", "registers", "qr", "bidiagonal", "svd", "systems", "blocksparse", "covariance"),
 }
 FLOORS = "thread", "warp", "block"  # lowest first; kernels stand above, at the top of their room

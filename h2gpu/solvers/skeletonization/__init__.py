@@ -103,7 +103,7 @@ def _factor(sites, nugget, eta):
     depth, steps = grid.deepest(x), []
     level, changes = Level.of(grid.places(x, depth)), None
     x = xp.concatenate([x, x[:1]])
-    field = Field(x, sites.cov.values, xp.asarray(np.append(nugget, 0.0)), proxies, grid, eta)
+    field = Field(x, sites.cov.pair_function, xp.asarray(np.append(nugget, 0.0)), proxies, grid, eta)
     with phase("skeletonize", n) as advance:
         while level.left > (ROOT if xp is np else WIDER * ROOT) and depth > 1:
             changes = (Changes if xp is np else FlatChanges).zeros(level) if changes is None else changes

@@ -15,6 +15,8 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.covariance.pairs import pairwise
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 
@@ -26,7 +28,7 @@ class Field:
     """What eliminations ask of the covariance.
 
     points    (n + 1, dim) where the work is done; the last one is any
-    values    of pairs of points
+    function  of pairs of points, for `pairwise`
     nugget    (n + 1,) variance on the diagonal in addition
     proxies   `proxies.Proxies`
     grid      `cells.Grid`
@@ -34,7 +36,7 @@ class Field:
     """
 
     points: object
-    values: object
+    function: object
     nugget: object
     proxies: object
     grid: object
@@ -53,7 +55,8 @@ class Field:
         """
         xp = array_module(self.points)
         x, I = xp.concatenate([self.points[others], P], axis=1), others[:, :columns]
-        K = self.values(x[:, :, None], self.points[I][:, None, :])
+        K = xp.empty((*x.shape[:2], columns))
+        pairwise(self.function, *map(MatrixBatch.from_stack, (x, self.points[I], K)))
         K *= xp.concatenate([self.n > others, roots], axis=1)[:, :, None]
         if padded:
             K *= (self.n > I)[:, None, :]

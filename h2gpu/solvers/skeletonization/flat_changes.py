@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.solvers.skeletonization.cells import between, slot_of, with_last
 
 SHORT = 2**31  # entries of a buffer that 32-bit addresses suffice for
+twin = twins_of("h2gpu.solvers.skeletonization", cpu="entries")
 
 
 class Panels(NamedTuple):
@@ -92,11 +94,7 @@ class FlatChanges:
 
     def add(self, K, places):
         """D_ab added to the panels K of all cells b, (cells, rows and others, columns), in place."""
-        rows, columns = places.base.shape[1], K.shape[2]
-        address = places.step[:, :, None] * places.slot[:, None, :columns]
-        address += places.base[:, :, None]
-        address *= places.real[:, None, :columns]
-        K[:, :rows] += self.buffer[address]
+        twin(K).add_blocks(K, self.buffer, *places)
 
     def update(self, level, cells, rows, places, part, S, kept, Y):
         """− Y Yᵀ added to the blocks of S ∪ N(b) of part of the cells b, and their slots restricted to S."""
@@ -113,21 +111,15 @@ class FlatChanges:
 
     def _subtract(self, Y, cells, slot, which, none):
         """buffer −= Y Yᵀ; slot, which (cells, m): slot and neighbour of each row of Y, `none` where it is padded."""
-        xp, (count, m) = array_module(Y), slot.shape
-        near = self.near[cells][:, :none]
+        xp, count, near = array_module(Y), len(cells), self.near[cells][:, :none]
         strides = xp.zeros((3, count, none + 1, none + 1), self.strides.dtype)
         strides[:, :, :none, :none] = self.strides.reshape(3, -1)[:, near[:, None] * self.near.shape[1] + self.relative]
         strides *= xp.tri(none + 1, dtype=bool)  # each block once
         offset, row, step = strides
         cell = xp.arange(count)[:, None]
-        base = (offset[cell, which] + row[cell, which] * slot[:, :, None]).ravel()  # of each row, with each neighbour
-        step = step[cell, which].ravel()
-        entry = xp.arange(count * m, dtype=np.int32).reshape(count, m, 1) * (none + 1) + which[:, None, :]
-        address = step[entry]
-        address *= slot[:, None, :]
-        address += base[entry]
-        self.buffer[address] -= Y @ Y.swapaxes(1, 2)
-        self.buffer[0] = 0
+        base = offset[cell, which] + row[cell, which] * slot[:, :, None]  # of each row, with each neighbour
+        step = step[cell, which]
+        twin(Y).subtract_updates(self.buffer, Y @ Y.swapaxes(1, 2), base, step, which, slot)
 
     def merged(self, level, above, parent, start):
         """D of the level above, whose cells `parent` hold these cells' indices from `start` on."""

@@ -47,6 +47,9 @@ def instances():
     yield "copies/signs.cuh", compiler.expression("signs"), 0
     yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     yield from cluster_instances(constants("clustering/cuda"))
+    warps = constants("solvers/skeletonization/cuda")["WARPS"]
+    for name, wide in product(("add_blocks", "subtract_updates"), (False, True)):
+        yield "skeletonization/changes.cuh", compiler.expression(name, np.float64, wide, warps), 0
     for dtype in DTYPES:
         for name in ("kept_ranks", "discarded_squares"):
             yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0

@@ -189,6 +189,8 @@ from h2gpu.clustering.splitting import Orders  # noqa: E402
 from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
 from h2gpu.h2matrix.interpolation import chebyshev  # noqa: E402
 from h2gpu.h2matrix.interpolation import cuda as interpolation  # noqa: E402
+from h2gpu.solvers.skeletonization import cuda as skeletonization  # noqa: E402
+from h2gpu.solvers.skeletonization import entries  # noqa: E402
 
 TWINS = {"gather": gather, "pairwise": pairwise}
 ROOMS = {
@@ -207,6 +209,8 @@ for _room, _names in ROOMS.items():
         setattr(_cuda, _name, routine(getattr(_cuda, _name), TWINS.get(_name, getattr(_cpu, _name))))
 for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"):
     setattr(interpolation, _name, routine(getattr(interpolation, _name), getattr(chebyshev, _name)))
+for _name in ("add_blocks", "subtract_updates"):
+    setattr(skeletonization, _name, routine(getattr(skeletonization, _name), getattr(entries, _name)))
 clustering.orders = Orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))

@@ -1,0 +1,30 @@
+"""Blocks of one buffer, met entry by entry by their addresses, on the GPU by kernels/skeletonization/changes.cuh."""
+
+import cupy
+import numpy as np
+
+from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.launch import WARP, launch
+
+HEADER = "skeletonization/changes.cuh"
+WARPS = 8  # of a block, each with a row
+
+
+def add_blocks(K, buffer, base, step, slot, real):
+    """See entries.add_blocks."""
+    (cells, rows), (_, height, columns) = base.shape, K.shape
+    tables = (cupy.ascontiguousarray(table) for table in (base, step, slot, real))
+    _launch("add_blocks", base, cells * rows, (buffer, *tables), rows, height, columns, K)
+
+
+def subtract_updates(buffer, U, base, step, which, slot):
+    """See entries.subtract_updates."""
+    cells, rows, neighbours = base.shape
+    arrays = (cupy.ascontiguousarray(array) for array in (U, base, step, which, slot))
+    _launch("subtract_updates", base, cells * rows, arrays, rows, neighbours, buffer)
+
+
+def _launch(name, base, lines, arrays, *sizes):
+    """A warp a line."""
+    function = kernel(HEADER, name, np.float64, base.dtype == np.int64, WARPS)
+    launch(function, -(-lines // WARPS), WARPS * WARP, (*arrays, np.int64(lines), *sizes))

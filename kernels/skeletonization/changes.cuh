@@ -1,0 +1,54 @@
+// skeletonization/changes.cuh — blocks of one buffer, met entry by entry by their addresses:
+//     add_blocks:        K[b][i][j] += buffer[base[b][i] + step[b][i] · slot[b][j]]
+//     subtract_updates:  buffer[base[b][i][c] + step[b][i][c] · slot[b][j]] −= U[b][i][j],   c = which[b][j]
+// A base of 0 stands for no entry. One warp a row, its lanes along it. The host's side, flat_changes.py, sees to it that
+// no entry is met twice. Updates of Minden, Ho, Damle & Ying (2017), section 3.
+#pragma once
+#include "common/thread/constants.cuh"
+
+namespace skeletonization {
+using namespace common;
+
+// Numbers that addresses are told by.
+template <bool Wide> struct Addresses { using Index = int; };
+template <> struct Addresses<true> { using Index = long long; };
+
+// K: cells × height × columns   base, step, slot, real: cells × rows, rows ≤ height, columns ≤ rows   lines: cells · rows
+template <typename Real, bool Wide, int Warps>
+__global__ __launch_bounds__(Warps * WARP)
+void add_blocks(const Real* buffer, const typename Addresses<Wide>::Index* base, const typename Addresses<Wide>::Index* step,
+                const typename Addresses<Wide>::Index* slot, const bool* real, long long lines, int rows, int height,
+                int columns, Real* K) {
+    const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
+    if (line >= lines) return;
+    const auto first = base[line], stride = step[line];
+    if (first == 0) return;
+    const long long cell = line / rows;
+    slot += cell * rows;
+    real += cell * rows;
+    K += (cell * height + (line - cell * rows)) * columns;
+    for (int j = threadIdx.x % WARP; j < columns; j += WARP)
+        if (real[j]) K[j] += buffer[first + stride * slot[j]];
+}
+
+// U: cells × rows × rows   base, step: cells × rows × neighbours   which, slot: cells × rows   lines: cells · rows
+template <typename Real, bool Wide, int Warps>
+__global__ __launch_bounds__(Warps * WARP)
+void subtract_updates(const Real* U, const typename Addresses<Wide>::Index* base,
+                      const typename Addresses<Wide>::Index* step, const int* which,
+                      const typename Addresses<Wide>::Index* slot, long long lines, int rows, int neighbours, Real* buffer) {
+    const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
+    if (line >= lines) return;
+    const long long before = line / rows * rows;
+    base += line * neighbours;
+    step += line * neighbours;
+    which += before;
+    slot += before;
+    U += line * rows;
+    for (int j = threadIdx.x % WARP; j < rows; j += WARP) {
+        const int c = which[j];
+        if (base[c] != 0) buffer[base[c] + step[c] * slot[j]] -= U[j];
+    }
+}
+
+}  // namespace skeletonization

@@ -1,0 +1,49 @@
+"""Blocks of one buffer by their addresses: D_ab added to panels, Y Yᵀ subtracted from blocks."""
+
+import numpy as np
+import pytest
+
+from h2gpu.arrays import to_host
+from h2gpu.solvers.skeletonization.flat_changes import twin
+
+CELLS, ROWS, NEIGHBOURS = 5, 37, 4
+
+
+@pytest.fixture(params=[np.int32, np.int64])
+def addresses(request):
+    """Rows of different blocks whose entries do not meet, some of them padded: base, step, slot, real."""
+    rng, most = np.random.default_rng(0), 60
+    slot = np.argsort(rng.random((CELLS, most)), axis=1)[:, :ROWS]
+    step = rng.integers(1, 3, (CELLS, ROWS, NEIGHBOURS))
+    base = 1 + 2 * most * np.arange(step.size).reshape(step.shape)
+    base[rng.random(base.shape) < 0.2] = 0
+    return *(part.astype(request.param) for part in (base, step, slot)), rng.random((CELLS, ROWS)) < 0.8
+
+
+@pytest.mark.parametrize("columns", [1, 20, 37])
+def test_blocks_are_added_where_rows_and_columns_are_real(columns, addresses, xp):
+    base, step, slot, real = addresses
+    base, step, rng = base[..., 0], step[..., 0], np.random.default_rng(1)
+    K, buffer = rng.random((CELLS, ROWS + 6, columns)), rng.random(int(base.max()) + 200)
+    expected = K.copy()
+    for b, i, j in np.ndindex(CELLS, ROWS, columns):
+        if base[b, i] and real[b, j]:
+            expected[b, i, j] += buffer[base[b, i] + step[b, i] * slot[b, j]]
+    K = xp.asarray(K)
+    twin(K).add_blocks(K, *map(xp.asarray, (buffer, base, step, slot, real)))
+    np.testing.assert_array_equal(to_host(K), expected)
+
+
+def test_updates_are_subtracted_once(addresses, xp):
+    base, step, slot, _ = addresses
+    rng = np.random.default_rng(2)
+    which = rng.integers(NEIGHBOURS, size=(CELLS, ROWS)).astype(np.int32)
+    U, buffer = rng.random((CELLS, ROWS, ROWS)), rng.random(int(base.max()) + 200)
+    expected = buffer.copy()
+    for b, i, j in np.ndindex(U.shape):
+        first = base[b, i, which[b, j]]
+        if first:
+            expected[first + step[b, i, which[b, j]] * slot[b, j]] -= U[b, i, j]
+    buffer = xp.asarray(buffer)
+    twin(buffer).subtract_updates(buffer, *map(xp.asarray, (U, base, step, which, slot)))
+    np.testing.assert_array_equal(to_host(buffer), expected)
