@@ -6,7 +6,7 @@ Source: Boukaram et al. (2018), "Batched QR and SVD algorithms on GPUs", section
 """
 
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from h2gpu.arrays import any_array, array_module
 from h2gpu.batched.core.checks import check_triangles, checked, stack, tolerances
@@ -88,12 +88,21 @@ def cholesky_basis(A):
     return twin(A).cholesky_basis(A)
 
 
+@overload
+def pivoted_qr(
+    A: Matrices, atol: ArrayLike = ..., mode: Literal["reduced"] = ...
+) -> tuple[Matrices, Matrices, Array | MatrixBatch, Integers]: ...
+@overload
+def pivoted_qr(
+    A: Matrices, atol: ArrayLike = ..., *, mode: Literal["r"]
+) -> tuple[Matrices, Array | MatrixBatch, Integers]: ...
 @any_array
-def pivoted_qr(A: Matrices, atol: ArrayLike = 0.0) -> tuple[Matrices, Matrices, Array | MatrixBatch, Integers]:
+def pivoted_qr(A: Matrices, atol: ArrayLike = 0.0, mode: str = "reduced") -> tuple[Any, ...]:
     """A_b[:, pivots_b] = Q_b R_b + E_b, ‖E_b‖_F ≤ atol_b: QR with column pivoting, stopped as early as atol allows.
 
     A      (batch, m, n) array or MatrixBatch
     atol   a number or (batch,) of them, ≥ 0; 0: all of A but what is zero
+    mode   "reduced", or "r" for what follows without Q
 
     Q, R, pivots, ranks. Of arrays: Q (batch, m, k) and R (batch, k, n), k = min(m, n), with zeros beyond the rank,
     pivots (batch, n). For a MatrixBatch Q is m × rank, R rank × n, pivots n × 1. ranks: (batch,) on the host.
@@ -107,13 +116,15 @@ def pivoted_qr(A: Matrices, atol: ArrayLike = 0.0) -> tuple[Matrices, Matrices, 
     >>> bool(np.allclose(np.take_along_axis(A, pivots[:, None, :].astype(int), 2), Q @ R)), ranks.tolist() == [4] * 10
     (True, True)
     """
+    if mode not in ("reduced", "r"):
+        raise ValueError(f'pivoted_qr: expected mode "reduced" or "r", got {brief(mode)}')
     A = checked(A, "A")
     if isinstance(A, MatrixBatch):
-        return twin(A).pivoted_qr(A, tolerances(atol, (len(A),)))
+        return twin(A).pivoted_qr(A, tolerances(atol, (len(A),)), mode)
     (*lead, m, n), k = A.shape, min(A.shape[-2:])
-    Q, R, pivots, ranks = twin(A).pivoted_qr(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), padded=True)
-    shapes = (m, k), (k, n), (n,)
-    return *(M.entries.reshape(*lead, *shape) for M, shape in zip((Q, R, pivots), shapes)), ranks.reshape(lead)
+    *parts, ranks = twin(A).pivoted_qr(MatrixBatch.from_stack(stack(A)), tolerances(atol, lead), mode, padded=True)
+    shapes = ((m, k), (k, n), (n,))[-len(parts) :]
+    return *(M.entries.reshape(*lead, *shape) for M, shape in zip(parts, shapes)), ranks.reshape(lead)
 
 
 def triangles_of_products(products: Sequence[Products], out: MatrixBatch) -> MatrixBatch:

@@ -119,24 +119,27 @@ def cholesky_basis(A):
     return qr(A, "reduced")[0], None
 
 
-def pivoted_qr(A, atol, padded=False):
+def pivoted_qr(A, atol, mode="reduced", padded=False):
     """See h2gpu.batched.pivoted_qr: LAPACK's GEQP3, cut where the rest is small; padded: with zeros, as arrays."""
     refuse_nonfinite(A, "pivoted_qr")
-    parts = parallel(lambda b: one_pivoted_qr(A[b], atol[b]), range(len(A)))
-    ranks = np.array([Q.shape[1] for Q, _, _ in parts], np.int64)
+    parts = parallel(lambda b: one_pivoted_qr(A[b], atol[b], mode), range(len(A)))
+    ranks = np.array([len(R) for *_, R, _ in parts], np.int64)
     k = np.minimum(A.rows, A.columns) if padded else ranks
-    Q, R = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, A.columns, A.dtype)
-    pivots = MatrixBatch.empty(A.columns, 1, np.int32)
-    for b, (q, r, p) in enumerate(parts):
-        Q[b][:, : ranks[b]], R[b][: ranks[b]], pivots[b][:, 0] = q, r, p
-    return Q, R, pivots, ranks
+    Q = MatrixBatch.zeros(A.rows, k, A.dtype) if mode == "reduced" else None
+    R, pivots = MatrixBatch.zeros(k, A.columns, A.dtype), MatrixBatch.empty(A.columns, 1, np.int32)
+    for b, (*q, r, p) in enumerate(parts):
+        R[b][: ranks[b]], pivots[b][:, 0] = r, p
+        if q:
+            Q[b][:, : ranks[b]] = q[0]
+    return (R, pivots, ranks) if Q is None else (Q, R, pivots, ranks)
 
 
-def one_pivoted_qr(A, atol):
-    """Q, R, pivots of one matrix."""
+def one_pivoted_qr(A, atol, mode="reduced"):
+    """Q, not in mode "r", R and pivots of one matrix."""
     if not min(A.shape):
-        return A[:, :0], A[:0], np.arange(A.shape[1])
-    Q, R, pivots = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False)
+        return *([A[:, :0]] if mode == "reduced" else []), A[:0], np.arange(A.shape[1])
+    *Q, R, pivots = scipy.linalg.qr(A, mode="r" if mode == "r" else "economic", pivoting=True, check_finite=False)
+    R = R[: min(A.shape)]
     scale = np.ldexp(1.0, np.frexp(float(np.abs(R).max()))[1])  # squares stay in range, and digits as they are
     r = rank_within(scale * np.linalg.norm(R.astype(np.float64) / scale, axis=1), atol)
-    return Q[:, :r], R[:r], pivots
+    return *(q[:, :r] for q in Q), R[:r], pivots

@@ -52,12 +52,12 @@ class Outcome:
             check(self.info[:-1], name, first)
 
 
-def pivoted_qr(A, atol, padded=False):
+def pivoted_qr(A, atol, mode="reduced", padded=False):
     """Q, R, pivots, ranks of a MatrixBatch: see h2gpu.batched.pivoted_qr; padded: with zeros, as arrays."""
     F = factor(A, atol, True)
     k = np.minimum(A.rows, A.columns) if padded else F.ranks
-    Q = reflect(F, None, MatrixBatch.empty(A.rows, k, A.dtype, cp))
-    return Q, MatrixBatch(F.R.buffer, F.R.offsets, k, A.columns), F.pivots, F.ranks
+    results = MatrixBatch(F.R.buffer, F.R.offsets, k, A.columns), F.pivots, F.ranks
+    return results if mode == "r" else (reflect(F, None, MatrixBatch.empty(A.rows, k, A.dtype, cp)), *results)
 
 
 def factor(A, atol, sorted, first=0):

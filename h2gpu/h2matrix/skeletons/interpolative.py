@@ -20,7 +20,7 @@ def interpolative(Y, atol):
     ranks   (batch,) on the host
     kept    (Σ ranks,) on the host: numbers of the rows J_b of each matrix, one matrix after the other
     """
-    _, R, pivots, ranks = batched.pivoted_qr(batched.transpose(Y), atol)
+    R, pivots, ranks = batched.pivoted_qr(batched.transpose(Y), atol, mode="r")
     T = batched.transpose(batched.trsm(batched.leading(R, ranks, ranks), R, lower=False))  # rows in the order of pivots
     pivots = to_host(pivots.entries)
     first = np.concatenate([[0], np.cumsum(T.rows)[:-1]])  # row of each matrix among all rows

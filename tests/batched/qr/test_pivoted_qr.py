@@ -102,6 +102,19 @@ def test_empty_and_leading_dimensions(shape, xp, rng):
     assert pivots.shape == (*shape[:-2], shape[-1]) and ranks.shape == shape[:-2]
 
 
+@pytest.mark.parametrize("shape", [(4, 30, 12), (4, 12, 30), (2, 3, 130, 140), (3, 0, 5)])
+def test_the_same_without_orthogonal_factors(shape, xp, rng):
+    A = xp.asarray(rng.standard_normal(shape))
+    for batch in (A, *([MatrixBatch.from_stack(A)] if A.ndim == 3 else [])):
+        _, *expected = batched.pivoted_qr(batch, 3.0)
+        found = batched.pivoted_qr(batch, 3.0, mode="r")
+        for one, other in zip(found, expected, strict=True):
+            one, other = (part.entries if isinstance(part, MatrixBatch) else part for part in (one, other))
+            np.testing.assert_array_equal(to_host(one), to_host(other))
+    with pytest.raises(ValueError, match='pivoted_qr: expected mode "reduced" or "r", got'):
+        batched.pivoted_qr(A, mode="full")
+
+
 def test_bad_matrices_are_named(xp, rng):
     for n in (20, 140):
         A = rng.standard_normal((9, n, n))
