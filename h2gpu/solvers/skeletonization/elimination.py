@@ -15,6 +15,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.copies import signs
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
@@ -183,7 +184,7 @@ def add_to_diagonals(A, d):
 
 def _refuse(info):
     """NotDefinite where a factor does not exist."""
-    if bool((info != 0).any()):
+    if any(signs(info)):
         raise NotDefinite("a pivot that is not positive")
 
 

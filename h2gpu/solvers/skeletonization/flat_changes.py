@@ -99,14 +99,14 @@ class FlatChanges:
     def update(self, level, cells, rows, places, part, S, kept, Y):
         """− Y Yᵀ added to the blocks of S ∪ N(b) of part of the cells b, and their slots restricted to S."""
         xp, s, beside = array_module(Y), S.shape[1], slice(rows.own, rows.own + Y.shape[1] - S.shape[1])
-        part, cells = xp.asarray(part), xp.asarray(cells[part])
+        first, cells = xp.asarray(np.stack([level.first[cells[part]], cells[part]]))
+        part = xp.asarray(part)
         none = level.adjacent  # cell of a padded row
         own = xp.take_along_axis(with_last(places.slot[part, : rows.own], 0), S, 1)
         around = xp.where(rows.real[part, beside], rows.which[part, beside] % level.near.shape[1], none)
         which = xp.concatenate([xp.where(rows.own > S, 0, none), around], axis=1).astype(np.int32)
         self._subtract(Y, cells, xp.concatenate([own, places.slot[part, beside]], axis=1), which, none)
-        first = xp.asarray(level.first)[cells][:, None]
-        at = xp.where(rows.own > S, first + xp.arange(s), len(self.slot) - 1)
+        at = xp.where(rows.own > S, first[:, None] + xp.arange(s), len(self.slot) - 1)
         self.slot[at] = own
 
     def _subtract(self, Y, cells, slot, which, none):
