@@ -102,7 +102,7 @@ figures-cpu:
 
 figures-cuda:
 	$(RUN).benchmarks.batched --figures
-	$(RUN).benchmarks.as_called --device cuda --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
+	$(RUN).benchmarks.as_called --device cuda --batches 500 --seconds 180 --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar
