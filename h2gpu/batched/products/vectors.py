@@ -1,7 +1,9 @@
 """Products with vectors and of symmetric matrices, and sums, on the GPU.
 
-kernels/products/gemv.cuh, symv.cuh, syrk.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
+kernels/products/gemv.cuh, gemv_run.cuh, symv.cuh, syrk.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
 """
+
+import math
 
 import cupy
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, launch, upload
+from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, upload
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
@@ -152,25 +154,30 @@ _syrk_plan = remembered(_syrk)
 
 def axpy(X, Y, alpha):
     """alpha: a number of X's precision, or (batch,) of them."""
-    one, table = np.ndim(alpha) == 0, NULL
-    if isinstance(X, MatrixBatch):
-        out = MatrixBatch.empty(X.rows, X.columns, X.dtype, cupy)
-        if one:
-            X, Y = X.packed(), Y.packed()
-        else:
-            table = _table(X, Y, Y, out)
-    else:
-        out = cupy.empty_like(X)
-    batch, (m, n), sizes = len(X), bounds_of(X), X.sizes if isinstance(X, MatrixBatch) else None
+    one, ragged = np.ndim(alpha) == 0, isinstance(X, MatrixBatch)
+    out = MatrixBatch.empty(X.rows, X.columns, X.dtype, cupy) if ragged else cupy.empty(X.shape, X.dtype)
     if one:  # whatever the shapes: one run
-        batch, m, n, sizes = 1, 1, out.buffer.size if isinstance(out, MatrixBatch) else out.size, None
-        m, n = -(-n // AXPY_RUN), AXPY_RUN
-    tiles = _tiles(sizes, batch, m * n, AXPY_RUN)
-    alphas, factor = (NULL, alpha) if one else (alpha, X.dtype.type(0))
-    count = np.int64(out.buffer.size if isinstance(out, MatrixBatch) else out.size)
-    arguments = *addresses(X, Y, out), table, np.int64(batch), *tiles.arguments, m, n, count, alphas, factor
-    launch(kernel("products/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, arguments)
+        X, Y = (X.packed(), Y.packed()) if ragged else (X, Y)
+        _axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(NULL, alpha))
+        return out
+    tiles = _tiles(X.sizes if ragged else None, len(X), math.prod(bounds_of(X)), AXPY_RUN)
+    count, table = out.buffer.size if ragged else out.size, _table(X, Y, Y, out) if ragged else NULL
+    ready = _axpy(X.dtype, len(X), tiles, *bounds_of(X), count)
+    ready(*addresses(X, Y, out), table, behind=(alpha, X.dtype.type(0)))
     return out
+
+
+def _axpy(dtype, batch, tiles, m, n, count, *table):
+    """The launch; table: where it is known beforehand."""
+    numbers = *table, np.int64(batch), *tiles.arguments, m, n, np.int64(count)
+    return Ready(kernel("products/axpy.cuh", "axpy", dtype), tiles.blocks, AXPY_THREADS, 0, numbers)
+
+
+@remembered
+def _axpy_run(dtype, count):
+    """The launch for so many entries, behind one another, and one alpha; no table."""
+    pieces = -(-count // AXPY_RUN)
+    return _axpy(dtype, 1, Tiling(pieces, pieces), pieces, AXPY_RUN, count, NULL)
 
 
 def check_shared(name, shared, n):
