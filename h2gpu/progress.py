@@ -112,12 +112,12 @@ class PhaseTimes:
     """An observer that adds up the seconds of each phase, in `seconds` by name, those of phases within it left out.
 
     synchronize   called before each reading of the clock; on a GPU, the device's
-    clock         what is read: seconds of the wall, or time.process_time for those of the CPU
+    clock         what is read, seconds of the wall where None; time.process_time gives those of the CPU
     """
 
-    def __init__(self, synchronize=None, clock=time.perf_counter):
+    def __init__(self, synchronize=None, clock=None):
         self.seconds = {}
-        self._clock = clock
+        self._clock = clock or time.perf_counter
         self._synchronize = synchronize
         self._open = []  # [name, seconds of the clock when it began, seconds of phases within it]
 
