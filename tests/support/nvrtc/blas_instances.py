@@ -75,6 +75,10 @@ def blas(constants, rows):
             for shape in sorted(shapes):
                 name = compiler.expression("trsm", dtype, *shape, right, lower, trans, unit)
                 yield "systems/trsm.cuh", name, knobs["SPILL_BYTES"]
-            yield "systems/trsm.cuh", compiler.expression("trsm_columns", dtype, right, lower, trans, unit), 0
+            yield (
+                "systems/trsm.cuh",
+                compiler.expression("trsm_columns", dtype, right, lower, trans, unit),
+                knobs["SPILL_BYTES"],
+            )
     for dtype in REAL:
         yield "products/axpy.cuh", compiler.expression("axpy", dtype), 0
