@@ -9,10 +9,21 @@ from sklearn.utils.validation import check_X_y, validate_data
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
+from h2gpu.covariance.checks import checked
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 from h2gpu.statistics.trends import columns_in
 from h2gpu.texts import brief, plain
+
+
+def check_accuracy(estimator):
+    """ValueError for a wrong rtol, neighbours or missing, even where few sites do not need them."""
+    if checked("rtol", estimator.rtol) >= 1:
+        raise ValueError(f"rtol: expected a number below 1, got {brief(estimator.rtol)}")
+    if estimator.missing not in ("raise", "skip"):
+        raise ValueError(f'missing: expected "raise" or "skip", got {brief(estimator.missing)}')
+    if not isinstance(estimator.neighbours, (int, np.integer)) or estimator.neighbours < 1:
+        raise ValueError(f"neighbours: expected a positive integer, got {brief(estimator.neighbours)}")
 
 
 def covariance_of(cov):

@@ -21,7 +21,7 @@ from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase, shown
 from h2gpu.statistics.equations import solved_equations, stabilized_equations
-from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.inputs import check_accuracy, covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
@@ -191,14 +191,9 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
 
     def _check_options(self):
         """ValueError for what is wrong at any number of sites, even where few do not need it."""
-        if checked("rtol", self.rtol) >= 1:
-            raise ValueError(f"rtol: expected a number below 1, got {brief(self.rtol)}")
+        check_accuracy(self)
         checked("std_rtol", self.std_rtol, zero=True)
         checked_solver(self.solver)
-        if self.missing not in ("raise", "skip"):
-            raise ValueError(f'missing: expected "raise" or "skip", got {brief(self.missing)}')
-        if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
-            raise ValueError(f"neighbours: expected a positive integer, got {brief(self.neighbours)}")
         if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
             raise ValueError(f"mean: expected a finite number, got {brief(self.mean)}")
 

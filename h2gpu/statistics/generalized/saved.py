@@ -29,13 +29,11 @@ class Saved:
         Raises ValueError for functions, as cov or trend, that a file cannot hold; OSError when the disk refuses.
         """
         check_is_fitted(self, "weights_")
-        names = getattr(self, "feature_names_in_", None)
         settings = files.constructor_arguments(self) | {name: getattr(self, name) for name in ESTIMATES}
+        settings |= files.features(self)
         settings |= {
             "cov_": self.cov_.parameters(),
             "likelihood_": {name: getattr(self.likelihood_, name) for name in self.likelihood_.names},
-            "feature_names_in_": None if names is None else [str(name) for name in names],
-            "crs_": None if self.crs_ is None else str(getattr(self.crs_, "srs", self.crs_)),
         }
         files.write(path, FORMAT, settings, dict(zip(ARRAYS, (*self._observed, self.mode_))))
 
@@ -61,9 +59,7 @@ def _restored(kind, settings, arrays):
     joint, X, y = joint_of(kind(**in_use)), arrays["X"], arrays["y"]
     if len(y) != len(X):
         raise ValueError(f"y: expected {len(X)} observations, one a row of X, got {len(y)}")
-    one.n_features_in_, one._variables, one.crs_ = X.shape[1], None, settings["crs_"]
-    if settings["feature_names_in_"] is not None:
-        one.feature_names_in_ = np.array(settings["feature_names_in_"], dtype=object)
+    files.remember(one, X, settings)
     one.cov_, one.likelihood_, one._kinds, one.estimation_ = joint.cov, joint.likelihood, joint.model.kinds, None
     for name in ESTIMATES:
         setattr(one, name, dict(settings[name]))

@@ -7,7 +7,6 @@ Reference: Journel (1983), Nonparametric estimation of spatial distributions, Ma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +19,10 @@ from h2gpu.covariance.checks import checked, is_finite
 from h2gpu.progress import phase
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.indicators import distributions
-from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.indicators.equations import Solved, alike, indicator_places
+from h2gpu.statistics.indicators.saved import Saved
+from h2gpu.statistics.inputs import check_accuracy, covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.parameters import Model
-from h2gpu.statistics.places import places_of
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variography.empirical import variogram
 from h2gpu.texts import brief
@@ -31,7 +31,7 @@ from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 DECILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
 
 
-class IndicatorKriging(RegressorMixin, BaseEstimator):
+class IndicatorKriging(Saved, RegressorMixin, BaseEstimator):
     """The distribution of the field at targets, from all observations; a scikit-learn regressor of its mean.
 
     cov              covariance of the indicators, as for `Kriging`: one for all thresholds, or a list of one each. Its
@@ -62,6 +62,15 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
     >>> kriging.predict_cdf([[0.1, 0.1], [0.9, 0.8]]).round(1)
     array([[1., 1.],
            [0., 0.]])
+
+    A file of it predicts the same, to the last bit:
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kriging.save(os.path.join(folder, "zones.h5"))
+    ...     again = IndicatorKriging.load(os.path.join(folder, "zones.h5"))
+    >>> bool((again.predict(X) == kriging.predict(X)).all())
+    True
     """
 
     def __init__(
@@ -97,15 +106,22 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
 
         Raises ValueError for what cannot be kriged, as `Kriging` does, and for thresholds beyond the data.
         """
+        check_accuracy(self)
         first = self.cov[0] if isinstance(self.cov, (list, tuple)) and len(self.cov) else self.cov
         X, y, weights = weighted(*training(self, X, y, sample_weight, covariance_of(first)))
         values = to_host(y)
-        self.thresholds_, self.ends_ = self._thresholds(values), (float(values.min()), float(values.max()))
-        self.marginal_ = np.array([float(weights @ (values <= z)) for z in self.thresholds_]) / float(weights.sum())
+        self._observe(X, y, weights, self._thresholds(values))
         trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
         self.covs_, self.nuggets_ = self._models(trend.sites(X), values)
-        self._solved = [self._solve(X, y, weights, trend, alike) for alike in self._alike()]
+        self._solved = [self._solve(trend, members) for members in self._alike()]
         return self
+
+    def _observe(self, X, y, weights, thresholds):
+        """What the observations alone say; ValueError for thresholds that do not suit them."""
+        values = to_host(y)
+        self._observed, self.thresholds_ = (X, y, weights), _suiting(thresholds, values)
+        self.ends_ = float(values.min()), float(values.max())
+        self.marginal_ = np.array([float(weights @ (values <= z)) for z in self.thresholds_]) / float(weights.sum())
 
     @any_array
     def predict_cdf(self, X: ArrayLike, corrected: bool = True) -> Array:
@@ -142,21 +158,13 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
         return distributions.completed(self.predict_cdf(X), self.thresholds_, *self.ends_)
 
     def _thresholds(self, values):
-        """(K,) ascending. Raises ValueError."""
+        """Those given, or quantiles of the data. Raises ValueError."""
         if self.thresholds is None:
             levels = np.asarray(self.quantiles, np.float64)
             if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
                 raise ValueError(f"quantiles: expected levels between 0 and 1, got {brief(self.quantiles, 80)}")
             return np.unique(np.quantile(values, levels, method="inverted_cdf"))
-        z = np.asarray(self.thresholds, np.float64)
-        if z.ndim != 1 or not len(z) or not np.isfinite(z).all() or (np.diff(z) <= 0).any():
-            raise ValueError(f"thresholds: expected ascending finite numbers, got {brief(self.thresholds, 80)}")
-        if z[0] < values.min() or z[-1] > values.max():
-            raise ValueError(
-                f"thresholds: expected values from {values.min():g} to {values.max():g}, where there are observations, "
-                f"got {z[0]:g} to {z[-1]:g}; leave out those beyond"
-            )
-        return z
+        return self.thresholds
 
     def _models(self, sites, values):
         """Covariance and nugget of each threshold. Raises ValueError."""
@@ -190,41 +198,38 @@ class IndicatorKriging(RegressorMixin, BaseEstimator):
 
     def _alike(self):
         """Thresholds with the same covariance and nugget, which share a factorization."""
-        groups = []
-        for k, model in enumerate(zip(self.covs_, self.nuggets_)):
-            for other, members in groups:
-                if other == model:
-                    members.append(k)
-                    break
-            else:
-                groups.append((model, [k]))
-        return [members for _, members in groups]
+        return alike(list(zip(self.covs_, self.nuggets_)))
+
+    @property
+    def _accuracy(self):
+        return self.rtol, self.neighbours, seed_of(self.random_state)
 
     def _known_means(self):
         return self.marginal_ if self.trend is None else np.zeros(len(self.thresholds_))
 
-    def _solve(self, X, y, weights, trend, members):
+    def _solve(self, trend, members):
         """The Solved equations of some thresholds that share a model."""
-        xp, model = array_module(X), Model(self.covs_[members[0]], self.nuggets_[members[0]], ())
+        model = Model(self.covs_[members[0]], self.nuggets_[members[0]], ())
         means, every = self._known_means(), []
         for k in members:
-            indicators = (y <= float(self.thresholds_[k])).astype(np.float64)
-            every.append(places_of(X, indicators - means[k], weights))
+            every.append(indicator_places(*self._observed, self.thresholds_[k], means[k]))
             if model.nugget == 0:
                 every[-1].check_agreement()
         with phase("kriging equations"):
-            options = self.rtol, self.neighbours, seed_of(self.random_state)
-            equations = solved_equations(every[0], trend, model, *options)
-            Y = xp.stack([places.values for places in every], axis=1)
+            equations = solved_equations(every[0], trend, model, *self._accuracy)
+            Y = array_module(equations.sites).stack([places.values for places in every], axis=1)
             gamma, w = equations.regression.of(equations.system.solve(Y))
-        return Solved(equations, gamma, w, members)
+        return Solved.of(equations, gamma, w, members)
 
 
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """Equations shared by some thresholds: γ (p, members) and w (places, members) of their indicators."""
-
-    equations: object
-    gamma: object
-    w: object
-    members: list
+def _suiting(thresholds, values):
+    """Thresholds (K,) as an array, ascending and within the values. Raises ValueError."""
+    z = np.asarray(thresholds, np.float64)
+    if z.ndim != 1 or not len(z) or not np.isfinite(z).all() or (np.diff(z) <= 0).any():
+        raise ValueError(f"thresholds: expected ascending finite numbers, got {brief(thresholds, 80)}")
+    if z[0] < values.min() or z[-1] > values.max():
+        raise ValueError(
+            f"thresholds: expected values from {values.min():g} to {values.max():g}, where there are observations, "
+            f"got {z[0]:g} to {z[-1]:g}; leave out those beyond"
+        )
+    return z

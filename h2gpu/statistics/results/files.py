@@ -46,8 +46,7 @@ class LateSystem:
 
 def save(kriging, path):
     """See `Kriging.save`."""
-    settings = constructor_arguments(kriging)
-    names = getattr(kriging, "feature_names_in_", None)
+    settings = constructor_arguments(kriging) | features(kriging)
     settings |= {
         "cov_": kriging.cov_.parameters(),
         "nugget_": float(kriging.nugget_),
@@ -55,8 +54,6 @@ def save(kriging, path):
         "parameter_errors_": {name: float(value) for name, value in kriging.parameter_errors_.items()},
         "parameter_intervals_": {name: list(ends) for name, ends in kriging.parameter_intervals_.items()},
         "converged_": bool(kriging.converged_),
-        "feature_names_in_": None if names is None else [str(name) for name in names],
-        "crs_": None if kriging.crs_ is None else str(getattr(kriging.crs_, "srs", kriging.crs_)),
         "rtol_": float(kriging.rtol_),
         "residual_": float(kriging.residual_),
         "iterations_": int(kriging.iterations_),
@@ -99,15 +96,12 @@ def _fill(kriging, model, settings, arrays):
     """The attributes that `fit` makes."""
     kriging._check_options()
     X, y, weights = kriging._observed = arrays["X"], arrays["y"], arrays["weights"]
-    names = settings["feature_names_in_"]
-    kriging.n_features_in_, kriging._variables = X.shape[1], None
-    if names is not None:
-        kriging.feature_names_in_ = np.array(names, dtype=object)
-    for name in ("parameters_", "parameter_errors_", "converged_", "crs_", "rtol_", "residual_", "iterations_"):
+    remember(kriging, X, settings)
+    for name in ("parameters_", "parameter_errors_", "converged_", "rtol_", "residual_", "iterations_"):
         setattr(kriging, name, settings[name])
     kriging.parameter_intervals_ = {name: tuple(ends) for name, ends in settings["parameter_intervals_"].items()}
     kriging.estimation_, kriging.cov_, kriging.nugget_ = None, model.cov, model.nugget
-    kriging._trend = trend = trend_of(kriging.trend, X.shape[1], names)
+    kriging._trend = trend = trend_of(kriging.trend, X.shape[1], settings["feature_names_in_"])
     kriging._places = places = places_of(X, y - kriging._known_mean(), weights)
     kriging._equations = restored_equations(places, trend, model, arrays, kriging._accuracy)
     kriging.weights_ = arrays["w"]
@@ -132,6 +126,23 @@ def restored_equations(places, trend, model, arrays, accuracy):
     )
 
 
+def features(estimator):
+    """Names of the features and reference system, as JSON holds them."""
+    names, crs = getattr(estimator, "feature_names_in_", None), estimator.crs_
+    return {
+        "feature_names_in_": None if names is None else [str(name) for name in names],
+        "crs_": None if crs is None else str(getattr(crs, "srs", crs)),
+    }
+
+
+def remember(estimator, X, settings):
+    """The features of X (n, features) and their `features`, as `fit` keeps them."""
+    names = settings["feature_names_in_"]
+    estimator.n_features_in_, estimator._variables, estimator.crs_ = X.shape[1], None, settings["crs_"]
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
 def constructor_arguments(estimator):
     """Those of an estimator as JSON holds them. Raises ValueError."""
     return {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()}
@@ -141,9 +152,10 @@ def _plain(name, value):
     """A constructor argument as JSON holds it. Raises ValueError."""
     if isinstance(value, Covariance):
         return value.parameters()
-    value = value.item() if isinstance(value, np.generic) else value
-    value = np.asarray(value).tolist() if isinstance(value, (tuple, np.ndarray)) else value
-    if name == "cov" or callable(value) or not isinstance(value, (type(None), bool, int, float, str, list)):
+    value = value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+    if isinstance(value, (list, tuple)):
+        return [_plain(name, one) for one in value]
+    if name == "cov" or callable(value) or not isinstance(value, (type(None), bool, int, float, str)):
         raise ValueError(
             f"save: expected {name} to be a value that a file can hold, got {brief(value, 80)}; give a named one"
         )

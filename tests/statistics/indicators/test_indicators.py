@@ -158,6 +158,9 @@ def test_scikit_learn_checks_pass():
     ({"nugget": [0.1]}, "nugget: expected one, or one for each of 9 thresholds, got 1"),
     ({"nugget": -1.0}, "nugget: expected a finite number"),
     ({"trend": "cubic"}, "trend: expected None"),
+    ({"rtol": 5}, "rtol: expected a number below 1"),
+    ({"neighbours": 0}, "neighbours: expected a positive integer"),
+    ({"missing": "keep"}, 'missing: expected "raise" or "skip"'),
     ({"fit_variograms": True, "cov": on_sphere(Exponential(1.0, 100.0))}, "fit_variograms: expected a covariance in t"),
 ])  # fmt: skip
 def test_wrong_arguments_are_refused(options, words):
