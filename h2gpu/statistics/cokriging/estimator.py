@@ -105,22 +105,29 @@ class CoKriging(CoResults, BaseEstimator):
         columns that is not the covariance's; LinAlgError for a covariance that is not positive definite.
         """
         p, nuggets = self._options()
-        X, Y = self._checked(X, Y, p)
-        self._variable_trend = trend_of(self.trend, X.shape[1])
-        self._trend = trend_of_variables(self._variable_trend, p)
-        self._observed = X, Y
-        data = stacked(X, Y - array_module(X).asarray(self._means(p)))
+        data = self._observe(*self._checked(X, Y, p), p)
         cov, system, self.estimation_, self.parameters_, self.converged_ = self.cov, None, None, {}, True
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
         if self.fit_parameters is not False:
             cov, nuggets, system = self._estimated(data, p, nuggets)
+        return self._solve(data, cov, nuggets, system)
+
+    def _observe(self, X, Y, p):
+        """The Stacked observations, less known means."""
+        self.n_features_in_, self.n_variables_, self._observed = X.shape[1], p, (X, Y)
+        self._variable_trend = trend_of(self.trend, X.shape[1])
+        self._trend = trend_of_variables(self._variable_trend, p)
+        return stacked(X, Y - array_module(X).asarray(self._means(p)))
+
+    def _solve(self, data, cov, nuggets, system=None):
+        """The equations of Stacked observations at given parameters, whose system may be known."""
         self._places, self._noisy = data.places(nuggets), float(nuggets.max() > 0)
         with phase("cokriging equations"):
             model = Model(cov, self._noisy)
             self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
-        self.cov_, self.nugget_, self.n_variables_ = cov, nuggets, p
+        self.cov_, self.nugget_ = cov, nuggets
         found = self._equations.regression.change @ to_host(self._equations.gamma)[:, 0]
-        self.trend_coefficients_ = found.reshape(p, -1)
+        self.trend_coefficients_ = found.reshape(self.n_variables_, -1)
         self.iterations_, self.rtol_ = self._equations.system.iterations, self._equations.system.rtol
         self.residual_ = self._equations.residual(self._places, seed_of(self.random_state))
         return self
@@ -218,18 +225,22 @@ class CoKriging(CoResults, BaseEstimator):
         return np.broadcast_to(mean if self.trend is None else 0.0, p)
 
     def _checked(self, X, Y, p):
-        """X (n, d) and Y (n, p), checked; arrays on the GPU stay there."""
+        """X (n, d) and Y (n, p) of a fit, checked; arrays on the GPU stay there."""
+        X, Y = self._rows(X, Y, p)
+        if X.shape[1] != self.cov.space_dimension:
+            raise ValueError(f"X: expected {self.cov.space_dimension} coordinates as for cov, got {X.shape[1]}")
+        for i in np.flatnonzero(~np.isfinite(to_host(Y)).any(axis=0)):
+            raise ValueError(f"Y: expected some observations of each variable, got NaN for all of column {i}")
+        return X, Y
+
+    def _rows(self, X, Y, p):
+        """X (n, d) of different sites and Y (n, p), NaN where not observed."""
         X, host = self._table(X), _host(Y)
         host = check_array(host, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=1)
         if host.shape != (len(X), p):
             raise ValueError(f"Y: expected shape ({len(X)}, {p}), a column a variable, got {host.shape}")
-        if X.shape[1] != self.cov.space_dimension:
-            raise ValueError(f"X: expected {self.cov.space_dimension} coordinates as for cov, got {X.shape[1]}")
-        for i in np.flatnonzero(~np.isfinite(host).any(axis=0)):
-            raise ValueError(f"Y: expected some observations of each variable, got NaN for all of column {i}")
         if len(np.unique(to_host(X), axis=0)) < len(X):
             raise ValueError("X: expected different sites, got some twice; put variables of one site in one row")
-        self.n_features_in_ = X.shape[1]
         return X, array_module(X).asarray(host)
 
     def _targets(self, X):

@@ -1,25 +1,27 @@
-"""What a fitted `CoKriging` can do besides predicting: cross-validation, profiles, files.
+"""What a fitted `CoKriging` can do besides predicting: cross-validation, profiles, further observations, files.
 
-ŷ_i from all others     leave_one_out        ℓ along a parameter     profile        in a file and back     save, load
+ŷ_i from all others     leave_one_out          the same with more data     update
+ℓ along a parameter     profile                in a file and back          save, load
 """
 
+from copy import copy
 from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance import from_parameters
 from h2gpu.covariance.models.variables import OfVariables
-from h2gpu.statistics.cokriging.stacking import stacked, trend_of_variables
+from h2gpu.statistics.cokriging.stacking import merged, stacked
 from h2gpu.statistics.inputs import seed_of
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.likelihood.profile import Profile, profile
 from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
-from h2gpu.statistics.trends import trend_of
+from h2gpu.statistics.results.updating import check_same_arrays, take_over
 from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, FileName
 
@@ -68,6 +70,22 @@ class CoResults:
         options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
         return profile(data, self.estimation_, name, values, options, full)
 
+    @any_array
+    def update(self, X: ArrayLike, Y: ArrayLike) -> Self:
+        """Observations Y (n, p) at X (n, d) added, at the parameters in use: nothing is estimated again.
+
+        Y is NaN where a variable was not observed; all of a column may be. Known sites get values that they
+        lacked. Raises ValueError for a value where there is one already, and for what `fit` refuses.
+        """
+        check_is_fitted(self, "cov_")
+        p = self.n_variables_
+        new = self._rows(self._targets(X), Y, p)
+        check_same_arrays(self._observed, new)
+        later = copy(self)
+        later._solve(later._observe(*merged(self._observed, new), p), self.cov_, self.nugget_)
+        take_over(self, later)
+        return self
+
     def save(self, path: FileName) -> None:
         """Write the fitted estimator to an HDF5 file, whole or not at all, nothing pickled: `CoKriging.load` reads it.
 
@@ -102,20 +120,18 @@ def _restored(kind, settings, arrays):
     given = {name: settings[name] for name in kind._get_param_names()}
     one = kind(**(given | {"cov": from_parameters(given["cov"])}))
     p, _ = one._options()
-    one._observed = X, Y = one._checked(arrays["X"], arrays["Y"], p)
+    X, Y = one._checked(arrays["X"], arrays["Y"], p)
     cov = from_parameters(settings["cov_"])
     if not isinstance(cov, OfVariables) or cov.variables != p or cov.dimension != X.shape[1] + 1:
         raise ValueError(
             f"cov_: expected a covariance of {p} variables in {X.shape[1]} dimensions, got {brief(cov, 80)}"
         )
-    one._variable_trend = trend_of(one.trend, X.shape[1])
-    one._trend = trend_of_variables(one._variable_trend, p)
-    one.cov_, one.n_variables_, one.estimation_ = cov, p, None
+    one.cov_, one.estimation_ = cov, None
     one.nugget_ = kind(cov, settings["nugget_"])._options()[1]
     for name in PLAIN:
         setattr(one, name, settings[name])
     one.parameter_intervals_ = {name: tuple(ends) for name, ends in settings["parameter_intervals_"].items()}
-    data = stacked(X, Y - one._means(p))
+    data = one._observe(X, Y, p)
     one._places, one._noisy = data.places(one.nugget_), float(one.nugget_.max() > 0)
     one._equations = files.restored_equations(one._places, one._trend, Model(cov, one._noisy), arrays, one._accuracy)
     one.trend_coefficients_ = (one._equations.regression.change @ to_host(one._equations.gamma)[:, 0]).reshape(p, -1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.statistics.places import Places
 from h2gpu.statistics.trends import Trend
 
@@ -42,6 +42,31 @@ def stacked(X, Y):
     variable, row = np.nonzero(np.isfinite(known).T)
     values = xp.asarray(known[row, variable])
     return Stacked(_beside(X[xp.asarray(row)], variable), values, row, variable)
+
+
+def merged(before, new):
+    """X (n, d) and Y (n, p) of both, a site in one row; those of before first.
+
+    Raises ValueError for a variable that both observed at a site.
+    """
+    (X, Y), (X_new, Y_new) = before, new
+    xp, n = array_module(X), len(X)
+    _, site = np.unique(to_host(xp.concatenate([X, X_new])), axis=0, return_inverse=True)
+    row = np.full(site.max() + 1, -1)
+    row[site.ravel()[:n]] = np.arange(n)
+    row = row[site.ravel()[n:]]  # of before, of each new one; −1: there is none
+    again, others = np.flatnonzero(row >= 0), np.flatnonzero(row < 0)
+    Y, at = Y.copy(), xp.asarray(row[again])
+    more = Y_new[xp.asarray(again)]
+    twice = to_host((xp.isfinite(Y[at]) & xp.isfinite(more)).any(axis=1))
+    if twice.any():
+        raise ValueError(
+            f"Y: expected values of variables that a site lacks, got some observed before at {int(twice.sum())} sites, "
+            f"first in row {int(again[np.argmax(twice)])}; make them NaN, or fit their means"
+        )
+    Y[at] = xp.where(xp.isfinite(more), more, Y[at])
+    others = xp.asarray(others)
+    return xp.concatenate([X, X_new[others]]), xp.concatenate([Y, Y_new[others]])
 
 
 def all_variables(X, p):

@@ -21,10 +21,9 @@ from h2gpu.statistics.likelihood.profile import Profile, profile
 from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
 from h2gpu.statistics.results.maps import maps
+from h2gpu.statistics.results.updating import check_same_arrays, take_over
 from h2gpu.statistics.tables import check_same_crs
 from h2gpu.typing import Array, ArrayLike, FileName
-
-ESTIMATED = "estimation_", "parameters_", "parameter_errors_", "parameter_intervals_", "converged_"
 
 
 class Results:
@@ -96,12 +95,11 @@ class Results:
         check_is_fitted(self, "weights_")
         before, X = self._observed, targets(self, X)
         new = weighted(X, *new_values(self, X, y, sample_weight))
-        if any(array_module(a) is not array_module(b) for a, b in zip(before[:2], new[:2])):
-            raise ValueError("X: expected arrays where those of fit are, got others; take NumPy or CuPy as there")
+        check_same_arrays(before[:2], new[:2])
         both = tuple(array_module(a).concatenate([a, b]) for a, b in zip(before, new))
         later = copy(self)._fitted(Model(self.cov_, self.nugget_, ()), *both)
-        self.__dict__ |= {name: value for name, value in vars(later).items() if name not in ESTIMATED}
-        self._observed = both
+        later._observed = both
+        take_over(self, later)
         return self
 
     def save(self, path: FileName) -> None:
