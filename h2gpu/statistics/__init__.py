@@ -8,7 +8,7 @@
     ½ E (Z(x) − Z(x + h))²                          variogram    empirical, and models fitted to it
     counts, shares, outliers: p(y | Z(x))           GeneralizedKriging
     P(Z(x) ≤ z), its mean and quantiles             IndicatorKriging
-    means of Z over cells, areas, sets of places    Kriging.predict_blocks, cells, areas
+    means of Z over cells, areas, sets of places    predict_blocks of Kriging and CoKriging, cells, areas
 
 Up to 4,096 sites dense and exact; more by an H²-matrix of K, conjugate gradients with Vecchia's preconditioner, and
 Lanczos. The array decides where to compute. Everything is deterministic under `random_state`.

@@ -18,6 +18,19 @@ PAIRS = 1 << 22  # of places and sites evaluated at a time
 MOST_BLOCKS = 5000  # of a joint covariance
 
 
+def block_predictions(equations, blocks, return_std, return_cov):
+    """Ẑ (blocks,) and, where asked for, √σ² (blocks,) or the covariance (blocks, blocks) of the errors, else None.
+
+    Raises ValueError for both.
+    """
+    if return_std and return_cov:
+        raise ValueError("predict_blocks: expected one of return_std and return_cov, got both")
+    mean = block_means(equations, blocks)
+    if return_cov:
+        return mean, block_covariance(equations, blocks)
+    return mean, array_module(mean).sqrt(block_variances(equations, blocks)) if return_std else None
+
+
 def block_means(equations, blocks):
     """Ẑ of every block, (blocks,)."""
     w = equations.w
@@ -46,7 +59,7 @@ def block_covariance(equations, blocks):
     xp, regression = array_module(equations.sites), equations.regression
     if len(blocks) > MOST_BLOCKS:
         raise ValueError(
-            f"return_cov: expected at most {MOST_BLOCKS} blocks, as it is a dense matrix, got {len(blocks)}"
+            f"return_cov: expected at most {MOST_BLOCKS} block means, as it is a dense matrix, got {len(blocks)}"
         )
     sites = _places(equations, blocks)
     columns = xp.concatenate(

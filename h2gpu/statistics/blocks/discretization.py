@@ -69,7 +69,7 @@ class Blocks:
 
 
 def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
-    """Blocks that are rectangles or boxes, such as the pixels of a grid; `Kriging.predict_blocks` takes them.
+    """Blocks that are rectangles or boxes, such as the pixels of a grid, for `predict_blocks` of kriging and cokriging.
 
     centres   (blocks, dim)
     size      of all cells, in units of the coordinates: one length, or one a coordinate
@@ -90,7 +90,7 @@ def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
     if sides.shape not in ((), (dim,)) or not (np.isfinite(sides) & (sides > 0)).all():
         raise ValueError(f"size: expected a positive length, or {dim} of them, got {brief(size)}")
     nodes, weights = np.polynomial.legendre.leggauss(checked_integer("points", points, 1, 64))
-    _check_total(len(x) * len(nodes) ** dim)
+    check_total(len(x) * len(nodes) ** dim)
     offsets = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim) * sides / 2
     shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * dim, indexing="ij")), axis=0).ravel()
     every = (x[:, None] + xp.asarray(offsets)[None]).reshape(-1, dim)
@@ -98,7 +98,7 @@ def cells(centres: ArrayLike, size: ArrayLike, points: int = 4) -> "Blocks":
 
 
 def areas(polygons: Any, points: int = 100) -> "Blocks":
-    """Blocks that are areas in the plane; `Kriging.predict_blocks` takes them.
+    """Blocks that are areas in the plane, for `predict_blocks` of kriging and cokriging.
 
     polygons   a GeoSeries, a GeoDataFrame, or a list of shapely's polygons and multipolygons
     points     of the square grid within each of them, about: small and narrow ones get at least one
@@ -121,7 +121,7 @@ def areas(polygons: Any, points: int = 100) -> "Blocks":
         raise ValueError(f"polygons: expected shapely's polygons, got {brief(shapes[i], 60)} at {i}")
     if not len(shapes) or not (shapely.area(shapes) > 0).all():
         raise ValueError("polygons: expected one or more areas above 0, got none, or empty ones, points or lines")
-    _check_total(len(shapes) * wanted)
+    check_total(len(shapes) * wanted)
     found = [_within(shapely, shape, wanted) for shape in shapes]
     return replace(_equal(np, found), areal=True, crs=crs_of(polygons))
 
@@ -158,7 +158,7 @@ def blocks_of(blocks, checked):
             f"{type(blocks).__name__}"
         )
     parts = [checked(block) for block in blocks]
-    _check_total(sum(map(len, parts)))
+    check_total(sum(map(len, parts)))
     return _equal(array_module(parts[0]), parts)
 
 
@@ -168,6 +168,7 @@ def _equal(xp, parts):
     return Blocks(xp.concatenate(parts), np.repeat(1 / sizes, sizes), np.concatenate([[0], np.cumsum(sizes)]))
 
 
-def _check_total(total):
+def check_total(total):
+    """ValueError for more points than MOST_POINTS."""
     if total > MOST_POINTS:
         raise ValueError(f"blocks: expected at most {MOST_POINTS:,} points of all blocks together, got {total:,}")

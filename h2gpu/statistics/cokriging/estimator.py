@@ -65,9 +65,17 @@ class CoKriging(CoResults, BaseEstimator):
     >>> Y = np.stack([np.sin(6 * x[:, 0]), np.sin(6 * x[:, 0]) + 0.1], axis=1)
     >>> Y[10:30, 0] = np.nan  # the second variable tells the first
     >>> cov = MultivariateMatern((1.0, 1.0), 0.2, (1.5, 1.5), 0.95, space_dimension=1)
-    >>> mean, std = CoKriging(cov).fit(x, Y).predict([[0.51]], return_std=True)
+    >>> kriging = CoKriging(cov).fit(x, Y)
+    >>> mean, std = kriging.predict([[0.51]], return_std=True)
     >>> mean.shape, bool(abs(mean[0, 0] - np.sin(6 * 0.51)) < 0.1), bool(std[0, 1] < std[0, 0] < 0.5)
     ((1, 2), True, True)
+
+    Another observation, and means over two intervals:
+
+    >>> from h2gpu.statistics import cells
+    >>> kriging.update([[1.1]], [[0.3, np.nan]]).predict_blocks(cells([[0.2], [0.6]], size=0.4)).round(1)
+    array([[ 0.7,  0.8],
+           [-0.3, -0.2]])
     """
 
     def __init__(

@@ -2,8 +2,10 @@
 
 ŷ_i from all others     leave_one_out          the same with more data     update
 ℓ along a parameter     profile                in a file and back          save, load
+means over areas        predict_blocks
 """
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Self
@@ -14,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance import from_parameters
 from h2gpu.covariance.models.variables import OfVariables
-from h2gpu.statistics.cokriging.stacking import merged, stacked
+from h2gpu.statistics.blocks.averages import block_predictions
+from h2gpu.statistics.blocks.discretization import Blocks, blocks_of
+from h2gpu.statistics.cokriging.stacking import blocks_of_variables, merged, stacked
 from h2gpu.statistics.inputs import seed_of
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
@@ -23,7 +27,7 @@ from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
 from h2gpu.statistics.results.updating import check_same_arrays, take_over
 from h2gpu.texts import brief
-from h2gpu.typing import ArrayLike, FileName
+from h2gpu.typing import Array, ArrayLike, FileName
 
 FORMAT = "h2gpu-cokriging"
 ARRAYS = {"X": 2, "Y": 2, "w": 1, "gamma": 1, "solved": 2}
@@ -32,6 +36,25 @@ PLAIN = "parameters_", "parameter_errors_", "converged_", "iterations_", "rtol_"
 
 class CoResults:
     """A part of `CoKriging`, which fits."""
+
+    def predict_blocks(
+        self, blocks: Blocks | Sequence[ArrayLike], return_std: bool = False, *, return_cov: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Predictions of block means of all variables, (blocks, p), and where asked for one of
+
+        return_std   standard deviations (blocks, p), exact: a solve a block and variable
+        return_cov   covariances (blocks, p, blocks, p) of the errors, for up to 5,000 means
+
+        blocks   `cells` of a grid, `areas` (polygons), or a list of (m, d) tables: the mean over those places
+
+        Raises ValueError for anything else, and for both.
+        """
+        check_is_fitted(self, "cov_")
+        p = self.n_variables_
+        blocks = blocks_of_variables(blocks_of(blocks, self._targets), p)
+        mean, more = block_predictions(self._equations, blocks, return_std, return_cov)
+        mean = mean.reshape(-1, p) + array_module(mean).asarray(self._means(p))
+        return mean if more is None else (mean, more.reshape(mean.shape * (1 + return_cov)))
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predictions of each observation from all others, those of other variables at its site among them, at the

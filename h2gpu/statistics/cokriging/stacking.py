@@ -5,11 +5,12 @@
 Reference: Wackernagel (2003), Multivariate geostatistics, chapter 24.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.statistics.blocks.discretization import check_total
 from h2gpu.statistics.places import Places
 from h2gpu.statistics.trends import Trend
 
@@ -73,6 +74,21 @@ def all_variables(X, p):
     """(m p, d + 1) sites of every variable at X (m, d), those of a point together."""
     xp = array_module(X)
     return _beside(xp.repeat(X, p, axis=0), np.tile(np.arange(p), len(X)))
+
+
+def blocks_of_variables(blocks, p):
+    """Each of `Blocks` of rows of X as p of stacked sites, one a variable, those of a block together.
+
+    Raises ValueError for more points than blocks may have.
+    """
+    check_total(p * len(blocks.weights))
+    block = np.repeat(np.arange(len(blocks)), p)
+    sizes = np.diff(blocks.start)[block]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.arange(start[-1]) + np.repeat(blocks.start[block] - start[:-1], sizes)
+    points = blocks.points[array_module(blocks.points).asarray(rows)]
+    variable = np.repeat(np.tile(np.arange(p), len(blocks)), sizes)
+    return replace(blocks, points=_beside(points, variable), weights=blocks.weights[rows], start=start)
 
 
 def trend_of_variables(trend, p):

@@ -12,7 +12,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.arrays import any_array, array_module
-from h2gpu.statistics.blocks.averages import block_covariance, block_means, block_variances
+from h2gpu.statistics.blocks.averages import block_predictions
 from h2gpu.statistics.blocks.discretization import Blocks, blocks_of
 from h2gpu.statistics.inputs import new_values, seed_of, targets, weighted
 from h2gpu.statistics.likelihood.log_likelihood import Data
@@ -54,14 +54,11 @@ class Results:
         Raises ValueError for anything else, for both, and for cells and areas where X has trend columns of its own.
         """
         check_is_fitted(self, "weights_")
-        if return_std and return_cov:
-            raise ValueError("predict_blocks: expected one of return_std and return_cov, got both")
         check_same_crs(self.crs_, getattr(blocks, "crs", None))
         blocks = blocks_of(blocks, lambda points: targets(self, points))
-        mean = block_means(self._equations, blocks) + self._known_mean()
-        if return_cov:
-            return mean, block_covariance(self._equations, blocks)
-        return (mean, array_module(mean).sqrt(block_variances(self._equations, blocks))) if return_std else mean
+        mean, more = block_predictions(self._equations, blocks, return_std, return_cov)
+        mean = mean + self._known_mean()
+        return mean if more is None else (mean, more)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predictions of each place from all others at the parameters in use, from one factorization: `LeaveOneOut`

@@ -190,7 +190,7 @@ def test_wrong_polygons_are_refused(monkeypatch):
         areas([shapely.box(0, 0, 1, 1)], 0)
     monkeypatch.setattr(averages, "MOST_BLOCKS", 2)
     X, y, T = problem(30)
-    with pytest.raises(ValueError, match="return_cov: expected at most 2 blocks"):
+    with pytest.raises(ValueError, match="return_cov: expected at most 2 block means"):
         Kriging(COV, 0.05).fit(X, y).predict_blocks(cells(T, 0.1), return_cov=True)
     monkeypatch.setitem(__import__("sys").modules, "shapely", None)
     with pytest.raises(ImportError, match=r'areas: needs shapely: pip install "h2gpu\[files\]"'):
