@@ -2,10 +2,13 @@
 
     seconds = work of one GPU on its sites + messages · LATENCY + bytes received / LINK
 
+where the work of a product takes FLOOR + WAIT at least if there is an exchange, as in benchmarks.distributed --count.
+
 What the worst rank receives is counted from trees of 2^largest sites and of a quarter of them, and is a + b √(sites a
 rank) beyond: a rank meets others along its border. A column says how far that law from the two smaller trees is off at
-the largest. Seconds of one H200 are those of scale-cuda.csv ("grid-large"); LATENCY and LINK are assumed. Nothing of it
-overlaps. Memory is that of points, tree and lists of blocks, which every process has.
+the largest. Seconds of one H200 are those of scale-cuda.csv ("grid-large"), of compression those of 2^25 sites; WAIT is
+of two H100; LATENCY and LINK are assumed. Nothing of it overlaps. Memory is that of points, tree and lists of blocks,
+which every process has.
 
     python -m h2gpu.apps.studies.processes.scaling [--largest 22] [--output FOLDER]
 
