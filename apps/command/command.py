@@ -52,8 +52,8 @@ def run(name, work, arguments):
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _failed(name, 1, "the reader of the output has gone away")
-    except KeyboardInterrupt:
-        return _failed(name, 1, "interrupted")
+    except KeyboardInterrupt as error:  # of several processes it says which one
+        return _failed(name, 1, str(error) or "interrupted")
     except MemoryError as error:
         return _failed(name, 1, f"out of memory: {error}; give fewer points, a larger rtol, or --dtype float32")
     except np.linalg.LinAlgError as error:  # a ValueError, but not of the user's making

@@ -25,7 +25,9 @@ from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
 LIMIT = 600.0  # seconds that an exchange may wait for others, unless told otherwise
-KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, MemoryError, TimeoutError, np.linalg.LinAlgError)}
+INTERRUPTED = KeyboardInterrupt  # Ctrl-C; SIGTERM of a command: else the others would wait
+SHARED = ValueError, TypeError, MemoryError, TimeoutError, np.linalg.LinAlgError, INTERRUPTED
+KINDS = {kind.__name__: kind for kind in SHARED}
 BRIEF, PAUSE = 1e-3, 5e-5  # seconds of waiting without a pause, then a pause between two looks
 
 
@@ -129,7 +131,8 @@ class Communicator(ABC):
         if not isinstance(error, ToldError):
             kind = next((name for name in KINDS if isinstance(error, KINDS[name])), "RuntimeError")
             kind = "LinAlgError" if isinstance(error, np.linalg.LinAlgError) else kind
-            self.failure = self.rank, kind, str(error) if kind in KINDS else f"{type(error).__name__}: {error}"
+            text = str(error) or ("interrupted" if isinstance(error, INTERRUPTED) else "")
+            self.failure = self.rank, kind, text if kind in KINDS else f"{type(error).__name__}: {error}"
             self._tell(self.failure)
             raise told(*self.failure) from error
         raise error
@@ -141,7 +144,7 @@ class Communicator(ABC):
             self._check()
             yield
             self.sum(np.zeros(1), name)
-        except Exception as error:
+        except (Exception, INTERRUPTED) as error:
             self.fail(error)
 
     def _check(self):

@@ -52,7 +52,7 @@ class NCCL(MPI):
         def end():
             try:
                 self._until(lambda: event.done, name)
-            except Exception:
+            except (Exception, KeyboardInterrupt):
                 self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
                 raise
             cupy.cuda.get_current_stream().wait_event(event)
