@@ -81,20 +81,46 @@ import h2gpu
 from h2gpu import distributed
 from h2gpu.distributed.communicators import mpi
 
-comm = distributed.communicator(limit=20)
-assert type(comm).__name__ == "MPI" and comm.size == int(sys.argv[1])
-after, before, found = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, np.zeros(3)
-comm.start({before: np.zeros(0), after: np.full(3, float(comm.rank))}, {before: found}, "ring")()
-assert (found == before).all()
-assert comm.sum(np.ones(2)).tolist() == [comm.size] * 2
+kind, size = sys.argv[1:]
+if kind == "NCCL":
+    import nccl_by_mpi
+    import cupy as xp
+    comm = distributed.NCCL(limit=20)
+else:
+    xp, comm = np, distributed.communicator(limit=20)
+assert (type(comm).__name__, comm.xp, comm.size) == (kind, xp, int(size))
+after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+for dtype in (np.float64, np.float32, np.int64, np.uint8):
+    sent, found = xp.asarray(np.full(3, comm.rank, dtype)), xp.empty(3, dtype)
+    comm.start({after: sent, before: sent[:0]}, {before: found, after: found[:0]}, "ring")()
+    assert (found == before).all()
+comm.start({}, {}, "nothing")()
+host = np.zeros(2)
+comm.start({after: np.full(2, 7.0)}, {before: host}, "host")()
+assert host.tolist() == [7, 7] and comm.sum(np.ones(2)).tolist() == [comm.size] * 2
 for mpi.MOST in mpi.MOST, 0:  # by one call, and from each to each
-    found = comm.gather("one" * comm.rank), comm.gather(np.arange(comm.rank))
-    assert found[0] == ["one" * q for q in range(comm.size)] and [len(a) for a in found[1]] == list(range(comm.size))
-A = h2gpu.covariance_matrix(np.random.default_rng(0).random((900, 2)), h2gpu.covariance.Exponential(), 1e-4)
-B = distributed.distribute(A, comm)
-x = np.random.default_rng(1).standard_normal((900, 2))
-y = A @ x
-assert abs(B.gather(B @ B.scatter(x)) - y).max() < 1e-13 * abs(y).max()
+    texts, arrays = comm.gather("one" * comm.rank), comm.gather(np.arange(comm.rank))
+    assert texts == ["one" * q for q in range(comm.size)] and [len(a) for a in arrays] == list(range(comm.size))
+
+if kind == "MPI":
+    A = h2gpu.covariance_matrix(np.random.default_rng(0).random((900, 2)), h2gpu.covariance.Exponential(), 1e-4)
+    B = distributed.distribute(A, comm)
+    x = np.random.default_rng(1).standard_normal((900, 2))
+    y = A @ x
+    assert abs(B.gather(B @ B.scatter(x)) - y).max() < 1e-13 * abs(y).max()
+else:
+    def late(done, name):
+        raise TimeoutError(name)
+
+    waits, comm._until = comm._until, late
+    end = comm.start({after: sent}, {before: found}, "ring")
+    try:
+        end()
+        raise AssertionError("nobody was late")
+    except TimeoutError:
+        assert comm._group.aborted
+    comm._until = waits
+
 try:
     with comm.together("work"):
         if comm.rank == 1:
@@ -110,7 +136,7 @@ except ValueError as error:
 def test_processes_of_mpi(tmp_path):
     script = tmp_path / "checks.py"
     script.write_text(CHECKS)
-    done = launch(3, script, 3)
+    done = launch(3, script, "MPI", 3)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("all well") == 3
 
@@ -241,52 +267,11 @@ def test_a_transpose_is_not_gathered():
         distributed.gathered_matrix(distributed.distribute(A, distributed.Alone()).T)
 
 
-EXCHANGED = """
-import nccl_by_mpi
-import cupy
-import numpy as np
-from h2gpu.distributed import NCCL
-
-comm = NCCL(limit=20)
-assert comm.xp is cupy
-after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-for dtype in (np.float64, np.float32, np.int64, np.uint8):
-    sent, found = cupy.asarray(np.full(3, comm.rank, dtype)), cupy.empty(3, dtype)
-    comm.start({after: sent, before: sent[:0]}, {before: found, after: found[:0]}, "ring")()
-    assert (found.get() == before).all()
-host = np.zeros(2)
-comm.start({after: np.full(2, 7.0)}, {before: host}, "host")()
-assert host.tolist() == [7, 7] and comm.sum([1.0])[0] == comm.size and comm.gather(comm.rank) == list(range(comm.size))
-comm.start({}, {}, "nothing")()
-
-
-def late(done, name):
-    raise TimeoutError(name)
-
-
-waits, comm._until = comm._until, late
-end = comm.start({after: sent}, {before: found}, "ring")
-try:
-    end()
-except TimeoutError:
-    assert comm._group.aborted
-comm._until = waits
-try:
-    with comm.together("work"):
-        if comm.rank == 1:
-            raise ValueError("points: expected finite numbers")
-        comm.sum(np.ones(1))
-except ValueError as error:
-    assert str(error) == "rank 1: points: expected finite numbers"
-    print("all well")
-"""
-
-
 @pytest.mark.slow
 @needs_mpi
 def test_calls_of_nccl_are_those_that_it_takes(tmp_path):
     """On the stand-in for CuPy, NCCL by MPI: order, counts, types and devices' pointers, not NCCL itself."""
-    script = tmp_path / "exchanged.py"
-    script.write_text(EXCHANGED)
-    done = launch(3, script, paths=[STANDIN])
+    script = tmp_path / "checks.py"
+    script.write_text(CHECKS)
+    done = launch(3, script, "NCCL", 3, paths=[STANDIN])
     assert done.returncode == 0 and done.stdout.count("all well") == 3, done.stderr
