@@ -11,6 +11,7 @@ from h2gpu.apps import h2krige
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -85,12 +85,14 @@ def test_a_gap_is_seen():
     assert [gaps(f) for f in functions(Holder)] == [["return"]]
 
 
+@pytest.mark.slow
 def test_the_typed_program_holds_for_mypy():
     pytest.importorskip("mypy", reason="mypy is a development tool")
     done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_use_is_told_by_mypy(tmp_path):
     pytest.importorskip("mypy", reason="mypy is a development tool")
     program = tmp_path / "wrong.py"

@@ -133,7 +133,7 @@ def test_float32_matrices_and_the_least_rtol_are_left_alone():
     assert h2gpu.compress(A, 8 * np.finfo(float).eps).nearfield is A.nearfield
 
 
-@pytest.mark.parametrize("cols", [None, 700])
+@pytest.mark.parametrize("cols", [pytest.param(None, marks=pytest.mark.slow), 700])
 def test_a_matrix_in_two_precisions_does_what_others_do(cols, xp):
     A = h2gpu.compress(built(cols, xp=xp), 1e-4)
     dense, shape = dense_of(A), A.shape

@@ -112,6 +112,7 @@ def test_every_kernel_with_dynamic_shared_memory_is_looked_at():
     assert asking - set(HEADERS) == set(EXCEPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     COMPILER is None or platform.machine() not in ("x86_64", "AMD64"),
     reason="no compiler of C++20 (give its path as CXX), or no x86-64",

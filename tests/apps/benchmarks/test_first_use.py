@@ -18,6 +18,7 @@ def test_steps_are_timed_twice_and_added_up(monkeypatch):
         assert total[key] == pytest.approx(sum(row[key] for row in rows))
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_measures_and_its_error_is_told(capsys, monkeypatch, tmp_path):
     path = tmp_path / "first.csv"
     assert first_use.main(["--n", "300", "-o", str(path)]) == 0
