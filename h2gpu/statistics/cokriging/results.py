@@ -132,10 +132,8 @@ class CoResults:
         Raises ValueError, one line, for a file that is damaged or of another kind; OSError when it cannot be opened.
         """
         settings, arrays = files.read(path, FORMAT, ARRAYS, "CoKriging.save", gaps=("Y",))
-        try:
+        with files.in_order(path, "a CoKriging"):
             return _restored(cls, settings, arrays)
-        except (KeyError, TypeError, AttributeError, ValueError, np.linalg.LinAlgError) as error:
-            raise ValueError(f"{path}: expected a CoKriging in order, got {type(error).__name__}: {error}") from None
 
 
 def _restored(kind, settings, arrays):

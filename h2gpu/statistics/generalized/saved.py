@@ -8,7 +8,6 @@ Reading estimates nothing again; the search for the mode begins at the one that 
 
 from typing import Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.covariance import from_parameters
@@ -44,11 +43,8 @@ class Saved:
         Raises ValueError, one line, for a file that is damaged or of another kind; OSError when it cannot be opened.
         """
         settings, arrays = files.read(path, FORMAT, ARRAYS, "GeneralizedKriging.save")
-        try:
+        with files.in_order(path, "a GeneralizedKriging"):
             return _restored(cls, settings, arrays)
-        except (KeyError, TypeError, AttributeError, ValueError, np.linalg.LinAlgError) as error:
-            told = f"{path}: expected a GeneralizedKriging in order, got {type(error).__name__}: {error}"
-            raise ValueError(told) from None
 
 
 def _restored(kind, settings, arrays):

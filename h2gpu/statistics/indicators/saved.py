@@ -53,11 +53,8 @@ class Saved:
         Raises ValueError, one line, for a file that is damaged or of another kind; OSError when it cannot be opened.
         """
         settings, arrays = files.read(path, FORMAT, ARRAYS, "IndicatorKriging.save")
-        try:
+        with files.in_order(path, "an IndicatorKriging"):
             return _restored(cls, settings, arrays)
-        except (KeyError, TypeError, AttributeError, ValueError, np.linalg.LinAlgError) as error:
-            told = f"{path}: expected an IndicatorKriging in order, got {type(error).__name__}: {error}"
-            raise ValueError(told) from None
 
 
 def _restored(kind, settings, arrays):

@@ -8,6 +8,7 @@ first asks for it, such as standard deviations of few targets. Written whole or 
 """
 
 import json
+from contextlib import contextmanager
 from functools import cached_property
 
 import h5py
@@ -80,16 +81,23 @@ def restored(kind, path):
     n = len(arrays["X"])
     if arrays["y"].shape != (n,) or arrays["weights"].shape != (n,) or n < 1:
         raise ValueError(f"{path}: expected observations of one length, got {arrays['y'].shape} for {n} sites")
-    try:
+    with in_order(path, "a Kriging"):
         settings = {"solver": "auto", **settings}  # files of before there was a choice
         given = {name: settings[name] for name in kind._get_param_names()}
         given["cov"] = from_parameters(given["cov"])
         kriging = kind(**given)
         model = Model(from_parameters(settings["cov_"]), float(settings["nugget_"]))
         _fill(kriging, model, settings, arrays)
-    except (KeyError, TypeError, ValueError, np.linalg.LinAlgError) as error:
-        raise ValueError(f"{path}: expected a Kriging in order, got {type(error).__name__}: {error}") from None
     return kriging
+
+
+@contextmanager
+def in_order(path, what):
+    """What damaged settings or arrays bring about within the block is a ValueError that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, np.linalg.LinAlgError) as error:
+        raise ValueError(f"{path}: expected {what} in order, got {type(error).__name__}: {error}") from None
 
 
 def _fill(kriging, model, settings, arrays):
