@@ -17,8 +17,8 @@ from h2gpu.batched.systems.trsm import trsm
 
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
 TILED = 4096  # unknowns up to which trsm has a kernel
-NEAR, FAR = (128, 1 << 16), 24  # where it is faster: unknowns up to which, and unknowns of a batch times eighths of its
-# right-hand sides from which; right-hand sides from which beyond
+NEAR, MUCH = 128, 1 << 16  # it is faster up to so many unknowns, from so many of a batch times eighths of its sides;
+FAR = 24  # beyond from so many right-hand sides
 PERMUTE_THREADS, PERMUTED_ENTRIES = 256, 4096  # of permuted_rows: threads of a block, entries that it takes
 SMALL_WARPS = 4  # of a block of solve_small, each with a matrix
 
@@ -62,9 +62,9 @@ def inverse_of(LU, piv):
 
 def many(batch, n, columns):
     """Whether trsm is faster, whose several launches count where little is to be done."""
-    if n > NEAR[0]:
+    if n > NEAR:
         return columns >= FAR
-    return columns > 1 and batch * n * -(-columns // SOLVE_COLUMNS) >= NEAR[1]
+    return columns > 1 and batch * n * -(-columns // SOLVE_COLUMNS) >= MUCH
 
 
 def _tiled(F):

@@ -20,7 +20,7 @@ except ImportError:  # no CuPy of CUDA's
     cublas = None
 
 TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of a block where more do not fit
-PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns
+PANEL_EDGE = 16  # of kernel trsm_columns
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
 PREFIXES = {"float32": "s", "float64": "d"}
