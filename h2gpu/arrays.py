@@ -30,6 +30,7 @@ _foreign = {
     list: True,
 }
 # whether arguments of a type are arrays of another library, or may hold some; likewise
+_lost = False  # whether a parent of this process used the GPU before it was forked
 DLPACK_CPU, DLPACK_CUDA = 1, 2  # kinds of devices, of dlpack.h
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +39,8 @@ R = TypeVar("R")
 def array_module(*arrays: object) -> ModuleType:
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays.
 
-    Raises ValueError for a masked array of which some is masked: what lies under a mask is no number to compute with.
+    Raises ValueError for a masked array of which some is masked: what lies under a mask is no number to compute with;
+    RuntimeError for arrays of the GPU in a process that was forked after its parent used it.
     """
     for array in arrays:
         kind = type(array)
@@ -53,6 +55,7 @@ def _module(array):
     cupy = sys.modules.get("cupy")
     module = cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
     if module is not np:
+        _check_process()
         _read_headers_once(module)
     if not isinstance(array, np.ma.MaskedArray):
         _modules[type(array)] = module
@@ -62,6 +65,27 @@ def _module(array):
             "drop them, or give them values with filled()"
         )
     return module
+
+
+def _check_process():
+    if _lost:
+        raise RuntimeError(
+            "the GPU was in use before this process was forked, and CUDA does not survive a fork: start processes by "
+            'multiprocessing.get_context("spawn")'
+        )
+
+
+def _forked():
+    """In a forked child: arrays of the GPU are asked for their module again, and refused."""
+    global _lost
+    kinds = [kind for kind, module in _modules.items() if module is not np]
+    for kind in kinds:
+        del _modules[kind]
+    _lost = _lost or bool(kinds)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _read_headers_once(cupy):
@@ -75,10 +99,14 @@ def _read_headers_once(cupy):
 
 
 def module_of_device(device):
-    """numpy for "cpu", cupy for "cuda"; ValueError for others, ImportError where CuPy is missing."""
+    """numpy for "cpu", cupy for "cuda"; ValueError for others, ImportError where CuPy is missing.
+
+    RuntimeError in a process that was forked after its parent used the GPU.
+    """
     if device == "cpu":
         return np
     if device == "cuda":
+        _check_process()
         import cupy
 
         return cupy

@@ -1,5 +1,6 @@
-"""The doors that all arrays pass: what is masked is refused, everywhere."""
+"""The doors that all arrays pass: what is masked is refused everywhere, and the GPU after a fork."""
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,3 +74,24 @@ def test_headers_are_read_once_unless_the_user_says_otherwise(said, found, monke
     arrays._read_headers_once(SimpleNamespace(cuda=SimpleNamespace(compiler=compiler)))
     arrays._read_headers_once(SimpleNamespace(cuda=SimpleNamespace()))  # of another release
     assert compiler._use_pch == found
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # threads run: the child takes none of them
+def test_a_forked_process_is_told_that_the_gpu_is_its_parents():
+    import cupy
+
+    points = cupy.asarray(POINTS)
+    before = h2gpu.build(points, COV, order=4) @ points
+    child = os.fork()
+    if not child:
+        told = []
+        for door in (lambda: COV(points), lambda: batched.qr(points[None]), lambda: arrays.module_of_device("cuda")):
+            try:
+                door()
+            except RuntimeError as error:
+                told.append(str(error).startswith("the GPU was in use before this process was forked"))
+        right = told == [True] * 3 and np.array_equal(MATRIX @ VALUES, MATRIX @ VALUES)
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (h2gpu.build(points, COV, order=4) @ points == before).all()

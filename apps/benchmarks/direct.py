@@ -1,13 +1,15 @@
 """How long does a direct factorization take, what does it hold, and how wrong is it, against the number of sites?
 
     python -m h2gpu.apps.benchmarks.direct [--cases A,C,D] [--log2 12,13,15,17] [--eta 0.01,0.001] [--peers 15]
-                             [--heaton heaton2019.h5] [--kaust kaust2021.h5] [--fields NAME,…] [--output …csv]
+                             [--heaton heaton2019.h5] [--kaust kaust2021.h5] [--fields NAME,…] [--device cpu|cuda]
+                             [--output …csv]
 
 A   exponential, length 0.1            C   Matérn 3/2, length 0.1, nugget 0.01           D   Matérn 3/2, length 0.02
 
 on uniform sites of the unit square, and published fields (`benchmarks.solvers`). A line a case, size and eta: seconds,
-CPU seconds of all threads (other work on the machine changes them less), megabytes, and the errors of log det and of
-the log-likelihood of simulated data, against a dense factor for up to 8,192 sites, else against eta 1e-5.
+on a CPU those of all threads too (CPU s: other work on the machine changes them less), on a GPU those of a second run;
+megabytes, and the errors of log det and of the log-likelihood of simulated data, against a dense factor for up to 8,192
+sites, else against eta 1e-5.
 
 --peers: for up to 2^so many sites, and for the fields, also the same by Vecchia's factor, the H²-matrix at the rtol
 that it needs, conjugate gradients to 1e-8 and Lanczos with 16 probes; and Vecchia's likelihood by GPBoost where it is
@@ -26,6 +28,7 @@ from h2gpu.apps.benchmarks import solvers as published_fields
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import gpboost_vecchia
+from h2gpu.arrays import array_module, module_of_device
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.covariance.sites import Sites
@@ -55,16 +58,18 @@ def _work(argv):
     parser.add_argument("--heaton", help="HDF5 file of the Heaton et al. comparison: see published.py")
     parser.add_argument("--kaust", help="HDF5 file of the KAUST 2021 competition, likewise")
     parser.add_argument("--fields", help='names of published fields; "none" for none; default: all of the files given')
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(argv)
+    xp = module_of_device(options.device)
     rows, etas = [], [float(eta) for eta in options.eta.split(",")]
     for name, points, values, cov in problems(options):
         peers = values is not None or len(points) <= 2**options.peers
-        for row in measured(points, values, cov, etas, peers and options.peers > 0):
+        for row in measured(xp.asarray(points), values, cov, etas, peers and options.peers > 0):
             rows.append({"case": name, **row})
             print({key: value for key, value in rows[-1].items() if value not in ("", None)}, flush=True)
             if options.output:  # hours may follow
-                tables.write(options.output, rows, tables.device_name("cpu"))
+                tables.write(options.output, rows, tables.device_name(options.device))
     print(tables.text(rows))
 
 
@@ -80,36 +85,38 @@ def problems(options):
 
 def measured(points, values, cov, etas, peers):
     """A row for each eta."""
-    n = len(points)
+    n, xp = len(points), array_module(points)
+    unit = "CPU s" if xp is np else "s"
     truth = dense(points, cov) if n <= DENSE else solvers.skeletonize(points, cov, FINE)
     if values is None:
-        values = truth.multiply_half(np.random.default_rng(1).standard_normal(n))
-    y = (values - values.mean())[:, None]
+        values = truth.multiply_half(xp.asarray(np.random.default_rng(1).standard_normal(n)))
+    y = xp.asarray(values - values.mean())[:, None]
     exact, quadratic = truth.log_determinant(), float((truth.solve_half(y) ** 2).sum())
     del truth  # as large as what is measured
     others = by_others(points, y, cov, exact, quadratic) if peers else {}
     for eta in etas:
-        G, wall, cpu = timed(partial(solvers.skeletonize, points, cov, eta))
-        _, _, solve = timed(partial(G.solve, y))
+        G, wall, used = timed(partial(solvers.skeletonize, points, cov, eta), xp)
+        _, _, solve = timed(partial(G.solve, y), xp)
         targets = np.random.default_rng(2).permutation(n)[:TARGETS]
-        moved = points[targets] + 1e-3 * np.ptp(points, axis=0)
-        _, _, deviations = timed(partial(G.explained, Sites.of(moved, cov, points)))
+        moved = points[xp.asarray(targets)] + 1e-3 * xp.ptp(points, axis=0)
+        _, _, deviations = timed(partial(G.explained, Sites.of(moved, cov, points)), xp)
         logdet, found = G.log_determinant(), float((G.solve_half(y) ** 2).sum())
         yield {
             "n": n,
             "eta": G.eta,
             "seconds": wall,
-            "CPU s": cpu,
+            "CPU s": used if xp is np else None,
             "MB": G.nbytes / MEGABYTE,
             "root": len(G.top),
-            "solve CPU s": solve,
-            "CPU s of 10,000 standard deviations": deviations * TARGETS / len(targets),
+            f"solve {unit}": solve,
+            f"{unit} of 10,000 standard deviations": deviations * TARGETS / len(targets),
             "log det": logdet,
             "log det error": logdet - exact,
             "log-likelihood error": -0.5 * (logdet - exact + found - quadratic),
             "against": "dense" if n <= DENSE else f"eta {FINE:g}",
             **others,
         }
+        del G
         others = {}
 
 
@@ -117,15 +124,16 @@ class Dense:
     """L Lᵀ = K."""
 
     def __init__(self, K):
-        self.L = np.linalg.cholesky(K)
+        self.L = array_module(K).linalg.cholesky(K)
 
     def log_determinant(self):
         """log det K."""
-        return 2 * float(np.log(np.diagonal(self.L)).sum())
+        xp = array_module(self.L)
+        return 2 * float(xp.log(xp.diagonal(self.L)).sum())
 
     def solve_half(self, y):
         """L⁻¹ y."""
-        return np.linalg.solve(self.L, y)
+        return array_module(self.L).linalg.solve(self.L, y)
 
     def multiply_half(self, z):
         """L z."""
@@ -139,24 +147,26 @@ def dense(points, cov):
 
 
 def by_others(points, y, cov, exact, quadratic):
-    """CPU seconds and errors of iterations with Vecchia's factor, and of GPBoost's likelihood."""
-    W, _, factor = timed(partial(solvers.vecchia, points, cov, NEIGHBOURS))
-    rtol, _, bound = timed(partial(solvers.sufficient_rtol, points, cov, W))
-    A, _, build = timed(partial(h2gpu.covariance_matrix, points, cov, rtol))
-    solution, _, solve = timed(partial(solvers.conjugate_gradients, A, y, W, rtol=RTOL))
-    logdet, _, lanczos = timed(partial(solvers.log_determinant, A, W, trace=len(y), probes=PROBES))
+    """Seconds and errors of iterations with Vecchia's factor, and on the CPU of GPBoost's likelihood."""
+    xp = array_module(points)
+    unit = "CPU s" if xp is np else "s"
+    W, _, factor = timed(partial(solvers.vecchia, points, cov, NEIGHBOURS), xp)
+    rtol, _, bound = timed(partial(solvers.sufficient_rtol, points, cov, W), xp)
+    A, _, build = timed(partial(h2gpu.covariance_matrix, points, cov, rtol), xp)
+    solution, _, solve = timed(partial(solvers.conjugate_gradients, A, y, W, rtol=RTOL), xp)
+    logdet, _, lanczos = timed(partial(solvers.log_determinant, A, W, trace=len(y), probes=PROBES), xp)
     dot = float((y[:, 0] * solution.x[:, 0]).sum())
     row = {
-        "Vecchia CPU s": factor + bound,
-        "matrix CPU s": build,
-        "CG CPU s": solve,
+        f"Vecchia {unit}": factor + bound,
+        f"matrix {unit}": build,
+        f"CG {unit}": solve,
         "CG iterations": int(solution.iterations[0]),
-        "Lanczos CPU s": lanczos,
+        f"Lanczos {unit}": lanczos,
         "iterative log det error": logdet.value - exact,
         "±": logdet.standard_error,
         "iterative log-likelihood error": -0.5 * (logdet.value - exact + dot - quadratic),
     }
-    return row | _gpboost(points, y[:, 0], cov, exact, quadratic)
+    return row if unit == "s" else row | _gpboost(points, y[:, 0], cov, exact, quadratic)
 
 
 def _gpboost(points, y, cov, exact, quadratic):
@@ -170,10 +180,17 @@ def _gpboost(points, y, cov, exact, quadratic):
     return {"GPBoost CPU s": seconds, "GPBoost log-likelihood error": float(found - value)}
 
 
-def timed(work):
-    """What work() returns, its seconds, and its CPU seconds of all threads."""
+def timed(work, xp=np):
+    """What work() returns, seconds, CPU seconds of all threads; on a GPU the seconds of a second run, twice."""
+    if xp is not np:
+        work()
+        xp.cuda.Device().synchronize()
     begin, used = time.perf_counter(), time.process_time()
-    return work(), time.perf_counter() - begin, time.process_time() - used
+    result = work()
+    if xp is not np:
+        xp.cuda.Device().synchronize()
+    wall = time.perf_counter() - begin
+    return result, wall, time.process_time() - used if xp is np else wall
 
 
 if __name__ == "__main__":

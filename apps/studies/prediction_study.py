@@ -4,14 +4,18 @@
 |---|---|
 | h2gpu | `h2gpu.statistics.Kriging`: all sites, the full covariance as an H²-matrix |
 | local 60 | kriging of each target from its 60 nearest sites (`local_kriging`), at the same parameters |
+| direct, iterative | the same with this solver; only where asked for |
 | GPBoost | its Vecchia approximation (`gpboost_vecchia`), at the given parameters and at those it estimates itself |
 
 Standard deviations are those of new observations: the truths held out carry the nugget too. Seconds are of processors
-(CPU s) where h2gpu runs on the CPU, so that other work on the machine leaves them alone; of the wall on a GPU.
+(CPU s) where h2gpu runs on the CPU, so that other work on the machine leaves them alone; of the wall on a GPU, once
+a thinned field has brought the kernels there.
 """
 
 import time
+import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +30,8 @@ from h2gpu.statistics import Kriging, scores
 
 CLOCKS = {"cpu": ("CPU s", time.process_time), "cuda": ("s", time.perf_counter)}
 SHOWN = ("rmse", "mae", "crps", "interval", "coverage")
+SOLVERS = "direct", "iterative"
+BEFORE = 8192  # sites of the fields that run before the clock, on a GPU
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +90,8 @@ def compared(field, parameters, start, options, name):
     """The rows of one field with parameters "given" or "estimated"; the map of h2gpu's prediction is drawn."""
     estimate = parameters == "estimated"
     cov = start if estimate else field.covariance
+    if options.device == "cuda":
+        bring(field, cov, estimate, options)
     best, rows = kriging(field, cov, estimate, options.device), []
     path = Path(options.output) / f"{name}-{field.name}-{parameters}.png"
     draw(field, best, path, f"parameters {parameters}")
@@ -91,13 +99,24 @@ def compared(field, parameters, start, options, name):
     methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best, clock)}
     if gpboost_vecchia.available():
         methods["GPBoost"] = lambda: peer(field, cov, estimate, clock)
-    for method, predict in published.chosen(methods, options.methods, "--methods").items():
+    wanted = options.methods or ",".join(methods)
+    methods |= {s: partial(kriging, field, cov, estimate, options.device, s) for s in SOLVERS}
+    for method, predict in published.chosen(methods, wanted, "--methods").items():
         rows.append(row(field, method, parameters, predict(), unit))
         print(tables.text(rows[-1:]), flush=True)
     return rows
 
 
-def kriging(field, cov, estimate, device="cpu"):
+def bring(field, cov, estimate, options):
+    """Compile and load what h2gpu will need of kernels, by a field of few sites."""
+    few = field.thinned(min(BEFORE, len(field.sites)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a thinned field may not tell its parameters
+        for solver in {"auto", *(options.methods or "").split(",")} & {"auto", *SOLVERS}:
+            kriging(few, cov, estimate, options.device, solver)
+
+
+def kriging(field, cov, estimate, device="cpu", solver="auto"):
     """h2gpu's Prediction."""
     xp, (_, clock) = module_of_device(device), CLOCKS[device]
     cov, nugget = split(cov)
@@ -105,7 +124,7 @@ def kriging(field, cov, estimate, device="cpu"):
     known = field.mean is not None and not estimate
     trend = {"trend": None, "mean": field.mean} if known else {"trend": field.trend}
     begin = clock()
-    model = Kriging(cov, nugget, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
+    model = Kriging(cov, nugget, solver=solver, **trend, **more).fit(xp.asarray(field.sites), xp.asarray(field.values))
     fitted = clock()
     mean, std = model.predict(xp.asarray(field.targets), return_std=True, observations=True)
     mean, std = to_host(mean), to_host(std)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 from battery import battery, expect, one_line
 from cases_matrices import covariance, points
+from device import back, given
 from scipy.spatial.distance import cdist
 
 from h2gpu.statistics import Kriging, log_likelihood
@@ -29,9 +30,12 @@ def kriging(rng, folder):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            k = Kriging(cov, nugget=nugget, trend="constant" if constant else None, rtol=1e-9).fit(X, y, weights_of)
-            mean, std = k.predict(new, return_std=True)
-            likelihood = None if constant else log_likelihood(cov, X, y, nugget, rtol=1e-9, sample_weight=weights_of)
+            there = given((X, y, weights_of))
+            k = Kriging(cov, nugget=nugget, trend="constant" if constant else None, rtol=1e-9).fit(*there)
+            mean, std = back(k.predict(given(new), return_std=True))
+            likelihood = (
+                None if constant else log_likelihood(cov, *there[:2], nugget, rtol=1e-9, sample_weight=there[2])
+            )
     except (ValueError, np.linalg.LinAlgError) as error:
         one_line(error)
         return "refused"

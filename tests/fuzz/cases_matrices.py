@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 from battery import battery, expect, one_line
+from device import back, given
 
 import h2gpu
 from h2gpu import covariance as c
@@ -73,7 +74,7 @@ def odd_array(rng, x):
 
 
 def close(A, exact, rtol, what):
-    error = np.linalg.norm(A.to_dense().astype(float) - exact) / np.linalg.norm(exact)
+    error = np.linalg.norm(back(A.to_dense()).astype(float) - exact) / np.linalg.norm(exact)
     expect(error <= 1.5 * rtol, f"{what}: error {error:.3g} at rtol {rtol:.3g}")  # the check samples rows
 
 
@@ -92,13 +93,13 @@ def matrices(rng, folder):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            A = h2gpu.covariance_matrix(x, cov, rtol, col_points=y)
+            A = h2gpu.covariance_matrix(given(x), cov, rtol, col_points=given(y))
     except (ValueError, MemoryError) as error:
         one_line(error)
         return "refused"
     close(A, exact, rtol, what)
     v = rng.standard_normal((A.shape[1], 2)).astype(dtype)
-    apart = np.linalg.norm(A @ v - exact @ v) / (np.linalg.norm(exact) * np.linalg.norm(v))
+    apart = np.linalg.norm(back(A @ given(v)) - exact @ v) / (np.linalg.norm(exact) * np.linalg.norm(v))
     expect(apart <= 2 * rtol + 1e-6 * (dtype == np.float32), f"{what}: products {apart:.3g} at {rtol:.3g}")
     return f"right in {np.dtype(dtype)}"
 
@@ -122,8 +123,8 @@ def spheres(rng, folder):
     rtol = 10.0 ** rng.uniform(-7, -1)
     cov = c.on_sphere(plain, distance=distance)
     exact = plain.at_distance(_distances(x, 6371.0, distance))
-    np.testing.assert_allclose(cov(x), exact, rtol=1e-11 * max(1, 6371 / length))
-    close(h2gpu.covariance_matrix(x, cov, rtol), exact, rtol, f"{n} points, {distance}, length {length:.4g}")
+    np.testing.assert_allclose(back(cov(given(x))), exact, rtol=1e-11 * max(1, 6371 / length))
+    close(h2gpu.covariance_matrix(given(x), cov, rtol), exact, rtol, f"{n} points, {distance}, length {length:.4g}")
     return f"right, {distance}"
 
 
@@ -149,7 +150,7 @@ def ends(rng, folder):
         variance = 10.0 ** float(powers[2] if rng.random() < 0.3 else rng.integers(-20, 20))
     try:
         cov = (c.Exponential, c.Gaussian, c.Matern, c.Spherical)[rng.integers(4)](variance, 10.0 ** float(powers[1]))
-        A = h2gpu.covariance_matrix(x, cov, 1e-3)
+        A = h2gpu.covariance_matrix(given(x), cov, 1e-3)
     except (ValueError, OverflowError) as error:
         expect(type(error) is ValueError or "too large" in str(error), f"{type(error).__name__}: {error}")
         one_line(error)

@@ -1,5 +1,7 @@
 """python tests/fuzz/run.py [--seconds S] [--seed N] [--battery NAME …] [--case K]: batteries side by side, a table.
 
+--device cuda: the batteries of numerics on the GPU, and those of its faults ("device: …"), which other runs leave out.
+
     make fuzz-short   some seconds a battery          make fuzz TIME=3600   as long as you like
 
 Each battery runs in a process of its own, so that a crash or a hang is a finding and the next case goes on. The seed is
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 import cases_batched
 import cases_cache
 import cases_commands
+import cases_device
 import cases_environment
 import cases_expressions
 import cases_faults
@@ -28,11 +31,13 @@ import cases_kriging
 import cases_matrices
 import cases_structure
 from battery import BATTERIES, work
+from device import VARIABLE
 
 MODULES = (
-    cases_batched, cases_cache, cases_commands, cases_environment, cases_expressions, cases_faults, cases_files,
-    cases_kriging, cases_matrices, cases_structure,
+    cases_batched, cases_cache, cases_commands, cases_device, cases_environment, cases_expressions, cases_faults,
+    cases_files, cases_kriging, cases_matrices, cases_structure,
 )  # fmt: skip
+ON_DEVICE = "numerics: ", "device: "  # batteries that `--device cuda` runs
 MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are shown
 
 
@@ -57,11 +62,13 @@ def main(argv=None):
     p.add_argument("--seed", type=int, help="default: drawn, and printed")
     p.add_argument("--battery", action="append", choices=sorted(BATTERIES), help="default: all; may be repeated")
     p.add_argument("--case", type=int, help="run this one case in this process, with its traceback")
+    p.add_argument("--device", choices=("cpu", "cuda"), default=os.environ.get(VARIABLE, "cpu"))
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="batteries at a time")
     p.add_argument("--worker", type=int, help=argparse.SUPPRESS)  # its first case
     a = p.parse_args(argv)
     seed = int.from_bytes(os.urandom(4)) if a.seed is None else a.seed
-    names = a.battery or sorted(BATTERIES)
+    os.environ[VARIABLE] = a.device
+    names = a.battery or _usual(a.device)
     if a.worker is not None:
         work(names[0], seed, a.worker, a.cases, a.seconds)
         return 0
@@ -77,6 +84,12 @@ def main(argv=None):
         for number, what in result.findings[:SHOWN]:
             print(f"FOUND {result.name} --seed {seed} --case {number}: {what}")
     return int(any(result.findings for result in results))
+
+
+def _usual(device):
+    """Names of the batteries that run where none is named."""
+    there = [name for name in sorted(BATTERIES) if name.startswith(ON_DEVICE)]
+    return there if device == "cuda" else [name for name in sorted(BATTERIES) if not name.startswith("device: ")]
 
 
 def supervised(name, seed, seconds, cases=10**9, command=(sys.executable, __file__)):
