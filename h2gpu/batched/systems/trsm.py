@@ -1,12 +1,14 @@
 """Triangular systems with many right-hand sides on the GPU: kernels/systems/trsm.cuh, two kernels, or cuBLAS.
 
 A row of kernels/tuning/<device>/trsm.csv says which: "columns", a thread a right-hand side; "tiles", threads share the
-rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles".
+rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles". Triangles of an order
+above LARGE are solved one after the other by cuBLAS, whatever their size.
 """
 
 import cupy
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
@@ -23,6 +25,7 @@ TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of
 PANEL_EDGE = 16  # of kernel trsm_columns
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
+LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
 PREFIXES = {"float32": "s", "float64": "d"}
 
 
@@ -31,6 +34,11 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     right, n = side == "right", bounds_of(A)[0]
     width, ragged = bounds_of(B)[0 if right else 1], isinstance(A, MatrixBatch)
     flags = right, bool(lower), bool(trans), bool(unit)
+    if ragged and n > LARGE:
+        singly = [
+            trsm(a[None], b[None], alpha, side, lower, trans, unit)[0] for a, b in zip(A.matrices(), B.matrices())
+        ]
+        return MatrixBatch.from_matrices(singly)
     if ragged:
         A, B = A.on_host(), B.on_host()
         X = MatrixBatch.empty(B.rows, B.columns, B.dtype, cupy)
@@ -53,7 +61,7 @@ def _plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     """The launch for triangles of order n, or of none larger, with so many right-hand sides; None for the vendor's."""
     row, flags = knobs_of("trsm", dtype, rows=n, columns=width), (right, lower, trans, unit)
     limit = shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
-    if row["method"] == "vendor" and cublas and not ragged:
+    if (row["method"] == "vendor" or n > LARGE) and cublas and not ragged:
         return None
     if row["method"] == "columns" and width and columns_bytes(dtype, n, 1) <= limit:
         each, wide = columns_shape(dtype, n, min(width, row["columns"]), limit)
@@ -106,6 +114,11 @@ def solve_in_place(triangles, places, X, alpha, right, lower, trans, unit):
         cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT,
     )
     factor, handle = np.array([alpha], X.dtype), cupy.cuda.device.get_cublas_handle()
-    order = columns if right else rows
-    sizes = columns, rows, factor.ctypes.data, triangles.data.ptr, order, places.data.ptr, columns, batch
-    getattr(cublas, f"{letter}trsmBatched")(handle, *how, *sizes)
+    order, scale = columns if right else rows, factor.ctypes.data
+    if order <= LARGE:
+        sizes = columns, rows, scale, triangles.data.ptr, order, places.data.ptr, columns, batch
+        getattr(cublas, f"{letter}trsmBatched")(handle, *how, *sizes)
+        return
+    one = getattr(cublas, f"{letter}trsm")
+    for triangle, place in zip(to_host(triangles).tolist(), to_host(places).tolist()):
+        one(handle, *how, columns, rows, scale, triangle, order, place, columns)

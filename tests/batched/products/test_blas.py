@@ -161,6 +161,31 @@ def test_trsm_of_ragged_matrices(xp):
         close(np.tril(M) @ X, right, np.abs(np.tril(M)) @ np.abs(X), np.float64)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n, dtype", [(1030, np.float32), (1030, np.float64), (7100, np.float64)])
+def test_triangles_too_large_for_shared_memory(n, dtype, side, trans, lower):
+    """Such as the root of a direct factorization; the other triangle is not read."""
+    import cupy
+
+    if n > 2000:
+        pytest.importorskip("cupy_backends.cuda.libs.cublas")
+    A = cupy.asarray(random((2, n, n), dtype) / n + 2 * np.eye(n, dtype=dtype))
+    B = cupy.asarray(random((2, n, 3) if side == "left" else (2, 3, n), dtype, 1))
+    T = cupy.tril(A) if lower else cupy.triu(A)
+    T = T.swapaxes(1, 2) if trans else T
+    A[:, *(np.triu_indices(5, 1) if lower else np.tril_indices(5, -1))] = np.nan
+    X = batched.trsm(A, B, -0.5, side, lower, trans)
+    product, size = (T @ X, abs(T) @ abs(X)) if side == "left" else (X @ T, abs(X) @ abs(T))
+    close(to_host(product), -0.5 * to_host(B), 3 * to_host(size), dtype)
+    pieces = batched.trsm(
+        MatrixBatch.from_matrices(list(A)), MatrixBatch.from_matrices(list(B)), -0.5, side, lower, trans
+    )
+    assert all((x == y).all() for x, y in zip(pieces.matrices(), X))
+
+
 def test_a_bad_right_hand_side_spoils_what_comes_after_it_alone(xp):
     A, _ = triangular(40, True, False, np.float64)
     B = np.ones((3, 40, 20))
