@@ -106,6 +106,8 @@ figures-cuda:
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar
+	$(RUN).studies.baselines.lu --device cuda
+	$(RUN).studies.baselines.plots
 	$(RUN).benchmarks.pairwise --output benchmarks/compression/pairwise.csv
 	$(RUN).benchmarks.compress --device cuda --largest 20 --output benchmarks/compression/compress-h200.csv
 	$(RUN).benchmarks.compress --device cuda --largest 20 --stored --output benchmarks/compression/compress-stored-h200.csv

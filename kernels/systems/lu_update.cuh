@@ -114,26 +114,14 @@ struct UpdateSums {
     }
 };
 
-// LU, info, table, m, n: as in systems/lu_panel.cuh     inner: the first column of L
-// C: rows from inner + N on, columns from there on before `stop`, in tiles_down × tiles_across tiles of each matrix
-// Shared memory: UPDATE_EDGE rows of L and of C, and N rows of U or UPDATE_EDGE rows of L.
-template <typename Scalar, int N, bool Symmetric>
-__global__ __launch_bounds__(UPDATE_THREADS, 16 / sizeof(Scalar))
-void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n, int inner, int stop, int tiles_down,
-               int tiles_across) {
-    extern __shared__ __align__(16) unsigned char memory[];
+// C −= L U, or C −= L Lᵀ, for the tile of C at a row and a column of A; the first column of L is `inner`.
+// memory: UPDATE_EDGE rows of L and of C, and N rows of U or UPDATE_EDGE rows of L     allowed(): whether C may be written
+template <int N, bool Symmetric, typename Scalar, typename Allowed>
+__device__ __forceinline__ void update_tile(Scalar* A, long long ld, int inner, int row, int rows, int column, int columns,
+                                            unsigned char* memory, Allowed allowed) {
     constexpr int SPAN = UPDATE_EDGE / UPDATE_SIDE;
     Scalar *C = reinterpret_cast<Scalar*>(memory), *L = C + UPDATE_EDGE * SUM_PITCH, *U = L + UPDATE_EDGE * LEFT_PITCH<N>;
-    const int area = tiles_down * tiles_across, tile = blockIdx.x % area;
-    const Place p(table, m, n, blockIdx.x / area);
-    const int row = inner + N + tile / tiles_across * UPDATE_EDGE, column = inner + N + tile % tiles_across * UPDATE_EDGE;
-    stop = min(stop, p.n);
-    if (row >= p.m || column >= stop || Symmetric && column > row) return;
-    const int verdict = info[p.index];  // waited for with what is copied
-    const long long ld = p.n;
-    Scalar* A = LU + p.target;
     const bool wide = (reinterpret_cast<unsigned long long>(A) | ld * sizeof(Scalar)) % PIECE_BYTES == 0;
-    const int rows = min(UPDATE_EDGE, p.m - row), columns = min(UPDATE_EDGE, stop - column);
     load_slab<N, LEFT_PITCH<N>>(L, A + row * ld + inner, ld, rows, N, wide);
     if (Symmetric) load_slab<N, LEFT_PITCH<N>>(U, A + column * ld + inner, ld, columns, N, wide);
     else load_slab<UPDATE_EDGE, RIGHT_PITCH<Scalar>>(U, A + inner * ld + column, ld, N, columns, wide);
@@ -147,11 +135,30 @@ void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n
     if (works) product.template add<N, Symmetric>(L, U, down, across);
     copies_arrived<0>();
     __syncthreads();
-    if (verdict != 0 && (Symmetric || verdict == NOT_FINITE)) return;
+    if (!allowed()) return;
     if (works) product.subtract(C, down, across, [&](int i, int j) { return !Symmetric || column + j <= row + i; });
     __syncthreads();
     if (wide) store_pieces<PIECE_BYTES / sizeof(Scalar)>(A, ld, C, rows, columns);
     else store_pieces<1>(A, ld, C, rows, columns);
+}
+
+// LU, info, table, m, n: as in systems/lu_panel.cuh     inner: the first column of L
+// C: rows from inner + N on, columns from there on before `stop`, in tiles_down × tiles_across tiles of each matrix
+// Shared memory: see update_tile.
+template <typename Scalar, int N, bool Symmetric>
+__global__ __launch_bounds__(UPDATE_THREADS, 16 / sizeof(Scalar))
+void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n, int inner, int stop, int tiles_down,
+               int tiles_across) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int area = tiles_down * tiles_across, tile = blockIdx.x % area;
+    const Place p(table, m, n, blockIdx.x / area);
+    const int row = inner + N + tile / tiles_across * UPDATE_EDGE, column = inner + N + tile % tiles_across * UPDATE_EDGE;
+    stop = min(stop, p.n);
+    if (row >= p.m || column >= stop || Symmetric && column > row) return;
+    const int verdict = info[p.index];  // waited for with what is copied
+    update_tile<N, Symmetric>(LU + p.target, static_cast<long long>(p.n), inner, row, min(UPDATE_EDGE, p.m - row), column,
+                              min(UPDATE_EDGE, stop - column), memory,
+                              [=] { return verdict == 0 || !Symmetric && verdict != NOT_FINITE; });
 }
 
 }  // namespace systems

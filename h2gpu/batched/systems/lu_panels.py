@@ -33,7 +33,7 @@ def run(dtype, batch, m, n, method, *buffers):
     for first in range(0, steps, width):
         start = first // together * together
         stop, end = start + together, first + width
-        _factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
+        factor_panel(method, dtype, width, m - first, batch, (LU, piv, info, *place, first))
         moved = LU, piv, info, place, batch
         _move_rows(dtype, moved, width, (first, end, start, stop), True)
         if end < min(stop, steps):
@@ -71,7 +71,7 @@ def _panel(dtype, method, m):
     return method, GLOBAL_PANEL[dtype.itemsize]
 
 
-def _factor_panel(method, dtype, width, rows, batch, arguments):
+def factor_panel(method, dtype, width, rows, batch, arguments):
     header = "systems/lu_panel.cuh"
     if method == "panel":
         slots = 2 ** max(0, (-(-rows // (PANEL_WARPS * WARP)) - 1).bit_length())

@@ -16,7 +16,7 @@ def update_rest(dtype, LU, info, place, batch, width, first, stop, symmetric):
     down, across = (-(-(size - begin) // UPDATE_EDGE) for size in (m, min(stop, n)))
     if down <= 0 or across <= 0:
         return
-    shared = _update_bytes(dtype.itemsize, width, symmetric)
+    shared = update_bytes(dtype.itemsize, width, symmetric)
     function = kernel("systems/lu_update.cuh", "lu_update", dtype, width, symmetric, shared_bytes=shared)
     launch(function, batch * down * across, UPDATE_THREADS, (LU, info, *place, first, stop, down, across), shared)
 
@@ -26,7 +26,7 @@ def rows_bytes(dtype, warps):
     return ROW_BUFFER * warps * dtype.itemsize
 
 
-def _update_bytes(size, width, symmetric):
+def update_bytes(size, width, symmetric):
     """Shared memory of kernels/systems/lu_update.cuh: tiles of C, L and U (or L)."""
     left = UPDATE_EDGE * (width + LEFT_PAD)
     right = left if symmetric else width * (UPDATE_EDGE + RIGHT_PAD_BYTES // size)

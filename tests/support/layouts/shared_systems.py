@@ -66,7 +66,7 @@ def panels_of_systems():
     for dtype, width, symmetric in product(FIELDS, (8, 16, 32, 64), (False, True)):
         right = f"UPDATE_EDGE * LEFT_PITCH<{width}>" if symmetric else f"{width} * RIGHT_PITCH<{compiler.NAMES[dtype]}>"
         entries = f"UPDATE_EDGE * SUM_PITCH + UPDATE_EDGE * LEFT_PITCH<{width}> + {right}"
-        host = rank_update._update_bytes(dtype.itemsize, width, symmetric)
+        host = rank_update.update_bytes(dtype.itemsize, width, symmetric)
         yield "systems/lu_update.cuh", f"({entries}) * sizeof({compiler.NAMES[dtype]})", host
 
 

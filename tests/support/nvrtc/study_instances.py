@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from instance_sources import DTYPES, SHARED_LIMIT
+from instance_sources import DTYPES, SHARED_LIMIT, constants
 from register_instances import BLOCK_SPILLS
 
 from h2gpu.apps.autotune import microbench
@@ -11,6 +11,7 @@ from h2gpu.apps.benchmarks import cases as bench_cases
 from h2gpu.apps.studies import gebrd as study_gebrd
 from h2gpu.apps.studies import panels as study_panels
 from h2gpu.apps.studies import small as study_small
+from h2gpu.apps.studies.baselines import lu_stages
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 
@@ -28,6 +29,26 @@ def watched_instances():
         large = "_large" if isinstance(plan, bidiagonal_plans.Rows) else ""
         name = compiler.expression(f"bidiagonalize{large}_cycles", dtype, *plan)
         yield study_gebrd.HEADER, name, WATCHED_SPILLS
+
+
+def lu_stage_instances():
+    """The kernels of h2gpu.apps.studies.baselines.lu."""
+    linear = constants("batched/systems/lu_panels")
+    for dtype in DTYPES:
+        for name in ("find_pivot", "swap_rows", "scale_column"):
+            yield lu_stages.HEADER, compiler.expression(name, dtype), 0
+        yield lu_stages.HEADER, compiler.expression("solve_rows", dtype, lu_stages.SOLVED), 0
+        for width in lu_stages.PANEL_WIDTHS:
+            yield lu_stages.HEADER, compiler.expression("rank_one", dtype, width), 0
+        for inner in lu_stages.INNER:
+            yield lu_stages.HEADER, compiler.expression("subtract_product", dtype, inner), 0
+        few = lu_stages.PANEL_WIDTHS[0]
+        for name, *sizes in (
+            ("lu_panel", few, 1, linear["PANEL_WARPS"]),
+            ("lu_column", few, linear["GLOBAL_WARPS"]),
+            ("lu_unblocked", few, linear["GLOBAL_WARPS"]),
+        ):
+            yield "systems/lu_panel.cuh", compiler.expression(name, dtype, *sizes), linear["PANEL_SPILL_BYTES"]
 
 
 def microbench_instances():

@@ -1,0 +1,88 @@
+"""The studies of baselines as pictures: figures 3 to 7 of Abdelfattah et al. (2019).
+
+    python -m h2gpu.apps.studies.baselines.plots [FOLDER]
+
+Reads study_lu-*.csv in the folder and writes a picture beside each.
+"""
+
+import sys
+
+from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.benchmarks.report.plot_parts import drawing
+
+PALETTE = "#762a83", "#5aae61", "#e08214", "#b2182b", "#f4a582", "#2166ac", "black", "0.6"
+MARKS = "osv^D*x+"
+
+
+def main(argv=None):
+    """The command; returns the exit status."""
+    return drawing("baselines.plots", __doc__, draw, argv)
+
+
+def draw(folder):
+    """Every picture whose table is there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    for prefix, picture in PICTURES.items():
+        for path in sorted(folder.glob(f"{prefix}-*.csv")):
+            figure = picture(tables.read(path)[1])
+            figure.savefig(path.with_suffix(".png"), dpi=150)
+            matplotlib.pyplot.close(figure)
+
+
+def lu(rows):
+    """A line a precision: rates of all methods, shares of stages, rates of products with 16 inner indices."""
+    dtypes = list(dict.fromkeys(r["dtype"] for r in rows))
+    figure, panels = grid(len(dtypes), 3)
+    for (methods, shares, products), dtype in zip(panels, dtypes):
+        these = [r for r in rows if r["dtype"] == dtype]
+        curves(methods, [r for r in these if r["figure"] not in ("3", "4")], lambda r: r["method"])
+        methods.set(title=f"LU of {these[0]['batch']}, {dtype}", ylabel="GFLOP/s", xlabel="n")
+        stacked(shares, [(r["n"], r["stage"], float(r["share"])) for r in these if r["figure"] == "4"])
+        shares.set(title="a kernel a stage: shares", xlabel="n")
+        curves(products, [r for r in these if r["figure"] == "3"], lambda r: f"{r['stage'][6:]}, {r['method']}")
+        products.set(title="products, 16 inner indices", ylabel="GFLOP/s", xlabel="n")
+    return figure
+
+
+def grid(lines, columns):
+    """A figure and its axes (lines, columns)."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(lines, columns, figsize=(5.2 * columns, 3.8 * lines), squeeze=False, layout="constrained")
+
+
+def curves(axes, rows, label, value="GFLOP/s", x="n", log=True):
+    """A curve a label."""
+    for i, name in enumerate(dict.fromkeys(map(label, rows))):
+        points = sorted((int(r[x]), float(r[value])) for r in rows if label(r) == name and r.get(value))
+        axes.plot(*zip(*points), marker=MARKS[i % len(MARKS)], color=PALETTE[i % len(PALETTE)], label=name, ms=4)
+    if rows:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.set_yscale("log" if log else "linear")
+        axes.grid(True, color="0.9")
+        axes.legend(fontsize=7, frameon=False)
+    else:
+        axes.set_visible(False)
+
+
+def stacked(axes, numbers):
+    """Bars of (place, part, height), parts one upon another; nothing where there are none."""
+    if not numbers:
+        axes.set_visible(False)
+        return
+    bottom = dict.fromkeys((place for place, *_ in numbers), 0.0)
+    for part, colour in zip(dict.fromkeys(part for _, part, _ in numbers), PALETTE):
+        heights = {place: height for place, name, height in numbers if name == part}
+        axes.bar(list(heights), list(heights.values()), 0.7, [bottom[p] for p in heights], color=colour, label=part)
+        bottom |= {place: bottom[place] + height for place, height in heights.items()}
+    axes.legend(fontsize=7, loc="lower right")
+
+
+PICTURES = {"study_lu": lu}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

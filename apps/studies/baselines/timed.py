@@ -1,0 +1,73 @@
+"""Times of work that is many small launches: as one CUDA graph on a GPU, CPU time of all threads on a CPU.
+
+Python takes longer to ask for a launch than a small kernel for its work; a graph is asked for once.
+"""
+
+import statistics
+import time
+
+import numpy as np
+
+from h2gpu.apps.benchmarks import timing
+from h2gpu.arrays import array_module
+
+CPU_REPEATS = 3
+
+
+def on_copy(of, work):
+    """work() on the array `of`, as a function of what is copied there first; on a GPU as a graph.
+
+    work   reads and writes the same arrays each time, waits for nothing and asks for no memory once it has run
+    """
+    again = work if array_module(of) is np else recorded(work)
+
+    def whole(A):
+        of[...] = A
+        again()
+        return of
+
+    return whole
+
+
+def in_turn(array):
+    """Copies that no cache of a GPU holds together; on a CPU the array alone."""
+    return [array] if array_module(array) is np else timing.rotation(array)
+
+
+def milliseconds(work, inputs, xp):
+    """Median of work(input), inputs taken in turn: the device's on a GPU, those of all threads on a CPU."""
+    if xp is not np:
+        return timing.device_ms(work, inputs)
+    return statistics.median(_cpu_ms(work, inputs[0]) for _ in range(CPU_REPEATS))
+
+
+def rates(work, ms, xp):
+    """What nominal.Work says of a time; of a GPU's bound on a GPU alone."""
+    return {name: value for name, value in work.of(ms).items() if xp is not np or name != "of bound"}
+
+
+def _cpu_ms(work, one):
+    begin = time.process_time()
+    work(one)
+    return 1e3 * (time.process_time() - begin)
+
+
+def recorded(work):
+    """A function that launches again, on a GPU, what work() launched."""
+    import cupy
+
+    work()  # compiles, and asks for memory
+    stream = cupy.cuda.Stream(non_blocking=True)
+    stream.wait_event(cupy.cuda.get_current_stream().record())
+    with stream:
+        stream.begin_capture()
+        try:
+            work()
+        finally:
+            graph = stream.end_capture()
+    stream.synchronize()
+
+    def again(held=work):  # whose arrays the graph writes
+        graph.launch(cupy.cuda.get_current_stream())
+
+    return again
