@@ -74,6 +74,7 @@ def measured(bench):
     yield "launch", "", bench.timed("nothing", (), 1, 1, ()), "s"
     yield "copy_rate", "", bench.copy_rate(COPY_BYTES, 1), "B/s"
     yield "cache_rate", "", bench.copy_rate(CACHED_BYTES, CACHED_TIMES), "B/s"
+    yield "cache_bytes", "", bench.cache_bytes, "B"
     yield "global_latency", "", bench.global_latency(), "s"
     yield "shared_latency", "", bench.latency("shared_latency", (), WARP, (), bench.sink(WARP, np.uint32)), "s"
     threads, words = 4 * THREADS, 4
@@ -108,7 +109,8 @@ class Bench:
         import cupy
 
         self.arrays, self.repeats = cupy, repeats
-        self.multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        attributes = cupy.cuda.Device().attributes
+        self.multiprocessors, self.cache_bytes = attributes["MultiProcessorCount"], attributes["L2CacheSize"]
         self._cycles = cupy.zeros(2, np.int64)
         self.clock = self._clock()
 

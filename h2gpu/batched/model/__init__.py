@@ -130,7 +130,7 @@ def _name_of(dtype):
 def seconds(work, batch, dtype, constants):
     """The time of a batch of problems of given counts."""
     real = "float64" if np.dtype(dtype) == np.float64 else "float32"
-    moved = batch * work.nbytes / constants("copy_rate")
+    moved = batch * (work.nbytes + work.passed) / constants("copy_rate")
     wait = chain(work, real, constants)
     if not work.words:  # what waves it comes in was not counted: a roofline behind the first read
         return constants("launch") + wait + max(moved, batch * work.product_flops / constants("product_rate", real))
@@ -152,17 +152,25 @@ def wave(parts, dtype, constants, batch=ENDLESS):
     """Seconds of each part of a kernel, Counts that follow one another, while a multiprocessor holds all it can.
 
     What each waits for, its bytes, and the busiest of what computes: blocks of a wave go through their parts together.
+    Bytes of passes come meanwhile, and those that the common cache still holds from the pass before at its rate.
     """
     real, clock = "float64" if np.dtype(dtype) == np.float64 else "float32", constants("clock")
     held, multiprocessors = resident(counts.added(*parts)), constants("multiprocessors")
     busiest = min(held, ceil(batch / multiprocessors)) * multiprocessors
     at_once = batch / ceil(batch / (held * multiprocessors))  # on average
-    return [
-        chain(part, real, constants)
-        + at_once * part.nbytes / constants("copy_rate")
-        + max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
-        for part in parts
-    ]
+    found = []
+    for part in parts:
+        works = max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
+        passes = _passed(at_once * part.passed, constants) if part.passed else 0.0
+        waits = at_once * part.nbytes / constants("copy_rate")
+        found.append(waits + max(passes, chain(part, real, constants) + works))
+    return found
+
+
+def _passed(nbytes, constants):
+    """Seconds of a pass over so many bytes, against the direction of the one before: the last are in the cache."""
+    cached = min(nbytes, constants("cache_bytes"))
+    return (nbytes - cached) / constants("copy_rate") + cached / constants("cache_rate")
 
 
 def throughput(work, real, constants):

@@ -41,10 +41,11 @@ def _part(name, field, warps, products=0, exchanges=0, issued=0, numbers=0, **mo
     return name, more | {"shuffles": shuffles * warps, "shared_bytes": numbers * WARP * warps * field.size}
 
 
-def _reflections(field, warps, m, n, exchanged, issued, rounds):
+def _reflections(field, warps, m, n, exchanged, issued, rounds, trips=0):
     """Both of a step: the sums of all warps come, two chains of scalars, V and U go to memory."""
     kept = (m + n) / (WARP * warps)
     knobs = {"barriers": rounds, "roots": 2, "divisions": 2, "dependent": 2 * SCALARS, "shared_trips": rounds}
+    knobs["global_trips"] = trips
     issued += REFLECTION + SAVED * kept
     return _part(REFLECT, field, warps, 0, 0, issued, exchanged, nbytes=(m + n + 4) * field.size, **knobs)
 
@@ -85,10 +86,11 @@ def _row_steps(field, plan, m, n):
         columns = ceil((n - j - 1) / (plan.across * vector)) * vector  # of a lane
         tail = ceil(off / (plan.across * vector)) * vector
         own, passed = (n - j) / lanes, (m - j - 1) * columns * plan.across * size
-        yield _reflections(field, warps, m, n, own * (warps + off + 4), own * (EDGE + 2 * (warps + off)), 3)
+        trips = 1 + ceil((m - j - 1) / lanes) if held else 0  # row j comes, and column j to be kept
+        yield _reflections(field, warps, m, n, own * (warps + off + 4), own * (EDGE + 2 * (warps + off)), 3, trips)
         # W r, whose rows come; the edges of a round
         work = {"dependent": rounds * (columns / vector + 3), "shuffle_trips": rounds * high}
-        work |= {"nbytes": passed, "global_trips": rounds} if held else {"shared_trips": rounds}
+        work |= {"passed": passed, "global_trips": rounds} if held else {"shared_trips": rounds}
         numbers = rounds * columns * (1 if held else 2)
         lines = rounds * (ROUND + columns / vector * (1 if held else 2))
         yield _part(
@@ -98,7 +100,7 @@ def _row_steps(field, plan, m, n):
             factors = held or 2
             exchanges = rounds * held / SUMMED  # that add nothing
             lines = rounds * columns / vector * (factors + 1)
-            work = {"nbytes": passed} if held else {}
+            work = {"passed": passed} if held else {}
             numbers = rounds * columns * (factors + (0 if held else 1))
             yield _part(UPDATE, field, warps, rounds * columns * factors, exchanges, lines, numbers, **work)
         work = {"dependent": rounds, "shuffle_trips": wide}

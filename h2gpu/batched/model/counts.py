@@ -29,6 +29,7 @@ class Counts:
     tensor_flops: float = 0  # of mma instructions, float32 in parts of TF32
     product_flops: float = 0  # of whole matrix products, as fast as large ones are measured
     nbytes: float = 0  # read and written in device memory
+    passed: float = 0  # the same of a pass over a matrix that comes again and again, while other rows are worked on
     spilled: float = 0  # bytes that go to local memory and come back
     issued: float = 0  # instructions of its warps, or its part of those of a warp that it shares
     shared_bytes: float = 0  # that lanes read and write in shared memory

@@ -1,5 +1,7 @@
 """Studies of cycles: predicted parts make up the whole, tables and pictures, and on a GPU what the clocks say."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
 
 DEVICE = "nvidia-h200"
+PUBLISHED = Path(__file__).parents[3] / "benchmarks" / "batched" / "study_gebrd.csv"
 PANELS = [case for case in study_small.cases() if case.figure == "8"]
 READING = 1e-3  # of all cycles: clocks are read some instructions before or after where the source says
 REDUCTIONS = [(dtype, batch, n) for dtype in bench_cases.DTYPES for batch, n in bench_cases.GEBRD_ORDERS]
@@ -60,6 +63,19 @@ def test_predicted_reduction(dtype, batch, n):
     assert [part for part, number in found.items() if number == 0] == ([] if put_off else ["products with V X Y U"])
     alone = study_gebrd.foretold(dtype, 1, n, DEVICE)
     assert all(alone[part] <= number for part, number in found.items())
+
+
+def test_predictions_are_those_of_the_published_table():
+    _, rows = tables.read(PUBLISHED)
+    for dtype, batch, n in REDUCTIONS:
+        measured = {
+            r["part"]: float(r["cycles"])
+            for r in rows
+            if (r["dtype"], r["batch"], r["n"]) == (dtype, str(batch), str(n))
+        }
+        found = study_gebrd.foretold(dtype, batch, n, DEVICE)
+        assert 0.6 < sum(found.values()) / measured["kernel"] < 1.4, (dtype, n)
+        assert 0.75 < found["W r"] / measured["W r"] < 1.35, (dtype, n)
 
 
 @pytest.mark.parametrize("routine", ["lu", "qr"])

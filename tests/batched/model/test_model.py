@@ -16,6 +16,7 @@ from h2gpu.batched import model
 from h2gpu.batched.device import tuning
 from h2gpu.batched.model import counts
 from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.model.counts import Counts
 from h2gpu.batched.registers.layouts import THREAD, Layout
 
 RATES = {"copy_rate": 4e12, "cache_rate": 5e12, "clock": 2e9, "shared_rate": 3e13, "shuffle_rate": 2e11}
@@ -181,12 +182,22 @@ def test_the_microbenchmarks_measure_all_that_the_model_asks_for():
     class Bench:
         """Every measurement is one."""
 
-        multiprocessors = clock = 1
+        multiprocessors = clock = cache_bytes = 1
 
         def __getattr__(self, name):
             return lambda *_: (1.0, 1) if name == "rate" else 1.0
 
     assert {(constant, dtype) for constant, dtype, *_ in microbench.measured(Bench())} >= set(imagined())
+
+
+def test_a_pass_costs_what_the_cache_no_longer_holds(monkeypatch):
+    constants = model.Constants("imagined", imagined() | {("cache_bytes", ""): 1e6})
+    few, many = (model.wave([Counts(passed=n, threads=128, words=10)], np.float32, constants, 1)[0] for n in (1e6, 3e6))
+    assert few == pytest.approx(1e6 / RATES["cache_rate"])
+    assert many == pytest.approx(1e6 / RATES["cache_rate"] + 2e6 / RATES["copy_rate"])
+    busy = Counts(passed=1e6, threads=128, words=10, dependent=10**6)
+    alone = model.wave([replace(busy, passed=0)], np.float32, constants, 1)
+    assert model.wave([busy], np.float32, constants, 1) == alone and alone[0] > few  # bytes come meanwhile
 
 
 def test_the_study_predicts_what_fits(known):
