@@ -5,6 +5,9 @@
 Every case can be run again by its seed and number alone. A worker tells on its standard output what came of each case,
 so that whoever started it knows the case of a crash or a hang. Reference: Miller, Fredriksen and So, An empirical study
 of the reliability of UNIX utilities (1990).
+
+Batteries of numerics compute where `run.py --device` says: their arrays go to the GPU and results come back. The
+oracles stay on the host.
 """
 
 import faulthandler
@@ -21,9 +24,13 @@ from zlib import crc32
 
 import numpy as np
 
+from h2gpu import batched
+from h2gpu.arrays import array_module, module_of_device, to_host
+from h2gpu.batched import MatrixBatch
 from h2gpu.memory import peak_memory
 
 BATTERIES = {}
+VARIABLE = "H2GPU_FUZZ_DEVICE"  # of the environment: workers are processes of their own
 SLOWEST = 120  # seconds of a case, beyond which it hangs
 
 
@@ -117,3 +124,37 @@ def _told(chosen, seed, number, folder):
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(where.filename).name}:{where.lineno}"
         return {"finding": f"{type(error).__name__} at {place}: {' '.join(str(error).split()):.300}"}
+
+
+def device():
+    """ "cpu" or "cuda"."""
+    return os.environ.get(VARIABLE, "cpu")
+
+
+def given(value):
+    """Arrays and batches, also in tuples, where the battery computes; anything else as it is."""
+    xp = module_of_device(device())
+    if isinstance(value, np.ndarray):
+        return value if xp is np else xp.asarray(value.astype(value.dtype.newbyteorder("=")))
+    if isinstance(value, MatrixBatch):
+        return value.to(xp)
+    return tuple(map(given, value)) if type(value) is tuple else value
+
+
+def back(value):
+    """Results on the host."""
+    if isinstance(value, tuple):
+        return tuple(map(back, value))
+    if isinstance(value, MatrixBatch):
+        return value.to(np)
+    return value if array_module(value) is np else to_host(value)
+
+
+class Routines:
+    """The routines of `batched` for arrays of the host, run on the device."""
+
+    def __getattr__(self, name):
+        routine = getattr(batched, name)
+        return lambda *arguments, **named: back(
+            routine(*map(given, arguments), **{key: given(value) for key, value in named.items()})
+        )

@@ -6,8 +6,7 @@ Criteria are those of LAPACK's testers (LAPACK Working Note 41): residuals divid
 
 import numpy as np
 import scipy.linalg
-from battery import battery, expect
-from device import Routines
+from battery import Routines, battery, expect
 
 from h2gpu.batched import MatrixBatch
 

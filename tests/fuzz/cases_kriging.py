@@ -6,9 +6,8 @@ mean = C* K⁻¹ y,   variance = C** − C* K⁻¹ C*ᵀ,   K = C + nugget I   (
 import warnings
 
 import numpy as np
-from battery import battery, expect, one_line
+from battery import back, battery, expect, given, one_line
 from cases_matrices import covariance, points
-from device import back, given
 from scipy.spatial.distance import cdist
 
 from h2gpu.statistics import Kriging, log_likelihood

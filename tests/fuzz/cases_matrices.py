@@ -7,8 +7,7 @@ units, on a sphere with antipodes and poles. Every covariance of the package; fl
 import warnings
 
 import numpy as np
-from battery import battery, expect, one_line
-from device import back, given
+from battery import back, battery, expect, given, one_line
 
 import h2gpu
 from h2gpu import covariance as c

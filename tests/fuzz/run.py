@@ -30,8 +30,7 @@ import cases_files
 import cases_kriging
 import cases_matrices
 import cases_structure
-from battery import BATTERIES, work
-from device import VARIABLE
+from battery import BATTERIES, VARIABLE, work
 
 MODULES = (
     cases_batched, cases_cache, cases_commands, cases_device, cases_environment, cases_expressions, cases_faults,
