@@ -21,7 +21,7 @@ from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, gathered_matrix
-from h2gpu.distributed.assembly import agreed, all_points, of_plan
+from h2gpu.distributed.assembly import of_plan, planned, sites_of_shares
 from h2gpu.distributed.communicators.launch import launched
 from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
@@ -151,14 +151,14 @@ def _compressed_by_ranks(job, comm):
     """Points, of which every process reads a share → the DistributedH2Matrix, accuracy checked."""
     a = job.arguments
     most, share = a.max_memory or free_memory(np), (comm.rank, comm.size)
-    points = all_points(comm, read_points(job.input, a.points, a.dtype or "float64", most, time=a.time, share=share))
+    points = read_points(job.input, a.points, a.dtype or "float64", most, time=a.time, share=share)
+    count = sum(comm.gather(len(points), "points"))
     cov = options.covariance(a, points.shape[1])
     options.check_order(a, points.shape[1])
-    job.covariance, job.rtol, sites = cov.parameters(), a.rtol, Sites.of(points, cov)
-    job.say(f"{job.input}: {len(points):,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
+    job.covariance, job.rtol, sites = cov.parameters(), a.rtol, sites_of_shares(comm, points, cov)
+    job.say(f"{job.input}: {count:,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
-    chosen_by_rank_0 = plans(sites, a.rtol, storage=a.storage, **fixed) if comm.rank == 0 else None
-    for chosen in agreed(comm, chosen_by_rank_0):
+    for chosen in planned(comm, sites, a.rtol, storage=a.storage, **fixed):
         job.say(f"{chosen}, by {comm.size} processes")
         job.admit(chosen.bytes_peak / comm.size + points.nbytes)
         finest = a.leaf_size or LEAF_SIZES[0]
@@ -171,7 +171,7 @@ def _compressed_by_ranks(job, comm):
     job.parameters = {name: getattr(chosen, name) for name in ("leaf_size", "eta", "order", "split")}
     job.parameters |= {"compression_rtol": chosen.rtol, "method": a.method, "svd": a.svd, "storage": a.storage}
     job.parameters["processes"] = comm.size
-    job.errors = {"uncompressed": None, "exact": error, "rows_sampled": min(ROWS, len(points))}
+    job.errors = {"uncompressed": None, "exact": error, "rows_sampled": min(ROWS, count)}
     return B
 
 

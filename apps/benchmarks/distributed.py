@@ -6,6 +6,10 @@ measures one row: n = 2^log2 sites in all (strong scaling) or of each process (w
 perturbed grid, leaf 64, eta 1.5, 8 × 8 points, rtol 1e-7; seconds are those of the slowest process. A file that is
 there gains a row.
 
+    mpiexec -n P python -m h2gpu.apps.benchmarks.distributed --memory [--log2 17] [--output …csv]
+
+traces what the largest process takes for points, trees and lists of blocks, in bytes a site of all.
+
     python -m h2gpu.apps.benchmarks.distributed --count [--log2 20] [--output …csv]
 
 counts what the worst rank receives for a product, from the trees alone, for any number of processes; and a model,
@@ -16,7 +20,9 @@ where a sum over the ranks of what lies above the cut is 2 log₂ P messages. Me
 SECONDS_A_SITE, on two H100 WAIT; LATENCY of more messages and LINK are assumed.
 """
 
+import gc
 import sys
+import tracemalloc
 from pathlib import Path
 from time import perf_counter
 
@@ -30,10 +36,12 @@ from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, solvers
+from h2gpu.distributed.assembly import blocks_of, own_part, planned, sites_of_shares
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.ghosts import Share, travel
 from h2gpu.distributed.matrix import NAME as EXCHANGE
 from h2gpu.distributed.partition import Partition
+from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 
 LEAF_SIZE, ETA, ORDER, RTOL = 64, 1.5, 8, 1e-7
 RANKS = 2, 4, 8, 16, 64, 256, 1024
@@ -60,6 +68,7 @@ def _work(argv):
     parser.add_argument("--log2", type=at_least(8), default=17, help="log2 of the number of sites")
     parser.add_argument("--no-solve", action="store_true", help="without Vecchia's factor and conjugate gradients")
     parser.add_argument("--weak", action="store_true", help="so many sites a process")
+    parser.add_argument("--memory", action="store_true", help="memory of points, trees and lists of blocks alone")
     parser.add_argument("--count", action="store_true", help="count messages and bytes from the trees alone")
     parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(argv)
@@ -69,9 +78,10 @@ def _work(argv):
         comm = communicator(options.device)
         rank = comm.rank
         with comm.together("benchmark"):
-            if comm.xp is not np:
+            if comm.xp is not np and not options.memory:
                 measured(comm, comm.size * WARM_UP, not options.no_solve)  # kernels, connections: once a process
-            row = measured(comm, 2**options.log2 * (comm.size if options.weak else 1), not options.no_solve)
+            n = 2**options.log2 * (comm.size if options.weak else 1)
+            row = remembered(comm, n) if options.memory else measured(comm, n, not options.no_solve)
         rows = [{"scaling": "weak" if options.weak else "strong"} | row]
     if rank == 0:
         print(tables.text(rows))
@@ -121,14 +131,46 @@ def _of_rank(blocks, partition, rank):
     return messages, below, points, *parts, len(far.above)
 
 
+def remembered(comm, n):
+    """What the largest rank takes of the host before any matrix, beside the share of points that it was given.
+
+    Traced by tracemalloc, in bytes a site of all: held when trees and blocks are there, the most until then, and the
+    most of rank 0 while it plans.
+    """
+    points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
+    sites = sites_of_shares(comm, own_part(comm, points).copy(), cov)
+    del points
+    work = {
+        "trees": lambda: blocks_of(comm, [sites.points], LEAF_SIZE, Admissibility(ETA), "median", LEAF_SIZES[0]),
+        "plan": lambda: next(planned(comm, sites, RTOL)),
+    }
+    told = np.max(comm.gather([figure for part in work.values() for figure in _traced(part)]), axis=0) / n
+    names = "bytes a site", "at most", "plan keeps", "plan at most"
+    return {"n": n, "ranks": comm.size} | {
+        name: float(value) for name, value in zip(names, told) if name != "plan keeps"
+    }
+
+
+def _traced(work):
+    """Bytes that are held with a result, and at most."""
+    gc.collect()
+    tracemalloc.start()
+    kept = work()
+    gc.collect()
+    figures = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del kept
+    return figures
+
+
 def measured(comm, n, solves):
     """Seconds of the slowest rank, bytes of the largest, and what it received."""
     points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
-    tree, trees = _timed(comm, lambda: ClusterTree.build(points, LEAF_SIZE))
-    blocks, pairs = _timed(comm, lambda: BlockTree.build(tree, tree, Admissibility(ETA)))
-    sites = Sites.of(points, cov)
-    B, compressed = _timed(comm, lambda: built_and_compressed(comm, blocks, sites, ORDER, RTOL))
-    x = comm.xp.asarray(np.random.default_rng(0).standard_normal(n)[tree.permutation][_own(B)])
+    share = own_part(comm, Sites.of(points, cov).points)
+    (blocks, own), trees = _timed(comm, lambda: blocks_of(comm, [share], LEAF_SIZE, Admissibility(ETA)))
+    placed = Sites.of(points[:1], cov).cov
+    B, compressed = _timed(comm, lambda: built_and_compressed(comm, blocks, own, placed, ORDER, RTOL))
+    x = comm.xp.asarray(B.scatter(np.random.default_rng(0).standard_normal(n)))
     B @ x  # makes the plans
     before = list(comm.traffic.exchanges[EXCHANGE])
     _, product = _timed(comm, lambda: [B @ x for _ in range(PRODUCTS)])
@@ -137,7 +179,7 @@ def measured(comm, n, solves):
     row = {
         "n": n,
         "ranks": comm.size,
-        "trees s": trees + pairs,
+        "trees s": trees,
         "compressed s": compressed,
         "A x ms": 1e3 * product / PRODUCTS,
         **_by_part(comm, B, x),
@@ -178,10 +220,6 @@ def _solved(comm, B, points, cov, x):
     W, vecchia = _timed(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS))
     solution, solve = _timed(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8))
     return {"Vecchia s": vecchia, "CG s": solve, "iterations": int(solution.iterations[0])}
-
-
-def _own(B):
-    return slice(B.rows.begin, B.rows.begin + B.rows.tree.n)
 
 
 def _timed(comm, work):

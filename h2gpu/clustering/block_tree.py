@@ -51,8 +51,9 @@ class BlockTree:
             is_near = row_leaf.take(t) & col_leaf.take(s) & ~is_far
             far.append(_selected(t, s, is_far))
             near.append(_selected(t, s, is_near))
-            t, s = _child_pairs(row_tree, col_tree, *_selected(t, s, ~(is_far | is_near)), symmetric)
-        return cls(row_tree, col_tree, _sorted(far, symmetric), _sorted(near, symmetric))
+            t, s = _selected(t, s, ~(is_far | is_near))
+            t, s = child_pairs(t, s, row_tree.first_child.take(t), col_tree.first_child.take(s), symmetric)
+        return cls(row_tree, col_tree, in_order(far, symmetric), in_order(near, symmetric))
 
     @property
     def symmetric(self) -> bool:
@@ -69,9 +70,9 @@ def _selected(t, s, mask):
     return t.take(index), s.take(index)
 
 
-def _child_pairs(row_tree, col_tree, t, s, symmetric):
-    """All pairs of children; a leaf stands for itself. Of a symmetric diagonal pair, one of the two mixed pairs."""
-    row_child, col_child = row_tree.first_child.take(t), col_tree.first_child.take(s)
+def child_pairs(t, s, row_child, col_child, symmetric):
+    """All pairs of children, whose first ones are given; a leaf stands for itself. Of a symmetric diagonal pair, one of
+    the two mixed pairs."""
     row_leaf, col_leaf = row_child < 0, col_child < 0
     row_child, col_child = np.maximum(row_child, t * row_leaf), np.maximum(col_child, s * col_leaf)
     pairs = []
@@ -86,7 +87,7 @@ def _child_pairs(row_tree, col_tree, t, s, symmetric):
     return (np.concatenate(part) for part in zip(*pairs))
 
 
-def _sorted(pairs, symmetric):
+def in_order(pairs, symmetric):
     """One (2, blocks) array by (column, row); row ≥ column when symmetric."""
     t, s = (np.concatenate(part) for part in zip(*pairs))
     if symmetric:

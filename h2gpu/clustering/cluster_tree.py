@@ -153,6 +153,10 @@ class ClusterTree:
         """Both children of each of the given clusters, siblings next to each other."""
         return np.stack([self.first_child[parents], self.first_child[parents] + 1], axis=1).ravel()
 
+    def by_level(self, chosen: Truths) -> Integers:
+        """How many clusters of each level are chosen (clusters,), (levels,)."""
+        return np.diff(offsets_of(chosen)[self.level_offsets])
+
     def parents(self, l: int) -> Integers:
         """Indices of the clusters of level l that have children."""
         clusters = self.level(l)

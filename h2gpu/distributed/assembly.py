@@ -1,26 +1,30 @@
 """Points by ranks and one accuracy → compressed covariance matrix by ranks.
 
-    shares of points → all on every host → plan (rank 0) → trees (the same on all) → own rows built, compressed, checked
+    shares of points → plan (rank 0) → sorted by ranks → own subtrees, own blocks → own rows built, compressed, checked
 
-As `h2matrix.assembly`; the tree is the serial one to the last bit.
+As `h2matrix.assembly`; the tree is the serial one to the last bit. Rank 0 has all points while it plans, and then lets
+go of them.
 """
 
 import logging
 import math
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
 from h2gpu.arrays import to_host
-from h2gpu.clustering import Admissibility, BlockTree
+from h2gpu.clustering import Admissibility
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.matrix import DistributedH2Matrix
-from h2gpu.distributed.sorting import cluster_tree
+from h2gpu.distributed.trees.shares import shared
+from h2gpu.distributed.trees.sorting import sorted_points
+from h2gpu.distributed.trees.traversal import essential_blocks
 from h2gpu.h2matrix.accuracy import Accuracy
-from h2gpu.h2matrix.assembly import ROWS_CHECKED, plans
+from h2gpu.h2matrix.assembly import MORE_POINTS, ROWS_CHECKED, plans
 from h2gpu.h2matrix.compression.precision import check_storage
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.h2matrix.rows import ROWS_TOGETHER
@@ -66,16 +70,18 @@ def covariance_matrix(
     with comm.together("covariance_matrix"):
         Accuracy.of(rtol, np.float64)
         check_storage(storage)
-        sites = Sites.of(
-            all_points(comm, my_points), cov, None if my_col_points is None else all_points(comm, my_col_points)
-        )
-        return of_sites(comm, sites, rtol, storage, once)
+        return of_shares(comm, sites_of_shares(comm, my_points, cov, my_col_points), rtol, storage, once)
 
 
 def of_sites(comm, sites, rtol, storage="auto", once=False):
     """The same of Sites that all hosts have."""
-    planned = plans(sites, rtol, storage=storage) if comm.rank == 0 else None
-    for chosen in agreed(comm, planned):
+    x, y = (side if side is None else own_part(comm, side) for side in (sites.points, sites.col_points))
+    return of_shares(comm, replace(sites, points=x, col_points=y), rtol, storage, once)
+
+
+def of_shares(comm, sites, rtol, storage="auto", once=False):
+    """The same of Sites of which each host has a share."""
+    for chosen in planned(comm, sites, rtol, storage=storage):
         B, error = of_plan(comm, sites, chosen, storage=storage, once=once)
         if error <= rtol:
             return B
@@ -83,35 +89,52 @@ def of_sites(comm, sites, rtol, storage="auto", once=False):
 
 
 def of_plan(comm, sites, plan, *, storage="auto", once=False, finest=LEAF_SIZES[0], rows=ROWS_CHECKED):
-    """(DistributedH2Matrix, its error on random rows) of a plan of Sites that all hosts have.
+    """(DistributedH2Matrix, its error on random rows) of a plan of Sites of which each host has a share.
 
     finest   leaf size with which the planner grew its tree, for the same order of points
     """
     with phase("cluster"):
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-        trees = [cluster_tree(comm, x, min(finest, plan.leaf_size), plan.split).cut(plan.leaf_size) for x in sides]
-        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(plan.eta))
-    B = built_and_compressed(comm, blocks, sites, plan.orders, plan.rtol, storage, once)
-    error = error_on_rows(B, sites, rows, 0)
+        admissible = Admissibility(plan.eta, sites.cov.kinks)
+        blocks, points = blocks_of(comm, sides, plan.leaf_size, admissible, plan.split, finest)
+    B = built_and_compressed(comm, blocks, points, sites.cov, plan.orders, plan.rtol, storage, once)
+    error = error_on_rows(B, points, sites.cov, rows, 0)
     if comm.rank == 0:
         logger.info("distributed: %s, error %.3g on %d sampled rows, %r", plan, error, rows, B)
     return B, error
 
 
-def error_on_rows(B, sites, rows, random_state=None):
-    """‖B − exact‖_F / ‖exact‖_F over random rows, each rank at its own columns; a call of all ranks."""
-    comm, xp, cov = B.comm, B.xp, sites.cov
-    row_points, col_points = (side.partition.points(comm.rank) for side in (B.rows, B.cols))
-    own, y = np.full(sites.shape[0], -1), xp.asarray(sites.columns[col_points])
-    own[row_points] = np.arange(len(row_points))
-    drawn, sums = np.random.default_rng(random_state).permutation(sites.shape[0])[:rows], np.zeros(2)
+def blocks_of(comm, sides, leaf_size, admissible, split="median", finest=None):
+    """(a rank's BlockTree on EssentialTrees, [its own points in tree order, of each side]); a call of all ranks.
+
+    sides    [share of the points of the rows (n_r, dim), that of the columns], one of a symmetric matrix, on the host
+    finest   leaf size down to which points are sorted, where that is less
+    """
+    finest = leaf_size if finest is None else min(finest, leaf_size)
+    shares = [shared(comm, sorted_points(comm, x, finest, split), leaf_size) for x in sides]
+    return essential_blocks(comm, shares, admissible), [share.x for share in shares]
+
+
+def error_on_rows(B, points, cov, rows, random_state=None):
+    """‖B − exact‖_F / ‖exact‖_F over random rows, each rank at its own columns; a call of all ranks.
+
+    points   [own points of the rows in tree order, of the columns], one of a symmetric matrix
+    """
+    comm, xp, y = B.comm, B.xp, B.xp.asarray(points[-1])
+    numbers, sums = B.rows.partition.points(comm.rank), np.zeros(2)
+    drawn = np.random.default_rng(random_state).choice(B.shape[0], min(rows, B.shape[0]), replace=False)
+    order = np.argsort(numbers)
     with phase("check", len(drawn)) as advance:
         for i in np.array_split(drawn, -(-len(drawn) // ROWS_TOGETHER)):
-            here = np.flatnonzero(own[i] >= 0)
-            unit = xp.zeros((len(row_points), len(i)), B.dtype)
-            unit[xp.asarray(own[i[here]]), xp.asarray(here)] = 1
-            exact = cov.values(y[:, None], xp.asarray(sites.points[i])[None])
-            if sites.symmetric and cov.nugget:
+            place = order.take(np.searchsorted(numbers, i, sorter=order), mode="clip") if len(order) else i
+            here = np.flatnonzero(numbers[place] == i) if len(order) else i[:0]
+            unit = xp.zeros((len(numbers), len(i)), B.dtype)
+            unit[xp.asarray(place[here]), xp.asarray(here)] = 1
+            x = np.empty((len(i), points[0].shape[1]), points[0].dtype)
+            for some, found in comm.gather((here, points[0][place[here]]), "sampled rows"):
+                x[some] = found
+            exact = cov.values(y[:, None], xp.asarray(x)[None])
+            if B.symmetric and cov.nugget:
                 exact += unit * exact.dtype.type(cov.nugget)
             sums[0] += float(xp.sum((B.rmatmat(unit) - exact).astype(np.float64) ** 2))
             sums[1] += float(xp.sum(exact.astype(np.float64) ** 2))
@@ -120,21 +143,48 @@ def error_on_rows(B, sites, rows, random_state=None):
     return math.sqrt(error / norm) if norm else math.sqrt(error)
 
 
-def agreed(comm, planned):
-    """The plans of rank 0 without their trees, on all ranks; planned: what yields them there, None on others."""
-    while True:
-        chosen = None if planned is None else next(planned, None)
-        chosen = comm.gather(None if chosen is None else replace(chosen, trees=()), "plan")[0]
-        if chosen is None:
-            return
-        yield chosen
+def planned(comm, sites, rtol, **fixed):
+    """As `plans`, without trees, of Sites of which each host has a share; rank 0 has all of them while it plans."""
+    for attempt in range(1 + len(MORE_POINTS)):
+        sides = sites.points, sites.col_points
+        every = [None if side is None else comm.collect(side, "points, for the plan") for side in sides]
+        chosen = None
+        if comm.rank == 0:
+            whole = replace(sites, points=_whole(every[0]), col_points=_whole(every[1]))
+            chosen = replace(next(islice(plans(whole, rtol, **fixed), attempt, None)), trees=())
+            whole = every = None
+        yield comm.gather(chosen, "plan")[0]
 
 
-def all_points(comm, share):
-    """The points of all ranks, one share after the other, on the host."""
+def _whole(shares):
+    return None if shares is None else np.concatenate(shares)
+
+
+def sites_of_shares(comm, my_points, cov, my_col_points=None):
+    """Sites of a rank's share of the points, perhaps none; a call of all ranks."""
+    sides = [_share(comm, share) for share in (my_points, my_col_points) if share is not None]
+    sites = Sites.of(sides[0][0], cov, None if my_col_points is None else sides[1][0])
+    parts = [None if x is None else x[:n] for x, (_, n) in zip((sites.points, sites.col_points), [*sides, (None, 0)])]
+    return replace(sites, points=parts[0], col_points=parts[1])
+
+
+def _share(comm, share):
+    """(A share of points on the host, how many): instead of none the first point of another rank, to be checked."""
     share = to_host(share)
     shares = comm.gather((share.shape[1:], share.dtype.name), "points")
     shapes = sorted({str(kind) for kind in shares})
     if share.ndim != 2 or len(shapes) > 1:
         raise ValueError(f"my_points: expected shares (points, dim) of one dimension and type, got {shapes}")
-    return np.concatenate(comm.gather(share, "points"))
+    firsts = [first for first in comm.gather(share[:1], "a point") if len(first)]
+    return share if len(share) or not firsts else firsts[0], len(share)
+
+
+def own_part(comm, x):
+    """A rank's part of what all hosts have."""
+    return np.array_split(x, comm.size)[comm.rank]
+
+
+def all_points(comm, share):
+    """The points of all ranks, one share after the other, on the host."""
+    share, count = _share(comm, share)
+    return np.concatenate(comm.gather(share[:count], "points"))

@@ -38,25 +38,29 @@ class GhostBasis:
         return self
 
 
-def built_and_compressed(comm, blocks, sites, order, rtol, storage="auto", once=False):
-    """Sites on all hosts, a BlockTree → the DistributedH2Matrix, compressed to rtol; storage as for `compress`, once as
-    for `covariance_matrix`."""
-    accuracy = Accuracy.of(rtol, sites.dtype)
+def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto", once=False):
+    """A rank's BlockTree, own points → the DistributedH2Matrix, compressed to rtol; a call of all ranks.
+
+    blocks, points   as for `sides_of`; storage as for `compress`, once as for `covariance_matrix`
+    """
+    accuracy = Accuracy.of(rtol, points[0].dtype)
     rounds = accuracy.rounds(storage)
-    rows, cols = sides_of(comm, blocks, sites, order)
+    rows, cols = sides_of(comm, blocks, points, order)
     once = bool(once) and blocks.symmetric
     partitions = rows.local.partition, cols.local.partition
-    share = Share.of(blocks.near, blocks.symmetric, *partitions, comm.rank, once)
-    far_share = Share.of(blocks.far, True, *partitions, comm.rank, once) if once else rows.share
-    near = nearfield_of(rows, cols, share, blocks, sites)
+    share = Share.of(blocks.near, blocks.symmetric, *partitions, comm.rank, once).agreed(comm, partitions[1])
+    far_share = rows.share
+    if once:
+        far_share = Share.of(blocks.far, True, *partitions, comm.rank, once).agreed(comm, partitions[1])
+    near = nearfield_of(comm, rows, cols, share, blocks, points[-1], cov)
     if not rounds:
         near = [part.stored() for part in near]
     weights = dict(zip(PARTS, (1, 1 + once) * 2))
     bases, changes = _truncated(
-        comm, rows, cols, near, weights, blocks, sites.cov, accuracy.unrounded if rounds else accuracy
+        comm, rows, cols, near, weights, blocks, cov, accuracy.unrounded if rounds else accuracy
     )
     T = _of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
-    diagonal, off = couplings_of(rows, cols, far_share, blocks, sites.cov)
+    diagonal, off = couplings_of(rows, cols, far_share, blocks, cov)
     levels = np.searchsorted(far_share.ghosts, blocks.col_tree.level_offsets)
     far = (
         project(diagonal, bases[0], bases[-1], changes[0], changes[-1]),
@@ -69,8 +73,9 @@ def built_and_compressed(comm, blocks, sites, order, rtol, storage="auto", once=
     tree, numbers = cols.local.tree, cols.local.numbers
     far_halo = Halo.of(far_share, numbers, bases[-1].starts[:-1], bases[-1].ranks, T.rows).on(comm.xp)
     near_halo = Halo.of(share, numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
-    far = Blocks(parts["far"], parts["far off"], far_halo, far_share.ghosts, far_share.turned)
-    near = Blocks(parts["near"], parts["near off"], near_halo, share.ghosts, share.turned)
+    names = partitions[1].numbers
+    far = Blocks(parts["far"], parts["far off"], far_halo, names[far_share.ghosts], far_share.turned)
+    near = Blocks(parts["near"], parts["near off"], near_halo, names[share.ghosts], share.turned)
     return DistributedH2Matrix(comm, rows.local, cols.local, bases[0], bases[-1], far, near, once=once)
 
 

@@ -1,10 +1,10 @@
 """Points and a covariance → a distributed H²-matrix, every block evaluated where it is used.
 
-As `h2matrix.construction`, each rank for its own rows. The points and trees are on all hosts; what a rank evaluates are
-its leaves and transfers, and covariances between its grids (points) and those of its ghosts.
+As `h2matrix.construction`, each rank for its own rows. What it evaluates are its leaves and transfers, and covariances
+between its grids (points) and those of its ghosts; a ghost's own points come from their owner.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,10 +13,19 @@ from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.distributed.ghosts import Share
-from h2gpu.distributed.partition import LocalTree
+from h2gpu.distributed.partition import LocalTree, Partition
+from h2gpu.distributed.trees.exchange import fetched
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.construction import EvaluatedCouplings
-from h2gpu.h2matrix.interpolation import basis_of_grids, interpolation_grids, interpolation_ranks, orders_of
+from h2gpu.h2matrix.interpolation import (
+    basis_of_grids,
+    interpolation_grids,
+    largest_ranks,
+    orders_of,
+    ranks_of,
+    used_clusters,
+    with_own_points,
+)
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 
 
@@ -26,7 +35,7 @@ class Side:
 
     local    LocalTree
     basis    ClusterBasis on it
-    used     (clusters,) of the whole tree: which have a basis
+    counts   (2, levels) clusters of all ranks on each level, and those that have a basis
     share    Share of the farfield seen from this side: its clusters are rows, ghosts are of the other
     grids    MatrixBatch of the local clusters' interpolation points
     ghosts   MatrixBatch of those of the ghosts
@@ -35,34 +44,87 @@ class Side:
 
     local: LocalTree
     basis: ClusterBasis
-    used: np.ndarray
+    counts: np.ndarray
     share: Share
     grids: MatrixBatch
     ghosts: MatrixBatch
     x: object
 
 
-def sides_of(comm, blocks, sites, order):
-    """(row side, column side) of a block tree of Sites that lie on the host; one object where symmetric."""
+def sides_of(comm, blocks, points, order):
+    """(row side, column side) of a rank's block tree; one object where symmetric.
+
+    blocks   BlockTree on EssentialTrees; points: [(own, dim) of the rows and those of the columns], on the host
+    """
     trees = [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]
-    locals_ = [LocalTree.of(tree, comm) for tree in trees]
+    partitions = [Partition(tree, tree.bounds) for tree in trees]
+    locals_ = [LocalTree(partition, comm.rank) for partition in partitions]
     coupled = [blocks.far] if blocks.symmetric else list(blocks.far)
     orders = [orders_of(tree, order) for tree in trees]
-    ranks = [interpolation_ranks(tree, some, p, sites.dim) for tree, some, p in zip(trees, coupled, orders)]
-    points = [sites.points] if blocks.symmetric else [sites.points, sites.col_points]
-    points = [x[tree.permutation] for x, tree in zip(points, trees)]
+    known = [_ranks(comm, *side, x.shape[1]) for *side, x in zip(partitions, coupled, orders, points)]
     sides = []
     for i, local in enumerate(locals_):
-        j, whole, xp = len(trees) - 1 - i, trees[i], comm.xp
+        j, xp = len(trees) - 1 - i, comm.xp
         pairs = blocks.far if i == 0 else blocks.far[::-1]
-        share = Share.of(pairs, blocks.symmetric, local.partition, locals_[j].partition, comm.rank)
-        grids = interpolation_grids(whole, local.clusters, *ranks[i], points[i], orders[i]).to(xp)
-        ghosts = interpolation_grids(trees[j], share.ghosts, *ranks[j], points[j], orders[j]).to(xp)
-        x = xp.asarray(points[i][local.begin : local.begin + local.tree.n])
-        own = [part[local.clusters] for part in ranks[i]]
-        basis = basis_of_grids(local.tree, *own, grids, x, orders[i][local.clusters])
-        sides.append(Side(local, basis, ranks[i][0] > 0, share, grids, ghosts, x))
+        share = Share.of(pairs, blocks.symmetric, local.partition, partitions[j], comm.rank)
+        share = share.agreed(comm, partitions[j])
+        ranks, own, counts = known[i]
+        grids = _grids(comm, partitions[i], local.clusters, ranks, own, points[i], orders[i])
+        ghosts = _grids(
+            comm,
+            partitions[j],
+            share.ghosts,
+            *_of_ghosts(comm, share, *known[j][:2], trees[j], orders[j], points[j].shape[1]),
+            points[j],
+            orders[j],
+        )
+        x, chosen = xp.asarray(points[i]), local.clusters
+        basis = basis_of_grids(local.tree, ranks[chosen], own[chosen], grids, x, orders[i][chosen])
+        sides.append(Side(local, basis, counts, share, grids, ghosts, x))
     return sides[0], sides[-1]
+
+
+def _ranks(comm, partition, coupled, orders, dim):
+    """Ranks, which clusters interpolate at their own points, (clusters,) each, and counts as of a Side.
+
+    True of a rank's own clusters and of all that are shared: a cluster's own points hang on all clusters below, its use
+    on blocks of those above, of which its owner knows.
+    """
+    tree, most = partition.tree, largest_ranks(orders, dim, partition.tree.n)
+    used, own = used_clusters(tree, coupled), with_own_points(tree, tree.sizes <= most)
+    shared = np.flatnonzero(partition.shared)
+    told = comm.sum(np.stack([used[shared], ~own[shared]]).astype(np.int64), "clusters above the cut")
+    used[shared], own[shared] = told[0] > 0, told[1] == 0
+    own = with_own_points(tree, own)
+    mine = partition.first == comm.rank
+    counts = comm.sum(np.stack([tree.by_level(mine), tree.by_level(mine & used)]), "clusters by level")
+    return *ranks_of(tree, used, own, most), counts
+
+
+def _of_ghosts(comm, share, ranks, own, tree, orders, dim):
+    """Ranks and use of own points of all clusters, those of ghosts from their owners."""
+    sends = {q: own[clusters].astype(np.int64) for q, clusters in share.sends.items()}
+    found = {q: np.empty(len(g), np.int64) for q, g in share.receives.items() if q != comm.rank}
+    sends.pop(comm.rank, None)
+    comm.start(sends, found, "which ghosts are their points")()
+    ranks, own = ranks.copy(), own.copy()
+    for q, values in found.items():
+        own[share.ghosts[share.receives[q]]] = values > 0
+    most = largest_ranks(orders, dim, tree.n)
+    ranks[share.ghosts] = np.where(own, tree.sizes, most)[share.ghosts]
+    return ranks, own
+
+
+def _grids(comm, partition, clusters, ranks, own, x, orders):
+    """Grids of some clusters, where comm.xp is; their own points come from where they are."""
+    tree, some = partition.tree, clusters[own[clusters]]
+    places = np.unique(ranges(tree.start[some], tree.sizes[some]))
+    points, start = (
+        fetched(comm, partition.bounds, x, places, "points of clusters"),
+        np.searchsorted(places, tree.start),
+    )
+    moved = replace(tree, start=start, stop=start + tree.sizes)  # where the points are now, of those clusters
+    return interpolation_grids(moved, clusters, ranks, own, points, orders).to(comm.xp)
 
 
 def couplings_of(rows, cols, share, blocks, cov):
@@ -91,16 +153,16 @@ def all_couplings(side, other, pairs, symmetric, cov):
     return EvaluatedCouplings(cov.pair_function, side.grids, grids, t[order], s[order], False)
 
 
-def nearfield_of(rows, cols, share, blocks, sites):
-    """Diagonal and off-diagonal dense blocks, evaluated where used."""
-    cov, (t, s) = sites.cov, (part[share.diagonal] for part in blocks.near)
+def nearfield_of(comm, rows, cols, share, blocks, points, cov):
+    """Diagonal and off-diagonal dense blocks, evaluated where used; points: own ones of the columns, on the host."""
+    t, s = (part[share.diagonal] for part in blocks.near)
     X, Y = (MatrixBatch.from_rows(side.x, side.local.tree.start, side.local.tree.sizes) for side in (rows, cols))
     nugget = float(cov.nugget) if blocks.symmetric else 0.0
     t, s = rows.local.numbers(t), cols.local.numbers(s)
     diagonal = EvaluatedNearfield(cov.pair_function, X, X if rows is cols else Y, t, s, nugget, blocks.symmetric)
-    tree, points = blocks.col_tree, sites.columns
+    tree, bounds = blocks.col_tree, cols.local.partition.bounds
     sizes = tree.sizes[share.ghosts]
-    ghosts = points[tree.permutation[ranges(tree.start[share.ghosts], sizes)]]
+    ghosts = fetched(comm, bounds, points, ranges(tree.start[share.ghosts], sizes), "near points")
     ghosts = MatrixBatch.from_rows(array_module(rows.x).asarray(ghosts), offsets_of(sizes)[:-1], sizes)
     t = rows.local.numbers(share.rows)
     return diagonal, EvaluatedNearfield(cov.pair_function, X, ghosts, t, share.columns, 0.0, False)

@@ -11,7 +11,7 @@ from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
-from h2gpu.distributed.partition import LocalTree
+from h2gpu.distributed.partition import LocalTree, Partition
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.texts import brief
@@ -44,8 +44,9 @@ def distribute(A: H2Matrix, comm: Communicator, *, once: bool = False) -> Distri
                 f"distribute: expected an H2Matrix with stored blocks in {comm.xp.__name__} arrays, got {brief(A)}; "
                 "see H2Matrix.to_device, and compress"
             )
-        rows = LocalTree.of(A.row_basis.tree, comm)
-        cols = rows if A.symmetric else LocalTree.of(A.col_basis.tree, comm)
+        sides = [Partition.of(basis.tree, comm.size) for basis in (A.row_basis, A.col_basis)[: 2 - A.symmetric]]
+        rows, cols = (LocalTree(side, comm.rank) for side in (sides[0], sides[-1]))
+        cols = rows if A.symmetric else cols
         row_basis = _basis(A.row_basis, rows)
         col_basis = row_basis if A.symmetric else _basis(A.col_basis, cols)
         once = bool(once) and A.symmetric

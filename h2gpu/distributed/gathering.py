@@ -8,6 +8,8 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
+from h2gpu.clustering import ClusterTree
+from h2gpu.clustering.boxes import Boxes
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import H2Matrix
@@ -31,9 +33,10 @@ def gathered_matrix(A: DistributedH2Matrix) -> H2Matrix | None:
     sides = [(A.rows, A.row_basis)] if A.symmetric else [(A.rows, A.row_basis), (A.cols, A.col_basis)]
     mine = [_own_basis(*side) for side in sides], [_own_blocks(A, part) for part in (A.far, A.near)]
     parts = A.comm.collect(mine, "the whole matrix")
+    trees = [whole_tree(A.comm, local.partition) for local, _ in sides]
     if parts is None:
         return None
-    bases = [_basis([bases[i] for bases, _ in parts], local.partition.tree) for i, (local, _) in enumerate(sides)]
+    bases = [_basis([bases[i] for bases, _ in parts], tree) for i, tree in enumerate(trees)]
     starts = [[basis.starts[:-1] for basis in bases], [basis.tree.start for basis in bases]]
     blocks = [
         _whole([pair[i] for _, pair in parts], (first[0], first[-1], A.symmetric)) for i, first in enumerate(starts)
@@ -41,12 +44,30 @@ def gathered_matrix(A: DistributedH2Matrix) -> H2Matrix | None:
     return H2Matrix(bases[0], bases[-1], *blocks)
 
 
+def whole_tree(comm, partition):
+    """The ClusterTree of a Partition on rank 0, of what the ranks know of it; a call of all ranks."""
+    tree = partition.tree
+    if not partition.by_ranks:
+        return tree
+    own = np.flatnonzero(partition.first == comm.rank)
+    linked = (np.where(link[own] >= 0, tree.numbers[link[own]], -1) for link in (tree.parent, tree.first_child))
+    boxes = tree.boxes[own]
+    mine = tree.numbers[own], tree.start[own], tree.stop[own], *linked, boxes.lower, boxes.upper, tree.permutation
+    parts = comm.collect(mine, "the whole tree")
+    if parts is None:
+        return None
+    number, start, stop, parent, child, lower, upper, permutation = (np.concatenate(part) for part in zip(*parts))
+    order = np.argsort(number)
+    boxes = Boxes(lower[order], upper[order])
+    return ClusterTree(permutation, *(a[order] for a in (start, stop, parent, child)), boxes, tree.whole_offsets)
+
+
 def _own_basis(local, basis):
     """(clusters, ranks, leaf matrices, transfers) that the rank owns, on the host."""
     own = np.flatnonzero(local.owned)
     leaves = np.flatnonzero(local.owned[local.tree.leaves])
     leaf, transfer = batched.gather(basis.leaf, leaves), batched.gather(basis.transfer, own)
-    return local.clusters[own], basis.ranks[own], leaf.to(np), transfer.to(np)
+    return local.names[own], basis.ranks[own], leaf.to(np), transfer.to(np)
 
 
 def _basis(parts, tree):
@@ -68,13 +89,13 @@ def _own_blocks(A, part):
     """[(rows, columns, matrices), …] in the whole trees, on the host: diagonal and off-diagonal ones of owned rows."""
     owned = A.rows.owned[part.off.rows]
     kept = [
-        (part.diagonal, np.arange(len(part.diagonal)), A.cols.clusters, False),
+        (part.diagonal, np.arange(len(part.diagonal)), A.cols.names, False),
         (part.off, np.flatnonzero(owned & ~part.turned), part.ghosts, False),
     ]
     kept += [(part.off, np.flatnonzero(owned & part.turned), part.ghosts, True)] if A.once else []
     found = []
     for blocks, index, clusters, turned in kept:
-        t, s = A.rows.clusters[blocks.rows[index]], clusters[blocks.columns[index]]
+        t, s = A.rows.names[blocks.rows[index]], clusters[blocks.columns[index]]
         t, s = (s, t) if turned else (t, s)
         if isinstance(blocks, MixedBlocks):
             for stored, some in ((blocks.wide, ~blocks.narrowed[index]), (blocks.narrow, blocks.narrowed[index])):

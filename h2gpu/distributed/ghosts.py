@@ -2,28 +2,29 @@
 
     diagonal   t, s both of the rank           off-diagonal   any other block (t, s) of a t with points of the rank
 
-A symmetric matrix's off-diagonal blocks are kept by the owners of t and of s, so that only x̂ travels. All ranks have
-all trees, so that each works out what it sends and receives without asking. Cf. Zampini et al. (2022), section 3.2.
+A symmetric matrix's off-diagonal blocks are kept by the owners of t and of s, so that only x̂ travels. Both know of
+them, so that each works out what it sends and receives without asking. Cf. Zampini et al. (2022), section 3.2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.distributed.partition import by_rank
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
     """A rank's part of the far or near blocks.
 
-    diagonal   (blocks,) which of all blocks are diagonal ones of the rank
+    diagonal   (blocks,) which of the blocks given are diagonal ones of the rank
     off        (blocks,) which are off-diagonal ones, sorted by (ghost, row); a block may be there twice
     turned     (blocks,) whether the rank keeps the transpose
-    rows       (blocks,) row clusters of off-diagonal blocks, as kept, in the whole tree
+    rows       (blocks,) row clusters of off-diagonal blocks, as kept, in the partition's tree
     columns    (blocks,) their ghosts, numbers in `ghosts`
-    ghosts     (ghosts,) clusters of the whole column tree, ascending
+    ghosts     (ghosts,) clusters of the column partition's tree, ascending
     sends      {rank: clusters}, of which this rank has points and the other blocks; itself among them
     receives   {rank: numbers of ghosts}, in the same order
     above      clusters above the cut that are ghosts of any rank, ascending: the same on all ranks
@@ -41,8 +42,10 @@ class Share:
 
     @classmethod
     def of(cls, pairs, symmetric, row_partition, col_partition, rank, once=False):
-        """Of blocks (2, blocks) between clusters of two partitioned trees; once: each of a symmetric matrix with one of
-        its owners, by turns, a cluster above the cut as the ghost."""
+        """Of blocks (2, blocks) between clusters of two partitioned trees, all of them or those of the rank.
+
+        once   each of a symmetric matrix with one of its owners, by turns, a cluster above the cut as the ghost
+        """
         t, s = pairs
         inner = ~row_partition.above[t] & ~col_partition.above[s]
         inner &= row_partition.first[t] == col_partition.first[s]
@@ -51,7 +54,8 @@ class Share:
         turned = np.zeros(len(off), bool)
         t, s = t[off], s[off]
         if symmetric and once:
-            turned = np.where(row_partition.above[t] == row_partition.above[s], off % 2 == 1, row_partition.above[t])
+            turns = (row_partition.numbers[t] + row_partition.numbers[s]) % 2 == 1
+            turned = np.where(row_partition.above[t] == row_partition.above[s], turns, row_partition.above[t])
             t, s = np.where(turned, s, t), np.where(turned, t, s)
         elif symmetric:
             both = t != s
@@ -60,13 +64,18 @@ class Share:
         spans = (row_partition.first[t], row_partition.last[t]), (col_partition.first[s], col_partition.last[s])
         mine, theirs = ((first <= rank) & (rank <= last) for first, last in spans)
         ghosts = np.unique(s[mine])
-        sends = _by_rank(s[theirs], *(side[theirs] for side in spans[0]))
-        from_ranks = _by_rank(ghosts, col_partition.first[ghosts], col_partition.last[ghosts])
+        sends = by_rank(s[theirs], *(side[theirs] for side in spans[0]))
+        from_ranks = by_rank(ghosts, col_partition.first[ghosts], col_partition.last[ghosts])
         receives = {q: np.searchsorted(ghosts, clusters) for q, clusters in from_ranks.items()}
         order = np.flatnonzero(mine)
         order = order[np.lexsort((t[order], s[order]))]
         columns, above = np.searchsorted(ghosts, s[order]), np.unique(s[col_partition.above[s]])
         return cls(diagonal, off[order], turned[order], t[order], columns, ghosts, sends, receives, above)
+
+    def agreed(self, comm, partition):
+        """The same with what is above of all ranks, where each knows its own blocks; partition: of the columns."""
+        parts = comm.gather(partition.numbers[self.above], "ghosts above the cut")
+        return replace(self, above=np.searchsorted(partition.numbers, np.unique(np.concatenate(parts))))
 
     def peers(self):
         """Other ranks' clusters below the cut: (sends, receives) without those above."""
@@ -74,14 +83,6 @@ class Share:
         numbers = np.flatnonzero(np.isin(self.ghosts, self.above))
         receives = {q: g[~np.isin(g, numbers)] for q, g in self.receives.items()}
         return ({q: i for q, i in part.items() if len(i)} for part in (sends, receives))
-
-
-def _by_rank(clusters, first, last):
-    """{rank: clusters whose ranks first … last it is among}, ascending and each once."""
-    counts = last - first + 1
-    pairs = np.unique(np.stack([ranges(first, counts), np.repeat(clusters, counts)]), axis=1)
-    ranks, begin = np.unique(pairs[0], return_index=True)
-    return dict(zip(ranks.tolist(), np.split(pairs[1], begin[1:])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.partition import LocalTree
@@ -29,7 +29,7 @@ class Blocks:
     diagonal   BlockSparse or MixedBlocks between the rank's own clusters
     off        the same from ghosts to its clusters, never symmetric
     halo       Halo of the ghosts
-    ghosts     (ghosts,) their clusters in the whole tree
+    ghosts     (ghosts,) their clusters' numbers in the tree of all ranks
     turned     (off-diagonal blocks,) which are transposes of those that a serial matrix would keep
     """
 
@@ -229,8 +229,14 @@ class DistributedH2Matrix:
 
 def gathered(comm, partition, y):
     """The whole vector, in the caller's order of points, on the host of all ranks."""
-    parts = comm.gather(y if array_module(y) is np else y.get(), "a whole vector")
-    whole = np.concatenate(parts)
+    whole = np.concatenate(comm.gather(to_host(y), "a whole vector"))
     out = np.empty_like(whole)
-    out[partition.tree.permutation] = whole
+    out[permutation_of(comm, partition)] = whole
     return out
+
+
+def permutation_of(comm, partition):
+    """The caller's numbers of all points in tree order, on the host of all ranks; a call of all ranks."""
+    if not partition.by_ranks:
+        return partition.tree.permutation
+    return np.concatenate(comm.gather(partition.points(comm.rank), "numbers of points"))

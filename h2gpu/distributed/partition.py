@@ -11,8 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu.batched.core.offsets import ranges
 from h2gpu.clustering import ClusterTree
 from h2gpu.clustering.boxes import Boxes
+from h2gpu.distributed.trees.essential import EssentialTree
 from h2gpu.texts import brief
 from h2gpu.typing import Integers, Truths
 
@@ -23,7 +25,7 @@ SLACK = 1 / 8  # of a share, by which a cut may be moved
 class Partition:
     """The clusters of a tree among ranks.
 
-    tree     ClusterTree, the same on all ranks
+    tree     ClusterTree, the same on all ranks, or an EssentialTree of what this rank knows of it
     bounds   (ranks + 1,) positions in tree order; a rank may own none
 
     `of` raises ValueError for a number of ranks that is not positive. Source: Zampini et al. (2022), H2Opus, section 3.
@@ -47,10 +49,7 @@ class Partition:
             raise ValueError(f"ranks: expected a positive integer, got {brief(ranks)}")
         start, first = np.unique(tree.start, return_index=True)  # the highest cluster that begins there
         level = np.searchsorted(tree.level_offsets, first, side="right")
-        wanted, share = tree.n * np.arange(1, ranks) / ranks, tree.n / ranks
-        start, level = np.append(start, tree.n), np.append(level, 0)
-        cuts = [_cut(start, level, position, SLACK * share) for position in wanted]
-        return cls(tree, np.concatenate([[0], np.maximum.accumulate(np.array(cuts, np.int64)), [tree.n]]))
+        return cls(tree, bounds_of(start, level, tree.n, ranks))
 
     @property
     def ranks(self) -> int:
@@ -63,18 +62,35 @@ class Partition:
         return np.diff(self.bounds)
 
     def points(self, rank: int) -> Integers:
-        """The caller's numbers of a rank's points, in tree order."""
-        return self.tree.permutation[self.bounds[rank] : self.bounds[rank + 1]]
+        """The caller's numbers of a rank's points, in tree order.
+
+        Raises ValueError for those of another rank, where each knows its own alone.
+        """
+        begin, known = (self.tree.begin if self.by_ranks else 0), self.tree.permutation
+        found = known[max(self.bounds[rank] - begin, 0) : max(self.bounds[rank + 1] - begin, 0)]
+        if len(found) < self.sizes[rank]:
+            raise ValueError(f"rank: the points of rank {rank} are known there alone; gather what you need of them")
+        return found
+
+    @property
+    def by_ranks(self) -> bool:
+        """Whether each rank knows a part of the tree, an EssentialTree."""
+        return isinstance(self.tree, EssentialTree)
+
+    @cached_property
+    def numbers(self) -> Integers:
+        """The numbers of the clusters in the tree of all ranks, (clusters,)."""
+        return self.tree.numbers if self.by_ranks else np.arange(len(self.tree))
 
     @cached_property
     def first(self) -> Integers:
         """The lowest rank that has points of each cluster, (clusters,): it owns those above the cut too."""
-        return np.searchsorted(self.bounds, self.tree.start, side="right") - 1
+        return ranks_of(self.bounds, self.tree.start, self.tree.stop)[0]
 
     @cached_property
     def last(self) -> Integers:
         """The highest rank that has points of each cluster, (clusters,)."""
-        return np.searchsorted(self.bounds, self.tree.stop, side="left") - 1
+        return ranks_of(self.bounds, self.tree.start, self.tree.stop)[1]
 
     @cached_property
     def above(self) -> Truths:
@@ -86,6 +102,36 @@ class Partition:
         """Those and their children, (clusters,) bool; the root always."""
         parent = self.tree.parent
         return self.above | (parent < 0) | self.above[parent]
+
+
+def ranks_of(bounds, start, stop):
+    """The lowest and the highest rank with points of each range."""
+    return np.searchsorted(bounds, start, side="right") - 1, np.searchsorted(bounds, stop, side="left") - 1
+
+
+def by_rank(clusters, first, last):
+    """{rank: clusters whose ranks first … last it is among}, ascending and each once."""
+    counts = last - first + 1
+    pairs = np.unique(np.stack([ranges(first, counts), np.repeat(clusters, counts)]), axis=1)
+    ranks, begin = np.unique(pairs[0], return_index=True)
+    return dict(zip(ranks.tolist(), np.split(pairs[1], begin[1:])))
+
+
+def bounds_of(start, level, n, ranks):
+    """(ranks + 1,) positions where shares begin, of positions where clusters do, ascending, and the highest levels."""
+    start, level = np.append(start, n), np.append(level, 0)
+    cuts = [_cut(start, level, position, SLACK * n / ranks) for position in n * np.arange(1, ranks) / ranks]
+    return np.concatenate([[0], np.maximum.accumulate(np.array(cuts, np.int64)), [n]])
+
+
+def highest(start, level, n, ranks):
+    """Of clusters, starts and levels of those where a share could begin: all others lose to one of them."""
+    kept = np.zeros(len(start), bool)
+    for position in n * np.arange(1, ranks) / ranks if len(start) else ():
+        away = abs(start - position)
+        near = np.flatnonzero(away <= SLACK * n / ranks)
+        kept[near[level[near] == level[near].min()] if len(near) else np.flatnonzero(away == away.min())] = True
+    return start[kept], level[kept]
 
 
 def _cut(start, level, position, slack):
@@ -102,17 +148,12 @@ class LocalTree:
     """The clusters that one rank knows of: its own, those above the cut, and their other children as empty leaves.
 
     partition, rank   whose
-    clusters          (local,) numbers in the whole tree, ascending
+    clusters          (local,) numbers in the partition's tree, ascending
     tree              ClusterTree of the rank's points alone, of the same levels
     """
 
     partition: Partition
     rank: int
-
-    @classmethod
-    def of(cls, tree, comm):
-        """That of a communicator's rank, of a tree in about equal shares."""
-        return cls(Partition.of(tree, comm.size), comm.rank)
 
     @property
     def begin(self):
@@ -123,6 +164,11 @@ class LocalTree:
     def clusters(self):
         p = self.partition
         return np.flatnonzero(p.shared | (~p.above & (p.first == self.rank)))
+
+    @cached_property
+    def names(self):
+        """Their numbers in the tree of all ranks, (local,)."""
+        return self.partition.numbers[self.clusters]
 
     @cached_property
     def owned(self):
@@ -143,7 +189,7 @@ class LocalTree:
         return ClusterTree(np.arange(end - begin), start, stop, parent, child, boxes, _levels(offsets))
 
     def numbers(self, clusters):
-        """The local numbers of clusters of the whole tree."""
+        """The local numbers of clusters of the partition's tree."""
         return np.searchsorted(self.clusters, clusters)
 
 

@@ -25,17 +25,16 @@ def truncate(comm, side, weights, budget, decompose):
     side      Side
     budget    bound on the sum of discarded squares over all clusters of all ranks
     """
-    local, basis, whole = side.local, side.basis, side.local.partition.tree
-    account, done, T = Account(budget, whole, side.used), [], None
-    top = int(np.searchsorted(whole.level_offsets, np.argmax(side.used), side="right")) - 1
-    levels = range(top, whole.levels) if side.used.any() else ()
-    with phase("truncate", len(whole)) as advance:
+    local, basis, (among, used) = side.local, side.basis, side.counts
+    account, done, T = Account(budget, used), [], None
+    levels = range(int(np.argmax(used > 0)), len(used)) if used.any() else ()
+    with phase("truncate", int(among.sum())) as advance:
         for l in reversed(levels):
             t = _owned(local, l)
-            share, among = account.share(l), whole.level_offsets[l + 1] - whole.level_offsets[l]
+            share = account.share(l)
             B, Z = _matrices(basis, l, t, T), weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
             M = batched.gemm(B, Z, transb=True)
-            U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among)
+            U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among[l])
             residual = _sum(comm, residual)
             ranks = to_host(shared_ranks(comm, sigma, share - residual))
             account.spend(residual + _sum(comm, batched.discarded(sigma, ranks) if len(t) else 0.0))
@@ -44,7 +43,7 @@ def truncate(comm, side, weights, budget, decompose):
             if l < local.tree.levels:
                 U, T = _completed(comm, side, l, t, U, T)
                 done.append((l, U, T))
-            advance(int(among))
+            advance(int(among[l]))
     return assembled(basis, done)
 
 
@@ -88,9 +87,9 @@ def _completed(comm, side, l, t, U, T):
     foreign = {}
     if (shared[span] & (basis.ranks[span] > 0)).any():  # the same on all ranks: these clusters are
         mine = [i for i, c in enumerate(t) if shared[c]]
-        some = {int(local.clusters[t[i]]): tuple(to_host(M[int(i)]) for M in (U, T)) for i in mine}
+        some = {int(local.names[t[i]]): tuple(to_host(M[int(i)]) for M in (U, T)) for i in mine}
         for found in comm.gather(some, NAME):
-            foreign |= {int(local.numbers(c)): found[c] for c in found if c not in some}
+            foreign |= {int(np.searchsorted(local.names, c)): found[c] for c in found if c not in some}
     ranks, rows = np.zeros(span.stop - span.start, np.int64), tree.sizes[span].copy()
     ranks[t - first], rows[t - first] = T.rows, U.rows
     for c, (V, S) in foreign.items():

@@ -100,18 +100,15 @@ class Account:
     """What may be discarded on one side, spent level by level from the leaves up: each takes the share of its clusters.
 
     allowed   squared error of the side, a number or where the basis is
-    tree      ClusterTree
-    used      (clusters,) bool, those that have a basis
+    used      (levels,) clusters of each level that have a basis
     """
 
-    def __init__(self, allowed, tree, used):
-        self.left, self.tree = allowed, tree
-        self.before = np.concatenate([[0], np.cumsum(used)])
+    def __init__(self, allowed, used):
+        self.left, self.used, self.above = allowed, used, np.cumsum(used)
 
     def share(self, l):
         """Of level l: what is left by its part of the clusters down to it."""
-        t = self.tree.span(l)
-        return self.left * ((self.before[t.stop] - self.before[t.start]) / max(1, self.before[t.stop]))
+        return self.left * (self.used[l] / max(1, self.above[l]))
 
     def spend(self, square):
         """Take what a level discarded from what is left."""

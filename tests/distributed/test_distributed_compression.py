@@ -8,8 +8,9 @@ from threads import all_of, on_ranks
 
 import h2gpu
 from h2gpu import distributed
-from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.clustering import Admissibility
 from h2gpu.covariance.sites import Sites
+from h2gpu.distributed.assembly import blocks_of
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.truncation import shared_ranks
 
@@ -30,6 +31,11 @@ def own_points(rng):
     return {"points": rng.random((500, 1)), "leaf_size": 8, "order": 40, "eta": 1.0}
 
 
+def leaves_deny(rng):
+    """Clusters that would interpolate at their own points if their leaves did, of which other ranks do not know."""
+    return {"points": rng.random((500, 1)), "leaf_size": 8, "order": (500, 250, 125, 63, 32, 16, 4), "eta": 1.0}
+
+
 def heaps(rng):
     points = np.concatenate([rng.random((300, 2)) * 0.01, rng.random((150, 2)), np.zeros((30, 2))])
     return {"points": points, "leaf_size": 8, "order": 3, "eta": 2.0, "split": "mean"}
@@ -47,7 +53,7 @@ def serial(kind, rtol):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", [square, line, own_points, heaps, rectangular])
+@pytest.mark.parametrize("kind", [square, line, own_points, leaves_deny, heaps, rectangular])
 def test_the_same_matrix_as_the_serial_one(kind, ranks):
     rtol = 1e-4
     given, A = serial(kind, rtol)
@@ -57,9 +63,9 @@ def test_the_same_matrix_as_the_serial_one(kind, ranks):
     def work(comm):
         sites = Sites.of(given["points"], COV, given.get("col_points"))
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-        trees = [ClusterTree.build(side, leaf, split) for side in sides]
-        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(given["eta"]))
-        B = built_and_compressed(comm, blocks, sites, given["order"], rtol, "full", once=ranks % 2 == 1)
+        shares = [np.array_split(side, comm.size)[comm.rank] for side in sides]
+        blocks, points = blocks_of(comm, shares, leaf, Admissibility(given["eta"]), split)
+        B = built_and_compressed(comm, blocks, points, sites.cov, given["order"], rtol, "full", once=ranks % 2 == 1)
         return B.gather(B @ B.scatter(x)), distributed.gathered_matrix(B)
 
     results = all_of(ranks, work)
@@ -94,6 +100,23 @@ def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path, once):
     assert np.array_equal(B.row_basis.tree.permutation, alone.row_basis.tree.permutation)
     assert B.nbytes == pytest.approx(alone.nbytes, rel=0.05)
     assert B.nearfield.narrow.nbytes > 0
+
+
+def test_blocks_are_the_serial_ones_where_the_covariance_has_a_kink():
+    """At the distance at which a spherical covariance ends."""
+    points, cov, x = (
+        np.random.default_rng(4).random((600, 1)),
+        h2gpu.covariance.Spherical(length_scale=0.3),
+        np.ones(600),
+    )
+    y = h2gpu.covariance_matrix(points, cov, 1e-6, storage="full") @ x
+
+    def work(comm):
+        share = np.array_split(points, comm.size)[comm.rank]
+        B = distributed.covariance_matrix(share, cov, 1e-6, comm=comm, storage="full")
+        return B.gather(B @ B.scatter(x))
+
+    assert np.abs(all_of(2, work)[0] - y).max() < 1e-13 * np.abs(y).max()
 
 
 def test_bad_input_on_one_rank_is_an_error_of_all():

@@ -1,11 +1,15 @@
-"""The tree that ranks sort together is that of one process, to the last bit."""
+"""The tree that ranks sort together is that of one process, to the last bit; each knows the blocks it has a part in."""
 
 import numpy as np
 import pytest
-from threads import all_of, on_ranks
+from threads import all_of
 
-from h2gpu.clustering import ClusterTree
-from h2gpu.distributed.sorting import cluster_tree
+from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.distributed.assembly import blocks_of
+from h2gpu.distributed.gathering import whole_tree
+from h2gpu.distributed.partition import Partition
+from h2gpu.distributed.trees.shares import shared
+from h2gpu.distributed.trees.sorting import sorted_points
 
 ARRAYS = "permutation", "start", "stop", "parent", "first_child", "level_offsets"
 RNG = np.random.default_rng(0)
@@ -18,15 +22,29 @@ POINTS = {
     "float32": RNG.random((1000, 3)).astype(np.float32),
     "few": RNG.random((7, 2)),
 }
+SIDES = {
+    "uniform": [POINTS["uniform"]],
+    "heaps": [POINTS["heaps"]],
+    "on a line": [RNG.random((700, 1))],
+    "rectangular": [RNG.random((600, 2)), RNG.random((200, 2)) ** 3],
+}
 
 
 @pytest.mark.parametrize("split", ["median", "mean", lambda x, sizes: np.maximum(sizes // 3, 1)])
 @pytest.mark.parametrize("name", POINTS)
 def test_the_tree_of_all_ranks_is_that_of_one(name, split):
     points = POINTS[name]
-    one = ClusterTree.build(points, 16, split)
+    """Of unequal and empty shares, sorted down to smaller leaves, each with the rank that Partition.of gives it."""
+    one = ClusterTree.build(points, 4, split).cut(16)
+
+    def work(comm):
+        ends = np.sort(np.random.default_rng(comm.size).integers(0, len(points), comm.size - 1))
+        part = shared(comm, sorted_points(comm, np.split(points, ends)[comm.rank], 4, split), 16).partition
+        assert np.array_equal(part.bounds, Partition.of(one, comm.size).bounds)
+        return whole_tree(comm, part)
+
     for ranks in (1, 2, 3, 4, 7):
-        for tree in all_of(ranks, lambda comm: cluster_tree(comm, points, 16, split)):
+        for tree in all_of(ranks, work)[:1]:
             for array in ARRAYS:
                 ours, theirs = getattr(tree, array), getattr(one, array)
                 assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs), array
@@ -34,6 +52,43 @@ def test_the_tree_of_all_ranks_is_that_of_one(name, split):
             assert tree.boxes.upper.tobytes() == one.boxes.upper.tobytes()
 
 
-def test_points_that_are_not_finite_are_refused():
-    for error in on_ranks(2, lambda comm: cluster_tree(comm, np.array([[0.0], [np.inf]]), 8)):
-        assert isinstance(error, ValueError) and str(error).startswith("points:")
+@pytest.mark.parametrize("name", ["uniform", "heaps", "on a line", "rectangular"])
+def test_a_rank_finds_all_blocks_with_points_of_its_own_and_no_others(name):
+    admissible = Admissibility(1.5)
+    sides = SIDES[name]
+    trees = [ClusterTree.build(x, 16) for x in sides]
+    whole = BlockTree.build(trees[0], trees[-1], admissible)
+
+    def work(comm):
+        parts = [np.array_split(x, comm.size)[comm.rank] for x in sides]
+        found, points = blocks_of(comm, parts, 16, admissible)
+        for x, tree, own in zip(sides, (found.row_tree, found.col_tree), points):
+            assert np.array_equal(x[tree.permutation], own)
+        return found
+
+    for ranks in (1, 2, 3, 4, 7):
+        partitions = [Partition.of(tree, ranks) for tree in (trees[0], trees[-1])]
+        for rank, found in enumerate(all_of(ranks, work)):
+            for kind in ("far", "near"):
+                t, s = getattr(whole, kind)
+                spans = [(p.first[c], p.last[c]) for p, c in zip(partitions, (t, s))]
+                ours = np.logical_or(*((first <= rank) & (rank <= last) for first, last in spans))
+                row, col = getattr(found, kind)
+                assert np.array_equal(found.row_tree.numbers[row], t[ours])
+                assert np.array_equal(found.col_tree.numbers[col], s[ours])
+            for tree, one in ((found.row_tree, trees[0]), (found.col_tree, trees[-1])):
+                for array in ("start", "stop"):
+                    assert np.array_equal(getattr(tree, array), getattr(one, array)[tree.numbers])
+                inner = tree.first_child >= 0
+                assert np.array_equal(tree.numbers[tree.first_child[inner]], one.first_child[tree.numbers[inner]])
+                assert np.array_equal(tree.numbers[tree.parent[1:]], one.parent[tree.numbers[1:]])
+                assert ranks < 4 or name != "uniform" or len(tree) < 0.8 * len(one)
+
+
+def test_the_points_of_another_rank_are_there_alone():
+    def work(comm):
+        return blocks_of(comm, [np.split(POINTS["few"], [3])[comm.rank]], 2, Admissibility())[0].row_tree
+
+    tree = all_of(2, work)[0]
+    with pytest.raises(ValueError, match="rank: the points of rank 1 are known there alone"):
+        Partition(tree, tree.bounds).points(1)

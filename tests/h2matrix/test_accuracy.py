@@ -48,7 +48,7 @@ def test_levels_that_spend_their_shares_spend_what_is_allowed(n, fraction, skip)
     """All of it where each spends its share; what one level leaves goes to those above."""
     tree = ClusterTree.build(points_of("uniform", n, 2), 4)
     used = np.arange(len(tree)) >= tree.level_offsets[min(skip, tree.levels - 1)]
-    whole, sparing = Account(2.0, tree, used), Account(2.0, tree, used)
+    whole, sparing = Account(2.0, tree.by_level(used)), Account(2.0, tree.by_level(used))
     for l in reversed(range(tree.levels)):
         assert sparing.share(l) >= whole.share(l) - 1e-12
         whole.spend(whole.share(l))

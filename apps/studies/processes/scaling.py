@@ -7,8 +7,8 @@ where the work of a product takes FLOOR + WAIT at least if there is an exchange,
 What the worst rank receives is counted from trees of 2^largest sites and of a quarter of them, and is a + b √(sites a
 rank) beyond: a rank meets others along its border. A column says how far that law from the two smaller trees is off at
 the largest. Seconds of one H200 are those of scale-cuda.csv ("grid-large"), of compression those of 2^25 sites; WAIT is
-of two H100; LATENCY and LINK are assumed. Nothing of it overlaps. Memory is that of points, tree and lists of blocks,
-which every process has.
+of two H100; LATENCY and LINK are assumed. Nothing of it overlaps. Memory is that of points, tree and lists of blocks
+of a process's own sites; what it knows of others adds a quarter of that or less (memory-cpu.csv).
 
     python -m h2gpu.apps.studies.processes.scaling [--largest 22] [--output FOLDER]
 
@@ -58,8 +58,8 @@ def _work(argv):
         "-o", "--output", default="benchmarks/distributed", help="folder for study_scaling.csv and .png"
     )
     options = parser.parse_args(argv)
-    counts, replicated = counted(options.largest)
-    rows = [row for kind in ("strong", *(f"weak, 2^{m}" for m in WEAK)) for row in scaled(kind, counts, replicated)]
+    counts, kept = counted(options.largest)
+    rows = [row for kind in ("strong", *(f"weak, 2^{m}" for m in WEAK)) for row in scaled(kind, counts, kept)]
     print(tables.text(rows))
     tables.write(Path(options.output) / "study_scaling.csv", rows, tables.device_name("cpu"))
     plot(rows, Path(options.output) / "study_scaling.png")
@@ -67,7 +67,7 @@ def _work(argv):
 
 def counted(largest):
     """{ranks: {log2 of sites a rank: (messages, far clusters, near points, summed clusters) of the worst}}, and bytes a
-    site that every process keeps: points, tree and lists of blocks."""
+    site that its process keeps: points, tree and lists of blocks."""
     counts, kept = {}, 0.0
     for log2n in (largest - 4, largest - 2, largest):
         tree = ClusterTree.build(problems.perturbed_grid(2**log2n), LEAF_SIZE)
@@ -98,7 +98,7 @@ def _through(sizes, values, log2m):
     return values[sizes[1]] + slope * (2 ** (log2m / 2) - root[1])
 
 
-def scaled(kind, counts, replicated):
+def scaled(kind, counts, kept):
     """Rows of one kind of scaling, by ranks."""
     whole, own = (STRONG, None) if kind == "strong" else (None, int(kind.partition("^")[2]))
     rows = []
@@ -114,7 +114,7 @@ def scaled(kind, counts, replicated):
         share = 1 if own is not None else ranks
         row |= {"A x ms": 1e3 * product, "A x efficiency": alone[0] / share / product}
         row |= {"compression s": compression, "compression efficiency": alone[1] / share / compression}
-        rows.append(row | {"GB on every process": replicated * n / 1e9})
+        rows.append(row | {"GB of each process": kept * n / ranks / 1e9})
     return rows
 
 

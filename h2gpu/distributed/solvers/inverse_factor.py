@@ -15,7 +15,8 @@ from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.assembly import all_points
 from h2gpu.distributed.ghosts import Halo, travel
-from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.matrix import DistributedH2Matrix, permutation_of
+from h2gpu.distributed.trees.exchange import swapped
 from h2gpu.progress import phase
 from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nuggets
@@ -124,7 +125,7 @@ def factor_of(comm, partition, sites, neighbours, nugget, random_state):
         order, places = maximin_order(x, random_state)
         members = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, n)[:, None]], axis=1)
     place = np.empty(n, np.int64)
-    place[partition.tree.permutation] = np.arange(n)
+    place[permutation_of(comm, partition)] = np.arange(n)
     place = place[order]  # in tree order, of each position of the order
     begin, own = partition.bounds[comm.rank], partition.sizes[comm.rank]
     positions = np.flatnonzero((place >= begin) & (place < begin + own))
@@ -160,12 +161,9 @@ def _halo(comm, bounds, places):
     ghosts = np.unique(places[foreign])
     columns = np.where(foreign, end - begin + np.searchsorted(ghosts, places), places - begin)
     owners = np.searchsorted(bounds, ghosts, side="right") - 1
-    asked = {int(q): ghosts[owners == q] for q in np.unique(owners)}
-    counts = comm.gather({q: len(wanted) for q, wanted in asked.items()}, NAME)
-    sends = {q: np.empty(count[comm.rank], np.int64) for q, count in enumerate(counts) if comm.rank in count}
-    comm.start(asked, sends, NAME)()
-    receives = {q: np.flatnonzero(owners == q) for q in asked}
-    return columns, Halo(len(ghosts), {q: wanted - begin for q, wanted in sends.items()}, receives, None)
+    receives = {int(q): np.flatnonzero(owners == q) for q in np.unique(owners)}
+    sends = swapped(comm, {q: (ghosts[i],) for q, i in receives.items()}, (ghosts[:0],), NAME)
+    return columns, Halo(len(ghosts), {q: wanted - begin for q, (wanted,) in sends.items()}, receives, None)
 
 
 def _block(x):

@@ -13,14 +13,14 @@ import numpy as np
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
-from h2gpu.distributed.assembly import of_sites
+from h2gpu.distributed.assembly import of_sites, own_part
 from h2gpu.distributed.interfaces import linear_operator
 from h2gpu.distributed.matrix import DistributedH2Matrix, gathered
-from h2gpu.distributed.partition import Partition
 from h2gpu.distributed.solvers import DistributedInverseFactor, conjugate_gradients, log_determinant, square_root
 from h2gpu.distributed.solvers.inverse_factor import factor_of
 from h2gpu.distributed.solvers.stochastic import against_of, dots_of
-from h2gpu.distributed.sorting import cluster_tree
+from h2gpu.distributed.trees.shares import shared
+from h2gpu.distributed.trees.sorting import sorted_points
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.solvers.accuracy import largest_eigenvalue, rtol_for
 from h2gpu.solvers.operators import column_dots
@@ -159,7 +159,7 @@ def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilize
     total = Sites.of(sites, cov + Nugget(least) if least else cov)
     rtol = rtol_for(total, smallest, rtol)
     A = of_sites(comm, total, rtol)
-    if not _alike(A.rows.partition, placed):
+    if not _alike(comm, A.rows.partition, placed):
         W = factor_of(comm, A.rows.partition, Sites.of(sites, cov), neighbours, noise, random_state)
     if np.ndim(noise):
         A = DistributedDiagonal(A, comm.xp.asarray(noise[A.rows.partition.points(comm.rank)] - least))
@@ -169,8 +169,7 @@ def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilize
 def _factor(comm, sites, cov, noise, neighbours, random_state):
     """Vecchia's factor, and the Partition of its rows: that of the matrix to come, but for large leaves."""
     placed = Sites.of(sites, cov)
-    tree = cluster_tree(comm, placed.points, LEAF_SIZES[0]).cut(LEAF_SIZE)
-    partition = Partition.of(tree, comm.size)
+    partition = shared(comm, sorted_points(comm, own_part(comm, placed.points), LEAF_SIZES[0]), LEAF_SIZE).partition
     return partition, factor_of(comm, partition, placed, neighbours, noise, random_state)
 
 
@@ -181,6 +180,7 @@ def _smallest_eigenvalue(W, partition, random_state):
     return 1 / largest_eigenvalue(W.__matmul__, W.comm.xp.asarray(start), n, dots_of(W.comm), against_of(W.comm))
 
 
-def _alike(one, other):
-    """Whether two Partitions give every rank the same points in one order."""
-    return np.array_equal(one.bounds, other.bounds) and np.array_equal(one.tree.permutation, other.tree.permutation)
+def _alike(comm, one, other):
+    """Whether two Partitions give every rank the same points in one order; a call of all ranks."""
+    alike = np.array_equal(one.points(comm.rank), other.points(comm.rank))
+    return comm.sum(np.array([float(alike)]), "whether two orders are one")[0] == comm.size

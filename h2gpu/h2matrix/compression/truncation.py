@@ -52,7 +52,7 @@ def truncate(basis, weights, budget, decompose, rule):
     rule        (sigma, allowance) → ranks, where sigma is
     """
     store = LevelStore(basis, weights, getattr(decompose, "resident", 0))
-    account = Account(budget, basis.tree, basis.ranks > 0)
+    account = Account(budget, basis.tree.by_level(basis.ranks > 0))
     with phase("truncate", len(basis.tree)) as advance:
         for l in store.levels:
             B, M = store.matrices(l)

@@ -64,12 +64,22 @@ def interpolation_ranks(tree, coupled, orders, dim):
 
     Points of a cluster are those of its children: all clusters below one that uses its own do so too.
     """
-    used, most = _used(tree, coupled), largest_ranks(orders, dim, tree.n)
-    own = tree.sizes <= most
+    used, most = used_clusters(tree, coupled), largest_ranks(orders, dim, tree.n)
+    return ranks_of(tree, used, with_own_points(tree, tree.sizes <= most), most)
+
+
+def ranks_of(tree, used, own, most):
+    """The same of clusters with a basis, those that use their own points, and largest ranks, (clusters,) each."""
+    return np.where(used, np.where(own, tree.sizes, most), 0), own & used & (tree.sizes > 0)
+
+
+def with_own_points(tree, own):
+    """Those of some clusters of which all below are among them, (clusters,) bool."""
+    own = own.copy()
     for l in range(tree.levels - 2, -1, -1):
         parents = tree.parents(l)
         own[parents] &= own[tree.children(parents)].reshape(-1, 2).all(axis=1)
-    return np.where(used, np.where(own, tree.sizes, most), 0), own & used & (tree.sizes > 0)
+    return own
 
 
 def interpolation_grids(tree, clusters, ranks, own, x, orders):
@@ -120,7 +130,7 @@ def _put(values, batch, index):
     batched.gather(values, np.arange(len(values)), out=batch[index])
 
 
-def _used(tree, coupled):
+def used_clusters(tree, coupled):
     """Clusters that a farfield block of theirs or of an ancestor passes through, (clusters,) bool."""
     used = np.zeros(len(tree), bool)
     used[coupled.ravel()] = True

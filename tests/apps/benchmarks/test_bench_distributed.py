@@ -3,8 +3,10 @@
 import numpy as np
 from threads import all_of
 
-from h2gpu.apps.benchmarks import distributed
+from h2gpu.apps.benchmarks import distributed, problems
 from h2gpu.apps.benchmarks.report import tables
+from h2gpu.clustering import Admissibility
+from h2gpu.distributed.assembly import blocks_of, own_part
 
 
 def test_what_is_counted_from_trees_is_what_products_receive(tmp_path, capsys):
@@ -19,6 +21,20 @@ def test_what_is_counted_from_trees_is_what_products_receive(tmp_path, capsys):
     assert "NVLink speed-up" in capsys.readouterr().out
 
 
+def test_memory_of_points_trees_and_blocks_falls_with_the_ranks():
+    held = [all_of(ranks, lambda comm: shares_of(comm, 2**13)) for ranks in (1, 4)]
+    assert all(part < 0.4 * held[0][0] for part in held[1])
+
+
+def shares_of(comm, n):
+    """Bytes of all arrays of a rank's trees and lists of blocks, and its points."""
+    points = own_part(comm, problems.perturbed_grid(n))
+    blocks, own = blocks_of(comm, [points], 64, Admissibility(1.5), "median", 16)
+    arrays = [a for a in vars(blocks.row_tree).values() if isinstance(a, np.ndarray)]
+    boxes = blocks.row_tree.boxes
+    return sum(a.nbytes for a in [*arrays, *own, blocks.far, blocks.near, boxes.lower, boxes.upper])
+
+
 def test_the_model_scales_until_latency_binds():
     speedups = [distributed.modelled(2**30, p, 8, 1e6)["NVLink speed-up"] for p in (1, 8, 64, 4096)]
     assert np.all(np.diff(speedups) > 0) and 7 < speedups[1] < 8 and speedups[-1] < 0.8 * 4096
@@ -29,3 +45,10 @@ def test_a_row_is_added_to_a_table(tmp_path, capsys):
     for options in (["--weak"], []):
         assert distributed.main(["--log2", "9", *options, "--output", str(path)]) == 0
     assert [row["scaling"] for row in tables.read(path)[1]] == ["weak", "strong"]
+
+
+def test_memory_of_one_process_is_traced(tmp_path, capsys):
+    path = tmp_path / "memory.csv"
+    assert distributed.main(["--log2", "11", "--memory", "--output", str(path)]) == 0
+    (row,) = tables.read(path)[1]
+    assert 24 < float(row["bytes a site"]) < float(row["at most"]) and float(row["plan at most"]) > 24

@@ -1,0 +1,73 @@
+"""Rows of arrays between ranks, where only the sender knows how many; and rows that others have, by their places.
+
+As MPI's alltoallv, but between those alone that have something to say.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Clusters(NamedTuple):
+    """Some clusters of a tree that no rank has whole, ascending by number: arrays of as many rows.
+
+    number        in the level order of the whole tree
+    start, size   ranges of points
+    first_child   its number; −1 for a leaf
+    lower, upper  (clusters, dim) corners of the tight boxes
+    """
+
+    number: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    first_child: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def find(self, numbers):
+        """Where clusters of the given numbers are."""
+        return np.searchsorted(self.number, numbers)
+
+
+def taken(rows, index):
+    """Some rows of a tuple of arrays."""
+    return type(rows)(*(array[index] for array in rows))
+
+
+def joined(parts):
+    """The rows of several tuples of arrays, one after the other."""
+    return type(parts[0])(*(np.concatenate(some) for some in zip(*parts)))
+
+
+def merged(*parts):
+    """The Clusters of several, each once."""
+    every = joined(parts)
+    return taken(every, np.unique(every.number, return_index=True)[1])
+
+
+def swapped(comm, parts, like, name):
+    """{rank: the arrays that it sends here}, ascending by rank, of {rank: arrays to send it}; a call of all ranks.
+
+    parts   tuples of arrays of as many rows; this rank's own stay
+    like    a tuple of arrays of the same types and widths
+    """
+    counts = comm.gather({q: len(arrays[0]) for q, arrays in parts.items() if len(arrays[0])}, f"sizes of {name}")
+    sizes = {q: count[comm.rank] for q, count in enumerate(counts) if comm.rank in count}
+    others = {q: tuple(np.empty((rows, *a.shape[1:]), a.dtype) for a in like) for q, rows in sizes.items()}
+    others.pop(comm.rank, None)
+    for i in range(len(like)):
+        sends = {q: np.ascontiguousarray(arrays[i]).ravel() for q, arrays in parts.items() if q != comm.rank}
+        comm.start(sends, {q: arrays[i].reshape(-1) for q, arrays in others.items()}, name)()
+    return {q: parts[q] if q == comm.rank else others[q] for q in sizes}
+
+
+def fetched(comm, bounds, x, places, name):
+    """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks."""
+    owners = np.searchsorted(bounds, places, side="right") - 1
+    asked = {int(q): (places[owners == q],) for q in np.unique(owners)}
+    begin, some = bounds[comm.rank], np.zeros(0, np.int64)
+    answers = {q: (x[i - begin],) for q, (i,) in swapped(comm, asked, (some,), name).items()}
+    found = np.empty((len(places), *x.shape[1:]), x.dtype)
+    for q, (rows,) in swapped(comm, answers, (x[:0],), name).items():
+        found[owners == q] = rows
+    return found
