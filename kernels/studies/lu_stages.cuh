@@ -92,7 +92,7 @@ void subtract_product(Real* LU, int m, int n, int inner, int top, int bottom, in
     const int area = tiles_down * tiles_across, tile = blockIdx.x % area;
     const Place p(nullptr, m, n, blockIdx.x / area);
     const int row = top + tile / tiles_across * UPDATE_EDGE, column = left + tile % tiles_across * UPDATE_EDGE;
-    update_tile<N, false>(LU + p.target, n, inner, row, min(UPDATE_EDGE, bottom - row), column, min(UPDATE_EDGE, right - column),
+    update_tile<N, false>(LU + p.target, n, inner, inner, row, min(UPDATE_EDGE, bottom - row), column, min(UPDATE_EDGE, right - column),
                           memory, [] { return true; });
 }
 

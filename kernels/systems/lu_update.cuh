@@ -114,17 +114,17 @@ struct UpdateSums {
     }
 };
 
-// C −= L U, or C −= L Lᵀ, for the tile of C at a row and a column of A; the first column of L is `inner`.
+// C −= L U, or C −= L Lᵀ, for the tile of C at a row and a column of A; L begins at column `inner`, U at row `above`.
 // memory: UPDATE_EDGE rows of L and of C, and N rows of U or UPDATE_EDGE rows of L     allowed(): whether C may be written
 template <int N, bool Symmetric, typename Scalar, typename Allowed>
-__device__ __forceinline__ void update_tile(Scalar* A, long long ld, int inner, int row, int rows, int column, int columns,
-                                            unsigned char* memory, Allowed allowed) {
+__device__ __forceinline__ void update_tile(Scalar* A, long long ld, int inner, int above, int row, int rows, int column,
+                                            int columns, unsigned char* memory, Allowed allowed) {
     constexpr int SPAN = UPDATE_EDGE / UPDATE_SIDE;
     Scalar *C = reinterpret_cast<Scalar*>(memory), *L = C + UPDATE_EDGE * SUM_PITCH, *U = L + UPDATE_EDGE * LEFT_PITCH<N>;
     const bool wide = (reinterpret_cast<unsigned long long>(A) | ld * sizeof(Scalar)) % PIECE_BYTES == 0;
     load_slab<N, LEFT_PITCH<N>>(L, A + row * ld + inner, ld, rows, N, wide);
     if (Symmetric) load_slab<N, LEFT_PITCH<N>>(U, A + column * ld + inner, ld, columns, N, wide);
-    else load_slab<UPDATE_EDGE, RIGHT_PITCH<Scalar>>(U, A + inner * ld + column, ld, N, columns, wide);
+    else load_slab<UPDATE_EDGE, RIGHT_PITCH<Scalar>>(U, A + above * ld + column, ld, N, columns, wide);
     A += row * ld + column;
     load_slab<UPDATE_EDGE, SUM_PITCH>(C, A, ld, rows, columns, wide);
     copies_arrived<1>();
@@ -156,7 +156,7 @@ void lu_update(Scalar* LU, const int* info, const long long* table, int m, int n
     stop = min(stop, p.n);
     if (row >= p.m || column >= stop || Symmetric && column > row) return;
     const int verdict = info[p.index];  // waited for with what is copied
-    update_tile<N, Symmetric>(LU + p.target, static_cast<long long>(p.n), inner, row, min(UPDATE_EDGE, p.m - row), column,
+    update_tile<N, Symmetric>(LU + p.target, static_cast<long long>(p.n), inner, inner, row, min(UPDATE_EDGE, p.m - row), column,
                               min(UPDATE_EDGE, stop - column), memory,
                               [=] { return verdict == 0 || !Symmetric && verdict != NOT_FINITE; });
 }

@@ -170,18 +170,22 @@ def described(A, figure, method):
 
 def conclusion(rows):
     """A sentence a precision and step: the least and the largest gain over the sizes."""
-    times = {(r["dtype"], r["n"], r["method"]): r["ms"] for r in rows if r["figure"] not in ("3", "4")}
     steps = ("generic", "column"), ("column", "panel of 32"), ("panel of 32", "matrix"), ("generic", "auto")
+    return gains([r for r in rows if r["figure"] not in ("3", "4")], steps)
+
+
+def gains(rows, steps):
+    """Sentences: how many times as long the first method of a step takes as the second, at least and at most."""
+    times = {(r["dtype"], r["n"], r["method"]): r["ms"] for r in rows}
     for dtype, (before, after) in product(DTYPES, steps):
-        gains = {
+        found = {
             n: times[dtype, n, before] / ms
             for (kind, n, method), ms in times.items()
             if (kind, method) == (dtype, after) and (dtype, n, before) in times
         }
-        if gains:
-            low, high = min(gains, key=gains.get), max(gains, key=gains.get)
-            bounds = " to ".join(f"{gains[n]:.2f} (n = {n})" for n in (low, high))
-            yield f"{dtype}: {before} takes {bounds} times as long as {after}"
+        if found:
+            bounds = (f"{found[n]:.2f} (n = {n})" for n in (min(found, key=found.get), max(found, key=found.get)))
+            yield f"{dtype}: {before} takes {' to '.join(bounds)} times as long as {after}"
 
 
 if __name__ == "__main__":

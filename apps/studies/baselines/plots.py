@@ -1,8 +1,8 @@
-"""The studies of baselines as pictures: figures 3 to 7 of Abdelfattah et al. (2019).
+"""The studies of baselines as pictures: figures 3 to 7 of Abdelfattah et al. (2019), 2 to 5 of Dong et al. (2018).
 
     python -m h2gpu.apps.studies.baselines.plots [FOLDER]
 
-Reads study_lu-*.csv in the folder and writes a picture beside each.
+Reads study_lu-*.csv and study_gebrd_versions-*.csv in the folder and writes a picture beside each.
 """
 
 import sys
@@ -46,6 +46,19 @@ def lu(rows):
     return figure
 
 
+def gebrd(rows):
+    """A line a precision: rates of all versions, of GEMV, of GEMM."""
+    dtypes = list(dict.fromkeys(r["dtype"] for r in rows))
+    figure, panels = grid(len(dtypes), 3)
+    for line, dtype in zip(panels, dtypes):
+        these = [r for r in rows if r["dtype"] == dtype]
+        for axes, figures, title in zip(line, ("5", "34", "2, 7, 8"), ("bidiagonal reduction", "GEMV", "GEMM")):
+            some = [r for r in these if r["figure"] in figures]
+            curves(axes, some, lambda r: ", ".join(filter(None, (r["stage"].partition(", ")[2], r["method"]))))
+            axes.set(title=f"{title} of {these[0]['batch']}, {dtype}", xlabel="n", ylabel="GFLOP/s")
+    return figure
+
+
 def grid(lines, columns):
     """A figure and its axes (lines, columns)."""
     import matplotlib.pyplot as plt
@@ -81,7 +94,7 @@ def stacked(axes, numbers):
     axes.legend(fontsize=7, loc="lower right")
 
 
-PICTURES = {"study_lu": lu}
+PICTURES = {"study_lu": lu, "study_gebrd_versions": gebrd}
 
 
 if __name__ == "__main__":

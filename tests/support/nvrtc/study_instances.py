@@ -11,7 +11,7 @@ from h2gpu.apps.benchmarks import cases as bench_cases
 from h2gpu.apps.studies import gebrd as study_gebrd
 from h2gpu.apps.studies import panels as study_panels
 from h2gpu.apps.studies import small as study_small
-from h2gpu.apps.studies.baselines import lu_stages
+from h2gpu.apps.studies.baselines import gebrd_stages, lu_stages
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 
@@ -49,6 +49,17 @@ def lu_stage_instances():
             ("lu_unblocked", few, linear["GLOBAL_WARPS"]),
         ):
             yield "systems/lu_panel.cuh", compiler.expression(name, dtype, *sizes), linear["PANEL_SPILL_BYTES"]
+
+
+def gebrd_stage_instances():
+    """The kernels of h2gpu.apps.studies.baselines.gebrd."""
+    for dtype in DTYPES:
+        for name in ("reflect", "scale", "rank_one_update"):
+            yield gebrd_stages.HEADER, compiler.expression(name, dtype), 0
+        for name, padded in product(("gemv_rows", "gemv_columns"), (False, True)):
+            yield gebrd_stages.HEADER, compiler.expression(name, dtype, padded), 0
+        for panel in gebrd_stages.PANELS:
+            yield gebrd_stages.HEADER, compiler.expression("subtract_panels", dtype, panel), 0
 
 
 def microbench_instances():
