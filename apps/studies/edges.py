@@ -4,6 +4,8 @@ Figures 3 to 9 of Nath, Tomov & Dongarra (2010): products of n × n matrices, n 
 Threads beyond read the last row once more (redirected), rows before it (mirrored), zeros (padded) or nothing at all
 (conditional); beside them the kernel of ragged batches (tiles), that compiled for n (fixed), and cuBLAS.
 
+Up to 80 a block has a whole product; beyond, tiles of 64 × 64, inner indices beyond the last zero in all ways.
+
     python -m h2gpu.apps.studies.edges [--sizes 8,16,17,…] [--dtype float64] [--output FOLDER]
 """
 
@@ -22,7 +24,11 @@ from h2gpu.batched import MatrixBatch
 
 BEYOND = {"redirected": 0, "mirrored": 1, "padded": 2, "conditional": 3}  # of kernels/products/block/edge_copies.cuh
 SIZES = (8, 15, 16, 17, 24, 31, 32, 33, 40, 47, 48, 49, 56, 63, 64, 65, 72, 79, 80)
-ENTRIES = 1 << 24  # of each factor
+SIZES += (81, 96, 97, 112, 113, 127, 128, 129, 144, 145, 159, 160, 1000, 1024, 1025, 2000, 2048, 2049, 3001, 4001)
+HEADER, EDGE = "studies/edge_gemm.cuh", 64  # of sizes above those of run_redirected
+ENTRIES, FEWEST = 1 << 24, 200  # of each factor; matrices at least, of small ones
+LARGEST_FIXED = 160  # that are compiled for their size
+OTHERS = "tiles", "fixed", "vendor"
 TOLERANCE = 100  # units in the last place, times n
 
 
@@ -33,7 +39,7 @@ def main(argv=None):
 
 def _work(argv):
     parser = Parser(prog="studies.edges", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--sizes", type=counts, default=SIZES, help="up to 80")
+    parser.add_argument("--sizes", type=counts, default=SIZES, help="orders of the matrices")
     parser.add_argument("--dtype", default="float64", choices=("float64", "float32"))
     parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for study_edges-*.csv")
     options = parser.parse_args(argv)
@@ -48,7 +54,7 @@ def measure(n, dtype):
     """One row: TFLOP/s of every way, all of whose results agree."""
     import cupy
 
-    count = max(200, ENTRIES // n**2)
+    count = max(FEWEST if n <= LARGEST_FIXED else 1, ENTRIES // n**2)
     A, B = cupy.random.default_rng(0).standard_normal((2, count, n, n), dtype=dtype.type)
     exact, row = cupy.matmul(A, B), {"n": n, "batch": count}
     work = nominal.gemm(count, n, n, n, dtype.name)
@@ -64,8 +70,14 @@ def ways(A, B):
     """Functions of nothing that give the products, by name."""
     import cupy
 
-    from h2gpu.batched.products.gemm import run_redirected
+    from h2gpu.batched.products.gemm import EDGES, run_redirected
 
+    n = A.shape[1]
+    others = [name for name in OTHERS if n <= LARGEST_FIXED or name != "fixed"]
+    theirs = {name: lambda _, name=name: batched.gemm(A, B, method=name) for name in others}
+    if n > EDGES[-1]:
+        out = cupy.empty_like(A)
+        return {name: lambda _, beyond=beyond: in_tiles(A, B, out, beyond) for name, beyond in BEYOND.items()} | theirs
     ragged = [MatrixBatch.from_stack(M).resident for M in (A, B, cupy.empty_like(A))]
     lists = [M.number(0) for M in (*ragged[:2], ragged[0], ragged[2])] + [ragged[2].number(i) for i in (1, 2)]
     lists.append(ragged[0].number(2))
@@ -75,18 +87,33 @@ def ways(A, B):
         run_redirected(A.shape[1], A.dtype, False, False, buffers, lists, 1, 0, beyond)
         return ragged[2].buffer.reshape(A.shape)
 
-    found = {name: lambda _, beyond=beyond: by_edges(beyond) for name, beyond in BEYOND.items()}
-    return found | {name: lambda _, name=name: batched.gemm(A, B, method=name) for name in ("tiles", "fixed", "vendor")}
+    return {name: lambda _, beyond=beyond: by_edges(beyond) for name, beyond in BEYOND.items()} | theirs
+
+
+def in_tiles(A, B, out, beyond):
+    """out = A B by tiles of EDGE."""
+    from h2gpu.batched.device.compiler import kernel
+    from h2gpu.batched.device.launch import launch
+    from h2gpu.batched.products.gemm import THREADS, shared_bytes
+
+    (count, n, _), shared = A.shape, shared_bytes(A.dtype, (EDGE, EDGE))
+    across = -(-n // EDGE)
+    function = kernel(HEADER, "edge_gemm", A.dtype, EDGE, beyond, shared_bytes=shared)
+    launch(function, count * across**2, THREADS, (A, B, out, n, across), shared)
+    return out
 
 
 def conclusion(rows):
-    """One sentence: the ways' rates relative to redirection, in the mean over the sizes that fill no tile."""
-    odd = [row for row in rows if row["n"] % 16]
-    means = {
-        name: np.mean([row[name] / row["redirected"] for row in odd]) for name in (*BEYOND, "tiles", "fixed", "vendor")
-    }
-    told = ", ".join(f"{name} {value:.2f}" for name, value in means.items())
-    return f"Rates relative to redirected, mean over {len(odd)} sizes that fill no tile: {told}."
+    """A sentence a range of sizes: rates relative to redirection, in the mean over the sizes that fill no tile."""
+    found = []
+    for told, some in (("up to 80", [r for r in rows if r["n"] <= 80]), ("above", [r for r in rows if r["n"] > 80])):
+        odd = [row for row in some if row["n"] % 16]
+        names = [name for name in (*BEYOND, *OTHERS) if any(name in row for row in odd)]
+        means = {name: np.mean([row[name] / row["redirected"] for row in odd if name in row]) for name in names}
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in means.items())
+        if odd:
+            found.append(f"Rates relative to redirected, mean over {len(odd)} sizes {told} that fill no tile: {shown}.")
+    return "\n".join(found)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ __device__ int skew_of(const Real* p) { return reinterpret_cast<unsigned long lo
 // beta, tau: a number a matrix, `apart` entries from one to the next
 template <typename Real>
 __global__ __launch_bounds__(STAGE_THREADS)
-void reflect(Real* W, long long size, long long v, int step, int count, Real* beta, Real* tau, int apart) {
+void stage_reflection(Real* W, long long size, long long v, int step, int count, Real* beta, Real* tau, int apart) {
     __shared__ Real scratch[STAGE_WARPS];
     Real* x = W + blockIdx.x * size + v;
     const Real first = x[0];
@@ -86,7 +86,7 @@ void stage_columns_product(Real* W, long long size, int ld, long long M, int row
 // y ← tau y, `count` numbers; a block a matrix.
 template <typename Real>
 __global__ __launch_bounds__(STAGE_THREADS)
-void scale(Real* W, long long size, long long y, int step, int count, const Real* tau, int apart) {
+void stage_scaling(Real* W, long long size, long long y, int step, int count, const Real* tau, int apart) {
     for (int i = threadIdx.x; i < count; i += STAGE_THREADS)
         W[blockIdx.x * size + y + static_cast<long long>(i) * step] *= tau[blockIdx.x * apart];
 }

@@ -116,7 +116,7 @@ class DeviceStages(HostStages):
 
     def reflect(self, v, betas, i):
         numbers = *self._vector(v), v.count, betas[:, i:].data.ptr, self.tau[:, i:].data.ptr, self.n
-        self._launch("reflect", (), 1, *(np.uint64(x) if k in (3, 4) else x for k, x in enumerate(numbers)))
+        self._launch("stage_reflection", (), 1, *(np.uint64(x) if k in (3, 4) else x for k, x in enumerate(numbers)))
 
     def rows(self, M, x, y, negative=False):
         self._product("stage_rows_product", M, -(-M.rows // WARPS), x, y, negative)
@@ -125,7 +125,7 @@ class DeviceStages(HostStages):
         self._product("stage_columns_product", M, -(-M.columns // WARP), x, y, negative)
 
     def scale(self, y, i):
-        self._launch("scale", (), 1, *self._vector(y), y.count, np.uint64(self.tau[:, i:].data.ptr), self.n)
+        self._launch("stage_scaling", (), 1, *self._vector(y), y.count, np.uint64(self.tau[:, i:].data.ptr), self.n)
 
     def rank_one(self, M, x, y):
         blocks = -(-M.rows // WARPS) if M.rows else 0

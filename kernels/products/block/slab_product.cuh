@@ -2,10 +2,12 @@
 //
 // Slabs of SLAB inner indices pass through shared memory, STAGES - 1 in flight; both operands lie there with the inner index
 // contiguous and rows PITCH apart, which keeps the reads of common/warp/tile_product.cuh free of bank conflicts.
-// Entries outside the matrix are filled with zeros by the copy itself. Every thread holds a part of the result.
+// Entries outside the matrix are filled with zeros by the copy itself (PADDED), in rows and columns for a study also otherwise: see
+// products/block/edge_copies.cuh. Every thread holds a part of the result.
 #pragma once
 #include "common/thread/copy.cuh"
 #include "common/warp/tile_product.cuh"
+#include "products/block/edge_copies.cuh"
 
 namespace products {
 using namespace common;
@@ -16,15 +18,17 @@ constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor ar
 constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
 
 // slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
-template <int Tile, bool Along, typename Real>
+template <int Tile, bool Along, int Beyond = PADDED, typename Real>
 __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows, int inner) {
 #pragma unroll
     for (int e = threadIdx.x; e < Tile * SLAB; e += GEMM_THREADS) {
         const int k = Along ? e % SLAB : e / RUN % SLAB;
         const int r = Along ? e / SLAB : e / (RUN * SLAB) * RUN + e % RUN;
-        const bool valid = row0 + r < rows && k0 + k < inner;
-        const long long at = Along ? static_cast<long long>(row0 + r) * inner + k0 + k
-                                   : static_cast<long long>(k0 + k) * rows + row0 + r;
+        if (Beyond == CONDITIONAL && row0 + r >= rows) continue;
+        const int row = Beyond == PADDED ? row0 + r : index_read<Beyond>(row0 + r, rows);
+        const bool valid = row < rows && k0 + k < inner;
+        const long long at = Along ? static_cast<long long>(row) * inner + k0 + k
+                                   : static_cast<long long>(k0 + k) * rows + row;
         copy_async(slab + r * PITCH + k, X + (valid ? at : 0), valid);
     }
 }
@@ -33,7 +37,7 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 // A, B: m × k and k × n once transposed as asked; AlongA, AlongB: whether the inner index is contiguous in them
 // slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory   zeros: leading inner indices that count nothing
 // same: whether rows of A are the columns of B, read once; then `slabs` may have TileRows in place of TileRows + TileColumns
-template <int TileRows, int TileColumns, bool AlongA, bool AlongB, typename Real, typename Store>
+template <int TileRows, int TileColumns, bool AlongA, bool AlongB, int Beyond = PADDED, typename Real, typename Store>
 __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store,
                                              int zeros = 0, bool same = false) {
     const int stage_size = (TileRows + (same ? 0 : TileColumns)) * PITCH, right = same ? 0 : TileRows * PITCH;
@@ -45,8 +49,8 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
 
     const auto load = [&](int slab) {
         Real* stage = slabs + slab % STAGES * stage_size;
-        load_slab<TileRows, AlongA>(stage, A, row0, slab * SLAB, m, k);
-        if (!same) load_slab<TileColumns, AlongB>(stage + right, B, column0, slab * SLAB, n, k);
+        load_slab<TileRows, AlongA, Beyond>(stage, A, row0, slab * SLAB, m, k);
+        if (!same) load_slab<TileColumns, AlongB, Beyond>(stage + right, B, column0, slab * SLAB, n, k);
     };
     const int first = zeros / SLAB, count = (k + SLAB - 1) / SLAB;
     for (int slab = first; slab < first + STAGES - 1; slab++) {

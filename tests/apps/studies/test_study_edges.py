@@ -11,12 +11,18 @@ def test_conclusion_averages_over_sizes_that_fill_no_tile():
         {"n": n} | dict.fromkeys(names, 1.0) | {"vendor": vendor} for n, vendor in ((16, 9.0), (17, 0.25), (33, 0.75))
     ]
     told = study_edges.conclusion(rows)
-    assert "mean over 2 sizes" in told and "vendor 0.50" in told and "redirected 1.00" in told
+    assert (
+        "mean over 2 sizes up to 80" in told
+        and "above" not in told
+        and "vendor 0.50" in told
+        and "redirected 1.00" in told
+    )
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_all_ways_agree(dtype, tmp_path, monkeypatch):
-    monkeypatch.setattr(study_edges, "ENTRIES", 1 << 16)
-    study_edges.main(["--sizes", "5,16,33", "--dtype", dtype, "--output", str(tmp_path)])
+    monkeypatch.setattr(study_edges, "ENTRIES", 1 << 10)
+    monkeypatch.setattr(study_edges, "FEWEST", 2)
+    study_edges.main(["--sizes", "5,16,33,81,129", "--dtype", dtype, "--output", str(tmp_path)])
     assert (tmp_path / f"study_edges-{dtype}.csv").is_file()

@@ -8,7 +8,13 @@ from decomposition_instances import bidiagonal_instances, qr_instances, tall_ins
 from instance_sources import COMPLEX, DTYPES, constants, rows
 from product_instances import panel_instances, thin_instances
 from register_instances import small_instances
-from study_instances import gebrd_stage_instances, lu_stage_instances, microbench_instances, watched_instances
+from study_instances import (
+    edge_instances,
+    gebrd_stage_instances,
+    lu_stage_instances,
+    microbench_instances,
+    watched_instances,
+)
 from system_instances import linear_instances
 
 from h2gpu.batched.device import compiler
@@ -108,6 +114,7 @@ def instances():
         yield tall_instance(row)
     yield from small_instances()
     yield from microbench_instances()
+    yield from edge_instances()
     yield from lu_stage_instances()
     yield from gebrd_stage_instances()
     yield from watched_instances()

@@ -8,6 +8,7 @@ from register_instances import BLOCK_SPILLS
 
 from h2gpu.apps.autotune import microbench
 from h2gpu.apps.benchmarks import cases as bench_cases
+from h2gpu.apps.studies import edges as study_edges
 from h2gpu.apps.studies import gebrd as study_gebrd
 from h2gpu.apps.studies import panels as study_panels
 from h2gpu.apps.studies import small as study_small
@@ -54,12 +55,18 @@ def lu_stage_instances():
 def gebrd_stage_instances():
     """The kernels of h2gpu.apps.studies.baselines.gebrd."""
     for dtype in DTYPES:
-        for name in ("reflect", "scale", "rank_one_update"):
+        for name in ("stage_reflection", "stage_scaling", "rank_one_update"):
             yield gebrd_stages.HEADER, compiler.expression(name, dtype), 0
-        for name, padded in product(("gemv_rows", "gemv_columns"), (False, True)):
+        for name, padded in product(("stage_rows_product", "stage_columns_product"), (False, True)):
             yield gebrd_stages.HEADER, compiler.expression(name, dtype, padded), 0
         for panel in gebrd_stages.PANELS:
             yield gebrd_stages.HEADER, compiler.expression("subtract_panels", dtype, panel), 0
+
+
+def edge_instances():
+    """The products of tiles that hang over: h2gpu.apps.studies.edges."""
+    for dtype, beyond in product(DTYPES, study_edges.BEYOND.values()):
+        yield study_edges.HEADER, compiler.expression("edge_gemm", dtype, study_edges.EDGE, beyond), 0
 
 
 def microbench_instances():
