@@ -106,6 +106,8 @@ figures-cuda:
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar
+	$(RUN).studies.edges
+	$(RUN).studies.edges --dtype float32
 	$(RUN).studies.baselines.lu --device cuda
 	$(RUN).studies.baselines.gebrd --device cuda
 	$(RUN).studies.baselines.plots

@@ -42,12 +42,24 @@ def _work(argv):
     parser.add_argument("--sizes", type=counts, default=SIZES, help="orders of the matrices")
     parser.add_argument("--dtype", default="float64", choices=("float64", "float32"))
     parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for study_edges-*.csv")
+    parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
     options = parser.parse_args(argv)
     device = timing.gpu_name()
+    small = [(n, options.dtype) for n in options.sizes if n <= LARGEST_FIXED]
+    timing.side_by_side(compiled, small[::-1], options.compilers)
     rows = [measure(n, np.dtype(options.dtype)) for n in options.sizes]
     print(tables.text(rows))
     tables.write(Path(options.output) / f"study_edges-{options.dtype}.csv", rows, device)
     print(conclusion(rows))
+
+
+def compiled(case):
+    """Every way once, after which kernels are on disk."""
+    import cupy
+
+    n, dtype = case
+    for product in ways(*cupy.zeros((2, 2, n, n), dtype)).values():
+        product(None)
 
 
 def measure(n, dtype):
