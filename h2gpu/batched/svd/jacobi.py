@@ -87,6 +87,7 @@ class Group:
     shape           rows and columns of every matrix where table is null
     longer, rank    the largest max(m, n) and min(m, n)
     above           matrices of this rank or less in the table are left to other groups
+    shared          bytes of the workspace that the largest of them takes in shared memory
     """
 
     batch: tuple
@@ -99,6 +100,7 @@ class Group:
     vectors: str
     method: int
     above: int = 0
+    shared: int = 0
 
     @property
     def dtype(self):
@@ -122,16 +124,20 @@ def _groups(A, outputs, vectors, method):
             return
         chosen = choice.method_of(cp.cuda.runtime.getDevice(), A.dtype, longer, rank, vectors in BOTH, method)
         if chosen < GRAM:
-            members = slice(None)
-            yield Group((A, *outputs), members, NULL, len(A), (m, n), longer, rank, vectors, chosen)
+            shared = int(choice.workspace_bytes(A.dtype, longer, rank, vectors in BOTH))
+            yield Group((A, *outputs), slice(None), NULL, len(A), (m, n), longer, rank, vectors, chosen, shared=shared)
             return
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
     offsets = [0 if M is None else M.offsets for M in batch]
     for these in classes(A.rows, A.columns, lambda m, n: choice.keys(A.dtype, m, n, vectors in BOTH, method)):
         table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
-        longer, rank = (int(pick(these.rows, these.columns).max()) for pick in (np.maximum, np.minimum))
-        yield Group(batch, these.members, table, these.count, (0, 0), longer, rank, vectors, int(these.keys[0]))
+        longer, rank = (pick(these.rows, these.columns) for pick in (np.maximum, np.minimum))
+        shared = int(choice.workspace_bytes(A.dtype, longer, rank, vectors in BOTH).max())
+        largest = int(longer.max()), int(rank.max())
+        yield Group(
+            batch, these.members, table, these.count, (0, 0), *largest, vectors, int(these.keys[0]), shared=shared
+        )
 
 
 def _power_of_two(least, number):
@@ -195,10 +201,9 @@ def _run_shared(group, info):
     while warps * WARP * registers > BLOCK_WORDS:
         warps //= 2
     resident = max(1, BLOCK_WORDS // (warps * WARP * registers))
-    shared = int(choice.workspace_bytes(group.dtype, group.longer, group.rank, group.both))
     instance = group.dtype, dots, group.both, columns, warps, resident
-    function = kernel("svd/svd_shared.cuh", "svd_shared", *instance, shared_bytes=shared)
-    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), shared)
+    function = kernel("svd/svd_shared.cuh", "svd_shared", *instance, shared_bytes=group.shared)
+    launch(function, group.count, warps * WARP, (*group.arguments(info), group.above, group.rank), group.shared)
 
 
 def _run_blocks(group, info):

@@ -139,3 +139,14 @@ def test_most_columns(rng):
     """Rank 1024 is the last; one more is refused with the numbers."""
     with pytest.raises(ValueError, match=r"svd: expected min\(m, n\) ≤ 1024 on the GPU, got 1025"):
         batched.svd(cp.zeros((1, 1025, 1030)))
+
+
+@pytest.mark.parametrize("vectors", ["none", "left"])
+def test_a_long_matrix_beside_a_wide_one_needs_no_more_shared_memory_than_either(vectors, rng):
+    """The workspace of (225, 97) and of (190, 128) fits, that of (225, 128) would not."""
+    matrices = [rng.standard_normal(shape) for shape in ((225, 97), (190, 128), (190, 97))]
+    batch = MatrixBatch.from_matrices([cp.asarray(A) for A in matrices])
+    results = batched.svd(batch, vectors, "shared")
+    for A, s in zip(matrices, (results if vectors == "none" else results[1]).matrices()):
+        sigma = np.linalg.svd(A, compute_uv=False)
+        assert np.abs(cp.asnumpy(s)[:, 0] - sigma).max() <= 100 * np.finfo(float).eps * sigma[0]
