@@ -68,7 +68,8 @@ VECTORS = (
     (256, 256),
     (512, 512),
 )
-RANKS = ((32, 16), (33, 33), (64, 64), (65, 65), (128, 64), (256, 64))
+RANKS = ((32, 1), (64, 1), (65, 1), (256, 1), (32, 16), (33, 33), (64, 64), (65, 65), (128, 64), (256, 64))
+SUMS = ((16, 16), (33, 33), (64, 64), (65, 65), (256, 256))
 TRIANGLES = ((16, 16), (32, 32), (33, 33), (64, 64), (65, 65), (128, 128), (256, 64), (64, 1), (512, 16))
 BANDS = ((16384, 40, 65, 8), (65536, 12, 30, 12), (2000, 100, 140, 10))
 FIGURE_OF_LU = {"float32": "8 of Abdelfattah et al.", "float64": "9 of Abdelfattah et al."}
@@ -166,7 +167,9 @@ def blas(dtype):
         for routine in ("gemv", "gemv_t", *(["symv"] if m == n else [])):
             yield Case(routine, dtype, BLAS_ENTRIES // (m * n), (m, n), "blas")
     for n, k in RANKS:
-        yield Case("syrk", dtype, BLAS_ENTRIES // (n * n), (n, k), "blas")
+        yield Case("syrk", dtype, BLAS_ENTRIES // (n * n), (n, k), "blas")  # k = 1: SYR
+    for m, n in SUMS:
+        yield Case("axpy", dtype, BLAS_ENTRIES // (m * n), (m, n), "blas")
     for n, k in TRIANGLES:
         yield Case("trsm", dtype, BLAS_ENTRIES // (n * max(n, k)), (n, n, k), "blas")
 

@@ -75,7 +75,31 @@ def measure(n, dtype):
         if not error <= TOLERANCE * n * np.finfo(dtype).eps:
             raise ArithmeticError(f"{name}, n = {n}: wrong by {error}")
         row[name] = work.of(timing.device_ms(product, [None]))["GFLOP/s"] / 1e3
-    return row | {"bound": work.flops / work.bound_ms * 1e-9}
+    return row | {"bound": work.flops / work.bound_ms * 1e-9} | from_host(n, dtype)
+
+
+def from_host(n, dtype):
+    """Milliseconds with all data in memory of the host (figure 10), by the wall: redirected, and padded to whole tiles.
+
+    Padded: zeros and factors are put together on the host, more bytes travel, and no tile hangs over.
+    """
+    import cupy
+
+    if n <= LARGEST_FIXED:
+        return {}
+    A, B = np.random.default_rng(0).standard_normal((2, 1, n, n)).astype(dtype)
+    whole = -(-n // EDGE) * EDGE
+
+    def product(A, B):
+        return cupy.asnumpy(in_tiles(*(M := tuple(map(cupy.asarray, (A, B)))), cupy.empty_like(M[0]), 0))
+
+    def padded(pair):
+        wide = np.zeros((2, 1, whole, whole), dtype)
+        wide[..., :n, :n] = pair
+        return product(*wide)[:, :n, :n]
+
+    ways = {"redirected": lambda pair: product(*pair), "padded": padded}
+    return {f"{name}, data on the host, ms": timing.call_ms(way, [(A, B)]) for name, way in ways.items()}
 
 
 def ways(A, B):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.routines import linear as linear_routines
+from h2gpu.apps.benchmarks.routines.blas import AXPY_ALPHA
 
 FEW = 4  # matrices tried first
 PATIENCE_MS = 60  # a try that takes longer is scaled
@@ -27,6 +28,7 @@ NAMES = {
     "symv": ("torch.bmm by a column",),
     "syrk": ("torch.bmm by its transpose",),
     "trsm": ("torch.linalg.solve_triangular",),
+    "axpy": ("torch.add by alpha",),
 }
 
 ELSEWHERE = Path(__file__).parent / "elsewhere.csv"
@@ -100,6 +102,7 @@ def _work(torch, name, columns):
         "torch.bmm by a column": lambda A, x: torch.bmm(A, x[..., None]),
         "torch.bmm by a column, transposed": lambda A, x: torch.bmm(A.mT, x[..., None]),
         "torch.bmm by its transpose": lambda A, _: torch.bmm(A, A.mT),
+        "torch.add by alpha": lambda X, Y: torch.add(Y, X, alpha=AXPY_ALPHA),
         "torch.linalg.solve_triangular": lambda A, B: torch.linalg.solve_triangular(A, B, upper=False),
     }[name]
 

@@ -1,10 +1,12 @@
-"""gemv, symv, syrk and trsm as benchmarks meet them; see batched.py, of whose routines these are more."""
+"""gemv, symv, syrk, trsm and axpy as benchmarks meet them; see batched.py, of whose routines these are more."""
 
 import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps.benchmarks.routines import nominal, spot_checks
 from h2gpu.apps.benchmarks.routines.routine import Paired
+
+AXPY_ALPHA = 1.5
 
 
 class GEMV(Paired):
@@ -83,4 +85,21 @@ class TRSM(Paired):
         return spot_checks.gemm(pair[0], result, pair[1])
 
 
+class AXPY(Paired):
+    """Two matrices of one shape."""
+
+    def other(self, shape):
+        return shape
+
+    def call(self, case):
+        return lambda pair: batched.axpy(*pair, alpha=AXPY_ALPHA)
+
+    def nominal(self, case, one, result):
+        return nominal.axpy(case.batch, *case.shape, case.dtype)
+
+    def criterion(self, case, pair, result):
+        return spot_checks.axpy(AXPY_ALPHA, *pair, result)
+
+
 BLAS = {"gemv": GEMV(False), "gemv_t": GEMV(True), "symv": SYMV(), "syrk": SYRK(), "trsm": TRSM()}
+BLAS |= {"axpy": AXPY()}

@@ -87,6 +87,11 @@ def syrk(batch, n, k, dtype):
     return _work(1.0 * batch * n * (n + 1) * k, batch * (n * k + n * (n + 1) / 2), dtype, PRODUCT_RATE)
 
 
+def axpy(batch, m, n, dtype):
+    """α X + Y."""
+    return _work(2.0 * batch * m * n, 3.0 * batch * m * n, dtype, VECTOR_RATE)
+
+
 def trsm(batch, n, k, dtype):
     """A triangle n × n solved with k right-hand sides."""
     return _work(1.0 * batch * n**2 * k, batch * (n * (n + 1) / 2 + 2 * n * k), dtype, PRODUCT_RATE)

@@ -57,6 +57,16 @@ def syrk(A, C):
     return worst_of(criteria.square_error, A, C)
 
 
+def axpy(alpha, X, Y, Z):
+    """Z = α X + Y, entry by entry to two roundings."""
+
+    def error(X, Y, Z):
+        exact, size = (alpha * sign(X.astype(float)) + sign(Y.astype(float)) for sign in (np.positive, np.abs))
+        return float(np.max(abs(Z - exact) / (2 * np.finfo(Z.dtype).eps * size + np.finfo(Z.dtype).tiny)))
+
+    return worst_of(error, X, Y, Z)
+
+
 def lu(A, LU, piv):
     """(batch, m, n), as lu_factor returns the factors and interchanges."""
     return worst_of(criteria.lu_error, A, LU, piv)

@@ -66,11 +66,11 @@ def _work(argv):
     options = parser.parse_args(argv)
     where, found = options.device, []
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    cases = list(product(options.dtypes.split(","), options.sizes or SIZES[where]))
+    cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
     if where == "cuda":
         timing.side_by_side(compiled, cases[::-1], options.compilers)
     for dtype, n in cases:
-        A = problems((BATCH[where], n, n), dtype, device(where).arrays)
+        A = problems((BATCH[where], n, n), dtype, xp)
         found += [*versions(A), *products(A), *vector_products(A)]
     print(tables.text(found), flush=True)
     tables.write(options.output / f"study_gebrd_versions-{where}.csv", found, name)

@@ -63,11 +63,11 @@ def _work(argv):
     options = parser.parse_args(argv)
     where, found = options.device, []
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    cases = list(product(options.dtypes.split(","), options.sizes or SIZES[where]))
+    cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
     if where == "cuda":
         timing.side_by_side(compiled, cases[::-1], options.compilers)
     for dtype, n in cases:
-        found += rows(problems((BATCH[where], n, n), dtype, device(where).arrays))
+        found += rows(problems((BATCH[where], n, n), dtype, xp))
     print(tables.text(found), flush=True)
     tables.write(options.output / f"study_lu-{where}.csv", found, name)
     print("\n".join(conclusion(found)))

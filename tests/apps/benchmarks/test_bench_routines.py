@@ -73,6 +73,8 @@ def test_right_results_pass_and_wrong_ones_do_not(rng):
         x = batched.cholesky_solve(L, b)
         assert spot_checks.cholesky_solution(L, x, b) < 1 < spot_checks.cholesky_solution(L, dtype(1.01) * x, b)
         B = rng.standard_normal((6, 12, 5)).astype(dtype)
+        X, Y = A[:, :12, :5], B
+        assert spot_checks.axpy(1.5, X, Y, dtype(1.5) * X + Y) <= 1 < spot_checks.axpy(1.5, X, Y, dtype(1.5) * X - Y)
         assert spot_checks.gemm(A, B, A @ B) < 1 and spot_checks.gemm(A, B, A @ B + dtype(0.01)) > 1
 
 

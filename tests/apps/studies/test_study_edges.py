@@ -2,6 +2,7 @@
 
 import pytest
 
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import edges as study_edges
 
 
@@ -26,5 +27,9 @@ def test_all_ways_agree(dtype, tmp_path, monkeypatch):
     monkeypatch.setattr(study_edges, "FEWEST", 2)
     monkeypatch.setattr(study_edges.timing, "device_ms", lambda *_: 1.0)
     monkeypatch.setattr(study_edges.timing, "side_by_side", lambda *_: None)
-    assert study_edges.main(["--sizes", "5,33,81,129", "--dtype", dtype, "--output", str(tmp_path)]) == 0
+    monkeypatch.setattr(study_edges.timing, "call_ms", lambda way, pairs: float(way(pairs[0])[0, 0, 0]))
+    assert study_edges.main(["--sizes", "5,33,81,161", "--dtype", dtype, "--output", str(tmp_path)]) == 0
     assert (tmp_path / f"study_edges-{dtype}.csv").is_file()
+    _, rows = tables.read(tmp_path / f"study_edges-{dtype}.csv")
+    ours, padded = (float(rows[-1][f"{name}, data on the host, ms"]) for name in ("redirected", "padded"))
+    assert ours == pytest.approx(padded, rel=1e-3) and "bound" in rows[0]
