@@ -90,6 +90,8 @@ def _work(argv):
             if time.perf_counter() - begin < options.seconds:
                 rows.append(_measured(name, n, options.device))
                 print(tables.text([{key: rows[-1].get(key) for key in SHOWN}]), flush=True)
+                if options.output:  # an hour may follow
+                    tables.write(_target(options, "csv"), rows, tables.device_name(options.device))
     copy_rate = _copy_rate(options.device)  # last: a process of a row would inherit the peak of this one
     for row in rows:
         row["A x / copy"] = row["A x ms"] / (row["total after MB"] / copy_rate * 1e3)
@@ -97,9 +99,12 @@ def _work(argv):
     for line in slopes(rows):
         print(line)
     if options.output:
-        target = Path(options.output) / f"scale-{options.device}"
-        tables.write(f"{target}.csv", rows, tables.device_name(options.device))
-        plot(rows, f"{target}.png", tables.device_name(options.device))
+        tables.write(_target(options, "csv"), rows, tables.device_name(options.device))
+        plot(rows, _target(options, "png"), tables.device_name(options.device))
+
+
+def _target(options, kind):
+    return str(Path(options.output) / f"scale-{options.device}.{kind}")
 
 
 def _measured(name, n, device):
