@@ -17,33 +17,27 @@ QUERIES = 1000  # of a tree that are worth a thread, as SciPy starts threads for
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
 
 
-def nearest_earlier_of(some, x, m):
-    """N(i) for some ascending positions from m on, of different points x (n, dim) in order: (count, m) positions."""
-    found, begin = np.empty((len(some), m), np.int64), m
-    while begin < len(x):
-        end = min(len(x), max(int(BLOCK * begin), begin + 1))
-        own = slice(*np.searchsorted(some, [begin, end]))
-        if own.start < own.stop:
-            found[own] = _of_block(x, begin, end, m, some[own])
-        begin = end
-    return found
-
-
 def nearest_earlier(x, places, m):
     """N(i) for the positions m … n − 1 of points x (n, dim) in order: (n − m, m) positions, nearest first.
 
     places   x[:places] are different places; a later site repeats one of them, and has its earlier copies first
     """
-    n = len(x)
-    nearest = np.empty((max(0, n - m), m), np.int64)
-    begin = m or n
+    return nearest_earlier_of(np.arange(m, len(x)), x, places, m)
+
+
+def nearest_earlier_of(some, x, places, m):
+    """The same rows for some ascending positions from m on: (count, m) positions."""
+    found, begin = np.empty((len(some), m), np.int64), m or len(x)
     while begin < places:
         end = min(places, max(int(BLOCK * begin), begin + 1))
-        nearest[begin - m : end - m] = _of_block(x, begin, end, m, np.arange(begin, end))
+        own = slice(*np.searchsorted(some, [begin, end]))
+        if own.start < own.stop:
+            found[own] = _of_block(x, begin, end, m, some[own])
         begin = end
-    if begin < n:
-        nearest[begin - m :] = _of_copies(x, begin, places, m)
-    return nearest
+    own = slice(int(np.searchsorted(some, begin)), len(some))
+    if own.start < own.stop:
+        found[own] = _of_copies(x, some[own], places, m)
+    return found
 
 
 def _of_block(x, begin, end, m, positions):
@@ -65,17 +59,17 @@ def _leading(candidates, valid, m):
     return candidates[valid & (np.cumsum(valid, axis=1) <= m)].reshape(-1, m)
 
 
-def _of_copies(x, begin, places, m):
-    """N(i) of positions from begin on, each at one of the first `places` places: earlier copies, then the nearest."""
-    copies = x[begin:]
+def _of_copies(x, some, places, m):
+    """N(i) of some positions, each at one of the first `places` places: earlier copies, then the nearest."""
+    copies, rows = x[some], {i: row for row, i in enumerate(some.tolist())}
     own, around = {}, cKDTree(x[:places]).query(copies, min(m, places), workers=threads_for(len(copies), QUERIES))[1]
     around = around.reshape(len(copies), -1)
     found = np.empty((len(copies), m), np.int64)
     place = cKDTree(x[:places]).query(x[places:])[1]
     for i in range(places, len(x)):
         earlier = own.setdefault(place[i - places], [place[i - places]])
-        if i >= begin:
-            found[i - begin] = _filled(earlier, around[i - begin], i, m)
+        if i in rows:
+            found[rows[i]] = _filled(earlier, around[rows[i]], i, m)
         earlier.append(i)
     return found
 

@@ -24,11 +24,17 @@ GROWTH = 2**0.5  # of the distance from one level to the next
 CLOSEST = 0.05  # share of the sites that a level may remove without looking at how they lie
 
 
-def maximin_order(points, random_state=0):
+def nearest_distances(x, some=slice(None)):
+    """The distances of some sites from their nearest others of x (n, dim), (count,)."""
+    return cKDTree(x).query(x[some], 2, workers=threads_for(len(x[some]), QUERIES))[0][:, 1]
+
+
+def maximin_order(points, random_state=0, distances=nearest_distances):
     """Order of the (n, dim) points on the host, and how many places there are: order (n,), places.
 
     order[:places] are the first sites of the different places, coarse to fine; the others follow, as in the input.
     random_state   seed of the choice among sites of a level
+    distances      the function of points that gives `nearest_distances`, for who shares them out
     """
     _, first = np.unique(points, axis=0, return_index=True)
     first.sort()
@@ -36,7 +42,7 @@ def maximin_order(points, random_state=0):
     rng, x, kept, levels = np.random.default_rng(random_state), points[first], np.arange(len(first)), []
     h = 0.0
     while len(kept) > EXACT:
-        h = max(GROWTH * h, _close(x[kept]))
+        h = max(GROWTH * h, _close(distances(x[kept])))
         chosen = _spread(x[kept], h, rng)
         levels.append(rng.permutation(kept[~chosen]))
         kept = kept[chosen]
@@ -57,9 +63,8 @@ def farthest_first(x):
     return order
 
 
-def _close(x):
-    """GROWTH times a distance below which few sites have a neighbour."""
-    nearest = cKDTree(x).query(x, 2, workers=threads_for(len(x), QUERIES))[0][:, 1]
+def _close(nearest):
+    """GROWTH times a distance below which few sites have a neighbour, of distances from the nearest ones."""
     return GROWTH * float(np.quantile(nearest, CLOSEST))
 
 

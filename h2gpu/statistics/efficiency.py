@@ -35,7 +35,7 @@ def expected_gain(data, found, neighbours=30, random_state=0):
     some = many + np.sort(np.random.default_rng(random_state).permutation(n - many)[:ROWS])
     scores = []
     for count in (m, many):
-        near = nearest_earlier_of(some, x[order], count)
+        near = nearest_earlier_of(some, x[order], len(x), count)
         rows = VecchiaRows(data.sites, order[:0], order[np.concatenate([near, some[:, None]], axis=1)])
         scores.append(row_scores(found.model, rows, data.places.noise, data.B))
     d = scores[1] - scores[0]

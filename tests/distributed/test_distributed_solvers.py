@@ -6,7 +6,7 @@ from threads import all_of, on_ranks
 
 import h2gpu
 from h2gpu import distributed
-from h2gpu.solvers import square_root, vecchia
+from h2gpu.solvers import ordering, square_root, vecchia
 
 N = 400
 POINTS = np.random.default_rng(0).random((N, 2))
@@ -36,6 +36,24 @@ def test_vecchia_is_the_serial_factor(ranks):
         assert np.allclose(whitened, W.whiten(X), rtol=0, atol=1e-11)
         assert np.allclose(product, W @ X, rtol=0, atol=1e-10 * abs(W @ X).max())
         assert log_determinant == pytest.approx(W.log_determinant, rel=1e-12) and shape
+
+
+def test_an_order_by_levels_is_the_serial_one(monkeypatch):
+    """Of sites on a grid, some of them twice: many equal distances."""
+    monkeypatch.setattr(ordering, "EXACT", 30)
+    grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    points = np.concatenate([grid, grid[::40]])
+    C, serial, x = h2gpu.covariance_matrix(points, COV, 1e-4), vecchia(points, COV, 12), np.arange(410.0)
+
+    def work(comm):
+        B = distributed.distribute(C, comm)
+        V = distributed.solvers.vecchia(B, np.array_split(points, comm.size)[comm.rank], COV, 12)
+        return V.positions, V.whiten(B.scatter(x))
+
+    whitened = np.zeros(410)
+    for positions, part in all_of(3, work):
+        whitened[positions] = part
+    assert np.abs(whitened - serial.whiten(x)).max() < 1e-11 * np.abs(whitened).max()
 
 
 @pytest.mark.parametrize("ranks", [1, 4])

@@ -38,7 +38,7 @@ def test_row_scores_add_up_to_the_gradient():
 def test_neighbours_of_some_are_those_of_all(m):
     x = np.random.default_rng(0).random((500, 2))
     some = np.array([m, m + 1, 40, 41, 300, 499])
-    np.testing.assert_array_equal(nearest_earlier_of(some, x, m), nearest_earlier(x, 500, m)[some - m])
+    np.testing.assert_array_equal(nearest_earlier_of(some, x, 500, m), nearest_earlier(x, 500, m)[some - m])
 
 
 def test_the_gain_expected_is_what_is_gained_in_the_mean(monkeypatch):

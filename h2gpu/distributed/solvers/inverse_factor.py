@@ -2,7 +2,9 @@
 
     W x:   x at neighbours that others own comes in one exchange         Wᵀ z:   what belongs to them goes back
 
-Order and neighbours are those of `solvers.vecchia`, found on every host; rows, nearly all the work, by their owners.
+Order and neighbours are those of `solvers.vecchia`, to the last bit. Neighbours and rows are found by their owners, and
+for the order, which every host has, distances from nearest sites by shares. Its levels are chosen on every host: of
+sites at equal distances, as on a grid, rounding decides which pairs a KD-tree finds, so that trees of parts may differ.
 """
 
 from dataclasses import dataclass
@@ -18,9 +20,9 @@ from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.matrix import DistributedH2Matrix, permutation_of
 from h2gpu.distributed.trees.exchange import swapped
 from h2gpu.progress import phase
-from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers.neighbours import nearest_earlier_of
 from h2gpu.solvers.operators import check_nuggets
-from h2gpu.solvers.ordering import maximin_order
+from h2gpu.solvers.ordering import maximin_order, nearest_distances
 from h2gpu.solvers.vecchia import head_of, rows_of
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed
@@ -122,14 +124,15 @@ def factor_of(comm, partition, sites, neighbours, nugget, random_state):
     """The DistributedInverseFactor of Sites that all hosts have, rows by a Partition; nugget: a number, or (n,)."""
     n, m, x, xp = len(sites.points), min(int(neighbours), len(sites.points) - 1), sites.points, comm.xp
     with phase("order"):
-        order, places = maximin_order(x, random_state)
-        members = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, n)[:, None]], axis=1)
-    place = np.empty(n, np.int64)
-    place[permutation_of(comm, partition)] = np.arange(n)
-    place = place[order]  # in tree order, of each position of the order
-    begin, own = partition.bounds[comm.rank], partition.sizes[comm.rank]
-    positions = np.flatnonzero((place >= begin) & (place < begin + own))
-    data, indices, counts = _entries(xp, sites, nugget, order, members, positions, m)
+        order, places = maximin_order(x, random_state, lambda x: _distances(comm, x))
+        place = np.empty(n, np.int64)
+        place[permutation_of(comm, partition)] = np.arange(n)
+        place = place[order]  # in tree order, of each position of the order
+        begin, own = partition.bounds[comm.rank], partition.sizes[comm.rank]
+        positions = np.flatnonzero((place >= begin) & (place < begin + own))
+        tail = positions[positions >= m]
+        members = np.concatenate([nearest_earlier_of(tail, x[order], places, m), tail[:, None]], axis=1)
+    data, indices, counts = _entries(xp, sites, nugget, order, positions[positions < m], members, m)
     pivots = data[np.cumsum(counts) - 1].astype(np.float64)
     log_determinant = -2 * float(comm.sum(np.array([np.log(pivots).sum()]), "log-determinant of W")[0])
     columns, halo = _halo(comm, partition.bounds, place[indices])
@@ -138,15 +141,20 @@ def factor_of(comm, partition, sites, neighbours, nugget, random_state):
     return DistributedInverseFactor(comm, positions, W, Wt, halo.on(xp), log_determinant)
 
 
-def _entries(xp, sites, nugget, order, members, positions, m):
-    """Entries of the rows of W at some positions, their columns as positions, and entries a row; on the host."""
+def _distances(comm, x):
+    """`nearest_distances`, each rank those of a share."""
+    ends = len(x) * comm.rank // comm.size, len(x) * (comm.rank + 1) // comm.size
+    return np.concatenate(comm.gather(nearest_distances(x, slice(*ends)), "distances of the order"))
+
+
+def _entries(xp, sites, nugget, order, head_positions, some, m):
+    """Entries of the rows of W of the head, and of those with some members; their columns as positions, and entries a
+    row; on the host."""
     x = xp.asarray(sites.points[order].astype(np.float64))
     nuggets = xp.asarray(check_nuggets(nugget, len(x))[order] + sites.cov.nugget)
     head, _ = head_of(sites.cov.values, x[:m], nuggets[:m])
-    head_positions = positions[positions < m]
     first = head_positions * (head_positions + 1) // 2
     inner = np.concatenate([np.arange(f, f + p + 1) for f, p in zip(first, head_positions)] or [np.zeros(0, int)])
-    some = members[positions[positions >= m] - m]
     rows, _ = rows_of(sites.cov.values, x, nuggets, some)
     data = np.concatenate([to_host(head)[inner.astype(np.int64)], to_host(rows).ravel()])
     heads = [np.arange(p + 1) for p in head_positions]
