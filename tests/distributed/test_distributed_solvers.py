@@ -39,10 +39,11 @@ def test_vecchia_is_the_serial_factor(ranks):
 
 
 def test_an_order_by_levels_is_the_serial_one(monkeypatch):
-    """Of sites on a grid, some of them twice: many equal distances."""
+    """Of sites on a grid with a denser corner, some of them twice: many equal distances, the least with one rank."""
     monkeypatch.setattr(ordering, "EXACT", 30)
     grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
     points = np.concatenate([grid, grid[::40]])
+    points[-200:-100] = 0.3 * POINTS[:100]
     C, serial, x = h2gpu.covariance_matrix(points, COV, 1e-4), vecchia(points, COV, 12), np.arange(410.0)
 
     def work(comm):
