@@ -1,8 +1,9 @@
-"""The studies of baselines as pictures: figures 3 to 7 of Abdelfattah et al. (2019), 2 to 5 of Dong et al. (2018).
+"""The studies of baselines and of edges as pictures: figures of Abdelfattah et al., Dong et al., Nath et al.
 
     python -m h2gpu.apps.studies.baselines.plots [FOLDER]
 
-Reads study_lu-*.csv and study_gebrd_versions-*.csv in the folder and writes a picture beside each.
+Reads study_lu-*.csv, study_gebrd_versions-*.csv, study_triangles-*.csv and study_edges-*.csv in the folder and writes a
+picture beside each.
 """
 
 import sys
@@ -59,6 +60,29 @@ def gebrd(rows):
     return figure
 
 
+def triangles(rows):
+    """Rates of every way, an axes a precision."""
+    dtypes = list(dict.fromkeys(r["dtype"] for r in rows))
+    figure, panels = grid(1, len(dtypes))
+    for axes, dtype in zip(panels[0], dtypes):
+        these = [r for r in rows if r["dtype"] == dtype]
+        curves(axes, these, lambda r: r["method"])
+        axes.set(title=f"TRSM, {these[0]['sides']} sides, {these[0]['batch']} of {dtype}", xlabel="n", ylabel="GFLOP/s")
+    return figure
+
+
+def edges(rows):
+    """Rates of what threads beyond the edge may do, small sizes and large."""
+    names = [key for key in rows[0] if key not in ("n", "batch") and "host" not in key]
+    figure, panels = grid(1, 2)
+    for axes, low, high in zip(panels[0], (0, 161), (160, 1 << 30)):
+        some = [r for r in rows if low <= int(r["n"]) <= high]
+        lines = [{"n": r["n"], "method": name, "GFLOP/s": r[name]} for name in names for r in some if r.get(name)]
+        curves(axes, lines, lambda r: r["method"])
+        axes.set(title="products of n × n", xlabel="n", ylabel="TFLOP/s")
+    return figure
+
+
 def grid(lines, columns):
     """A figure and its axes (lines, columns)."""
     import matplotlib.pyplot as plt
@@ -94,7 +118,7 @@ def stacked(axes, numbers):
     axes.legend(fontsize=7, loc="lower right")
 
 
-PICTURES = {"study_lu": lu, "study_gebrd_versions": gebrd}
+PICTURES = {"study_lu": lu, "study_gebrd_versions": gebrd, "study_triangles": triangles, "study_edges": edges}
 
 
 if __name__ == "__main__":
