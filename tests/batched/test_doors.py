@@ -41,13 +41,19 @@ def test_ragged_integers_are_converted_and_other_kinds_refused():
         np.testing.assert_array_equal(function(whole)[0], function(whole.astype(np.float64))[0])
     assert abs(batched.det(whole)[0] - 14) < 1e-13
     half, imaginary = whole.astype(np.float16), whole.astype(complex)
-    functions = batched.qr, batched.svd, batched.cholesky, batched.pivoted_qr, batched.frobenius_norms
+    functions = batched.cholesky, batched.pivoted_qr, batched.frobenius_norms, batched.bidiagonalize
     for function in (*functions, lambda B: batched.rsvd(B, 1), lambda B: batched.truncated_svd(B, 0.1)):
         for other in (half, imaginary):
             with pytest.raises(ValueError, match=f"expected float32 or float64 matrices.*{other.dtype}"):
                 function(other)
-    with pytest.raises(ValueError, match="expected float32 or float64 or complex64 or complex128"):
-        batched.lu_factor(half)
+    for function in (batched.lu_factor, batched.qr, batched.svd):
+        with pytest.raises(ValueError, match="expected float32 or float64 or complex64 or complex128"):
+            function(half)
+    for function in (batched.cholesky_qr, batched.svd_of_transposed):
+        with pytest.raises(ValueError, match="expected real matrices"):
+            function(np.ones((2, 3, 3), complex))
+    with pytest.raises(ValueError, match='expected method "auto" for complex matrices'):
+        batched.svd(np.ones((2, 3, 3), complex), "left", "shared")
     with pytest.raises(ValueError, match="gemm: expected A a MatrixBatch of floating-point numbers"):
         batched.gemm(whole, whole)
 
@@ -79,7 +85,7 @@ A34, A43, A32_SINGLE = np.zeros((2, 3, 4)), np.zeros((2, 4, 3)), np.zeros((2, 4,
     ("call", "message"),
     [
         (lambda: batched.qr(np.zeros(3)), r"A: expected float32 or float64 .* got shape \(3,\)"),
-        (lambda: batched.qr(A34.astype(complex)), "complex128"),
+        (lambda: batched.pivoted_qr(A34.astype(complex)), "complex128"),
         (lambda: batched.qr(A34.astype(object)), "object"),
         (lambda: batched.qr(A34.astype(np.float16)), "float16"),
         (lambda: batched.qr(A34, mode="full"), 'qr: expected mode "reduced" or "r", got \'full\''),

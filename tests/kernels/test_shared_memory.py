@@ -58,6 +58,7 @@ HEADERS = (
     "qr/blocked_chain.cuh",
     "qr/blocked_qr.cuh",
     "qr/cholesky_qr.cuh",
+    "qr/complex_qr.cuh",
     "qr/householder_qr.cuh",
     "qr/product_triangles.cuh",
     "qr/reflectors.cuh",

@@ -21,6 +21,22 @@ QR_THRESHOLD, SVD_THRESHOLD, GEMM_THRESHOLD = 30, 50, 3
 TINY = np.finfo(np.float32).tiny
 
 
+def wide(M):
+    """M on the host in double precision, real or complex."""
+    M = to_host(M)
+    return M.astype(np.complex128 if M.dtype.kind == "c" else np.float64)
+
+
+def adjoint(M):
+    """Mᵀ, of complex numbers Mᴴ."""
+    return M.conj().T
+
+
+def over(M, number):
+    """M / number, part by part: a complex quotient overflows for tiny numbers."""
+    return M.real / number + 1j * (M.imag / number) if M.dtype.kind == "c" else M / number
+
+
 def one_norm(A):
     """Largest column sum."""
     return np.abs(A).sum(axis=-2).max(axis=-1, initial=0)
@@ -29,7 +45,7 @@ def one_norm(A):
 def departure(Q, epsilon):
     """|I − QᵀQ| / (rows · ε)."""
     m, k = Q.shape
-    return one_norm(np.eye(k) - Q.T @ Q) / (max(m, 1) * epsilon)
+    return one_norm(np.eye(k) - adjoint(Q) @ Q) / (max(m, 1) * epsilon)
 
 
 def scaled(A, *others, flushed=False):
@@ -39,16 +55,16 @@ def scaled(A, *others, flushed=False):
     """
     limits = np.finfo(A.dtype)
     grain = float(limits.smallest_normal if flushed else limits.smallest_subnormal)
-    A, *others = (to_host(M).astype(np.float64) for M in (A, *others))
+    A, *others = (wide(M) for M in (A, *others))
     largest = np.abs(A).max(initial=0) or 1.0
-    A = A / largest
+    A, *others = (over(M, largest) for M in (A, *others))
     unit = max(A.shape) * (one_norm(A) or 1.0) * limits.eps + A.shape[0] * grain / largest
-    return A, unit, *(M / largest for M in others)
+    return A, unit, *others
 
 
 def flushes(A):
     """Whether QR may take denormal numbers for zero: CuPy compiles float32 so."""
-    return A.dtype == np.float32
+    return A.dtype in (np.float32, np.complex64)
 
 
 def qr_error(A, Q, R):
@@ -56,7 +72,7 @@ def qr_error(A, Q, R):
     epsilon, k = np.finfo(A.dtype).eps, min(A.shape)
     if Q.shape != (A.shape[0], k) or R.shape != (k, A.shape[1]) or not Q.dtype == R.dtype == A.dtype:
         return np.inf
-    (A, unit, R), Q = scaled(A, R, flushed=flushes(A)), to_host(Q).astype(np.float64)
+    (A, unit, R), Q = scaled(A, R, flushed=flushes(A)), wide(Q)
     return worst((one_norm(A - Q @ R) / unit, departure(Q, epsilon), below(R))) / QR_THRESHOLD
 
 
@@ -65,14 +81,14 @@ def triangle_error(A, R):
     if R.shape != (min(A.shape), A.shape[1]) or R.dtype != A.dtype:
         return np.inf
     A, unit, R = scaled(A, R, flushed=flushes(A))
-    squares = one_norm(A.T @ A - R.T @ R) / (unit * (one_norm(A.T) or 1.0))
+    squares = one_norm(adjoint(A) @ A - adjoint(R) @ R) / (unit * (one_norm(A.T) or 1.0))
     return worst((squares, distance(singular_values(A), singular_values(R)) / unit, below(R))) / QR_THRESHOLD
 
 
 def column_error(A, Q, R):
     """max_j ‖(A − QR)_j‖ / (max(m, n) ε ‖a_j‖): Householder QR is right to rounding column by column (Higham, 19.4)."""
     epsilon = np.finfo(A.dtype).eps
-    (A, _, R), Q = scaled(A, R), to_host(Q).astype(np.float64)
+    (A, _, R), Q = scaled(A, R), wide(Q)
     norms = np.linalg.norm(A, axis=0)
     errors = np.linalg.norm(A - Q @ R, axis=0) / (max(A.shape) * epsilon * np.where(norms > 0, norms, 1))
     return worst(errors) / QR_THRESHOLD
@@ -81,17 +97,19 @@ def column_error(A, Q, R):
 def svd_error(A, U, s, Vt=None):
     """Worst of the criteria of one matrix; without Vt: UᵀA has orthogonal rows of norms s, the singular values."""
     epsilon, k, s = np.finfo(A.dtype).eps, min(A.shape), s.ravel()
-    if U.shape != (A.shape[0], k) or s.shape != (k,) or not U.dtype == s.dtype == A.dtype or disordered(s):
+    if U.shape != (A.shape[0], k) or s.shape != (k,) or U.dtype != A.dtype or s.dtype != np.finfo(A.dtype).dtype:
         return np.inf
-    (A, unit, s), U = scaled(A, s), to_host(U).astype(np.float64)
+    if disordered(s):
+        return np.inf
+    (A, unit, s), U = scaled(A, s), wide(U)
     errors = [departure(U, epsilon)]
     if Vt is None:
-        B = U.T @ A
-        oblique = one_norm(B @ B.T - np.diag(s**2)) / (unit * (one_norm(A.T) or 1.0))
+        B = adjoint(U) @ A
+        oblique = one_norm(B @ adjoint(B) - np.diag(s**2)) / (unit * (one_norm(A.T) or 1.0))
         errors += [oblique, distance(singular_values(A), s) / unit, distance(np.linalg.norm(B, axis=1), s) / unit]
     elif Vt.shape == (k, A.shape[1]):
-        V = to_host(Vt).astype(np.float64).T
-        B = s[:, None] * V.T
+        V = adjoint(wide(Vt))
+        B = s[:, None] * adjoint(V)
         errors += [departure(V, epsilon)]
     else:
         return np.inf
@@ -101,7 +119,7 @@ def svd_error(A, U, s, Vt=None):
 def values_error(A, s):
     """|s − σ| / (max(m, n) |A| ε) of singular values alone."""
     s = s.ravel()
-    if s.shape != (min(A.shape),) or s.dtype != A.dtype or disordered(s):
+    if s.shape != (min(A.shape),) or s.dtype != np.finfo(A.dtype).dtype or disordered(s):
         return np.inf
     A, unit, s = scaled(A, s)
     return worst(distance(singular_values(A), s) / unit) / SVD_THRESHOLD

@@ -24,6 +24,17 @@ def checked(A, name, dtypes=REAL):
     return A
 
 
+def precision(dtype):
+    """The real type of the parts of a number: float32 for float32 and complex64, float64 for float64 and complex128."""
+    return np.finfo(dtype).dtype
+
+
+def refuse_complex(A, name):
+    """ValueError for complex matrices."""
+    if A.dtype.kind == "c":
+        raise ValueError(f"{name}: expected real matrices, got {A.dtype}; batched.qr and batched.svd take complex ones")
+
+
 def square(A, name, dtypes=REAL):
     """An array of square matrices, checked."""
     A = checked(A, name, dtypes)

@@ -78,11 +78,12 @@ def each(work, outputs, *batches):
     return outputs
 
 
-def like(A, rows, columns):
-    """An uninitialized batch of the kind of A: an array for an array, ragged for ragged."""
+def like(A, rows, columns, dtype=None):
+    """An uninitialized batch of the kind of A: an array for an array, ragged for ragged; of its dtype, or another."""
+    dtype = A.dtype if dtype is None else dtype
     if isinstance(A, MatrixBatch):
-        return MatrixBatch.empty(rows, columns, A.dtype)
-    return np.empty((len(A), rows, columns), A.dtype)
+        return MatrixBatch.empty(rows, columns, dtype)
+    return np.empty((len(A), rows, columns), dtype)
 
 
 def shapes(A):

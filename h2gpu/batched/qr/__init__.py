@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from h2gpu.arrays import any_array, array_module
-from h2gpu.batched.core.checks import check_triangles, checked, stack, tolerances
+from h2gpu.batched.core.checks import COMPLEX, REAL, check_triangles, checked, refuse_complex, stack, tolerances
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
@@ -30,9 +30,11 @@ def qr(A: Matrices, mode: Literal["r"], *, out: MatrixBatch | None = ...) -> Mat
 def qr(A: Matrices, mode: str = "reduced", *, out: MatrixBatch | None = None) -> Matrices | tuple[Matrices, Matrices]:
     """Q_b R_b = A_b by Householder reflections, k = min(m, n).
 
-    A      (batch, m, n) array or MatrixBatch
+    A      (batch, m, n) array or MatrixBatch, real or complex
     mode   "reduced": (Q, R) with Q (batch, m, k) orthonormal and R (batch, k, n) upper triangular; "r": R alone
     out    optional MatrixBatch that receives R alone of a MatrixBatch
+
+    The diagonal of R is real, also of complex matrices, and of either sign, as LAPACK's reflections leave it.
 
     Raises ValueError for another mode or a wrong shape.
     Source: Boukaram et al. (2018), section 3; Golub & Van Loan (2013), section 5.2.
@@ -49,7 +51,7 @@ def qr(A: Matrices, mode: str = "reduced", *, out: MatrixBatch | None = None) ->
     if out is not None:
         check_triangles(A, mode, out)
         return twin(A).qr(A, mode, out)
-    return over_leading(lambda A: twin(A).qr(A, mode), A)
+    return over_leading(lambda A: twin(A).qr(A, mode), A, REAL + COMPLEX)
 
 
 def cholesky_qr(A: Array, before: Array | None = None) -> tuple[Array, Array, Array | None]:
@@ -64,7 +66,7 @@ def cholesky_qr(A: Array, before: Array | None = None) -> tuple[Array, Array, Ar
     squares that leave the range of float64. Ill conditioned columns take longer; of eight that are nearly dependent by
     themselves, A − P (I + F)⁻¹ R keeps their condition times rounding in float64. The CPU takes `qr`.
 
-    Raises nothing for such columns: they become NaN. Source: Fukaya et al. (2020).
+    Raises nothing for such columns: they become NaN; ValueError for complex ones. Source: Fukaya et al. (2020).
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -74,6 +76,7 @@ def cholesky_qr(A: Array, before: Array | None = None) -> tuple[Array, Array, Ar
     >>> bool(np.allclose(Q @ R, A)), bool(np.allclose(Q.transpose(0, 2, 1) @ Q, np.eye(4)))
     (True, True)
     """
+    refuse_complex(A, "cholesky_qr")
     before = None if before is None else array_module(before).ascontiguousarray(before, A.dtype)
     return twin(A).cholesky_qr(A, before)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from h2gpu.arrays import any_array, array_module
-from h2gpu.batched.core.checks import checked, stack, tolerances
+from h2gpu.batched.core.checks import COMPLEX, REAL, checked, refuse_complex, stack, tolerances
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.shapes import over_leading
@@ -41,14 +41,15 @@ def svd(
 ) -> Matrices | tuple[Matrices, ...]:
     """U_b diag(s_b) Vt_b = A_b, singular values descending and ≥ 0, k = min(m, n).
 
-    A             (batch, m, n) array or MatrixBatch
+    A             (batch, m, n) array or MatrixBatch, real or complex; of complex ones Vt is V^H
     vectors       "both": (U, s, Vt); "left": (U, s); "none": s alone
     method        a kernel of the GPU by name: "register", "shared", "block-gram", "block-direct" turn columns (Jacobi),
-                  "bidiagonal" is LAPACK's way, small values right to ε ‖A‖ only; or "auto". The CPU calls LAPACK
+                  "bidiagonal" is LAPACK's way, small values right to ε ‖A‖ only; or "auto", the only one for complex
+                  matrices. The CPU calls LAPACK
     return_info   add a (batch,) array of integers, where A lives: sweeps of each matrix (0 on the CPU), −1 where it
                   holds NaN or Inf, −2 where it did not converge; their results are NaN then, and nothing is raised
 
-    U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns.
+    U is (batch, m, k), s (batch, k), Vt (batch, k, n). For a MatrixBatch, s is a MatrixBatch of k×1 columns. s is real.
     Raises ValueError for bad arguments, LinAlgError naming the matrices that hold NaN or Inf or did not converge.
     Source: Boukaram et al. (2018), sections 4 to 6; Golub & Van Loan (2013), section 8.6.
 
@@ -63,7 +64,9 @@ def svd(
         raise ValueError(f'svd: expected vectors "both", "left" or "none", got {brief(vectors)}')
     if method not in SVD_METHODS:
         raise ValueError(f"svd: expected method one of {', '.join(SVD_METHODS)}, got {brief(method)}")
-    results = over_leading(lambda A: twin(A).svd(A, vectors, method, return_info), A)
+    if method != "auto" and getattr(getattr(A, "dtype", None), "kind", None) == "c":
+        raise ValueError(f'svd: expected method "auto" for complex matrices, got {brief(method)}')
+    results = over_leading(lambda A: twin(A).svd(A, vectors, method, return_info), A, REAL + COMPLEX)
     if isinstance(A, MatrixBatch):
         return results
     if not isinstance(results, tuple):
@@ -89,7 +92,7 @@ def svd_of_transposed(
     the GPU turns the columns of Rᵀ without the QR and LQ that others need first. Columns that rise by ten orders of
     magnitude cost it three times the sweeps, and by a hundred it reports no convergence: `svd` is right for these.
     NaN and Inf: as `svd` with return_info on the GPU, LinAlgError on the CPU. R is an array (batch, m, n) or a
-    MatrixBatch. Source: Drmač & Veselić (2008).
+    MatrixBatch. Raises ValueError for complex R. Source: Drmač & Veselić (2008).
 
     >>> import numpy as np
     >>> from h2gpu import batched
@@ -99,6 +102,7 @@ def svd_of_transposed(
     >>> bool(np.allclose(U * s[:, None, :] @ Vt, R.transpose(0, 2, 1)))
     True
     """
+    refuse_complex(R, "svd_of_transposed")
     rest, left = (None if M is None else array_module(M).ascontiguousarray(M, R.dtype) for M in (rest, left))
     return twin(R).svd_of_transposed(R, vectors, rank, rest, left)
 

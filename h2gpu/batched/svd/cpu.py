@@ -9,6 +9,7 @@ import numpy as np
 
 from h2gpu.batched.copies import transpose
 from h2gpu.batched.copies.verdicts import refuse_nonfinite
+from h2gpu.batched.core.checks import precision
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.status import NOT_CONVERGED, NOT_FINITE
 from h2gpu.batched.core.tails import padded as columns
@@ -22,7 +23,7 @@ def svd(A, vectors, method, return_info=False):
         refuse_nonfinite(A, "svd")
     m, n = shapes(A)
     k = np.minimum(m, n)
-    U, s, Vt = like(A, m, k), like(A, k, 1), like(A, k, n)
+    U, s, Vt = like(A, m, k), like(A, k, 1, precision(A.dtype)), like(A, k, n)
     outputs = {"both": [U, s, Vt], "left": [U, s], "none": [s]}[vectors]
     if return_info:
         return *outputs, each_by_itself(A, outputs, vectors)

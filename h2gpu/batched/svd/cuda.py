@@ -12,6 +12,8 @@ __all__ = ["discarded", "shared_ranks", "svd", "svd_of_transposed", "truncated_s
 
 def svd(A, vectors, method, return_info=False):
     """U, s, Vt (vectors "both"), U, s ("left") or s ("none") of an array or a MatrixBatch: see h2gpu.batched.svd."""
+    if A.dtype.kind == "c":
+        raise ValueError(f"svd: expected float32 or float64 matrices on the GPU, got {A.dtype}")
     if method == "bidiagonal":
         return bidiagonal.svd(A, vectors, return_info)
     results, info = decompose(A, vectors, method)

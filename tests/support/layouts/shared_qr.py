@@ -3,10 +3,10 @@
 from itertools import product
 
 import numpy as np
-from shared_texts import DTYPES, sizeof, truth
+from shared_texts import DTYPES, FIELDS, sizeof, truth
 
 from h2gpu.batched.device import compiler, tuning
-from h2gpu.batched.qr import blocked, cholesky, householder, product_triangles, reflectors, tall
+from h2gpu.batched.qr import blocked, cholesky, complex_panels, householder, product_triangles, reflectors, tall
 
 
 def qr():
@@ -24,6 +24,10 @@ def qr():
     for dtype, m, r in product(DTYPES, (1, 32, 100, 256), (1, 7, 64)):
         columns = f"leading_dimension({m}, {r}, false) * {r} * sizeof({compiler.NAMES[dtype]})"
         yield "qr/reflectors.cuh", columns, reflectors.held_bytes(dtype, m, r)
+    for dtype, place, (m, n) in product(FIELDS[2:], range(3), ((1, 1), (7, 30), (240, 66))):
+        layout = compiler.expression("ComplexQR", dtype, complex_panels.WIDTH)
+        host = complex_panels.shared_bytes(dtype, place, m, n)
+        yield "qr/complex_qr.cuh", f"{layout}::shared_bytes({place}, {m}, {n})", host
     for row in tuning.rows("qr_tall"):
         yield from (chain(row, n) for n in {1, 7, 20, int(row["max_columns"])} if n <= int(row["max_columns"]))
     shapes = product(DTYPES, (8, 16), ((100, 7), (64, 64), (5, 33), (1000, 1000)), (8, 32, 64), *2 * [(False, True)])

@@ -1,4 +1,4 @@
-"""Instances of QR and of bidiagonal reductions."""
+"""Instances of QR, complex QR and of bidiagonal reductions."""
 
 from itertools import product
 
@@ -23,6 +23,14 @@ def bidiagonal_instances(dtype):
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
             yield f"bidiagonal/{name}.cuh", compiler.expression(name, dtype, number), 0
+
+
+def complex_instances(dtype):
+    """QR of complex matrices, wherever they lie."""
+    knobs = constants("batched/qr/complex_panels")
+    for place in range(len(knobs["PLACES"])):
+        name = compiler.expression("complex_qr", dtype, knobs["WIDTH"], place)
+        yield "qr/complex_qr.cuh", name, knobs["SPILL_BYTES"][np.dtype(dtype).name]
 
 
 def tall_instance(row):

@@ -4,7 +4,7 @@ from itertools import product
 
 import blas_instances
 import numpy as np
-from decomposition_instances import bidiagonal_instances, qr_instances, tall_instance
+from decomposition_instances import bidiagonal_instances, complex_instances, qr_instances, tall_instance
 from instance_sources import COMPLEX, DTYPES, constants, rows
 from product_instances import panel_instances, thin_instances
 from register_instances import small_instances
@@ -95,6 +95,7 @@ def instances():
     yield from blas_instances.blas(constants, rows)
     for dtype in COMPLEX:
         yield from linear_instances(dtype)
+        yield from complex_instances(dtype)
     for dtype in DTYPES:
         yield from bidiagonal_instances(dtype)
     for row in rows("qr"):

@@ -1,0 +1,86 @@
+"""SVD of complex matrices against LAPACK's criteria, on the CPU."""
+
+import numpy as np
+import pytest
+from complex_matrices import DTYPES, all_spectra, every_kind, gaussian, normal, scales
+from latms import to
+
+from h2gpu import batched
+from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error, values_error
+
+SHAPES = [(1, 1), (1, 7), (7, 1), (5, 5), (8, 8), (9, 17), (33, 20), (20, 64), (40, 33), (31, 32)]
+VECTORS = ("both", "left", "none")
+
+
+@pytest.fixture
+def xp():
+    return np
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(34)
+
+
+def check(A, xp, vectors=VECTORS):
+    """Both sides, left vectors and values of a batch by the criteria."""
+    given = to(A, xp)
+    for wanted in vectors:
+        results = batched.svd(given, wanted)
+        found = failures(values_error, A, results) if wanted == "none" else failures(svd_error, A, *results)
+        assert not found, wanted
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stacks(dtype, xp, rng):
+    for shape in SHAPES:
+        check(gaussian((3, *shape), dtype, rng), xp)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ragged_batches_of_any_order(dtype, xp, rng):
+    shapes = [*SHAPES, (0, 3), (4, 0), *SHAPES[3:7], (70, 9), (9, 70)]
+    for order in (shapes, rng.permutation(shapes)):
+        check(normal(order, dtype, rng), xp)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(6, 6), (24, 11), (11, 24), (20, 17)])
+def test_spectra_and_scales(shape, dtype, xp, rng):
+    """LATMS modes 1 to 6 of every condition; all of them near underflow, below it and near overflow as well."""
+    A = all_spectra(*shape, dtype, rng)
+    check(np.concatenate([A, *(A * dtype(factor) for factor in scales(dtype))]), xp, ("both", "left"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (33, 32), (9, 24)])
+def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
+    """All kinds in one batch; the GPU gives each the same bits alone."""
+    A = every_kind(*shape, dtype, rng)
+    check(A, xp)
+    if xp is not np:
+        together = list(map(on_host, batched.svd(to(A, xp))))
+        for b in range(len(A)):
+            for many, one in zip(together, batched.svd(to(A[b : b + 1], xp))):
+                np.testing.assert_array_equal(many[b], on_host(one)[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bad", [np.nan, 1j * np.inf])
+def test_nan_and_infinity_are_named_and_harm_no_neighbour(bad, dtype, xp, rng):
+    clean = normal([(3, 3), (17, 9), (9, 40), (20, 20)] * 3, dtype, rng)
+    spoilt, which = to(clean, np), range(1, 12, 3)
+    for b in which:
+        spoilt[b][-1, 0] = bad
+    for wanted in VECTORS:
+        with pytest.raises(np.linalg.LinAlgError, match=f"NaN or Inf in matrices {', '.join(map(str, which))}$"):
+            batched.svd(to(spoilt, xp), wanted)
+        before, after = (batched.svd(to(A, xp), wanted, return_info=True) for A in (clean, spoilt))
+        np.testing.assert_array_equal(on_host(after[-1]) == -1, np.isin(np.arange(12), which))
+        for old, new in zip(before[:-1], after[:-1]):
+            old, new = on_host(old), on_host(new)
+            for b in range(12):
+                if b in which:
+                    assert np.isnan(new[b]).all()
+                else:
+                    np.testing.assert_array_equal(old[b], new[b])
