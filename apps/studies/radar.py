@@ -5,11 +5,16 @@ problem a thread block: all three lie in the registers of an H200, where theirs 
 Beside it torch.geqrf (cuBLAS' geqrfBatched) on the same device, LAPACK on all cores of the CPU, what the model
 foretells and the paper's numbers.
 
+A second table, study_complex.csv, has h2gpu.batched.qr, beyond registers: by panels, in both precisions, with Q and
+without; and the same where a multiprocessor holds one matrix in shared memory or none. Beside it PyTorch and LAPACK.
+
     python -m h2gpu.apps.studies.radar [--output FOLDER]
 """
 
+import math
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +23,15 @@ from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import peers
 from h2gpu.apps.benchmarks.peers import small as small_peers
 from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, qr_error, triangle_error
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import registers
 
 PAPER = {(80, 16): (134, 5.4), (240, 66): (99, 36), (192, 96): (98, 27)}  # GFLOP/s of a Quadro 6000, and of MKL
 TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last place times rows
+SIZES = ((384, 80, 16), (512, 240, 66), (512, 192, 96), (256, 256, 128), (64, 512, 256))
+CHECKED = 4  # matrices of a batch that are held against the criteria
 
 
 def main(argv=None):
@@ -33,12 +41,15 @@ def main(argv=None):
 
 def _work(argv):
     parser = Parser(prog="studies.radar", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for study_radar.csv")
+    parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for the tables")
     options = parser.parse_args(argv)
     device = timing.gpu_name()
     rows = [row(case, device) for case in study_small.cases() if case.figure == "VII"]
     print(tables.text(rows))
     tables.write(Path(options.output) / "study_radar.csv", rows, device)
+    rows = [beyond_row(case) for case in beyond_cases()]
+    print(tables.text(rows))
+    tables.write(Path(options.output) / "study_complex.csv", rows, device)
 
 
 def row(case, device):
@@ -74,6 +85,56 @@ def departure(A, QR):
     gram = wide.conj().swapaxes(1, 2) @ wide
     off = np.linalg.norm(gram - R.conj().swapaxes(1, 2) @ R, axis=(1, 2)) / np.linalg.norm(gram, axis=(1, 2))
     return float(off.max()) / (TOLERANCE * A.shape[1] * np.finfo(A.dtype).eps)
+
+
+class Beyond(NamedTuple):
+    """A batch of complex matrices that takes panels, and whether Q is wanted."""
+
+    dtype: str
+    mode: str
+    batch: int
+    m: int
+    n: int
+
+
+def beyond_cases():
+    """Every row of the second table."""
+    for dtype in ("complex64", "complex128"):
+        for mode in ("r", "reduced"):
+            for size in SIZES:
+                yield Beyond(dtype, mode, *size)
+
+
+def beyond_flops(case):
+    """Of R alone, or of R and Q: a complex multiply-add is eight."""
+    m, n = case.m, case.n
+    return 8 * case.batch * (m * n**2 - n**3 / 3) * (2 if case.mode == "reduced" else 1)
+
+
+def beyond_row(case):
+    """Milliseconds of everybody. Raises ArithmeticError where a result fails LAPACK's criteria."""
+    import cupy
+
+    from h2gpu.batched.qr import complex_panels
+
+    A = problems(case)
+    inputs = timing.rotation(cupy.asarray(A))
+    results = batched.qr(inputs[0][:CHECKED], case.mode)
+    error, results = (qr_error, results) if case.mode == "reduced" else (triangle_error, (results,))
+    if failures(error, A[:CHECKED], *map(on_host, results)):
+        raise ArithmeticError(f"QR of {case} fails LAPACK's criteria")
+    ms = timing.device_ms(lambda A: batched.qr(A, case.mode), inputs)
+    gigaflop = 1e-6 * beyond_flops(case)
+    found = {"dtype": case.dtype, "mode": case.mode, "batch": case.batch, "shape": f"{case.m}×{case.n}"}
+    found |= {"ms": ms, "GFLOP/s": gigaflop / ms}
+    for name, resident in (("one held ms", 1), ("none held ms", math.inf)):
+        found[name] = timing.device_ms(lambda A, r=resident: complex_panels.qr(A, case.mode, resident=r), inputs)
+    for peer in peers.times("qr_r" if case.mode == "r" else "qr", inputs):
+        found |= {"peer": peer.name, "peer ms": peer.ms, "times as fast": peer.ms / ms}
+    if case.mode == "r":
+        host = small_peers.lapack("qr", inputs[0]).ms
+        found |= {"LAPACK ms": host, "times LAPACK": host / ms}
+    return found
 
 
 if __name__ == "__main__":

@@ -23,15 +23,15 @@ RESIDENT = 2  # matrices that a multiprocessor shall hold in shared memory, or t
 SPILL_BYTES = {"complex64": 0, "complex128": 68}  # at most, with registers for RESIDENT thread blocks of MOST_WARPS
 
 
-def qr(A, mode, out=None):
-    """See h2gpu.batched.qr."""
+def qr(A, mode, out=None, resident=RESIDENT):
+    """See h2gpu.batched.qr. resident: matrices that a multiprocessor shall hold in shared memory; infinite: none."""
     ragged = isinstance(A, MatrixBatch)
     batch = A if ragged else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
     m, n = batch.rows, batch.columns
     k = np.minimum(m, n)
     R = MatrixBatch.empty(k, n, A.dtype, cupy) if out is None else out
     Q = MatrixBatch.empty(m, k, A.dtype, cupy) if mode == "reduced" else None
-    for these in classes(m, n, lambda rows, columns: _keys(A.dtype, rows, columns)):
+    for these in classes(m, n, lambda rows, columns: _keys(A.dtype, rows, columns, resident)):
         _run(*(None if M is None else M[these.members] for M in (batch, Q, R)), *these.keys.tolist())
     if not ragged:
         R, Q = (None if M is None else M.buffer.reshape(len(A), *shape) for M, shape in _shapes(A, R, Q))
@@ -43,15 +43,15 @@ def _shapes(A, R, Q):
     return (R, (min(m, n), n)), (Q, (m, min(m, n)))
 
 
-def _keys(dtype, m, n):
+def _keys(dtype, m, n, resident):
     """Place and warps of each size m × n."""
-    return np.stack([places(dtype, m, n), warps(m, n)]).astype(np.int64)
+    return np.stack([places(dtype, m, n, resident), warps(m, n)]).astype(np.int64)
 
 
-def places(dtype, m, n):
+def places(dtype, m, n, resident=RESIDENT):
     """Where the matrices and their panels lie, an index into PLACES each."""
     limit = shared_limit(cupy.cuda.runtime.getDevice())
-    held = RESIDENT * shared_bytes(dtype, INSIDE, m, n) <= limit
+    held = resident * shared_bytes(dtype, INSIDE, m, n) <= limit
     return np.where(held, INSIDE, np.where(shared_bytes(dtype, PANEL_INSIDE, m, n) <= limit, PANEL_INSIDE, OUTSIDE))
 
 

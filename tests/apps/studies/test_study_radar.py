@@ -29,6 +29,14 @@ def test_lapack_is_timed():
     assert small_peers.lapack_ms("qr", study_radar.problems(CASES[0]._replace(batch=4))) > 0
 
 
+def test_flops_of_radar_beyond_registers():
+    """Those of a 240 × 66 problem are 8 (m n² − n³ / 3), with Q twice as many."""
+    case = study_radar.Beyond("complex64", "r", 1, 240, 66)
+    assert study_radar.beyond_flops(case) == 8 * (240 * 66**2 - 66**3 / 3)
+    assert study_radar.beyond_flops(case._replace(mode="reduced")) == 2 * study_radar.beyond_flops(case)
+    assert study_radar.problems(case).shape == (1, 240, 66)
+
+
 @pytest.mark.gpu
 def test_study(tmp_path):
     study_radar.main(["--output", str(tmp_path)])

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from complex_matrices import DTYPES, all_spectra, every_kind, gaussian, normal, scales
-from latms import to
+from latms import COMPLEX, complex_extremes, complex_normal, complex_spectra, gaussian, to, turned_exceptional
 
 from h2gpu import batched
 from h2gpu.apps.benchmarks.routines.criteria import column_error, failures, on_host, qr_error, triangle_error
@@ -27,32 +26,32 @@ def check(A, xp):
     assert not failures(triangle_error, A, batched.qr(given, mode="r")), "R alone"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_stacks(dtype, xp, rng):
     for shape in SHAPES:
         check(gaussian((3, *shape), dtype, rng), xp)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_ragged_batches_of_any_order(dtype, xp, rng):
     shapes = [*SHAPES, (0, 3), (4, 0), *SHAPES[3:7], (150, 20), (20, 150)]
     for order in (shapes, rng.permutation(shapes)):
-        check(normal(order, dtype, rng), xp)
+        check(complex_normal(order, dtype, rng), xp)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("shape", [(12, 12), (40, 19), (9, 30)])
 def test_spectra_and_scales(shape, dtype, xp, rng):
     """LATMS modes 1 to 6; all of them near underflow, below it and near overflow as well."""
-    A = all_spectra(*shape, dtype, rng)
-    check(np.concatenate([A, *(A * dtype(factor) for factor in scales(dtype))]), xp)
+    A = complex_spectra(*shape, dtype, rng)
+    check(np.concatenate([A, *(A * dtype(factor) for factor in complex_extremes(dtype))]), xp)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (33, 32), (20, 41)])
 def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
     """All kinds in one batch; the GPU gives each the same bits alone."""
-    A = every_kind(*shape, dtype, rng)
+    A = turned_exceptional(*shape, dtype, rng)
     check(A, xp)
     if xp is not np:
         together = list(map(on_host, batched.qr(to(A, xp))))
@@ -61,19 +60,19 @@ def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
                 np.testing.assert_array_equal(many[b], on_host(one)[0])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_every_column_is_right_to_its_own_rounding(dtype, xp, rng):
     """A = B D, D to condition 10¹⁵, in complex64 to 10¹⁰."""
-    A = normal([(n, n) for n in (2, 9, 31, 50)] + [(90, 30), (20, 40)], dtype, rng)
+    A = complex_normal([(n, n) for n in (2, 9, 31, 50)] + [(90, 30), (20, 40)], dtype, rng)
     for M in A.matrices():
         M *= (10.0 ** -rng.permutation(np.linspace(0, DIGITS[dtype], M.shape[1]))).astype(dtype)
     assert not failures(column_error, A, *batched.qr(to(A, xp)))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("bad", [np.nan, 1j * np.inf])
 def test_nan_and_infinity_harm_no_neighbour(bad, dtype, xp, rng):
-    clean = normal([(3, 3), (17, 9), (9, 17), (40, 40)] * 3, dtype, rng)
+    clean = complex_normal([(3, 3), (17, 9), (9, 17), (40, 40)] * 3, dtype, rng)
     spoilt, which = to(clean, np), range(1, 12, 3)
     for b in which:
         spoilt[b][-1, 0] = spoilt[b][0, -1] = bad
@@ -84,9 +83,9 @@ def test_nan_and_infinity_harm_no_neighbour(bad, dtype, xp, rng):
     assert all(np.isnan(after[1][b]).any() for b in which)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_r_alone_into_given_memory(dtype, xp, rng):
-    A = to(normal(rng.integers(0, 40, (12, 2)), dtype, rng), xp)
+    A = to(complex_normal(rng.integers(0, 40, (12, 2)), dtype, rng), xp)
     expected = batched.qr(A, mode="r")
     places = MatrixBatch.zeros(np.repeat(expected.rows, 2), np.repeat(expected.columns, 2), dtype, xp)
     batched.qr(A, mode="r", out=places[::2])
@@ -95,24 +94,24 @@ def test_r_alone_into_given_memory(dtype, xp, rng):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("place", ["inside", "panel", "outside"])
 def test_every_place_gives_the_same_bits(place, dtype, rng, monkeypatch):
     """Where the work is done changes the time alone."""
     cupy = pytest.importorskip("cupy")
     from h2gpu.batched.qr import complex_panels
 
-    A = normal([(50, 20), (20, 50), (33, 33), (9, 3)], dtype, rng)
+    A = complex_normal([(50, 20), (20, 50), (33, 33), (9, 3)], dtype, rng)
     expected = [on_host(M) for M in batched.qr(to(A, cupy))]
     number = complex_panels.PLACES.index(place)
-    monkeypatch.setattr(complex_panels, "places", lambda dtype, m, n: np.full(m.shape, number))
+    monkeypatch.setattr(complex_panels, "places", lambda dtype, m, *_: np.full(m.shape, number))
     for M, N in zip(expected, batched.qr(to(A, cupy))):
         np.testing.assert_array_equal(M.buffer, on_host(N).buffer)
     check(A, cupy)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("shape", [(240, 66), (300, 256), (256, 300), (1700, 20), (3000, 12)])
 def test_sizes_beyond_shared_memory(shape, dtype, rng):
     check(gaussian((2, *shape), dtype, rng), pytest.importorskip("cupy"))

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from complex_matrices import DTYPES, all_spectra, every_kind, gaussian, normal, scales
-from latms import to
+from latms import COMPLEX, complex_extremes, complex_normal, complex_spectra, gaussian, to, turned_exceptional
 
 from h2gpu import batched
 from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error, values_error
@@ -31,32 +30,32 @@ def check(A, xp, vectors=VECTORS):
         assert not found, wanted
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_stacks(dtype, xp, rng):
     for shape in SHAPES:
         check(gaussian((3, *shape), dtype, rng), xp)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 def test_ragged_batches_of_any_order(dtype, xp, rng):
     shapes = [*SHAPES, (0, 3), (4, 0), *SHAPES[3:7], (70, 9), (9, 70)]
     for order in (shapes, rng.permutation(shapes)):
-        check(normal(order, dtype, rng), xp)
+        check(complex_normal(order, dtype, rng), xp)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("shape", [(6, 6), (24, 11), (11, 24), (20, 17)])
 def test_spectra_and_scales(shape, dtype, xp, rng):
     """LATMS modes 1 to 6 of every condition; all of them near underflow, below it and near overflow as well."""
-    A = all_spectra(*shape, dtype, rng)
-    check(np.concatenate([A, *(A * dtype(factor) for factor in scales(dtype))]), xp, ("both", "left"))
+    A = complex_spectra(*shape, dtype, rng)
+    check(np.concatenate([A, *(A * dtype(factor) for factor in complex_extremes(dtype))]), xp, ("both", "left"))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (33, 32), (9, 24)])
 def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
     """All kinds in one batch; the GPU gives each the same bits alone."""
-    A = every_kind(*shape, dtype, rng)
+    A = turned_exceptional(*shape, dtype, rng)
     check(A, xp)
     if xp is not np:
         together = list(map(on_host, batched.svd(to(A, xp))))
@@ -65,10 +64,10 @@ def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
                 np.testing.assert_array_equal(many[b], on_host(one)[0])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("bad", [np.nan, 1j * np.inf])
 def test_nan_and_infinity_are_named_and_harm_no_neighbour(bad, dtype, xp, rng):
-    clean = normal([(3, 3), (17, 9), (9, 40), (20, 20)] * 3, dtype, rng)
+    clean = complex_normal([(3, 3), (17, 9), (9, 40), (20, 20)] * 3, dtype, rng)
     spoilt, which = to(clean, np), range(1, 12, 3)
     for b in which:
         spoilt[b][-1, 0] = bad
