@@ -74,8 +74,8 @@ def _work(argv):
 
 
 def problems(shape, dtype, xp):
-    """Independent normal entries."""
-    return xp.asarray(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+    """Independent normal entries, drawn where they are needed."""
+    return xp.random.default_rng(0).standard_normal(shape, dtype=np.dtype(dtype).type)
 
 
 def compiled(case):

@@ -11,7 +11,7 @@ from h2gpu.arrays import to_host
 
 
 def reduced(xp, n, dtype, version):
-    A = study.problems((3, n, n), dtype, xp)
+    A = xp.asarray(study.problems((3, n, n), dtype, np))
     s = gebrd_stages.stages(A, study.VERSIONS[version])
     gebrd_stages.reduce(s)
     return tuple(map(to_host, (A, s.d, s.e[:, : n - 1])))

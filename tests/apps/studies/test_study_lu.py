@@ -12,7 +12,7 @@ from h2gpu.arrays import to_host
 
 
 def factored(xp, n, dtype, way, leaf):
-    A = study_lu.problems((3, n, n), dtype, xp)
+    A = xp.asarray(study_lu.problems((3, n, n), dtype, np))
     stages = lu_stages.stages(A.copy())
     lu_stages.factor(stages, way, leaf)
     return to_host(A), to_host(stages.LU), to_host(stages.pivots)
