@@ -99,8 +99,21 @@ def test_parts_of_targets_change_nothing(monkeypatch):
     whole = G.explained(located)
     explained = sys.modules["h2gpu.solvers.skeletonization.explained"]
     monkeypatch.setitem(explained.ENTRIES, "numpy", 1)
-    monkeypatch.setitem(explained.TARGETS, "numpy", 37)
+    monkeypatch.setattr(explained, "TARGETS", 37)
     np.testing.assert_allclose(G.explained(located), whole, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_parts_of_targets_change_nothing_on_a_gpu(monkeypatch):
+    import cupy
+
+    points, targets, cov = CASES["around and outside the sites"]
+    G = skeletonize(cupy.asarray(points), cov)
+    located = Sites.of(cupy.asarray(targets), cov, cupy.asarray(points))
+    whole = G.explained(located)
+    explained = sys.modules["h2gpu.solvers.skeletonization.explained"]
+    monkeypatch.setitem(explained.ENTRIES, "cupy", 20 * len(points))
+    np.testing.assert_allclose(cupy.asnumpy(G.explained(located)), cupy.asnumpy(whole), atol=1e-10)
 
 
 def test_other_sites_are_refused():

@@ -5,7 +5,8 @@
 
 x vanishes, to the factor's tolerance, where the cell is not next to t's: its far field is that of its skeleton. Thus
 3^dim cells a level and the root work for a target (measured: 20,000 targets of 32,768 sites, 6 s of CPU).
-Targets outside the sites' box, of which the proxies know nothing, take all cells.
+Targets outside the sites' box, of which the proxies know nothing, take all cells. On a GPU all targets do: whole levels
+are one call, where a cell would be a call of its own.
 
 Reference: Minden, Ho, Damle & Ying (2017), section 3.3.
 """
@@ -16,13 +17,14 @@ from itertools import product
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import to_host
+from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.threads import parallel
+from h2gpu.covariance.pairs import pairwise
 from h2gpu.progress import phase
 from h2gpu.solvers.skeletonization.cells import interleaved, key_of
 
-TARGETS = {"numpy": 1024, "cupy": 8192}  # of a chunk, at most
-ENTRIES = {"numpy": 1 << 23, "cupy": 1 << 28}  # of a chunk's k, at most
+TARGETS = 1024  # of a chunk, at most
+ENTRIES = {"numpy": 1 << 23, "cupy": 1 << 27}  # of a chunk's k, at most
 OUTSIDE = 0.5  # widths of a leaf's cell: targets that far outside the box still count as inside
 REPORTED = 16  # chunks between two reports of progress
 _SHIFTS = {dim: np.array(list(product((-1, 0, 1), repeat=dim))) for dim in (1, 2, 3)}
@@ -33,18 +35,35 @@ def explained(G, located, coincident=None):
     xp, m = located.xp, len(located.points)
     if len(located.columns) != G.n:
         raise ValueError(f"located: expected the {G.n} sites of the factor as columns, got {len(located.columns)}")
-    cells, values = Cells.of(G), xp.empty(m)
     pairs = np.empty((2, 0), np.int64) if coincident is None else np.asarray(coincident)
-    chunks = _chunks(cells, to_host(located.points).astype(np.float64), TARGETS[xp.__name__])
+    with phase("variances", m) as advance:
+        return (_cell_by_cell if xp is np else _level_by_level)(G, located, pairs, advance)
+
+
+def _level_by_level(G, located, pairs, advance):
+    """|G⁻¹ k|² of the columns k of some targets at a time."""
+    xp, m = located.xp, len(located.points)
+    values, everywhere, most = xp.empty(m), xp.arange(G.n), max(1, ENTRIES["cupy"] // (G.n + 1))
+    for first in range(0, m, most):
+        targets = np.arange(first, min(first + most, m))
+        k = _covariances(located, pairs, targets, everywhere, everywhere)
+        values[first : first + most] = (G.solve_half(k[:-1]) ** 2).sum(axis=0)
+        advance(len(targets))
+    return values
+
+
+def _cell_by_cell(G, located, pairs, advance):
+    """The same by the cells that are next to the targets."""
+    cells, values = Cells.of(G), np.empty(len(located.points))
+    chunks = _chunks(cells, located.points.astype(np.float64), TARGETS)
 
     def work(chunk):
-        values[xp.asarray(chunk.targets)] = _of_chunk(G, cells, located, pairs, chunk)
+        values[chunk.targets] = _of_chunk(G, cells, located, pairs, chunk)
 
-    with phase("variances", m) as advance:
-        for first in range(0, len(chunks), REPORTED):
-            some = chunks[first : first + REPORTED]
-            parallel(work, some) if xp is np else [work(chunk) for chunk in some]
-            advance(sum(len(chunk.targets) for chunk in some))
+    for first in range(0, len(chunks), REPORTED):
+        some = chunks[first : first + REPORTED]
+        parallel(work, some)
+        advance(sum(len(chunk.targets) for chunk in some))
     return values
 
 
@@ -119,35 +138,34 @@ def _chunks(cells, x, most):
 
 def _of_chunk(G, cells, located, pairs, chunk):
     """|G⁻¹ k|² of the chunk's targets, in as many parts as memory wants."""
-    xp = located.xp
     numbers = cells.beside(chunk.places) if chunk.inside else np.arange(len(cells.steps))
-    known = xp.zeros(G.n + 1, bool)
+    known = np.zeros(G.n + 1, bool)
     known[G.top] = True
     for number in numbers.tolist():
         step, row = G.steps[cells.steps[number]], cells.rows[number]
         known[step.SN[row]] = True
         known[step.R[row]] = True
     known[-1] = False
-    local = xp.flatnonzero(known)
-    position = xp.full(G.n + 1, len(local))  # that of a padded index, whose row is zero
-    position[local] = xp.arange(len(local))
-    most = max(8, ENTRIES[xp.__name__] // max(1, len(local)))
+    local = np.flatnonzero(known)
+    position = np.full(G.n + 1, len(local))  # that of a padded index, whose row is zero
+    position[local] = np.arange(len(local))
+    most = max(8, ENTRIES["numpy"] // max(1, len(local)))
     parts = [slice(i, i + most) for i in range(0, len(chunk.targets), most)]
-    return xp.concatenate([_of_part(G, cells, located, pairs, chunk, part, numbers, position, local) for part in parts])
+    return np.concatenate([_of_part(G, cells, located, pairs, chunk, part, numbers, position, local) for part in parts])
 
 
 def _of_part(G, cells, located, pairs, chunk, part, numbers, position, local):
     """|G⁻¹ k|² of some targets of a chunk."""
-    xp, targets, places = located.xp, chunk.targets[part], chunk.places[part]
+    targets, places = chunk.targets[part], chunk.places[part]
     k = _covariances(located, pairs, targets, position, local)
-    squares = xp.zeros(len(targets))
+    squares = np.zeros(len(targets))
     for number in numbers.tolist():
         step, row, columns = G.steps[cells.steps[number]], cells.rows[number], slice(None)
         if chunk.inside:
             near = (abs((places >> (cells.finest - step.depth)) - step.places[row]) <= 1).all(axis=1)
             if not near.any():
                 continue
-            columns = slice(None) if near.all() else xp.asarray(np.flatnonzero(near))
+            columns = slice(None) if near.all() else np.flatnonzero(near)
         SN, R, T = position[step.SN[row]], position[step.R[row]], step.T[row]
         if not isinstance(columns, slice):
             SN, R = SN[:, None], R[:, None]
@@ -164,7 +182,11 @@ def _covariances(located, pairs, targets, position, local):
     xp = located.xp
     x, y = located.points[xp.asarray(targets)], located.columns[local]
     k = xp.zeros((len(local) + 1, len(targets)))
-    k[:-1] = located.cov.values(y[:, None], x[None])
+    if xp is np:
+        k[:-1] = located.cov.values(y[:, None], x[None])
+    else:
+        stacks = (a.astype(np.float64, copy=False)[None] for a in (y, x, k[:-1]))
+        pairwise(located.cov.pair_function, *map(MatrixBatch.from_stack, stacks))
     own = np.flatnonzero(np.isin(pairs[0], targets))
     if len(own):
         order = np.argsort(targets)
