@@ -7,6 +7,8 @@ random rows; where it misses rtol, there are more samples and a smaller toleranc
 
 import math
 from collections.abc import Callable
+from functools import cached_property, partial
+from operator import matmul
 
 import numpy as np
 
@@ -18,9 +20,9 @@ from h2gpu.h2matrix.matrix import H2Matrix
 from h2gpu.h2matrix.skeletons.blocks import Entries
 from h2gpu.h2matrix.skeletons.build import dense_blocks, skeletonized
 from h2gpu.h2matrix.skeletons.columns import Columns
-from h2gpu.h2matrix.skeletons.products import Products
+from h2gpu.h2matrix.skeletons.products import Draws
 from h2gpu.memory import require
-from h2gpu.typing import Array, ArrayLike, Integers, Storage
+from h2gpu.typing import Array, ArrayLike, Integers, Operator, Storage
 
 ATTEMPTS = 5
 ROWS_CHECKED, ROWS_TOGETHER = 128, 32  # and columns, of a matrix that is not symmetric
@@ -70,7 +72,7 @@ def from_entries(
 @any_array
 def from_samples(
     points: ArrayLike,
-    product: Callable[[Array], Array],
+    product: Callable[[Array], Array] | Operator,
     entries: Callable[[Integers, Integers], Array],
     rtol: float = 1e-6,
     *,
@@ -83,13 +85,17 @@ def from_samples(
 ) -> H2Matrix:
     """The same, from products of M with random vectors, and some hundreds of entries a point.
 
-    product      function of an (m, k) array X, where the points are, to M X
-    transposed   function of an (n, k) array Y to Mᵀ Y; needed where col_points are given
+    product      function of an (m, k) array X, where the points are, to M X; or what has shape and @: `H2Matrix`, a
+                 sparse matrix, SciPy's or CuPy's LinearOperator
+    transposed   function of an (n, k) array Y to Mᵀ Y; needed where col_points are given, unless product has a .T
     others       as for `from_entries`
 
-    Every column takes part in a sample, so that no far one is overlooked; k grows with the ranks, from 64.
+    Every column takes part in a sample, so that no far one is overlooked. There are 64 products; where ranks before
+    compression come near to their number, or the error misses rtol, as many again, and so on, and those of before are
+    kept. So their number grows as the ranks do. Products need not be exact, since all other numbers are entries; those
+    that depart from 128 rows of entries by more than a tenth are refused.
 
-    Raises as `from_entries`. Source: Boukaram et al. (2025).
+    Raises as `from_entries`, and ValueError for an operator of another shape. Source: Boukaram et al. (2025).
 
     >>> import numpy as np
     >>> import h2gpu
@@ -99,12 +105,14 @@ def from_samples(
     >>> bool(np.linalg.norm(A.to_dense() - K) <= 1e-5 * np.linalg.norm(K))
     True
     """
-    if (transposed is None) != (col_points is None):
-        raise ValueError("from_samples: expected transposed(Y) = Mᵀ Y and col_points together, or none of them")
-    _check_functions(product=product, entries=entries, **({} if transposed is None else {"transposed": transposed}))
+    functions = _functions(product, transposed, col_points is not None)
+    _check_functions(entries=entries)
     problem = _Problem(points, col_points, entries, rtol, leaf_size, eta, storage, seed)
+    if getattr(product, "shape", problem.shape) != problem.shape:
+        raise ValueError(f"product: expected an operator of shape {problem.shape}, as the points, got {product.shape}")
     nearfield = dense_blocks(problem.blocks, problem.entries)
-    return problem.solved(lambda count, rng: problem.products(product, transposed, nearfield, count, rng), nearfield)
+    draws = Draws(functions, problem.trees, nearfield, problem.checks, np.random.default_rng(seed))
+    return problem.solved(lambda count, _: draws.sampler(count), nearfield)
 
 
 @any_array
@@ -149,6 +157,27 @@ def from_dense(
     return from_samples(points, lambda X: M @ X, lambda i, j: M[i, j], rtol, transposed=turned, **parameters)
 
 
+def _functions(product, transposed, rectangular):
+    """X ↦ M X, and Y ↦ Mᵀ Y of what is not symmetric: as given, or by @ of an operator."""
+    if _is_operator(product):
+        if rectangular and transposed is None and hasattr(product, "T"):
+            transposed = partial(matmul, product.T)
+        product = partial(matmul, product)
+    if (transposed is None) == rectangular:
+        raise ValueError("from_samples: expected transposed(Y) = Mᵀ Y and col_points together, or none of them")
+    functions = {"product": product} | ({"transposed": transposed} if rectangular else {})
+    _check_functions(**functions)
+    return list(functions.values())
+
+
+def _is_operator(product):
+    """Whether it has shape and @, and is no dense array."""
+    arrays = "__array_interface__", "__cuda_array_interface__"
+    return all(hasattr(product, name) for name in ("shape", "__matmul__")) and not any(
+        map(partial(hasattr, product), arrays)
+    )
+
+
 def _check_functions(**functions):
     """TypeError unless all of the named arguments are functions."""
     for name, function in functions.items():
@@ -172,17 +201,22 @@ class _Problem:
         sizes = [tree.sizes[c] for tree, c in zip((rows, cols), self.blocks.near)]
         require(int(sizes[0] @ sizes[1]) * self.entries.dtype.itemsize, self.entries.xp, "nearfield")
 
+    @cached_property
+    def checks(self):
+        """A _Check of M, and one of Mᵀ where that is another matrix."""
+        checks = [_Check(self.entries, *self.shape, self.seed)]
+        if not self.blocks.symmetric:
+            checks.append(_Check(self.entries.transposed(), *self.shape[::-1], self.seed))
+        return checks
+
     def solved(self, sampler, nearfield=None):
         """The compressed matrix. sampler: function of how many samples, and a random generator."""
         nearfield = nearfield or dense_blocks(self.blocks, self.entries)
         clusters, most = max(len(tree) for tree in self.trees), max(tree.n for tree in self.trees)
         count, tolerance, error = FIRST_SAMPLES, self.accuracy.interpolation, math.inf
-        checks = [_Check(self.entries, *self.shape, self.seed)]
-        if not self.blocks.symmetric:
-            checks.append(_Check(self.entries.transposed(), *self.shape[::-1], self.seed))
         for attempt in range(ATTEMPTS):
             rng = np.random.default_rng((self.seed, attempt))
-            atol = tolerance * checks[0].norm / clusters**0.5
+            atol = tolerance * self.checks[0].norm / clusters**0.5
             samples = sampler(count, rng)
             A = skeletonized(self.blocks, self.entries, nearfield, samples, atol * samples.norm_of_one)
             largest = max(int(basis.ranks.max(initial=0)) for basis in (A.row_basis, A.col_basis))
@@ -190,7 +224,7 @@ class _Problem:
                 count = min(most, max(2 * count, largest + SPARE))
                 continue
             B = compress(A, self.accuracy.compression.rtol, storage=self.storage)
-            error = max(check.error(M) for check, M in zip(checks, (B, B.T)))
+            error = max(check.error(M) for check, M in zip(self.checks, (B, B.T)))
             if error <= self.accuracy.rtol:
                 return B
             count, tolerance = min(most, 2 * count), tolerance / TIGHTEN
@@ -202,26 +236,6 @@ class _Problem:
     def _hint(self):
         return ", or the matrix is not symmetric" if self.blocks.symmetric else ""
 
-    def products(self, product, transposed, nearfield, count, rng):
-        """The sampler of `from_samples`."""
-        trees, xp = self.trees, self.entries.xp
-        tests = [xp.asarray(rng.standard_normal((tree.n, count)), self.entries.dtype) for tree in trees]
-        samples = [self._multiplied(product, tests[-1], trees[0].n, "product(X)")]
-        if transposed is not None:
-            samples.append(self._multiplied(transposed, tests[0], trees[1].n, "transposed(Y)"))
-        in_tree = [[Y[tree.permutation_on(xp)] for tree, Y in zip(trees, side)] for side in (samples, tests)]
-        return Products(nearfield, *in_tree)
-
-    def _multiplied(self, product, X, rows, name):
-        xp = self.entries.xp
-        Y = xp.asarray(product(X))
-        if Y.shape != (rows, X.shape[1]) or Y.dtype.kind not in "fiub" or not bool(xp.isfinite(Y).all()):
-            raise ValueError(
-                f"from_samples: expected {name} of finite real numbers {(rows, X.shape[1])}, got {Y.dtype} of "
-                f"shape {Y.shape}"
-            )
-        return Y.astype(self.entries.dtype, copy=False)
-
 
 class _Check:
     """Random rows of a matrix as its entries tell them. norm: ‖M‖_F as they foretell it."""
@@ -232,6 +246,12 @@ class _Check:
         self.exact, self.xp = rows.reshape(len(self.drawn), m), entries.xp
         self.length = float(self.xp.linalg.norm(self.exact.astype(np.float64)))
         self.norm = math.sqrt(n / len(self.drawn)) * self.length
+
+    def departure(self, X, Y):
+        """‖(Y − M X)[drawn]‖_F / ‖M[drawn] X‖_F of what is said to be M X."""
+        xp, expected = self.xp, self.exact @ X
+        off, length = (float(xp.linalg.norm(part)) for part in (Y[xp.asarray(self.drawn)] - expected, expected))
+        return off / length if length else off
 
     def error(self, B):
         """‖(B − M)[drawn]‖_F / ‖M[drawn]‖_F."""

@@ -6,17 +6,73 @@
 What remains is A[candidates of t, farfield of t] Ω: the product meets every column, at linear cost.
 """
 
+import numpy as np
+
 from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 
+NAMES = "product(X)", "transposed(Y)"
+DEPARTURE = 0.1  # of products from the entries: bases need no exact ones, and couplings are entries
+
+
+class Draws:
+    """Random vectors and what a matrix makes of them, drawn once: where more are needed, only those are asked for.
+
+    functions   X ↦ A X, and Y ↦ Aᵀ Y where A is not symmetric
+    trees       of rows, and of columns where A is not symmetric
+    nearfield   BlockSparse, taken from every product at once
+    checks      of every function: departure(X, Y) of Y from A X, relative, as the entries have it
+    rng         numpy Generator
+    """
+
+    def __init__(self, functions, trees, nearfield, checks, rng):
+        self.functions, self.trees, self.nearfield, self.checks, self.rng = functions, trees, nearfield, checks, rng
+        self.count = 0
+        self.tests, self.samples = ([np.zeros(0)] * len(trees) for _ in range(2))
+
+    def sampler(self, count):
+        """Products with at least so many random vectors."""
+        if count > self.count:
+            self._more(count - self.count)
+            self.count = count
+        return Products(self.samples, self.tests)
+
+    def _more(self, count):
+        """Further columns: in tree order, the nearfield's part taken away."""
+        near, xp = self.nearfield, self.nearfield.xp
+        drawn = [xp.asarray(self.rng.standard_normal((tree.n, count)), near.dtype) for tree in self.trees]
+        for k, (tree, X) in enumerate(zip(self.trees, reversed(drawn))):
+            Y = self._multiplied(k, X, tree.n)[tree.permutation_on(xp)]
+            X = X[self.trees[-1 - k].permutation_on(xp)]
+            _append(self.samples, k, Y - near.multiply(X, tree.n, k == 1), xp)
+            _append(self.tests, len(self.trees) - 1 - k, X, xp)
+
+    def _multiplied(self, k, X, rows):
+        """A X in the precision of the matrix. Raises ValueError for what is no product."""
+        xp = self.nearfield.xp
+        Y = xp.asarray(self.functions[k](X))
+        fits = Y.shape == (rows, X.shape[1]) and Y.dtype.kind in "fiub"
+        if not fits or not bool(xp.isfinite(Y).all()):
+            raise ValueError(
+                f"from_samples: expected {NAMES[k]} of finite real numbers {(rows, X.shape[1])}, got {Y.dtype} of "
+                f"shape {Y.shape}" + (" with NaN or Inf" if fits else "")
+            )
+        departure = self.checks[k].departure(X, Y)
+        if departure > DEPARTURE:
+            hint = "" if len(self.functions) > 1 else "; without col_points the matrix must be symmetric"
+            raise ValueError(
+                f"from_samples: {NAMES[k]} and entries are not of one matrix: they differ by {departure:.2g} of it"
+                + hint
+            )
+        return Y.astype(X.dtype, copy=False)
+
 
 class Products:
     """A sampler for `skeletonized`; a symmetric matrix has one side, others two.
 
-    nearfield   BlockSparse
-    samples     a side (·, samples): A Ω, and Aᵀ Ψ, in tree order
+    samples     a side (·, samples): A Ω, and Aᵀ Ψ, in tree order, less what the nearfield makes of Ω and Ψ
     tests       a side: the random vectors with its own length, Ω for a symmetric matrix, else Ψ and Ω
     """
 
@@ -25,13 +81,9 @@ class Products:
         """‖B Ω‖_F of a matrix with ‖B‖_F = 1, about."""
         return self.tests[0].shape[1] ** 0.5
 
-    def __init__(self, nearfield, samples, tests):
-        xp = nearfield.xp
-        self.tests, self.known = tests, [xp.zeros((0, tests[0].shape[1]), tests[0].dtype) for _ in tests]  # Ω̂
-        near = [nearfield.multiply(tests[-1], len(samples[0]))]
-        near += [nearfield.multiply(tests[0], len(samples[1]), True)] if len(samples) > 1 else []
-        self.points = [Y - D for Y, D in zip(samples, near)]  # of all points, and of all skeletons
-        self.skeletons = [xp.zeros((0, Y.shape[1]), Y.dtype) for Y in samples]
+    def __init__(self, samples, tests):
+        self.tests, self.known = tests, [X[:0] for X in tests]  # Ω̂
+        self.points, self.skeletons = samples, [Y[:0] for Y in samples]  # of all points, and of all skeletons
 
     def rows(self, k, side, t, candidates, counts):
         """Y of the candidates."""
@@ -55,6 +107,11 @@ class Products:
     @staticmethod
     def _of(k, side, t, leaves, above):
         return (leaves if side.tree.first_child[t[0]] < 0 else above)[k]
+
+
+def _append(parts, k, columns, xp):
+    """Columns beside those of parts[k], if there are any."""
+    parts[k] = xp.concatenate([parts[k], columns], axis=1) if parts[k].ndim == 2 else columns
 
 
 def _taken(rows, index):
