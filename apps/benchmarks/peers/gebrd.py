@@ -3,15 +3,13 @@
 cuSOLVER would take a second for some batches, LAPACK minutes: then fewer matrices are timed, and their time is scaled.
 """
 
-import ctypes
 import time
-from functools import cache
 
 import numpy as np
 
+from h2gpu.apps.benchmarks.peers import lapack as lapack_peer
 from h2gpu.apps.benchmarks.peers.peers import Peer
 from h2gpu.arrays import to_host
-from h2gpu.batched.device.threads import parallel
 
 STREAMS = 8
 LOOPED = 64  # matrices of cuSOLVER's loop that are timed at most
@@ -59,34 +57,8 @@ def cusolver(A):
 
 
 def lapack(A):
-    """A matrix a thread."""
+    """A process a core."""
     count = int(np.clip(HOST_WORK // A.shape[-1] ** 3, 1, len(A)))
-    W = to_host(A[:count]).copy()
-    begin = time.perf_counter()
-    parallel(gebrd, W, A.shape[-1] ** 3)
-    ms = 1e3 * (time.perf_counter() - begin) * len(A) / count
-    return Peer("LAPACK gebrd, CPU", ms, ms, count)
-
-
-def gebrd(A):
-    """d and e of Aᵀ, for A n × n in C order, by LAPACK; A is overwritten."""
-    n = len(A)
-    room = np.empty(4 * n + 64 * n, A.dtype)
-    integers = [ctypes.byref(ctypes.c_int(value)) for value in (n, 64 * n, 0)]
-    order, size, info = integers
-    parts = [ctypes.c_void_p(room[i * n :].ctypes.data) for i in range(5)]
-    _routine(A.dtype.name)(order, order, ctypes.c_void_p(A.ctypes.data), order, *parts, size, info)
-    return room[:n], room[n : 2 * n - 1]
-
-
-@cache
-def _routine(dtype):
-    """LAPACK's function as SciPy has linked it: scipy.linalg.lapack wraps no GEBRD."""
-    from scipy.linalg import cython_lapack
-
-    capsule, python = cython_lapack.__pyx_capi__[LETTERS[dtype] + "gebrd"], ctypes.pythonapi
-    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 11)(address)
+    ms, cores = lapack_peer.milliseconds("gebrd", to_host(A[:count]))
+    ms *= len(A) / count
+    return Peer(f"LAPACK gebrd, processes: {cores}", ms, ms, count)

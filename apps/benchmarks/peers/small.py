@@ -1,21 +1,16 @@
 """LU and QR of many small problems by others, for figure 11 of Anderson, Sheffield & Keutzer (2012).
 
 On the device cuBLAS' getrfBatched, pivoted as the paper's peers are and not, and torch.geqrf (cuBLAS' geqrfBatched)
-where PyTorch is installed; LAPACK on all cores of the CPU by the compiled loops of NumPy, timed with fewer matrices and
-scaled.
+where PyTorch is installed; LAPACK on all cores of the CPU, a process each, timed with fewer matrices and scaled.
 """
 
-import time
-
-import numpy as np
-
+from h2gpu.apps.benchmarks.peers import lapack as lapack_peer
 from h2gpu.apps.benchmarks.peers import linear as linear_peers
 from h2gpu.apps.benchmarks.peers import peers
 from h2gpu.apps.benchmarks.peers.peers import Peer
-from h2gpu.batched.device.threads import parallel, pieces
+from h2gpu.arrays import to_host
 
-HOST_MATRICES = 1000  # that LAPACK is timed with at most
-CALLS = 5
+HOST_MATRICES = 2000  # that LAPACK is timed with at most
 
 
 def times(routine, inputs):
@@ -36,28 +31,7 @@ def columns(routine, inputs, gigaflop):
 
 def lapack(routine, A):
     """LAPACK's Peer."""
-    from h2gpu.arrays import to_host
-
     some = to_host(A[:HOST_MATRICES])
-    ms = lapack_ms(routine, some) * len(A) / len(some)
-    return Peer(f"LAPACK {'geqrf' if routine == 'qr' else 'getrf'}, CPU", ms, ms, len(some))
-
-
-def lapack_ms(routine, A):
-    """Milliseconds for all matrices, spread over the cores: the fastest of CALLS."""
-    each = pieces(np.full(len(A), A[0].size), A.size // 256)
-    work, found = {"qr": _qr, "lu": _lu}[routine](A), []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        parallel(work, each)
-        found.append(1e3 * (time.perf_counter() - begin))
-    return min(found)
-
-
-def _qr(A):
-    return lambda piece: np.linalg.qr(A[piece], mode="raw")
-
-
-def _lu(A):
-    """GETRF of whole stacks by NumPy's compiled loop: slogdet adds n logarithms, where a loop of ours added calls."""
-    return lambda piece: np.linalg.slogdet(A[piece])
+    ms, cores = lapack_peer.milliseconds(routine, some)
+    ms *= len(A) / len(some)
+    return Peer(f"LAPACK {'geqrf' if routine == 'qr' else 'getrf'}, processes: {cores}", ms, ms, len(some))

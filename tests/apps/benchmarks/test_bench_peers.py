@@ -11,8 +11,8 @@ from h2gpu.apps.benchmarks import batched as bench_batched
 from h2gpu.apps.benchmarks import cases as bench_cases
 from h2gpu.apps.benchmarks.peers import blas as blas_peers
 from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers
+from h2gpu.apps.benchmarks.peers import lapack, peers
 from h2gpu.apps.benchmarks.peers import linear as linear_peers
-from h2gpu.apps.benchmarks.peers import peers
 from h2gpu.apps.benchmarks.report import plots as bench_plots
 from h2gpu.apps.benchmarks.routines import spot_checks
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
@@ -84,11 +84,21 @@ def test_lapack_finds_the_same_bidiagonal_form(dtype, rng):
     """B is unique but for signs; LAPACK sees the transpose of what lies row by row."""
     A = rng.standard_normal((3, 21, 21)).astype(dtype)
     ours = batched.bidiagonalize(A.swapaxes(1, 2).copy(), vectors="none")
-    theirs = [np.stack(parts) for parts in zip(*map(gebrd_peers.gebrd, A.copy()))]
-    for mine, other in zip(ours, theirs):
+    before = A.copy()
+    for mine, other in zip(ours, lapack.gebrd(A)):
         np.testing.assert_allclose(np.abs(mine), np.abs(other), rtol=0, atol=1e4 * np.finfo(dtype).eps)
-    peer = gebrd_peers.lapack(A)
-    assert peer.matrices == 3 and peer.ms > 0 and "LAPACK" in peer.name
+    np.testing.assert_array_equal(A, before)
+
+
+def test_lapack_works_in_processes(rng):
+    """Times are those of all matrices: four times as many take longer, and less than ten times as long."""
+    A = rng.standard_normal((40, 30, 30)).astype(np.float32)
+    for routine in ("lu", "qr"):
+        (few, one), (many, cores) = lapack.milliseconds(routine, A[:10], 1), lapack.milliseconds(routine, A, 1)
+        assert one == cores == 1 and few < many < 10 * few
+    assert lapack.milliseconds("qr", A[:1].astype(np.complex64))[1] == 1
+    peer = gebrd_peers.lapack(A[:3])
+    assert peer.matrices == 3 and peer.ms > 0 and peer.name.startswith("LAPACK gebrd, processes: ")
 
 
 def test_peers_that_fail_leave_our_row(monkeypatch):

@@ -78,13 +78,6 @@ def test_predictions_are_those_of_the_published_table():
         assert 0.75 < found["W r"] / measured["W r"] < 1.35, (dtype, n)
 
 
-@pytest.mark.parametrize("routine", ["lu", "qr"])
-def test_lapack_is_timed(routine):
-    A = np.random.default_rng(0).standard_normal((3, 9, 9), np.float32)
-    before = A.copy()
-    assert small_peers.lapack_ms(routine, A) > 0 and np.array_equal(A, before)
-
-
 def test_tables_and_pictures(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(study_panels.timing, "device_ms", lambda *_: 2.0)

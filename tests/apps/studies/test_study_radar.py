@@ -2,7 +2,6 @@
 
 import pytest
 
-from h2gpu.apps.benchmarks.peers import small as small_peers
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import radar as study_radar
 from h2gpu.apps.studies import small as study_small
@@ -23,10 +22,6 @@ def test_departure_sees_a_wrong_entry(case):
     assert study_radar.departure(A, QR) < 0.1
     QR[1, 0, case.n - 1] *= 2
     assert study_radar.departure(A, QR) > 1
-
-
-def test_lapack_is_timed():
-    assert small_peers.lapack_ms("qr", study_radar.problems(CASES[0]._replace(batch=4))) > 0
 
 
 def test_flops_of_radar_beyond_registers():
