@@ -21,6 +21,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import lapack, peers
+from h2gpu.apps.benchmarks.peers import small as small_peers
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, qr_error, triangle_error
 from h2gpu.apps.command.command import Parser, run
