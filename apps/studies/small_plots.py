@@ -1,9 +1,9 @@
-"""Small problems as pictures: figures 8 and 11 of Anderson et al. (2012), figure 6 of Dong et al. (2018).
+"""Small problems as pictures: figures 4, 7, 8, 9, 11, 12 of Anderson et al. (2012), figure 6 of Dong et al. (2018).
 
     python -m h2gpu.apps.studies.small_plots [FOLDER]
 
-Reads study_panels.csv, study_small_peers.csv and study_gebrd.csv in the folder and writes a picture beside each; tables
-that are missing are left out.
+Reads study_small.csv, study_panels.csv, study_small_peers.csv and study_gebrd.csv in the folder and writes a picture
+beside each; tables that are missing are left out.
 """
 
 import sys
@@ -25,12 +25,51 @@ def draw(folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    for name, picture in (("study_panels", panels), ("study_small_peers", others), ("study_gebrd", breakdown)):
+    pictures = {"study_small": rates, "study_panels": panels, "study_small_peers": others, "study_gebrd": breakdown}
+    for name, picture in pictures.items():
         if (folder / f"{name}.csv").is_file():
             figure = picture(tables.read(folder / f"{name}.csv")[1])
             figure.tight_layout()
             figure.savefig(folder / f"{name}.png", dpi=150)
             matplotlib.pyplot.close(figure)
+
+
+def rates(rows):
+    """GFLOP/s over n, measured and by the model: figure 4 above, by precision; 7, 9 and 12 below."""
+    dtypes = list(dict.fromkeys(r["dtype"] for r in rows if r["figure"] == "4"))
+    figure, axes = _axes(2, 3)
+    for place, dtype in zip(axes[0], dtypes):
+        _measured_and_model(place, rows, "4", ("routine",), dtype)
+        place.set_title(f"figure 4, a problem a thread, {dtype}")
+    for place, number, keys, title in zip(
+        axes[1],
+        ("7", "9", "12"),
+        (("layout",), ("routine", "dtype"), ("routine", "dtype")),
+        ("layouts of least squares", "a problem a block", "solutions, a problem a block"),
+    ):
+        _measured_and_model(place, rows, number, keys)
+        place.set_title(f"figure {number}, {title}")
+    for line in axes:
+        line[0].set_ylabel("GFLOP/s")
+    return figure
+
+
+def _measured_and_model(axes, rows, figure, keys, dtype=None):
+    """A colour for every value of the keys: measured as a line, by the model dashed; of one figure of the paper."""
+    some = [r for r in rows if r["figure"] == figure and r["ms"] and dtype in (None, r["dtype"])]
+    names = dict.fromkeys(tuple(r[key] for key in keys) for r in some)
+    for name, colour in zip(names, COLOURS):
+        these = [r for r in some if tuple(r[key] for key in keys) == name]
+        axes.plot(*_line(these, lambda r: r["GFLOP/s"]), "o-", color=colour, label=", ".join(name))
+        axes.plot(*_by_model(these), "--", color=colour)
+    axes.set(xlabel="n, dashed: model", yscale="log")
+    axes.legend(fontsize="x-small", ncols=2, loc="lower right")
+
+
+def _by_model(rows):
+    """n, and the GFLOP/s that the model foretells."""
+    known = [r for r in rows if r["predicted ms"]]
+    return _line(known, lambda r: float(r["GFLOP/s"]) * float(r["ms"]) / float(r["predicted ms"]))
 
 
 def panels(rows):
@@ -52,10 +91,7 @@ def others(rows):
     for place, routine in zip(axes[0], ("lu", "qr")):
         these = [r for r in rows if r["routine"] == routine and r["ms"]]
         place.plot(*_line(these, lambda r: r["GFLOP/s"]), "o-", color=COLOURS[0], label="h2gpu, one problem a block")
-        rate = [
-            (r, float(r["GFLOP/s"]) * float(r["ms"]) / float(r["predicted ms"])) for r in these if r["predicted ms"]
-        ]
-        place.plot([size_of(r) for r, _ in rate], [x for _, x in rate], "--", color=COLOURS[0], label="model")
+        place.plot(*_by_model(these), "--", color=COLOURS[0], label="model")
         for key, colour in zip(("peer", "second peer", "LAPACK"), COLOURS[1:]):
             some = [r for r in these if r.get(key)]
             if some:

@@ -107,6 +107,18 @@ def test_tables_and_pictures(monkeypatch, tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
+def test_rates_are_drawn_from_the_published_table():
+    """Every row of a figure that has a time is a point, the model's beside it where there is one."""
+    pytest.importorskip("matplotlib")
+    _, rows = tables.read(PUBLISHED.with_name("study_small.csv"))
+    figure = small_plots.rates(rows)
+    lines = [line for axes in figure.axes for line in axes.lines]
+    drawn = [r for r in rows if r["figure"] in ("4", "7", "9", "12") and r["ms"]]
+    assert sum(len(line.get_xdata()) for line in lines[::2]) == len(drawn)
+    assert sum(len(line.get_xdata()) for line in lines[1::2]) == sum(bool(r["predicted ms"]) for r in drawn)
+    pytest.importorskip("matplotlib.pyplot").close(figure)
+
+
 def invented(routine):
     """Twice what is predicted, and clocks."""
     found = {place: 2 * number for place, number in study_panels.foretold(routine, "float32", 56, DEVICE).items()}
