@@ -111,6 +111,7 @@ figures-cuda:
 	$(RUN).studies.baselines.lu --device cuda
 	$(RUN).studies.baselines.gebrd --device cuda
 	$(RUN).studies.baselines.triangles --device cuda
+	$(RUN).studies.baselines.hessenberg --device cuda
 	$(RUN).studies.baselines.plots
 	$(RUN).benchmarks.pairwise --output benchmarks/compression/pairwise.csv
 	$(RUN).benchmarks.compress --device cuda --largest 20 --output benchmarks/compression/compress-h200.csv

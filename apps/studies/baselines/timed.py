@@ -38,7 +38,7 @@ def milliseconds(work, inputs, xp):
     """Median of work(input), inputs taken in turn: the device's on a GPU, those of all threads on a CPU."""
     if xp is not np:
         return timing.device_ms(work, inputs)
-    return statistics.median(_cpu_ms(work, inputs[0]) for _ in range(CPU_REPEATS))
+    return statistics.median(cpu_ms(work, inputs[0]) for _ in range(CPU_REPEATS))
 
 
 def rates(work, ms, xp):
@@ -46,7 +46,8 @@ def rates(work, ms, xp):
     return {name: value for name, value in work.of(ms).items() if xp is not np or name != "of bound"}
 
 
-def _cpu_ms(work, one):
+def cpu_ms(work, one):
+    """Milliseconds of work(one), of all threads."""
     begin = time.process_time()
     work(one)
     return 1e3 * (time.process_time() - begin)

@@ -1,0 +1,57 @@
+"""The Hessenberg reduction a kernel a stage: A's eigenvalues, LAPACK's H to signs, a table."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.report import tables
+from h2gpu.apps.studies.baselines import gebrd_stages, hessenberg, timed
+
+
+def reduced(xp, n, dtype, variant):
+    A = hessenberg.problems((2, n, n), dtype, np)
+    s = gebrd_stages.stages(xp.asarray(A), hessenberg.VARIANTS[variant])
+    hessenberg.reduce(s)
+    return A, hessenberg.hessenberg(s)
+
+
+def assert_lapacks(A, H, rtol):
+    for a, h in zip(A, H):
+        assert (np.tril(h, -2) == 0).all() and hessenberg.departure(a, h) < 1
+        np.testing.assert_allclose(abs(h), abs(scipy.linalg.hessenberg(a)), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 40])
+def test_the_form_on_the_cpu(n):
+    assert_lapacks(*reduced(np, n, "float64", "a block"), 1e-8)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("variant", hessenberg.VARIANTS)
+def test_the_form_on_a_device(variant):
+    import cupy
+
+    assert_lapacks(*reduced(cupy, 35, "float64", variant), 1e-8)
+
+
+def test_another_matrix_departs():
+    A, H = reduced(np, 9, "float64", "a block")
+    H[0, 3, 4] += 1e-6
+    assert hessenberg.departure(A[0], H[0]) > 1
+
+
+def test_the_table(tmp_path, capsys):
+    assert hessenberg.main(["--sizes", "20,33", "--output", str(tmp_path)]) == 0
+    _, rows = tables.read(tmp_path / "study_hessenberg-cpu.csv")
+    assert [r["method"] for r in rows[:2]] == ["a block", hessenberg.LAPACK] and len(rows) == 8
+
+
+@pytest.mark.gpu
+def test_the_table_of_a_device(tmp_path, monkeypatch):
+    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
+    monkeypatch.setattr(timed, "recorded", lambda work: work)
+    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
+    assert hessenberg.main(["--device", "cuda", "--sizes", "20", "--dtypes", "float32", "-o", str(tmp_path)]) == 0
+    _, rows = tables.read(tmp_path / "study_hessenberg-cuda.csv")
+    assert [r["method"] for r in rows] == [*hessenberg.VARIANTS, hessenberg.LAPACK]
