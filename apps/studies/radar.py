@@ -5,8 +5,9 @@ problem a thread block: all three lie in the registers of an H200, where theirs 
 Beside it torch.geqrf (cuBLAS' geqrfBatched) on the same device, LAPACK on all cores of the CPU, a process each, what
 the model foretells and the paper's numbers.
 
-A second table, study_complex.csv, has h2gpu.batched.qr, beyond registers: by panels, in both precisions, with Q and
-without; and the same where a multiprocessor holds one matrix in shared memory or none. Beside it PyTorch and LAPACK.
+A second table, study_complex.csv, has QR and SVD of h2gpu.batched, beyond registers: QR by panels, in both precisions,
+with Q and without; and the same where a multiprocessor holds one matrix in shared memory or none. Beside it PyTorch and
+LAPACK.
 
     python -m h2gpu.apps.studies.radar [--output FOLDER]
 """
@@ -23,7 +24,7 @@ from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.peers import lapack, peers
 from h2gpu.apps.benchmarks.peers import small as small_peers
 from h2gpu.apps.benchmarks.report import tables
-from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, qr_error, triangle_error
+from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, qr_error, svd_error, triangle_error
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import small as study_small
 from h2gpu.batched import registers
@@ -31,6 +32,7 @@ from h2gpu.batched import registers
 PAPER = {(80, 16): (134, 5.4), (240, 66): (99, 36), (192, 96): (98, 27)}  # GFLOP/s of a Quadro 6000, and of MKL
 TOLERANCE = 30  # of ‖AᴴA − RᴴR‖ / ‖AᴴA‖, in units in the last place times rows
 SIZES = ((384, 80, 16), (512, 240, 66), (512, 192, 96), (256, 256, 128), (64, 512, 256))
+SVD_SIZES = ((1000, 16, 16), (500, 32, 32), (200, 64, 64), (100, 240, 66), (20, 256, 256))
 CHECKED = 4  # matrices of a batch that are held against the criteria
 
 
@@ -88,8 +90,15 @@ def departure(A, QR):
     return float(off.max()) / (TOLERANCE * A.shape[1] * np.finfo(A.dtype).eps)
 
 
+WORK = {  # of each mode: what is timed, its criterion, the peers
+    "r": (lambda A: batched.qr(A, "r"), triangle_error, "qr_r"),
+    "reduced": (batched.qr, qr_error, "qr"),
+    "svd": (lambda A: batched.svd(A, return_info=True), svd_error, "svd"),
+}
+
+
 class Beyond(NamedTuple):
-    """A batch of complex matrices that takes panels, and whether Q is wanted."""
+    """A batch of complex matrices beyond registers: QR without or with Q, "svd" with both sides."""
 
     dtype: str
     mode: str
@@ -104,11 +113,15 @@ def beyond_cases():
         for mode in ("r", "reduced"):
             for size in SIZES:
                 yield Beyond(dtype, mode, *size)
+        for size in SVD_SIZES:
+            yield Beyond(dtype, "svd", *size)
 
 
 def beyond_flops(case):
-    """Of R alone, or of R and Q: a complex multiply-add is eight."""
+    """Of R alone, or of R and Q: a complex multiply-add is eight; of an SVD, six sweeps that turn both sides."""
     m, n = case.m, case.n
+    if case.mode == "svd":
+        return 6 * case.batch * n * (n - 1) / 2 * (32 * m + 16 * n)
     return 8 * case.batch * (m * n**2 - n**3 / 3) * (2 if case.mode == "reduced" else 1)
 
 
@@ -120,17 +133,17 @@ def beyond_row(case):
 
     A = problems(case)
     inputs = timing.rotation(cupy.asarray(A))
-    results = batched.qr(inputs[0][:CHECKED], case.mode)
-    error, results = (qr_error, results) if case.mode == "reduced" else (triangle_error, (results,))
-    if failures(error, A[:CHECKED], *map(on_host, results)):
-        raise ArithmeticError(f"QR of {case} fails LAPACK's criteria")
-    ms = timing.device_ms(lambda A: batched.qr(A, case.mode), inputs)
+    work, error, routine = WORK[case.mode]
+    results = work(inputs[0][:CHECKED])
+    if failures(error, A[:CHECKED], *map(on_host, (results,) if case.mode == "r" else results[:3])):
+        raise ArithmeticError(f"{case} fails LAPACK's criteria")
+    ms = timing.device_ms(work, inputs)
     gigaflop = 1e-6 * beyond_flops(case)
     found = {"dtype": case.dtype, "mode": case.mode, "batch": case.batch, "shape": f"{case.m}×{case.n}"}
     found |= {"ms": ms, "GFLOP/s": gigaflop / ms}
-    for name, resident in (("one held ms", 1), ("none held ms", math.inf)):
+    for name, resident in (("one held ms", 1), ("none held ms", math.inf)) if case.mode != "svd" else ():
         found[name] = timing.device_ms(lambda A, r=resident: complex_panels.qr(A, case.mode, resident=r), inputs)
-    for peer in peers.times("qr_r" if case.mode == "r" else "qr", inputs):
+    for peer in peers.times(routine, inputs)[:1]:
         found |= {"peer": peer.name, "peer ms": peer.ms, "times as fast": peer.ms / ms}
     if case.mode == "r":
         host = small_peers.lapack("qr", inputs[0]).ms

@@ -64,6 +64,7 @@ HEADERS = (
     "qr/reflectors.cuh",
     "qr/tree_qr.cuh",
     "qr/triangle_chain.cuh",
+    "svd/complex_svd.cuh",
     "svd/svd_blocks.cuh",
     "svd/svd_gram.cuh",
     "svd/svd_register.cuh",

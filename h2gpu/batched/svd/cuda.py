@@ -1,7 +1,7 @@
-"""Singular values on the GPU, a file a way: jacobi.py, bidiagonal.py, triangle.py, truncated.py, shared_ranks.py."""
+"""Singular values on the GPU, a file a way: jacobi, complex_jacobi, bidiagonal, triangle, truncated, shared_ranks."""
 
 from h2gpu.batched.copies.verdicts import check
-from h2gpu.batched.svd import bidiagonal
+from h2gpu.batched.svd import bidiagonal, complex_jacobi
 from h2gpu.batched.svd.jacobi import decompose
 from h2gpu.batched.svd.shared_ranks import discarded, shared_ranks
 from h2gpu.batched.svd.triangle import svd_of_transposed
@@ -13,7 +13,7 @@ __all__ = ["discarded", "shared_ranks", "svd", "svd_of_transposed", "truncated_s
 def svd(A, vectors, method, return_info=False):
     """U, s, Vt (vectors "both"), U, s ("left") or s ("none") of an array or a MatrixBatch: see h2gpu.batched.svd."""
     if A.dtype.kind == "c":
-        raise ValueError(f"svd: expected float32 or float64 matrices on the GPU, got {A.dtype}")
+        return complex_jacobi.svd(A, vectors, return_info)
     if method == "bidiagonal":
         return bidiagonal.svd(A, vectors, return_info)
     results, info = decompose(A, vectors, method)

@@ -1,4 +1,4 @@
-"""SVD of complex matrices against LAPACK's criteria, on the CPU."""
+"""SVD of complex matrices against LAPACK's criteria, on the CPU and on the GPU."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,6 @@ from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error
 
 SHAPES = [(1, 1), (1, 7), (7, 1), (5, 5), (8, 8), (9, 17), (33, 20), (20, 64), (40, 33), (31, 32)]
 VECTORS = ("both", "left", "none")
-
-
-@pytest.fixture
-def xp():
-    return np
 
 
 @pytest.fixture

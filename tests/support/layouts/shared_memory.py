@@ -10,14 +10,14 @@ from itertools import product
 from shared_products import products
 from shared_qr import qr
 from shared_systems import systems
-from shared_texts import DTYPES, asked, truth
+from shared_texts import DTYPES, FIELDS, asked, truth
 
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 from h2gpu.batched.device.launch import WARP
 from h2gpu.batched.device.limits import most_shared
 from h2gpu.batched.svd import bidiagonal as bidiagonal_svd
-from h2gpu.batched.svd import blocks, choice, jacobi
+from h2gpu.batched.svd import blocks, choice, complex_jacobi, jacobi
 from h2gpu.blocksparse import panels
 
 RANKS = (1, 2, 7, 16, 17, 31, 32, 33, 64, 100, 128, 150, 250, 1000)
@@ -45,6 +45,15 @@ def svd():
             matrices = jacobi.REGISTER_WARPS * WARP // lanes
             memory = f"LaneMemory<{rows}, {lanes}, {truth(both)}>::REALS * sizeof({compiler.NAMES[dtype]})"
             yield "svd/svd_register.cuh", f"{matrices} * {memory}", jacobi.register_bytes(dtype, rows, lanes)
+
+
+def complex_svd():
+    for dtype, k, both in product(FIELDS[2:], (1, 7, 32, 100), (False, True)):
+        layout = compiler.expression("ComplexSVD", dtype)
+        for longer in (k, k + 1, 3 * k):
+            columns = f"{layout}::entries({longer}, {k}, {truth(both)}) * sizeof({compiler.NAMES[dtype]})"
+            host = complex_jacobi.shared_bytes(dtype, longer, k, both)
+            yield "svd/complex_svd.cuh", f"{layout}::beside({longer}, {k}) + {columns}", host
 
 
 def bidiagonal():
@@ -79,7 +88,7 @@ class BACKWARD:
 
 
 def main():
-    for room in (svd, qr, systems, products, bidiagonal, blocksparse):
+    for room in (svd, complex_svd, qr, systems, products, bidiagonal, blocksparse):
         for header, expression, host in room():
             print(header, expression, int(host), sep="\t")
 

@@ -1,4 +1,4 @@
-"""Instances of QR, complex QR and of bidiagonal reductions."""
+"""Instances of QR, of bidiagonal reductions, and of QR and SVD of complex matrices."""
 
 from itertools import product
 
@@ -26,11 +26,15 @@ def bidiagonal_instances(dtype):
 
 
 def complex_instances(dtype):
-    """QR of complex matrices, wherever they lie."""
+    """QR of complex matrices wherever they lie; SVD by every layout, and of large ones in device memory."""
     knobs = constants("batched/qr/complex_panels")
     for place in range(len(knobs["PLACES"])):
         name = compiler.expression("complex_qr", dtype, knobs["WIDTH"], place)
         yield "qr/complex_qr.cuh", name, knobs["SPILL_BYTES"][np.dtype(dtype).name]
+    knobs = constants("batched/svd/complex_jacobi")
+    for layout, inside in (*((layout, True) for layout in knobs["LAYOUTS"]), (knobs["LAYOUTS"][-1], False)):
+        name = compiler.expression("complex_svd", dtype, *layout, inside)
+        yield "svd/complex_svd.cuh", name, knobs["SPILL_BYTES"][np.dtype(dtype).name]
 
 
 def tall_instance(row):
