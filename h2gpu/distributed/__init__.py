@@ -6,12 +6,14 @@
 | `A = covariance_matrix(my_points, cov, rtol, comm=comm)` | points to compressed matrix, each rank its own rows |
 | `A = distribute(matrix, comm)`                           | the same of a matrix that all ranks have            |
 | `y = A @ A.scatter(x)`, `A.gather(y)`                    | local vectors: the points that a rank owns          |
+| `add(A, B)`, `compress(A, rtol)`                         | sums, and smaller ones of symmetric matrices        |
 | `gathered_matrix(A)`                                     | the serial matrix, on rank 0                        |
 | `linear_operator(A)`                                     | SciPy's operator of whole vectors                   |
 | `statistics.Kriging(cov, comm=comm).fit(my_X, my_y)`     | kriging, predictions at a rank's own targets        |
 """
 
 from h2gpu.distributed import solvers
+from h2gpu.distributed.algebra import add, compress
 from h2gpu.distributed.assembly import covariance_matrix
 from h2gpu.distributed.communicators.communicator import Alone, Communicator
 from h2gpu.distributed.communicators.launch import communicator
@@ -30,7 +32,9 @@ __all__ = [
     "Communicator",
     "DistributedH2Matrix",
     "Partition",
+    "add",
     "communicator",
+    "compress",
     "covariance_matrix",
     "distribute",
     "gathered_matrix",

@@ -59,34 +59,42 @@ def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto",
     bases, changes = _truncated(
         comm, rows, cols, near, weights, blocks, cov, accuracy.unrounded if rounds else accuracy
     )
-    T = _of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
-    diagonal, off = couplings_of(rows, cols, far_share, blocks, cov)
-    levels = np.searchsorted(far_share.ghosts, blocks.col_tree.level_offsets)
-    far = (
-        project(diagonal, bases[0], bases[-1], changes[0], changes[-1]),
-        project(off, bases[0], GhostBasis(T.rows, levels), changes[0], BasisChange(T)),
-    )
+    T = of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
+    far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
     parts = dict(zip(PARTS, (*far, *near)))
     if rounds:
         parts, bases = rounded(comm, parts, weights, bases, accuracy)
     parts = {name: part.stored() if isinstance(part, EvaluatedNearfield) else part for name, part in parts.items()}
-    tree, numbers = cols.local.tree, cols.local.numbers
-    far_halo = Halo.of(far_share, numbers, bases[-1].starts[:-1], bases[-1].ranks, T.rows).on(comm.xp)
-    near_halo = Halo.of(share, numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
-    names = partitions[1].numbers
-    far = Blocks(parts["far"], parts["far off"], far_halo, names[far_share.ghosts], far_share.turned)
-    near = Blocks(parts["near"], parts["near off"], near_halo, names[share.ghosts], share.turned)
-    return DistributedH2Matrix(comm, rows.local, cols.local, bases[0], bases[-1], far, near, once=once)
+    local, names = (rows.local, cols.local), partitions[1].numbers
+    tree = cols.local.tree
+    halo = Halo.of(share, cols.local.numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
+    far = far_blocks(comm, parts["far"], parts["far off"], far_share, cols.local, bases[-1], T.rows)
+    near = Blocks(parts["near"], parts["near off"], halo, names[share.ghosts], share)
+    return DistributedH2Matrix(comm, *local, bases[0], bases[-1], far, near, once=once)
+
+
+def projected(couplings, local, share, bases, changes, T):
+    """(Diagonal, off-diagonal couplings) in new bases; local: LocalTree of the columns, T: changes of ghosts."""
+    levels = np.searchsorted(share.ghosts, local.partition.tree.level_offsets)
+    return (
+        project(couplings[0], bases[0], bases[-1], changes[0], changes[-1]),
+        project(couplings[1], bases[0], GhostBasis(T.rows, levels), changes[0], BasisChange(T)),
+    )
+
+
+def far_blocks(comm, diagonal, off, share, local, basis, ghost_ranks):
+    """Blocks of couplings in a basis of the columns; ghost_ranks: (ghosts,)."""
+    halo = Halo.of(share, local.numbers, basis.starts[:-1], basis.ranks, ghost_ranks).on(comm.xp)
+    return Blocks(diagonal, off, halo, local.partition.numbers[share.ghosts], share)
 
 
 def _truncated(comm, rows, cols, near, weights, blocks, cov, accuracy):
     """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares."""
     Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
     square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
-    square += float(farfield_square(rows.basis, Z))
-    part, in_double = accuracy.discarded(blocks.row_tree.levels)
-    decompose = InDouble(TruncatedSVD()) if in_double else TruncatedSVD()
-    budget = float(comm.sum(np.array([square]), "norm")[0]) * part / 2
+    budget, decompose = discarded(
+        comm, square + float(farfield_square(rows.basis, Z)), blocks.row_tree.levels, accuracy
+    )
     found = [truncate(comm, rows, Z, budget, decompose)]
     if not blocks.symmetric:
         W = _weights(comm, cols, rows, blocks.far[::-1], False, cov)
@@ -94,15 +102,22 @@ def _truncated(comm, rows, cols, near, weights, blocks, cov, accuracy):
     return [basis for basis, _ in found], [change for _, change in found]
 
 
+def discarded(comm, square, levels, accuracy):
+    """What each side may discard of the squares of all ranks, and the decomposition that finds it."""
+    part, in_double = accuracy.discarded(levels)
+    decompose = InDouble(TruncatedSVD()) if in_double else TruncatedSVD()
+    return float(comm.sum(np.array([square]), "norm")[0]) * part / 2, decompose
+
+
 def _weights(comm, side, other, pairs, symmetric, cov):
     """Total weights of a side's local clusters."""
     R = triangular_factors(other.basis)
-    ghosts = _of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
+    ghosts = of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
     couplings = all_couplings(side, other, pairs, symmetric, cov)
     return total_weights(side.basis, couplings, MatrixBatch.concatenated([R, ghosts]))
 
 
-def _of_ghosts(comm, share, local, batch, name, stacked):
+def of_ghosts(comm, share, local, batch, name, stacked):
     """The matrices of a share's ghosts, of what their ranks have: R of those stacked, or the first."""
     sends = {q: batched.gather(batch, local.numbers(clusters)) for q, clusters in share.sends.items()}
     own = sends.pop(comm.rank, None)

@@ -61,7 +61,7 @@ def distribute(A: H2Matrix, comm: Communicator, *, once: bool = False) -> Distri
         )
         starts = (row_basis.starts[:-1], col_basis.starts[:-1]), (rows.tree.start, tree.start)
         parts = [
-            Blocks(*_blocks(blocks, share, rows, cols, halo, *first), halo.on(comm.xp), share.ghosts, share.turned)
+            Blocks(*_blocks(blocks, share, rows, cols, halo, *first), halo.on(comm.xp), share.ghosts, share)
             for blocks, share, halo, first in zip((A.couplings, A.nearfield), (far, near), halos, starts)
         ]
         return DistributedH2Matrix(comm, rows, cols, row_basis, col_basis, *parts, once=once)

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.communicators.communicator import Communicator
-from h2gpu.distributed.ghosts import Halo, travel
+from h2gpu.distributed.ghosts import Halo, Share, travel
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
@@ -30,14 +30,19 @@ class Blocks:
     off        the same from ghosts to its clusters, never symmetric
     halo       Halo of the ghosts
     ghosts     (ghosts,) their clusters' numbers in the tree of all ranks
-    turned     (off-diagonal blocks,) which are transposes of those that a serial matrix would keep
+    share      Share: where the blocks come from, and what travels
     """
 
     diagonal: object
     off: object
     halo: Halo
     ghosts: np.ndarray
-    turned: np.ndarray
+    share: Share
+
+    @property
+    def turned(self):
+        """Which off-diagonal blocks are transposes of those that a serial matrix would keep, (blocks,) bool."""
+        return self.share.turned
 
     @property
     def nbytes(self):

@@ -62,8 +62,8 @@ def add(
     A, B = A.widened(), B.widened()
     rows = joint_basis(A.row_basis, B.row_basis)
     cols = rows if A.symmetric else joint_basis(A.col_basis, B.col_basis)
-    S = block_diagonal(_scaled(blocks_of(A.couplings), alpha), _scaled(blocks_of(B.couplings), beta))
-    D, other = _scaled(blocks_of(A.nearfield), alpha), blocks_of(B.nearfield).packed()
+    S = block_diagonal(scaled_blocks(blocks_of(A.couplings), alpha), scaled_blocks(blocks_of(B.couplings), beta))
+    D, other = scaled_blocks(blocks_of(A.nearfield), alpha), blocks_of(B.nearfield).packed()
     D.buffer[...] += beta * other.entries
     couplings = BlockSparse(S, A.couplings.rows, A.couplings.columns, rows.starts[:-1], cols.starts[:-1], A.symmetric)
     total = H2Matrix(rows, cols, couplings, stored(A.nearfield, D))
@@ -120,16 +120,16 @@ def reciprocal(number, dtype):
 def _multiple(part, alpha):
     """α times couplings or nearfield."""
     if isinstance(part, MixedBlocks):
-        exact = _scaled(part.narrow.blocks.astype(part.dtype), alpha)
+        exact = scaled_blocks(part.narrow.blocks.astype(part.dtype), alpha)
         with np.errstate(over="ignore"):
             rounded = exact.astype(part.narrow.dtype)
         if bool((rounded.entries == exact.entries).all()):
-            wide = stored(part.wide, _scaled(part.wide.blocks, alpha))
+            wide = stored(part.wide, scaled_blocks(part.wide.blocks, alpha))
             return replace(part, wide=wide, narrow=stored(part.narrow, rounded))
-    return stored(part, _scaled(blocks_of(part), alpha))
+    return stored(part, scaled_blocks(blocks_of(part), alpha))
 
 
-def _scaled(blocks, alpha):
+def scaled_blocks(blocks, alpha):
     """α times each block, packed; the blocks stay as they are."""
     return MatrixBatch(alpha * blocks.entries, blocks.packed().offsets, blocks.rows, blocks.columns)
 
