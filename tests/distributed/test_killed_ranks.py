@@ -106,6 +106,6 @@ def test_a_killed_rank_of_h2compress_leaves_the_old_output(when, tmp_path):
 @pytest.mark.skipif(not HYDRA, reason="other launchers end all processes, or are told so in another way")
 def test_who_is_left_ends_in_time_and_names_the_exchange(tmp_path):
     """Where the launcher lets the others live."""
-    done, left = compressed(tmp_path, "work", 2, options=["-disable-auto-cleanup"])
-    waited = "h2compress: error: rank 0: waited 2 s for other ranks in the exchange 'the whole matrix'"
+    done, left = compressed(tmp_path, "work", 10, options=["-disable-auto-cleanup"])
+    waited = "h2compress: error: rank 0: waited 10 s for other ranks in the exchange 'the whole matrix'"
     assert [line for line in done.stderr.splitlines() if "error:" in line] == [waited] and not left
