@@ -6,6 +6,7 @@ from latms import COMPLEX, complex_extremes, complex_normal, complex_spectra, ga
 
 from h2gpu import batched
 from h2gpu.apps.benchmarks.routines.criteria import failures, on_host, svd_error, values_error
+from h2gpu.arrays import to_host
 
 SHAPES = [(1, 1), (1, 7), (7, 1), (5, 5), (8, 8), (9, 17), (33, 20), (20, 64), (40, 33), (31, 32)]
 VECTORS = ("both", "left", "none")
@@ -78,3 +79,39 @@ def test_nan_and_infinity_are_named_and_harm_no_neighbour(bad, dtype, xp, rng):
                     assert np.isnan(new[b]).all()
                 else:
                     np.testing.assert_array_equal(old[b], new[b])
+
+
+@pytest.mark.gpu
+def test_singular_values_of_scaled_columns_are_relatively_accurate(rng):
+    """A = B D, B random, D of powers of two to 2⁻²⁴: |s − σ| ≤ c n ε σ, σ by LAPACK in double precision; Aᴴ too."""
+    cupy, n = pytest.importorskip("cupy"), 14
+    A = (gaussian((20, n), np.complex64, rng) * 2.0 ** -rng.permutation(np.linspace(0, 24, n).round())).astype(
+        np.complex64
+    )
+    sigma = np.linalg.svd(A.astype(np.complex128), compute_uv=False)
+    for M in (A, np.ascontiguousarray(A.conj().T)):
+        s = to_host(batched.svd(cupy.asarray(M[None]), "none"))[0]
+        assert (np.abs(s - sigma) <= 10 * n * np.finfo(np.float32).eps * sigma).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_columns_in_device_memory_some_matrices_at_a_time(dtype, rng, monkeypatch):
+    cupy = pytest.importorskip("cupy")
+    from h2gpu.batched.svd import complex_jacobi
+
+    A = complex_normal([(20, 12), (12, 20), (40, 9), (5, 5)], dtype, rng)
+    monkeypatch.setattr(complex_jacobi, "shared_limit", lambda device: 0)
+    monkeypatch.setattr(complex_jacobi, "WORKSPACE_BYTES", 1 << 14)
+    check(A, cupy)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_a_deficient_rank_costs_no_sweeps(dtype, rng):
+    """Errors of errors are not turned: of rank one or less, no more sweeps than a random matrix takes."""
+    cupy = pytest.importorskip("cupy")
+    one = np.multiply.outer(gaussian((16,), dtype, rng), gaussian((15,), dtype, rng))
+    A = np.stack([gaussian((16, 15), dtype, rng), one, np.ones((16, 15), dtype), np.zeros((16, 15), dtype)])
+    sweeps = to_host(batched.svd(cupy.asarray(A), "none", return_info=True)[-1])
+    assert 0 < sweeps[0] <= 12 and (sweeps[1:] <= sweeps[0]).all()
