@@ -106,7 +106,8 @@ def log_likelihood(
     rtol, neighbours, probes   of the H²-matrix or direct factorization, Vecchia's approximation and the
                    log-determinant, for more than 4,096 sites
     solver         "direct": no Monte Carlo noise; the gradient by differences of this noiseless value, as probes would
-                   leave a quarter of the score's own standard deviation. "iterative": by probes. "auto": see `Kriging`
+                   leave a quarter of the score's own standard deviation. "iterative": by probes. "auto": direct in the
+                   plane and on a sphere, where measured to be faster
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     Source: Mardia & Marshall (1984); Harville (1974) for the restricted one.
@@ -181,7 +182,11 @@ class Data:
         given = model, self.sites, self.places.noise, self.B, gradient
         if len(self.B) <= systems.DENSE:
             return dense_moments(*given, system)
-        direct = is_direct(solver, self.sites, model.cov) if system is None else hasattr(system, "explained_at")
+        direct = (
+            is_direct(solver, self.sites, model.cov, likelihood=True)
+            if system is None
+            else hasattr(system, "explained_at")
+        )
         if direct:
             own = {name: value for name, value in options.items() if name != "probes"}
             try:

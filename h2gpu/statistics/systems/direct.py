@@ -24,7 +24,8 @@ from h2gpu.texts import brief
 SOLVERS = "auto", "iterative", "direct"
 ETA, LARGEST = 100.0, 0.01  # times rtol, and at most
 FEWEST = 4096  # sites that "auto" factors: fewer are dense
-BYTES = 8192  # of a factor by site, at most about (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350)
+BYTES = {"numpy": 8192, "cupy": 16384}  # of a factor by site, at most about
+# (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350; on a GPU, 2^20 sites, eta 0.01: Matérn 1.5 13,700)
 
 
 def checked_solver(solver):
@@ -34,7 +35,7 @@ def checked_solver(solver):
     return solver
 
 
-def is_direct(solver, sites, cov):
+def is_direct(solver, sites, cov, likelihood=False):
     """Whether many sites are to be factored: "auto" decides by measured cost (benchmarks/solvers/notes.md).
 
     On the CPU, for sites in the plane or on a sphere, the factorization took 0.4 to 0.85 of what matrix, preconditioner
@@ -43,14 +44,18 @@ def is_direct(solver, sites, cov):
     Matérn 1) what iterations took; they are exact then, where iterations bound them from above. Not where a
     covariance has a range, beyond which it is zero: skeletons are large; nor where it changes from place to place, or
     from variable to variable.
+
+    On a GPU for likelihoods alone: 0.35 to 0.5 s beside 1.8 s for 131,072 sites (`direct-h200.csv`), without noise. Fit
+    and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s on a smooth one (90,000
+    sites, one H200), and the first factorization of a process compiles for some seconds: iterations there.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
-    placed = Sites.of(sites[:1], cov)
+    xp, placed = array_module(sites), Sites.of(sites[:1], cov)
     flat = placed.dim <= 2 or placed.cov.embedding not in (None, PLANE)
-    fits = len(sites) >= FEWEST and BYTES * len(sites) < free_memory() / 2
+    fits = len(sites) >= FEWEST and BYTES[xp.__name__] * len(sites) < free_memory(xp) / 2
     alike = cov.stationary and cov.variables is None
-    return array_module(sites) is np and flat and not cov.kinks and fits and alike
+    return (xp is np or likelihood) and flat and not cov.kinks and fits and alike
 
 
 @dataclass(eq=False)

@@ -135,8 +135,17 @@ def test_auto_factors_where_that_was_measured_to_be_faster(monkeypatch):
     assert not direct.is_direct("auto", X[1:], SMOOTH) and not direct.is_direct("auto", np.zeros((5000, 3)), SMOOTH)
     assert not direct.is_direct("auto", X, Spherical())
     assert direct.is_direct("direct", X[:5], Spherical()) and not direct.is_direct("iterative", X, SMOOTH)
-    monkeypatch.setattr(direct, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(direct, "free_memory", lambda xp: 1e6)
     assert not direct.is_direct("auto", X, SMOOTH)
+
+
+@pytest.mark.gpu
+def test_auto_factors_on_a_gpu_for_likelihoods_alone():
+    import cupy
+
+    X = cupy.zeros((direct.FEWEST, 2))
+    assert direct.is_direct("auto", X, SMOOTH, likelihood=True) and not direct.is_direct("auto", X, SMOOTH)
+    assert not direct.is_direct("auto", X, Spherical(), likelihood=True)
 
 
 def test_auto_falls_back_to_iterations_and_direct_does_not(sparse, monkeypatch, caplog):
