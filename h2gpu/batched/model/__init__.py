@@ -21,14 +21,14 @@ import numpy as np
 
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import source_folder
-from h2gpu.batched.model import counts
+from h2gpu.batched.model import counts, stepwise
 from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
 from h2gpu.texts import brief
 from h2gpu.typing import DTypeLike
 
 SMALL = ("lu", "cholesky", "solve", "gauss-jordan", "lstsq")
-ROUTINES = ("qr", "svd", "pivoted_qr", "gemm", *SMALL)
+ROUTINES = ("qr", "svd", "pivoted_qr", "gemm", *SMALL, *stepwise.ROUTINES)
 DTYPES = ("float32", "float64", "complex64")
 REGISTERS, THREAD_REGISTERS, THREADS, BLOCKS = 1 << 16, 255, 2048, 32  # of a multiprocessor; of a thread: 255
 SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
@@ -36,7 +36,8 @@ GROUP = 128  # threads of a block whose threads have problems of their own
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
 PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
 ENDLESS = 1 << 30  # problems of a batch that fills the device
-MEASURE = "python -m h2gpu.apps.autotune.microbench"
+MEASURE, FIT = (f"python -m h2gpu.apps.autotune.{name}" for name in ("microbench", "fit_model"))
+REGISTER_CHOLESKY = 16  # the largest order that a thread's is counted for
 
 
 class Constants:
@@ -50,9 +51,9 @@ class Constants:
         try:
             return self._values[name, dtype]
         except KeyError:
-            of = f" of {dtype}" if dtype else ""
+            of, fitted = f" of {dtype}" if dtype else "", name.endswith(("_step", "_flop"))
             raise LookupError(
-                f"model: {name}{of} has not been measured on {self.device}; run {MEASURE} there"
+                f"model: {name}{of} has not been measured on {self.device}; run {FIT if fitted else MEASURE} there"
             ) from None
 
     def barrier(self, threads):
@@ -83,9 +84,11 @@ def predict_time(
 ) -> float:
     """Seconds that `batch` problems m × n of a routine take on a device, from the model.
 
-    routine   "qr" (Q and R), "svd" (left vectors, min(m, n) ≤ 32), "pivoted_qr" (m, n ≤ 128, full rank), "gemm";
-              of h2gpu.batched.registers, that fit into registers: "lu", "cholesky", "solve", "gauss-jordan", "lstsq"
-    columns   right-hand sides of solve, gauss-jordan and lstsq
+    routine   "qr" (Q and R), "svd" (left vectors; beyond min(m, n) = 32 of square ones), "pivoted_qr" (m, n ≤ 128,
+              full rank), "gemm", "gemv", "symv", "syrk" (A Aᵀ of m × n), "trsm" (from the left),
+              "lu_factor" (pivoted), "cholesky" (of h2gpu.batched.registers up to 16 × 16, else that of batched);
+              of h2gpu.batched.registers, that fit into registers: "lu", "solve", "gauss-jordan", "lstsq"
+    columns   right-hand sides of solve, gauss-jordan, lstsq and trsm
     inner     inner dimension of gemm; default n
     layout    of h2gpu.batched.registers
     device    a name whose constants have been measured, such as "nvidia-h200" or "NVIDIA H200"
@@ -113,10 +116,21 @@ def predict_time(
         return 0.0
     if routine == "gemm":
         return seconds(counts.gemm(dtype, m, n, inner), batch, dtype, constants)
-    if np.dtype(dtype).kind == "c" and routine not in SMALL:
+    if np.dtype(dtype).kind == "c" and (routine not in SMALL or _in_steps(routine, m, n)):
         raise ValueError(f"predict_time: expected float32 or float64 for {routine}, got {np.dtype(dtype).name}")
+    if _in_steps(routine, m, n):
+        work = stepwise.counted(routine, batch, m, n, columns, dtype, device, constants("multiprocessors"))
+        if work is None:
+            raise ValueError(f"predict_time: no kernel of {routine} for {batch} of {m} × {n} of {precision} is counted")
+        return stepwise.seconds(work, dtype, constants)
     k = columns if routine in ("solve", "gauss-jordan", "lstsq") else 0
     return seconds(_counted(routine, batch, m, n, dtype, device, k, layout), batch, dtype, constants)
+
+
+def _in_steps(routine, m, n):
+    """Whether a routine of a size is one of those of `stepwise`."""
+    large = (routine == "cholesky" and n > REGISTER_CHOLESKY) or (routine == "svd" and m == n > REGISTER_SVD)
+    return large or routine in stepwise.ROUTINES
 
 
 def _name_of(dtype):
@@ -244,12 +258,16 @@ def _qr(batch, m, n, dtype, device):
 
 @cache
 def _table(folder):
-    """{(constant, dtype): value} of a device's folder."""
+    """{(constant, dtype): value} of a device's folder, measured ones and fitted ones."""
     path = source_folder() / "tuning" / folder / "model.csv"
     if not path.is_file():
         known = sorted(p.parent.name for p in path.parents[1].glob("*/model.csv"))
         raise ValueError(
             f"predict_time: expected a device of {', '.join(known)}, got {brief(folder)}; run {MEASURE} on it"
         )
-    with path.open(newline="", encoding="utf-8") as file:
-        return {(row["constant"], row["dtype"]): float(row["value"]) for row in csv.DictReader(file)}
+    found = {}
+    for name in ("model.csv", "model_fitted.csv"):
+        if (path.parent / name).is_file():
+            with (path.parent / name).open(newline="", encoding="utf-8") as file:
+                found |= {(row["constant"], row["dtype"]): float(row["value"]) for row in csv.DictReader(file)}
+    return found
