@@ -1,18 +1,21 @@
-"""Small problems as pictures: figures 4, 7, 8, 9, 11, 12 of Anderson et al. (2012), figure 6 of Dong et al. (2018).
+"""Small problems as pictures: figures 2, 4, 7 to 12 of Anderson et al. (2012), figure 6 of Dong et al. (2018).
 
     python -m h2gpu.apps.studies.small_plots [FOLDER]
 
 Reads study_small.csv, study_panels.csv, study_small_peers.csv and study_gebrd.csv in the folder and writes a picture
-beside each; tables that are missing are left out.
+beside each, and study_small_space.png of study_small.csv, batched_lu.csv and the device's barriers in kernels/tuning;
+tables that are missing are left out.
 """
 
 import sys
 
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.report.plot_parts import drawing, shown, size_of
+from h2gpu.batched import model
 
 COLOURS = "#2166ac", "#b2182b", "#e08214", "#1b7837", "#762a83", "#dfc27d", "0.75"
 WIDTH = 0.7  # of a bar
+THREADS = (32, 64, 128, 256, 512, 1024)  # that meet at a barrier
 
 
 def main(argv=None):
@@ -28,10 +31,38 @@ def draw(folder):
     pictures = {"study_small": rates, "study_panels": panels, "study_small_peers": others, "study_gebrd": breakdown}
     for name, picture in pictures.items():
         if (folder / f"{name}.csv").is_file():
-            figure = picture(tables.read(folder / f"{name}.csv")[1])
-            figure.tight_layout()
-            figure.savefig(folder / f"{name}.png", dpi=150)
-            matplotlib.pyplot.close(figure)
+            _saved(picture(tables.read(folder / f"{name}.csv")[1]), folder / f"{name}.png")
+    if all((folder / f"{name}.csv").is_file() for name in ("study_small", "batched_lu")):
+        (head, small), (_, large) = (tables.read(folder / f"{name}.csv") for name in ("study_small", "batched_lu"))
+        device = next(line.removeprefix("device: ") for line in head if line.startswith("device: "))
+        _saved(space(small, large, model.Constants.of(device)), folder / "study_small_space.png")
+
+
+def _saved(figure, path):
+    import matplotlib.pyplot as plt
+
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def space(small, large, constants):
+    """Figure 2, a barrier over the threads that meet, and figure 10, LU of all sizes: a thread, a block, by panels."""
+    figure, axes = _axes(1, 2)
+    left, right = axes[0]
+    left.plot(THREADS, [1e9 * constants.barrier(threads) for threads in THREADS], "o-", color=COLOURS[0])
+    left.set(xlabel="threads", ylabel="ns", title=f"figure 2, a barrier, {constants.device}")
+    left.set_xscale("log", base=2)
+    for (number, label), colour in zip((("4", "64,000, a thread each"), ("9", "8,000, a block each")), COLOURS):
+        some = [r for r in small if (r["figure"], r["routine"], r["dtype"]) == (number, "lu", "float32") and r["ms"]]
+        right.plot(*_line(some, lambda r: r["GFLOP/s"]), "o-", color=colour, label=f"{label}, not pivoted")
+    some = [r for r in large if (r["method"], r["dtype"]) == ("auto", "float32")]
+    label = f"{some[0]['batch']}, pivoted: batched.lu_factor"
+    right.plot(*_line(some, lambda r: r["GFLOP/s"]), "s-", color=COLOURS[2], label=label)
+    right.set_xscale("log", base=2)
+    right.set(xlabel="n", ylabel="GFLOP/s", yscale="log", title="figure 10, LU in float32")
+    right.legend(fontsize="small")
+    return figure
 
 
 def rates(rows):

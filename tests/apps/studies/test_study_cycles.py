@@ -119,6 +119,17 @@ def test_rates_are_drawn_from_the_published_table():
     pytest.importorskip("matplotlib.pyplot").close(figure)
 
 
+def test_the_design_space_is_drawn():
+    """LU by a thread, by a block, by panels; a barrier of 1024 threads takes longer than one of 32."""
+    pytest.importorskip("matplotlib")
+    small, large = (tables.read(PUBLISHED.with_name(f"{name}.csv"))[1] for name in ("study_small", "batched_lu"))
+    figure = small_plots.space(small, large, model.Constants.of(DEVICE))
+    (barriers,), lines = (axes.lines for axes in figure.axes)
+    assert barriers.get_ydata()[-1] > barriers.get_ydata()[0] and len(lines) == 3
+    assert [max(line.get_xdata()) for line in lines] == [16, 128, 1024]
+    pytest.importorskip("matplotlib.pyplot").close(figure)
+
+
 def invented(routine):
     """Twice what is predicted, and clocks."""
     found = {place: 2 * number for place, number in study_panels.foretold(routine, "float32", 56, DEVICE).items()}
