@@ -21,8 +21,9 @@ from h2gpu.apps.command.progress_bars import watched
 from h2gpu.apps.command.report import covariance_text, report_of, summary, write_report
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, gathered_matrix
-from h2gpu.distributed.assembly import of_plan, planned, sites_of_shares
+from h2gpu.distributed.assembly import of_plan, sites_of_shares, sorted_sides
 from h2gpu.distributed.communicators.launch import launched
+from h2gpu.distributed.planning import planned
 from h2gpu.h2matrix.assembly import assemble, error_on_rows, plans
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.memory import free_memory
@@ -158,11 +159,12 @@ def _compressed_by_ranks(job, comm):
     job.covariance, job.rtol, sites = cov.parameters(), a.rtol, sites_of_shares(comm, points, cov)
     job.say(f"{job.input}: {count:,} points in {points.shape[1]}D, {covariance_text(job.covariance)}")
     fixed = {"leaf_size": a.leaf_size, "eta": a.eta, "order": a.order, "split": a.split or "median"}
-    for chosen in planned(comm, sites, a.rtol, storage=a.storage, **fixed):
+    finest = a.leaf_size or LEAF_SIZES[0]
+    ordered = sorted_sides(comm, sites, finest, fixed["split"])
+    for chosen in planned(comm, sites, ordered, a.rtol, finest=finest, storage=a.storage, **fixed):
         job.say(f"{chosen}, by {comm.size} processes")
         job.admit(chosen.bytes_peak / comm.size + points.nbytes)
-        finest = a.leaf_size or LEAF_SIZES[0]
-        B, error = of_plan(comm, sites, chosen, storage=a.storage, finest=finest, rows=ROWS)
+        B, error = of_plan(comm, sites, ordered, chosen, storage=a.storage, rows=ROWS)
         if error <= a.rtol or a.order is not None:
             break
     else:

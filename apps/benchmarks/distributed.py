@@ -36,11 +36,12 @@ from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, solvers
-from h2gpu.distributed.assembly import blocks_of, own_part, planned, sites_of_shares
+from h2gpu.distributed.assembly import blocks_of, own_part, sites_of_shares, sorted_sides
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.ghosts import Share, travel
 from h2gpu.distributed.matrix import NAME as EXCHANGE
 from h2gpu.distributed.partition import Partition
+from h2gpu.distributed.planning import planned
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 
 LEAF_SIZE, ETA, ORDER, RTOL = 64, 1.5, 8, 1e-7
@@ -140,9 +141,10 @@ def remembered(comm, n):
     points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
     sites = sites_of_shares(comm, own_part(comm, points).copy(), cov)
     del points
+    ordered = sorted_sides(comm, sites, LEAF_SIZES[0])
     work = {
         "trees": lambda: blocks_of(comm, [sites.points], LEAF_SIZE, Admissibility(ETA), "median", LEAF_SIZES[0]),
-        "plan": lambda: next(planned(comm, sites, RTOL)),
+        "plan": lambda: next(planned(comm, sites, ordered, RTOL, finest=LEAF_SIZES[0])),
     }
     told = np.max(comm.gather([figure for part in work.values() for figure in _traced(part)]), axis=0) / n
     names = "bytes a site", "at most", "plan keeps", "plan at most"

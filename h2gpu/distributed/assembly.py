@@ -1,15 +1,13 @@
 """Points by ranks and one accuracy → compressed covariance matrix by ranks.
 
-    shares of points → plan (rank 0) → sorted by ranks → own subtrees, own blocks → own rows built, compressed, checked
+    shares of points → sorted by ranks → plan (rank 0) → own subtrees, own blocks → own rows built, compressed, checked
 
-As `h2matrix.assembly`; the tree is the serial one to the last bit. Rank 0 has all points while it plans, and then lets
-go of them.
+As `h2matrix.assembly`; the tree is the serial one to the last bit.
 """
 
 import logging
 import math
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 
@@ -20,11 +18,12 @@ from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.matrix import DistributedH2Matrix
+from h2gpu.distributed.planning import planned
 from h2gpu.distributed.trees.shares import shared
 from h2gpu.distributed.trees.sorting import sorted_points
 from h2gpu.distributed.trees.traversal import essential_blocks
 from h2gpu.h2matrix.accuracy import Accuracy
-from h2gpu.h2matrix.assembly import MORE_POINTS, ROWS_CHECKED, plans
+from h2gpu.h2matrix.assembly import ROWS_CHECKED
 from h2gpu.h2matrix.compression.precision import check_storage
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.h2matrix.rows import ROWS_TOGETHER
@@ -81,22 +80,28 @@ def of_sites(comm, sites, rtol, storage="auto", once=False):
 
 def of_shares(comm, sites, rtol, storage="auto", once=False):
     """The same of Sites of which each host has a share."""
-    for chosen in planned(comm, sites, rtol, storage=storage):
-        B, error = of_plan(comm, sites, chosen, storage=storage, once=once)
+    points = sorted_sides(comm, sites, LEAF_SIZES[0])
+    for chosen in planned(comm, sites, points, rtol, finest=LEAF_SIZES[0], storage=storage):
+        B, error = of_plan(comm, sites, points, chosen, storage=storage, once=once)
         if error <= rtol:
             return B
     raise ValueError(f"rtol: {rtol:g} was not reached: the error on sampled rows is {error:.2g}; ask for less")
 
 
-def of_plan(comm, sites, plan, *, storage="auto", once=False, finest=LEAF_SIZES[0], rows=ROWS_CHECKED):
-    """(DistributedH2Matrix, its error on random rows) of a plan of Sites of which each host has a share.
-
-    finest   leaf size with which the planner grew its tree, for the same order of points
-    """
+def sorted_sides(comm, sites, leaf_size, split="median"):
+    """[Sorted of the rows, of the columns] of Sites of which each host has a share, one of a symmetric matrix."""
     with phase("cluster"):
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-        admissible = Admissibility(plan.eta, sites.cov.kinks)
-        blocks, points = blocks_of(comm, sides, plan.leaf_size, admissible, plan.split, finest)
+        return [sorted_points(comm, x, leaf_size, split) for x in sides]
+
+
+def of_plan(comm, sites, points, plan, *, storage="auto", once=False, rows=ROWS_CHECKED):
+    """(DistributedH2Matrix, its error on random rows) of a plan of Sites of which each host has a share.
+
+    points   `sorted_sides`, down to leaves of the planner's tree
+    """
+    with phase("cluster"):
+        blocks, points = _blocks(comm, points, plan.leaf_size, Admissibility(plan.eta, sites.cov.kinks))
     B = built_and_compressed(comm, blocks, points, sites.cov, plan.orders, plan.rtol, storage, once)
     error = error_on_rows(B, points, sites.cov, rows, 0)
     if comm.rank == 0:
@@ -111,7 +116,12 @@ def blocks_of(comm, sides, leaf_size, admissible, split="median", finest=None):
     finest   leaf size down to which points are sorted, where that is less
     """
     finest = leaf_size if finest is None else min(finest, leaf_size)
-    shares = [shared(comm, sorted_points(comm, x, finest, split), leaf_size) for x in sides]
+    return _blocks(comm, [sorted_points(comm, x, finest, split) for x in sides], leaf_size, admissible)
+
+
+def _blocks(comm, points, leaf_size, admissible):
+    """The same of Sorted points."""
+    shares = [shared(comm, side, leaf_size) for side in points]
     return essential_blocks(comm, shares, admissible), [share.x for share in shares]
 
 
@@ -141,23 +151,6 @@ def error_on_rows(B, points, cov, rows, random_state=None):
             advance(len(i))
     error, norm = comm.sum(sums, "error on sampled rows")
     return math.sqrt(error / norm) if norm else math.sqrt(error)
-
-
-def planned(comm, sites, rtol, **fixed):
-    """As `plans`, without trees, of Sites of which each host has a share; rank 0 has all of them while it plans."""
-    for attempt in range(1 + len(MORE_POINTS)):
-        sides = sites.points, sites.col_points
-        every = [None if side is None else comm.collect(side, "points, for the plan") for side in sides]
-        chosen = None
-        if comm.rank == 0:
-            whole = replace(sites, points=_whole(every[0]), col_points=_whole(every[1]))
-            chosen = replace(next(islice(plans(whole, rtol, **fixed), attempt, None)), trees=())
-            whole = every = None
-        yield comm.gather(chosen, "plan")[0]
-
-
-def _whole(shares):
-    return None if shares is None else np.concatenate(shares)
 
 
 def sites_of_shares(comm, my_points, cov, my_col_points=None):

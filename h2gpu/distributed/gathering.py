@@ -44,21 +44,25 @@ def gathered_matrix(A: DistributedH2Matrix) -> H2Matrix | None:
     return H2Matrix(bases[0], bases[-1], *blocks)
 
 
-def whole_tree(comm, partition):
-    """The ClusterTree of a Partition on rank 0, of what the ranks know of it; a call of all ranks."""
+def whole_tree(comm, partition, numbered=True):
+    """The ClusterTree of a Partition on rank 0, of what the ranks know of it; a call of all ranks.
+
+    numbered   whether with the permutation, or zeros that take no memory
+    """
     tree = partition.tree
     if not partition.by_ranks:
         return tree
     own = np.flatnonzero(partition.first == comm.rank)
     linked = (np.where(link[own] >= 0, tree.numbers[link[own]], -1) for link in (tree.parent, tree.first_child))
     boxes = tree.boxes[own]
-    mine = tree.numbers[own], tree.start[own], tree.stop[own], *linked, boxes.lower, boxes.upper, tree.permutation
+    mine = tree.numbers[own], tree.start[own], tree.stop[own], *linked, boxes.lower, boxes.upper
+    mine += (tree.permutation if numbered else tree.permutation[:0],)
     parts = comm.collect(mine, "the whole tree")
     if parts is None:
         return None
     number, start, stop, parent, child, lower, upper, permutation = (np.concatenate(part) for part in zip(*parts))
     order = np.argsort(number)
-    boxes = Boxes(lower[order], upper[order])
+    boxes, permutation = Boxes(lower[order], upper[order]), permutation if numbered else np.broadcast_to(0, tree.n)
     return ClusterTree(permutation, *(a[order] for a in (start, stop, parent, child)), boxes, tree.whole_offsets)
 
 

@@ -10,8 +10,9 @@ import h2gpu
 from h2gpu import distributed
 from h2gpu.clustering import Admissibility
 from h2gpu.covariance.sites import Sites
-from h2gpu.distributed.assembly import blocks_of
+from h2gpu.distributed.assembly import blocks_of, sites_of_shares, sorted_sides
 from h2gpu.distributed.compression import built_and_compressed
+from h2gpu.distributed.planning import planned
 from h2gpu.distributed.truncation import shared_ranks
 
 COV = h2gpu.covariance.Exponential(length_scale=0.2) + h2gpu.covariance.Nugget(0.1)
@@ -100,6 +101,23 @@ def test_points_by_ranks_to_a_matrix_within_rtol(tmp_path, once):
     assert np.array_equal(B.row_basis.tree.permutation, alone.row_basis.tree.permutation)
     assert B.nbytes == pytest.approx(alone.nbytes, rel=0.05)
     assert B.nearfield.narrow.nbytes > 0
+
+
+@pytest.mark.parametrize("kind", [square, rectangular])
+def test_the_plan_of_the_first_rank_is_that_of_one_process(kind):
+    """Of points that it does not have."""
+    given = kind(np.random.default_rng(0))
+    points, others = given["points"], given.get("col_points")
+    plan = h2gpu.plan(points, COV, 1e-5, col_points=others)
+
+    def work(comm):
+        own = (None if x is None else np.array_split(x, comm.size)[comm.rank] for x in (points, others))
+        sites = sites_of_shares(comm, next(own), COV, next(own))
+        sides = sorted_sides(comm, sites, 16)
+        return next(planned(comm, sites, sides, 1e-5, finest=16))
+
+    assert [str(found) for found in all_of(3, work)] == [str(plan)] * 3
+    assert all(vars(found) == vars(plan) for found in all_of(2, work))
 
 
 def test_blocks_are_the_serial_ones_where_the_covariance_has_a_kink():

@@ -68,7 +68,10 @@ def plan(
 
 
 class Planner:
-    """Trees and sampled rows of Sites, for an accuracy; arguments as for `plan`."""
+    """Trees and sampled rows of Sites, for an accuracy; arguments as for `plan`.
+
+    grown   (trees of the smallest leaf size, functions from places in tree order to points), where they are there
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Planner:
         split="median",
         storage="auto",
         nearfield="stored",
+        grown=None,
     ):
         self.accuracy = Accuracy.of(rtol, sites.interpolable().dtype)
         check_storage(storage)
@@ -93,8 +97,7 @@ class Planner:
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
-            self.trees = tuple(ClusterTree.build(side, self.leaf_sizes[0], split) for side in sides)
-            self._points = [_in_order(to_host(side), tree) for side, tree in zip(sides, self.trees)]
+            self.trees, self._points = grown or _grown(sides, self.leaf_sizes[0], split)
         self._places = [_spaced(tree.n) for tree in self.trees]
         self.paths = [tree.path(places) for tree, places in zip(self.trees, self._places)]
 
@@ -165,6 +168,12 @@ class Planner:
         """What a cluster may discard, when all may discard as much."""
         clusters = np.mean([np.count_nonzero(tree.kept(USUAL_LEAF_SIZE)) for tree in self.trees])
         return self.accuracy.compression.rtol * self.norm / np.sqrt(2 * clusters)
+
+
+def _grown(sides, leaf_size, split):
+    """Trees of the sides, and the functions from places in tree order to their points."""
+    trees = tuple(ClusterTree.build(side, leaf_size, split) for side in sides)
+    return trees, [_in_order(to_host(side), tree) for side, tree in zip(sides, trees)]
 
 
 def _in_order(x, tree):
