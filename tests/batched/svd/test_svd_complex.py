@@ -115,3 +115,10 @@ def test_a_deficient_rank_costs_no_sweeps(dtype, rng):
     A = np.stack([gaussian((16, 15), dtype, rng), one, np.ones((16, 15), dtype), np.zeros((16, 15), dtype)])
     sweeps = to_host(batched.svd(cupy.asarray(A), "none", return_info=True)[-1])
     assert 0 < sweeps[0] <= 12 and (sweeps[1:] <= sweeps[0]).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("shape", [(240, 66), (66, 240), (256, 256)])
+def test_radar_and_sizes_beyond_shared_memory(shape, dtype, rng):
+    check(gaussian((1, *shape), dtype, rng), pytest.importorskip("cupy"))
