@@ -26,6 +26,7 @@ SIDES = {
     "uniform": [POINTS["uniform"]],
     "heaps": [POINTS["heaps"]],
     "on a line": [RNG.random((700, 1))],
+    "fewer than ranks": [RNG.random((5, 2))],
     "rectangular": [RNG.random((600, 2)), RNG.random((200, 2)) ** 3],
 }
 
@@ -52,7 +53,7 @@ def test_the_tree_of_all_ranks_is_that_of_one(name, split):
             assert tree.boxes.upper.tobytes() == one.boxes.upper.tobytes()
 
 
-@pytest.mark.parametrize("name", ["uniform", "heaps", "on a line", "rectangular"])
+@pytest.mark.parametrize("name", SIDES)
 def test_a_rank_finds_all_blocks_with_points_of_its_own_and_no_others(name):
     admissible = Admissibility(1.5)
     sides = SIDES[name]

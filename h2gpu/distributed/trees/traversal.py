@@ -23,8 +23,9 @@ def essential_blocks(comm, sides, admissible):
     sides   [Shared of the rows, Shared of the columns], or one of a symmetric matrix
     """
     symmetric, known = len(sides) == 1, [side.clusters for side in sides]
-    t = s = np.zeros(1, np.int64)
-    far, near = [], []
+    root, far, near = np.zeros(1, np.int64), [], []
+    ours = _ours(comm, known[0], sides[0], root) | _ours(comm, known[-1], sides[-1], root)
+    t = s = root[ours]  # a rank may have no points at all
     for _ in range(max(len(side.offsets) for side in sides) - 1):
         i, j = known[0].find(t), known[-1].find(s)
         is_far = admissible(_boxes(known[0]).take(i), _boxes(known[-1]).take(j))
