@@ -118,13 +118,21 @@ def _of_ghosts(comm, share, ranks, own, tree, orders, dim):
 def _grids(comm, partition, clusters, ranks, own, x, orders):
     """Grids of some clusters, where comm.xp is; their own points come from where they are."""
     tree, some = partition.tree, clusters[own[clusters]]
-    places = np.unique(ranges(tree.start[some], tree.sizes[some]))
+    places = _union(tree.start[some], tree.stop[some])
     points, start = (
         fetched(comm, partition.bounds, x, places, "points of clusters"),
         np.searchsorted(places, tree.start),
     )
     moved = replace(tree, start=start, stop=start + tree.sizes)  # where the points are now, of those clusters
     return interpolation_grids(moved, clusters, ranks, own, points, orders).to(comm.xp)
+
+
+def _union(start, stop):
+    """The places in some ranges of a tree, of which two are apart or one holds the other; ascending, each once."""
+    order = np.lexsort((-stop, start))
+    start, stop = start[order], stop[order]
+    outer = np.append(True, start[1:] >= np.maximum.accumulate(stop)[:-1])[: len(start)]
+    return ranges(start[outer], (stop - start)[outer])
 
 
 def couplings_of(rows, cols, share, blocks, cov):

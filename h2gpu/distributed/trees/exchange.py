@@ -64,7 +64,7 @@ def swapped(comm, parts, like, name):
 def fetched(comm, bounds, x, places, name):
     """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks."""
     owners = np.searchsorted(bounds, places, side="right") - 1
-    asked = {int(q): (places[owners == q],) for q in np.unique(owners)}
+    asked = {q: (places[owners == q],) for q in np.flatnonzero(np.bincount(owners)).tolist()}
     begin, some = bounds[comm.rank], np.zeros(0, np.int64)
     answers = {q: (x[i - begin],) for q, (i,) in swapped(comm, asked, (some,), name).items()}
     found = np.empty((len(places), *x.shape[1:]), x.dtype)
