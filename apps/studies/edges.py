@@ -16,10 +16,10 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.apps.benchmarks import timing
-from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import counts
+from h2gpu.apps.studies.baselines import timed
 from h2gpu.batched import MatrixBatch
 
 BEYOND = {"redirected": 0, "mirrored": 1, "padded": 2, "conditional": 3}  # of kernels/products/block/edge_copies.cuh
@@ -47,9 +47,8 @@ def _work(argv):
     device = timing.gpu_name()
     small = [(n, options.dtype) for n in options.sizes if n <= LARGEST_FIXED]
     timing.side_by_side(compiled, small[::-1], options.compilers)
-    rows = [measure(n, np.dtype(options.dtype)) for n in options.sizes]
-    print(tables.text(rows))
-    tables.write(Path(options.output) / f"study_edges-{options.dtype}.csv", rows, device)
+    path, dtype = Path(options.output) / f"study_edges-{options.dtype}.csv", np.dtype(options.dtype)
+    rows = timed.kept([(n,) for n in options.sizes], lambda n: [measure(n, dtype)], path, device)
     print(conclusion(rows))
 
 

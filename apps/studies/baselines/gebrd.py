@@ -64,16 +64,13 @@ def _work(argv):
     parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
     parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for the table")
     options = parser.parse_args(argv)
-    where, found = options.device, []
+    where = options.device
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
     cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
     if where == "cuda":
         timing.side_by_side(compiled, cases[::-1], options.compilers)
-    for dtype, n in cases:
-        A = problems((BATCH[where], n, n), dtype, xp)
-        found += [*versions(A), *products(A), *vector_products(A)]
-    print(tables.text(found), flush=True)
-    tables.write(options.output / f"study_gebrd_versions-{where}.csv", found, name)
+    path = options.output / f"study_gebrd_versions-{where}.csv"
+    found = timed.kept(cases, lambda dtype, n: rows(problems((BATCH[where], n, n), dtype, xp)), path, name)
     print("\n".join(conclusion(found)))
 
 
@@ -87,6 +84,13 @@ def compiled(case):
         work(A)
     for work, inputs in (*gemms(A).values(), *gemvs(A).values()):
         work(inputs[0])
+
+
+def rows(A):
+    """The lines of the table for some matrices: versions, GEMM, GEMV."""
+    yield from versions(A)
+    yield from products(A)
+    yield from vector_products(A)
 
 
 def ways(A):

@@ -52,13 +52,16 @@ def _work(argv):
     parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
     parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for the table")
     options = parser.parse_args(argv)
-    where, found = options.device, []
+    where = options.device
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
     xp = device(where).arrays
-    for dtype, n in product(options.dtypes.split(","), options.sizes or SIZES[where]):
-        found += rows(problems((1, n, n), dtype, xp))
-    print(tables.text(found), flush=True)
-    tables.write(options.output / f"study_hessenberg-{where}.csv", found, name)
+    path = options.output / f"study_hessenberg-{where}.csv"
+    found = timed.kept(
+        product(options.dtypes.split(","), options.sizes or SIZES[where]),
+        lambda dtype, n: rows(problems((1, n, n), dtype, xp)),
+        path,
+        name,
+    )
     print("\n".join(gains(found, (("a block", "tiles"), ("tiles", "padded"), (LAPACK, "padded")))))
 
 

@@ -61,15 +61,13 @@ def _work(argv):
     parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
     parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_lu-*.csv")
     options = parser.parse_args(argv)
-    where, found = options.device, []
+    where = options.device
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
     cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
     if where == "cuda":
         timing.side_by_side(compiled, cases[::-1], options.compilers)
-    for dtype, n in cases:
-        found += rows(problems((BATCH[where], n, n), dtype, xp))
-    print(tables.text(found), flush=True)
-    tables.write(options.output / f"study_lu-{where}.csv", found, name)
+    path = options.output / f"study_lu-{where}.csv"
+    found = timed.kept(cases, lambda dtype, n: rows(problems((BATCH[where], n, n), dtype, xp)), path, name)
     print("\n".join(conclusion(found)))
 
 
@@ -92,7 +90,9 @@ def compiled(case):
 
 def rows(A):
     """The lines of the table for some matrices: methods, shares, products."""
-    return [*methods(A), *shares(A), *product_rates(A)]
+    yield from methods(A)
+    yield from shares(A)
+    yield from product_rates(A)
 
 
 def ways(A):

@@ -9,9 +9,23 @@ import time
 import numpy as np
 
 from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.arrays import array_module
 
 CPU_REPEATS = 3
+
+
+def kept(cases, rows_of, path, device):
+    """Rows of all cases, printed and written also where something ends the study before the last."""
+    found = []
+    try:
+        for case in cases:
+            found.extend(rows_of(*case))
+    finally:
+        if found:
+            print(tables.text(found), flush=True)
+            tables.write(path, found, device)
+    return found
 
 
 def on_copy(of, work):

@@ -49,13 +49,16 @@ def _work(argv):
         "-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_triangles-*.csv"
     )
     options = parser.parse_args(argv)
-    where, found = options.device, []
+    where = options.device
     name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
     xp = device(where).arrays
-    for dtype, n in product(options.dtypes.split(","), options.sizes or SIZES[where]):
-        found += rows(*systems(BATCH[where], n, dtype, xp))
-    print(tables.text(found), flush=True)
-    tables.write(options.output / f"study_triangles-{where}.csv", found, name)
+    path = options.output / f"study_triangles-{where}.csv"
+    found = timed.kept(
+        product(options.dtypes.split(","), options.sizes or SIZES[where]),
+        lambda dtype, n: rows(*systems(BATCH[where], n, dtype, xp)),
+        path,
+        name,
+    )
     print("\n".join(conclusion(found)))
 
 

@@ -108,3 +108,19 @@ def test_the_study_on_a_device(tmp_path, monkeypatch):
     assert [r["stage"] for r in rows if r["figure"] == "4"] == list(lu_stages.STAGES[:-1])
     assert sum(float(r["share"]) for r in rows if r["figure"] == "4") == pytest.approx(1)
     assert {r["stage"] for r in rows if r["figure"] == "3"} == {"GEMM, wide", "GEMM, tall"}
+
+
+def test_a_study_that_ends_early_keeps_what_it_has(tmp_path, monkeypatch):
+    rates = study_lu.nominal.gemm
+
+    def interrupted(batch, m, n, *rest):
+        if m == 24:
+            raise KeyboardInterrupt
+        return rates(batch, m, n, *rest)
+
+    monkeypatch.setattr(study_lu.nominal, "gemm", interrupted)
+    assert study_lu.main(["--sizes", "8,24", "--dtypes", "float64", "--output", str(tmp_path)]) != 0
+    _, rows = tables.read(tmp_path / "study_lu-cpu.csv")
+    assert [(r["n"], r["method"]) for r in rows if r["figure"] != "3"] == [
+        (n, method) for n in ("8", "24") for method in ("generic", "auto")
+    ]
