@@ -67,7 +67,8 @@ struct ComplexSVD {
         const PowerOfTwo scale(exponent);
         for (int e = threadIdx.x; e < m * n; e += blockDim.x) {
             const int i = e / n, j = e % n;
-            const Scalar a = A[e], x = {scale(a.re), scale(wide ? -a.im : a.im)};
+            const Scalar a = A[e], scaled = {scale(a.re), scale(a.im)};  // first: a change of sign flushes denormal floats to zero
+            const Scalar x = wide ? conjugate(scaled) : scaled;
             w.X[wide ? static_cast<long long>(i) * w.ld + j : static_cast<long long>(j) * w.ld + i] = x;
         }
         if (both)

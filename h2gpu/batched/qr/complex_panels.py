@@ -1,7 +1,8 @@
 """Q_b R_b = A_b of complex matrices on the GPU: kernels/qr/complex_qr.cuh, a thread block a matrix, panel by panel.
 
-Where a multiprocessor holds RESIDENT matrices in shared memory they lie there; larger ones stay in device memory and
-their panels come, as long as one fits. Matrices of a ragged batch are launched in classes of place and warps.
+R alone of matrices of which a multiprocessor holds RESIDENT is made in shared memory; others stay in device memory, or
+where Q goes, and their panels come, as long as one fits. One matrix held took 1.17 times as long, 80 × 16 with Q 1.15.
+Matrices of a ragged batch are launched in classes of place and warps.
 """
 
 import cupy
@@ -23,8 +24,10 @@ RESIDENT = 2  # matrices that a multiprocessor shall hold in shared memory, or t
 SPILL_BYTES = {"complex64": 0, "complex128": 68}  # at most, with registers for RESIDENT thread blocks of MOST_WARPS
 
 
-def qr(A, mode, out=None, resident=RESIDENT):
+def qr(A, mode, out=None, resident=None):
     """See h2gpu.batched.qr. resident: matrices that a multiprocessor shall hold in shared memory; infinite: none."""
+    if resident is None:
+        resident = RESIDENT if mode == "r" else np.inf
     ragged = isinstance(A, MatrixBatch)
     batch = A if ragged else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
     m, n = batch.rows, batch.columns
