@@ -81,12 +81,12 @@ def test_headers_are_read_once_unless_the_user_says_otherwise(said, found, monke
 def test_a_forked_process_is_told_that_the_gpu_is_its_parents():
     import cupy
 
-    points = cupy.asarray(POINTS)
+    points, stack = cupy.asarray(POINTS), cupy.asarray(SQUARE)  # a view of either in the child would ask CUDA
     before = h2gpu.build(points, COV, order=4) @ points
     child = os.fork()
     if not child:
         told = []
-        for door in (lambda: COV(points), lambda: batched.qr(points[None]), lambda: arrays.module_of_device("cuda")):
+        for door in (lambda: COV(points), lambda: batched.qr(stack), lambda: arrays.module_of_device("cuda")):
             try:
                 door()
             except RuntimeError as error:

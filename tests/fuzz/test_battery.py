@@ -65,11 +65,20 @@ def test_a_case_is_the_same_again(tmp_path):
     assert chosen.run(1, 0, tmp_path) == chosen.run(1, 0, tmp_path)
 
 
-QUICK = [name for name in BATTERIES if not name.startswith(("faults", "numerics: cov", "expressions: against"))]
+SLOW = "faults", "numerics: cov", "expressions: against"
+QUICK = [name for name in BATTERIES if not name.startswith((*SLOW, "device: "))]
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_the_first_cases_of_quick_batteries_find_nothing(name, tmp_path):
+    for number in range(2):
+        assert BATTERIES[name].run(0, number, tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [name for name in BATTERIES if name.startswith("device: ")])
+def test_the_first_faults_of_a_device_find_nothing(name, tmp_path):
+    pytest.importorskip("cupy.cuda.compiler")  # a device, not the stand-in
     for number in range(2):
         assert BATTERIES[name].run(0, number, tmp_path)
 
