@@ -64,6 +64,7 @@ SAMPLES = {
         "batched/qr/test_qr_cholesky.py::test_bases_of_any_condition[cupy-shape3-float32]",
         "batched/qr/test_qr_complex.py::test_every_place_gives_the_same_to_rounding[outside-complex128]",
         "batched/qr/test_pivoted_qr.py::test_scaling_changes_nothing_but_the_scale[cupy]",
+        "batched/svd/test_svd_complex.py::test_spectra_and_scales[cupy-shape2-complex64]",
         "batched/svd/test_svd_complex.py::test_columns_in_device_memory_some_matrices_at_a_time[complex128]",
         "batched/svd/test_randomized.py::test_ranks_do_not_depend_on_the_scale[cupy-1e-200]",
         "batched/svd/test_randomized.py::test_more_triplets_than_the_rank[cupy-float64]",

@@ -3,8 +3,27 @@
 // Products of warps by the tables of the PTX ISA, "Matrix Fragments for mma": lane (g, t) = (lane / 4, lane % 4).
 #pragma once
 #include "emulator.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace emulator {
+
+// Whether denormal numbers are kept or flushed to zero while this lives: kernels with floats are compiled to flush them, but for
+// conversions that PTX has without .ftz. Doubles are flushed too, which the device does not do.
+class Denormals {
+public:
+#if defined(__SSE2__)
+    explicit Denormals(bool kept) : before(_mm_getcsr()) { _mm_setcsr(kept ? before & ~FLUSH : before | FLUSH); }
+    ~Denormals() { _mm_setcsr(before); }
+
+private:
+    static constexpr unsigned FLUSH = 0x8040;
+    const unsigned before;
+#else
+    explicit Denormals(bool) {}
+#endif
+};
 
 template <typename T>
 T* in_shared(unsigned address) { return reinterpret_cast<T*>(shared_memory() + static_cast<int>(address)); }
@@ -101,5 +120,15 @@ inline void rcp_approx_f32(float& y, float x) { y = 1 / x; }
 inline void ex2_approx_f32(float& y, float x) { y = std::exp2(x); }
 inline void rsqrt_approx_f64(double& y, double x) { y = emulator::rough(1 / std::sqrt(x)); }
 inline void rcp_approx_f64(double& y, double x) { y = emulator::rough(1 / x); }
-inline void cvt_f64_f32(double& y, float x) { y = x; }
-inline void cvt_rn_f32_f64(float& y, double x) { y = static_cast<float>(x); }
+inline void cvt_f64_f32(double& y, float x) {
+    emulator::Denormals kept(true);
+    volatile float given = x;
+    volatile double wide = given;
+    y = wide;
+}
+inline void cvt_rn_f32_f64(float& y, double x) {
+    emulator::Denormals kept(true);
+    volatile double given = x;
+    volatile float narrow = static_cast<float>(given);
+    y = narrow;
+}

@@ -76,7 +76,9 @@ def compiled(header, expression, definitions):
     """launch(arguments, blocks, threads, shared bytes) → None, or what went wrong."""
     text = translated(compiler.program(header, definitions))
     text = f'#include "ptx.h"\n{text}extern "C" const char* launch(void** a, int blocks, int threads, int shared)\n'
-    text += f"{{ return emulator::launch({compiler.qualified(header, expression)}, a, blocks, threads, shared); }}\n"
+    kept = "false" if "float" in expression else "true"
+    text += f"{{ emulator::Denormals denormals({kept}); "
+    text += f"return emulator::launch({compiler.qualified(header, expression)}, a, blocks, threads, shared); }}\n"
     place = sources(header)
     library = place / f"{sha256(text.encode()).hexdigest()[:24]}.so"
     if not library.is_file():
