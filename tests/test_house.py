@@ -72,3 +72,9 @@ def test_functions_import_what_is_optional_alone():
     files = sorted((ROOT / "h2gpu").rglob("*.py"))
     found = {(p.relative_to(ROOT).as_posix(), module) for p in files for module in inner_imports(p)}
     assert {(file, module) for file, module in found if module.split(".")[0] not in OPTIONAL} == INNER
+
+
+def test_files_of_tests_have_names_of_their_own():
+    """Pytest imports them by their names alone, without their folders."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

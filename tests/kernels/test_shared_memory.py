@@ -17,6 +17,9 @@ EXCEPTIONS = {  # of kernels that ask for shared memory: one array, which nothin
     "interpolation/sampled_errors.cuh": "polynomials of each coordinate of a box and of the rows, of each warp",
     "products/gemv.cuh": "a sum of each column of a strip, of each warp",
     "qr/pivoted_qr.cuh": "columns as of qr/reflectors.cuh, by the same function of the host",
+    "studies/edge_gemm.cuh": "slabs as of products/gemm.cuh",
+    "studies/gebrd_stages.cuh": "tiles as of systems/lu_update.cuh, by the same function of the host",
+    "studies/lu_stages.cuh": "likewise",
 }
 PROGRAM = """\
 #include "ptx.h"
