@@ -16,26 +16,19 @@ Launches are CUDA graphs: times are the device's.
 """
 
 import sys
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import timing
-from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal
-from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import counts
-from h2gpu.apps.studies.baselines import gebrd_stages, timed
+from h2gpu.apps.command.command import run
+from h2gpu.apps.studies.baselines import gebrd_stages, study, timed
 from h2gpu.apps.studies.baselines.gebrd_stages import Block, Variant, Vector
 from h2gpu.apps.studies.baselines.lu import PRODUCTS, described, gains, problems
 from h2gpu.arrays import array_module, to_host
 
 BATCH = {"cpu": 10, "cuda": 200}
 SIZES = {"cpu": (16, 32, 64), "cuda": (32, 64, 96, 128, 160, 192, 256, 384, 512)}
-DTYPES = "float64", "float32"
 VERSIONS = {
     "unblocked": Variant(0),
     "panels of 8": Variant(8),
@@ -57,20 +50,14 @@ def main(argv=None):
 
 
 def _work(argv):
-    parser = Parser(prog="studies.baselines.gebrd", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sizes", type=counts, help="orders of the matrices, multiples of 32 for figure 4")
-    parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
-    parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
-    parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for the table")
-    options = parser.parse_args(argv)
-    where = options.device
-    name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
-    if where == "cuda":
-        timing.side_by_side(compiled, cases[::-1], options.compilers)
-    path = options.output / f"study_gebrd_versions-{where}.csv"
-    found = timed.kept(cases, lambda dtype, n: rows(problems((BATCH[where], n, n), dtype, xp)), path, name)
+    found = study.measured(
+        "gebrd_versions",
+        __doc__.splitlines()[0],
+        argv,
+        SIZES,
+        lambda dtype, n, where, xp: rows(problems((BATCH[where], n, n), dtype, xp)),
+        compiled,
+    )
     print("\n".join(conclusion(found)))
 
 

@@ -16,25 +16,18 @@ Beside it LAPACK's GEHRD on the CPU, by SciPy, in seconds of all its threads. La
 
 import statistics
 import sys
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 import scipy.linalg
 
-from h2gpu.apps.benchmarks import timing
-from h2gpu.apps.benchmarks.report import tables
-from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import counts
-from h2gpu.apps.studies.baselines import gebrd_stages, timed
+from h2gpu.apps.command.command import run
+from h2gpu.apps.studies.baselines import gebrd_stages, study, timed
 from h2gpu.apps.studies.baselines.gebrd_stages import Block, Variant, Vector
 from h2gpu.apps.studies.baselines.lu import described, gains, problems
 from h2gpu.arrays import array_module, to_host
 
 SIZES = {"cpu": (64, 100, 200), "cuda": (256, 512, 1000, 1001, 2000, 2001)}
 LARGEST_OF_A_BLOCK, OFTEN = 1024, 500  # sizes up to which one thread block is asked, and LAPACK several times
-DTYPES = "float64", "float32"
 VARIANTS = {"a block": Variant(0), "tiles": Variant(0, True), "padded": Variant(0, True, True)}
 TOLERANCE = 30  # of ‖A‖, and of traces of A², in units in the last place times n
 LAPACK = "LAPACK gehrd, CPU"
@@ -46,21 +39,12 @@ def main(argv=None):
 
 
 def _work(argv):
-    parser = Parser(prog="studies.baselines.hessenberg", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sizes", type=counts, help="orders of the matrices")
-    parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
-    parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for the table")
-    options = parser.parse_args(argv)
-    where = options.device
-    name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    xp = device(where).arrays
-    path = options.output / f"study_hessenberg-{where}.csv"
-    found = timed.kept(
-        product(options.dtypes.split(","), options.sizes or SIZES[where]),
-        lambda dtype, n: rows(problems((1, n, n), dtype, xp)),
-        path,
-        name,
+    found = study.measured(
+        "hessenberg",
+        __doc__.splitlines()[0],
+        argv,
+        SIZES,
+        lambda dtype, n, where, xp: rows(problems((1, n, n), dtype, xp)),
     )
     print("\n".join(gains(found, (("a block", "tiles"), ("tiles", "padded"), (LAPACK, "padded")))))
 

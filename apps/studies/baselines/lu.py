@@ -19,23 +19,17 @@ ways, which also reads what it subtracts from. Launches are CUDA graphs: times a
 
 import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import timing
-from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal, spot_checks
-from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import counts
-from h2gpu.apps.studies.baselines import lu_stages, timed
+from h2gpu.apps.command.command import run
+from h2gpu.apps.studies.baselines import lu_stages, study, timed
 from h2gpu.arrays import array_module
 
 BATCH = {"cpu": 20, "cuda": 500}
 SIZES = {"cpu": (8, 16, 32, 64, 96), "cuda": (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)}
-DTYPES = "float64", "float32"
 WAYS = {  # how panels are done, and their columns
     "generic": ("generic", 16),
     "unblocked": ("unblocked", 16),
@@ -54,20 +48,14 @@ def main(argv=None):
 
 
 def _work(argv):
-    parser = Parser(prog="studies.baselines.lu", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sizes", type=counts, help="orders of the matrices")
-    parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
-    parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
-    parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_lu-*.csv")
-    options = parser.parse_args(argv)
-    where = options.device
-    name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    cases, xp = list(product(options.dtypes.split(","), options.sizes or SIZES[where])), device(where).arrays
-    if where == "cuda":
-        timing.side_by_side(compiled, cases[::-1], options.compilers)
-    path = options.output / f"study_lu-{where}.csv"
-    found = timed.kept(cases, lambda dtype, n: rows(problems((BATCH[where], n, n), dtype, xp)), path, name)
+    found = study.measured(
+        "lu",
+        __doc__.splitlines()[0],
+        argv,
+        SIZES,
+        lambda dtype, n, where, xp: rows(problems((BATCH[where], n, n), dtype, xp)),
+        compiled,
+    )
     print("\n".join(conclusion(found)))
 
 
@@ -177,7 +165,7 @@ def conclusion(rows):
 def gains(rows, steps):
     """Sentences: how many times as long the first method of a step takes as the second, at least and at most."""
     times = {(r["dtype"], r["n"], r["method"]): r["ms"] for r in rows}
-    for dtype, (before, after) in product(DTYPES, steps):
+    for dtype, (before, after) in product(study.DTYPES, steps):
         found = {
             n: times[dtype, n, before] / ms
             for (kind, n, method), ms in times.items()

@@ -13,25 +13,18 @@ The kernels of TRSM of Nath, Tomov & Dongarra (2010), section 4, from our produc
 """
 
 import sys
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import timing
-from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import nominal, spot_checks
-from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import counts
-from h2gpu.apps.studies.baselines import timed
+from h2gpu.apps.command.command import run
+from h2gpu.apps.studies.baselines import study, timed
 from h2gpu.apps.studies.baselines.lu import described, gains, problems
 from h2gpu.arrays import array_module, to_host
 
 BATCH = {"cpu": 10, "cuda": 200}
 SIZES = {"cpu": (32, 64, 100), "cuda": (32, 64, 100, 128, 256, 500, 512)}
-DTYPES = "float64", "float32"
 BLOCK, SIDES = 32, 64
 
 
@@ -41,23 +34,12 @@ def main(argv=None):
 
 
 def _work(argv):
-    parser = Parser(prog="studies.baselines.triangles", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sizes", type=counts, help="orders of the triangles")
-    parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
-    parser.add_argument(
-        "-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_triangles-*.csv"
-    )
-    options = parser.parse_args(argv)
-    where = options.device
-    name = timing.gpu_name() if where == "cuda" else tables.device_name(where)
-    xp = device(where).arrays
-    path = options.output / f"study_triangles-{where}.csv"
-    found = timed.kept(
-        product(options.dtypes.split(","), options.sizes or SIZES[where]),
-        lambda dtype, n: rows(*systems(BATCH[where], n, dtype, xp)),
-        path,
-        name,
+    found = study.measured(
+        "triangles",
+        __doc__.splitlines()[0],
+        argv,
+        SIZES,
+        lambda dtype, n, where, xp: rows(*systems(BATCH[where], n, dtype, xp)),
     )
     print("\n".join(conclusion(found)))
 
