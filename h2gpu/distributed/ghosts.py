@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.distributed.partition import by_rank
 
@@ -161,7 +160,8 @@ def travel(comm, halos, vectors, name, back=False):
             for v, i in zip(found, rows[q]):
                 v[i] += values[first : first + len(i)]
                 first += len(i)
-        for v, (i, values) in zip(found, summed):
+        for v, total in zip(found, summed):
+            i, values = total()
             v[i] += values
         return found
 
@@ -169,15 +169,17 @@ def travel(comm, halos, vectors, name, back=False):
 
 
 def _above(comm, halo, v, name, back):
-    """(rows, values) of the clusters above the cut, summed over the ranks: for ghosts, or back for local vectors."""
+    """Begin the sum over the ranks of the clusters above the cut; returns a function that gives their rows and values,
+    for ghosts, or back for local vectors.
+    """
     xp = comm.xp
     if halo.above is None:
-        return slice(0, 0), 0
+        return lambda: (slice(0, 0), 0)
     local, chosen, ghosts = halo.above
     part = xp.zeros((len(local), v.shape[1]), v.dtype)
     if back:
         part[chosen] = v[ghosts]
     else:
         part += v[local]
-    total = xp.asarray(comm.sum(to_host(part), f"{name}, above the cut"))
-    return (local, total) if back else (ghosts, total[chosen])
+    total = comm.start_sum(part, f"{name}, above the cut")
+    return (lambda: (local, total())) if back else (lambda: (ghosts, total()[chosen]))

@@ -88,7 +88,7 @@ def compressed(folder, when, limit, **rest):
         file["points"] = np.random.default_rng(0).random((300, 2))
     target.write_bytes(b"before")
     told = "--leaf-size", "32", "--eta", "1.5", "--rtol", "1e-3", "--length-scale", "0.4"
-    done = launch(2, script, when, limit, source, "-o", target, *told, limit=30, **rest)
+    done = launch(2, script, when, limit, source, "-o", target, *told, limit=60, **rest)
     assert done.returncode != 0 and target.read_bytes() == b"before"
     return done, {path.name for path in folder.iterdir()} - {"killed.py", "places.h5", "matrix.h5"}
 
@@ -102,10 +102,11 @@ def test_a_killed_rank_of_h2compress_leaves_the_old_output(when, tmp_path):
     assert all(re.fullmatch(r"\.matrix\.h5\..*\.tmp", name) for name in left) and len(left) == (when == "write")
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.skipif(not HYDRA, reason="other launchers end all processes, or are told so in another way")
 def test_who_is_left_ends_in_time_and_names_the_exchange(tmp_path):
     """Where the launcher lets the others live."""
-    done, left = compressed(tmp_path, "work", 10, options=["-disable-auto-cleanup"])
-    waited = "h2compress: error: rank 0: waited 10 s for other ranks in the exchange 'the whole matrix'"
+    done, left = compressed(tmp_path, "work", 15, options=["-disable-auto-cleanup"])
+    waited = "h2compress: error: rank 0: waited 15 s for other ranks in the exchange 'the whole matrix'"
     assert [line for line in done.stderr.splitlines() if "error:" in line] == [waited] and not left

@@ -22,6 +22,8 @@ for dtype in (np.float64, np.float32, np.int64, np.uint8):
     sent, found = cupy.asarray(np.full(3, comm.rank, dtype)), cupy.empty(3, dtype)
     comm.start({after: sent}, {before: found}, "ring")()
     assert (found.get() == before).all()
+    total = comm.start_sum(sent + sent.dtype.type(1), "total")
+    assert (total().get() == sum(range(comm.size + 1))).all()
 
 rng = np.random.default_rng(0)
 x, cov, b = rng.random((3000, 2)), Matern(1.0, 0.2, 1.5) + Nugget(0.05), rng.standard_normal((3000, 2))

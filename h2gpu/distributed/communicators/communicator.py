@@ -6,8 +6,9 @@
 | `MPI`         | a process of mpiexec      | NumPy by MPI; CuPy by MPI through the host   |
 | `NCCL`        | a process with its GPU    | CuPy by NCCL; NumPy by MPI                   |
 
-An adapter answers `start` (one grouped exchange of arrays), `sum` and `gather`, and `fail`, which tells all others that
-this rank cannot go on. Who waits listens for that, and gives up after `limit` seconds with the exchange's name.
+An adapter answers `start` (one grouped exchange of arrays), `start_sum`, `sum` and `gather`, and `fail`, which tells
+all others that this rank cannot go on. Who waits listens for that, and gives up after `limit` seconds with the
+exchange's name.
 """
 
 import pickle
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from h2gpu.arrays import array_module, to_host
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
@@ -109,6 +111,20 @@ class Communicator(ABC):
         self._check()
         self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
         return self._sum(np.ascontiguousarray(values), name)
+
+    def start_sum(self, values: Array, name: str = "sum") -> Callable[[], Array]:
+        """Begin the sum over all ranks of a contiguous array; returns a function that gives it, where the values are.
+
+        The same bits on all ranks. Raises as `start`, at the latest when the sum is asked for.
+        """
+        self._check()
+        self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
+        return self._start_sum(values, name)
+
+    def _start_sum(self, values, name):
+        """At once, through the host: what adapters that can do better replace."""
+        total = array_module(values).asarray(self._sum(to_host(values), name))
+        return lambda: total
 
     def gather(self, value: Any, name: str = "gather") -> list[Any]:
         """The values of all ranks, anything that can be pickled, by rank."""

@@ -53,10 +53,18 @@ class MPI(Communicator):
         return end
 
     def _sum(self, values, name):
-        total = np.empty_like(values)
-        request = self._comm.Iallreduce(values, total)
-        self._until(request.Test, name)
-        return total
+        return self._start_sum(values, name)()
+
+    def _start_sum(self, values, name):
+        here = to_host(values)
+        total = np.empty_like(here)
+        request = self._comm.Iallreduce(here, total)
+
+        def end():
+            self._until(request.Test, name)
+            return array_module(values).asarray(total)
+
+        return end
 
     def _gather(self, value, name):
         texts = self._mpi.pickle.dumps(value)

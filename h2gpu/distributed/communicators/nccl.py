@@ -1,7 +1,7 @@
 """Ranks with a GPU each: arrays on devices by NCCL, those of the host by MPI.
 
-An exchange is one group of sends and receives on a stream of its own, which begins when what is sent is ready; products
-of the diagonal blocks go on meanwhile. NVIDIA Collective Communications Library, version 2.
+An exchange is one group of sends and receives on a stream of its own, which begins when what is sent is ready, and so
+is a sum; products of the diagonal blocks go on meanwhile. NVIDIA Collective Communications Library, version 2.
 """
 
 from typing import Any
@@ -47,6 +47,25 @@ class NCCL(MPI):
                 call = self._group.send if send else self._group.recv
                 call(part[q].data.ptr, part[q].size, kind, q, self._stream.ptr)
         self._nccl.groupEnd()
+        return self._ending(arrays, name)
+
+    def _start_sum(self, values, name):
+        if isinstance(values, np.ndarray):
+            return super()._start_sum(values, name)
+        total, kind = self.xp.empty_like(values), getattr(self._nccl, TYPES[values.dtype.name])
+        self._stream.wait_event(self.xp.cuda.get_current_stream().record())
+        places = values.data.ptr, total.data.ptr, values.size
+        self._group.allReduce(*places, kind, self._nccl.NCCL_SUM, self._stream.ptr)
+        end = self._ending([values, total], name)
+
+        def ended():
+            end()
+            return total
+
+        return ended
+
+    def _ending(self, arrays, name):
+        """A function to call when what goes on on the stream, with these arrays, is needed."""
         event = self._stream.record()
 
         def end():
@@ -55,7 +74,7 @@ class NCCL(MPI):
             except (Exception, KeyboardInterrupt):
                 self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
                 raise
-            cupy.cuda.get_current_stream().wait_event(event)
+            self.xp.cuda.get_current_stream().wait_event(event)
             arrays.clear()
 
         return end

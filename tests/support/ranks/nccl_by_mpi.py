@@ -1,7 +1,7 @@
 """`cupy.cuda.nccl` for the stand-in of CuPy, by MPI: refuses calls that NCCL's functions do not take.
 
 As there, a group's sends and receives are begun together, counts and types of both sides must agree, and nothing is
-sent outside of a group. One rank a device is not checked: the stand-in has one.
+sent outside of a group; sums are made outside of one. One rank a device is not checked: the stand-in has one.
 """
 
 import ctypes
@@ -35,10 +35,21 @@ class NcclCommunicator:
         """Likewise; the type is the tag, so that another one waits for ever."""
         group.append(lambda: self._comm.Irecv(memory(recvbuf, count, datatype), peer, list(KINDS).index(datatype)))
 
+    def allReduce(self, sendbuf, recvbuf, count, datatype, op, stream):
+        """At once."""
+        assert group is None and op == "NCCL_SUM" and sendbuf != recvbuf
+        self._comm.Allreduce(numbers(sendbuf, count, datatype), numbers(recvbuf, count, datatype))
+
 
 def memory(pointer, count, datatype):
+    """The numbers there, of a call within a group."""
+    assert group is not None
+    return numbers(pointer, count, datatype)
+
+
+def numbers(pointer, count, datatype):
     """The numbers there."""
-    assert group is not None and count > 0 and pointer
+    assert count > 0 and pointer
     kind = np.dtype(KINDS[datatype])
     return np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(pointer), kind)
 
@@ -61,6 +72,7 @@ def group_end():
 
 nccl = ModuleType("cupy.cuda.nccl")
 nccl.NcclCommunicator, nccl.get_unique_id = NcclCommunicator, lambda: tuple(range(128))
+nccl.NCCL_SUM = "NCCL_SUM"
 nccl.groupStart, nccl.groupEnd = group_start, group_end
 for name in KINDS:
     setattr(nccl, name, name)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,7 @@ from h2gpu.batched.device import compiler
 
 EMULATOR = Path(__file__).parents[1] / "emulator"
 OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
+ONE = threading.Lock()  # kernel at a time: the emulator has one memory for all
 MULTIPROCESSORS = 4  # as few as tests of work that is dealt out admit
 
 sys.path.insert(0, str(EMULATOR))
@@ -31,10 +33,11 @@ class Kernel(Checked):
     """A kernel that runs."""
 
     def run(self, grid, block, arguments, shared_bytes):
-        launch = compiled(self.header, self.expression, self.definitions)
         held = [bytes_of(a) for a in arguments]
         values = (ctypes.c_void_p * len(held))(*[h.ctypes.data for h in held])
-        failure = launch(values, *grid, *block, shared_bytes)
+        with ONE:
+            launch = compiled(self.header, self.expression, self.definitions)
+            failure = launch(values, *grid, *block, shared_bytes)
         if failure:
             raise RuntimeError(f"{self.expression}: {failure.decode()}")
 
