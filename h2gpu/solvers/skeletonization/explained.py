@@ -20,11 +20,13 @@ from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.threads import parallel
 from h2gpu.covariance.pairs import pairwise
+from h2gpu.memory import free_memory
 from h2gpu.progress import phase
 from h2gpu.solvers.skeletonization.cells import interleaved, key_of
 
 TARGETS = 1024  # of a chunk, at most
 ENTRIES = {"numpy": 1 << 23, "cupy": 1 << 27}  # of a chunk's k, at most
+BYTES = 64  # that an entry of k takes there with its copies and the rows of a level
 OUTSIDE = 0.5  # widths of a leaf's cell: targets that far outside the box still count as inside
 REPORTED = 16  # chunks between two reports of progress
 _SHIFTS = {dim: np.array(list(product((-1, 0, 1), repeat=dim))) for dim in (1, 2, 3)}
@@ -43,7 +45,8 @@ def explained(G, located, coincident=None):
 def _level_by_level(G, located, pairs, advance):
     """|G⁻¹ k|² of the columns k of some targets at a time."""
     xp, m = located.xp, len(located.points)
-    values, everywhere, most = xp.empty(m), xp.arange(G.n), max(1, ENTRIES["cupy"] // (G.n + 1))
+    values, everywhere = xp.empty(m), xp.arange(G.n)
+    most = max(1, int(min(ENTRIES["cupy"], free_memory(xp) / BYTES)) // (G.n + 1))
     for first in range(0, m, most):
         targets = np.arange(first, min(first + most, m))
         k = _covariances(located, pairs, targets, everywhere, everywhere)
