@@ -49,3 +49,16 @@ def allocator(request):
     if request.node.get_closest_marker("gpu"):
         cupy = importlib.import_module("cupy")
         cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+
+
+@pytest.fixture
+def untimed(monkeypatch):
+    """Studies on a device without its clock, its name, graphs, caches and processes that compile."""
+    from h2gpu.apps.benchmarks import timing
+    from h2gpu.apps.studies.baselines import timed
+
+    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
+    monkeypatch.setattr(timed, "recorded", lambda work: work)
+    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(timing, "side_by_side", lambda *_: None)
+    monkeypatch.setattr(timing, "CACHE_BYTES", 1)

@@ -8,7 +8,6 @@ above LARGE are solved one after the other by cuBLAS, whatever their size.
 import cupy
 import numpy as np
 
-from h2gpu.arrays import to_host
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
@@ -49,8 +48,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     ready = _plan(A.dtype, len(A), n, width, *flags, ragged)
     if ready is None and X.size:
         cupy.copyto(X, B)
-        triangles, places = tables(len(X), [Steps(A[0].nbytes, A.data.ptr)], [Steps(X[0].nbytes, X.data.ptr)])
-        solve_in_place(triangles[0], places[0], X, alpha, *flags)
+        solve_in_place(A, X, alpha, *flags)
     elif ready:
         ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
     return X
@@ -99,12 +97,9 @@ def columns_shape(dtype, n, most, limit):
     return max(1, min(WARP // wide, SHARED_BYTES // columns_bytes(dtype, n, wide))), wide
 
 
-def solve_in_place(triangles, places, X, alpha, right, lower, trans, unit):
-    """X_b ← α op(A_b)⁻¹ X_b, or α X_b op(A_b)⁻¹, by cuBLAS.
-
-    triangles, places   (batch,) int64 addresses of A_b and X_b on the device     X   a stack: its shape and precision
-
-    The library's matrices lie by columns: it solves the transposed systems.
+def solve_in_place(A, X, alpha, right, lower, trans, unit):
+    """X_b ← α op(A_b)⁻¹ X_b, or α X_b op(A_b)⁻¹, of stacks by cuBLAS, whose matrices lie by columns: it solves the
+    transposed systems.
     """
     (batch, rows, columns), letter = X.shape, PREFIXES[X.dtype.name]
     how = (
@@ -115,10 +110,13 @@ def solve_in_place(triangles, places, X, alpha, right, lower, trans, unit):
     )
     factor, handle = np.array([alpha], X.dtype), cupy.cuda.device.get_cublas_handle()
     order, scale = columns if right else rows, factor.ctypes.data
+    steps = [Steps(M[0].nbytes, M.data.ptr) for M in (A, X)]
     if order <= LARGE:
+        (triangles,), (places,) = tables(batch, *([step] for step in steps))
         sizes = columns, rows, scale, triangles.data.ptr, order, places.data.ptr, columns, batch
         getattr(cublas, f"{letter}trsmBatched")(handle, *how, *sizes)
         return
     one = getattr(cublas, f"{letter}trsm")
-    for triangle, place in zip(to_host(triangles).tolist(), to_host(places).tolist()):
+    for b in range(batch):
+        triangle, place = (step.first + b * step.size for step in steps)
         one(handle, *how, columns, rows, scale, triangle, order, place, columns)

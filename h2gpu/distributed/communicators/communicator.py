@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
@@ -81,8 +80,8 @@ class Communicator(ABC):
         """The values of all ranks, in a list by rank."""
 
     @abstractmethod
-    def _sum(self, values, name):
-        """The sum over all ranks of a contiguous host array, the same bits on all."""
+    def _start_sum(self, values, name):
+        """Begin the sum of a contiguous array, the same bits on all ranks; returns a function that gives it."""
 
     @abstractmethod
     def _tell(self, failure):
@@ -108,9 +107,7 @@ class Communicator(ABC):
 
     def sum(self, values: ArrayLike, name: str = "sum") -> Array:
         """The sum over all ranks of an array of numbers, on the host, the same bits on all."""
-        self._check()
-        self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
-        return self._sum(np.ascontiguousarray(values), name)
+        return self.start_sum(np.ascontiguousarray(values), name)()
 
     def start_sum(self, values: Array, name: str = "sum") -> Callable[[], Array]:
         """Begin the sum over all ranks of a contiguous array; returns a function that gives it, where the values are.
@@ -120,11 +117,6 @@ class Communicator(ABC):
         self._check()
         self.traffic.sums[name] = self.traffic.sums.get(name, 0) + 1
         return self._start_sum(values, name)
-
-    def _start_sum(self, values, name):
-        """At once, through the host: what adapters that can do better replace."""
-        total = array_module(values).asarray(self._sum(to_host(values), name))
-        return lambda: total
 
     def gather(self, value: Any, name: str = "gather") -> list[Any]:
         """The values of all ranks, anything that can be pickled, by rank."""
@@ -205,8 +197,9 @@ class Alone(Communicator):
     def _gather(self, value, name):
         return [value]
 
-    def _sum(self, values, name):
-        return values.copy()
+    def _start_sum(self, values, name):
+        total = values.copy()
+        return lambda: total
 
     def _tell(self, failure):
         pass

@@ -52,9 +52,6 @@ class MPI(Communicator):
 
         return end
 
-    def _sum(self, values, name):
-        return self._start_sum(values, name)()
-
     def _start_sum(self, values, name):
         here = to_host(values)
         total = np.empty_like(here)

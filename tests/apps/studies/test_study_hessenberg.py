@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
-from h2gpu.apps.studies.baselines import gebrd_stages, hessenberg, timed
+from h2gpu.apps.studies.baselines import gebrd_stages, hessenberg
 
 
 def reduced(xp, n, dtype, variant):
@@ -48,10 +47,7 @@ def test_the_table(tmp_path, capsys):
 
 
 @pytest.mark.gpu
-def test_the_table_of_a_device(tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
-    monkeypatch.setattr(timed, "recorded", lambda work: work)
-    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
+def test_the_table_of_a_device(tmp_path, untimed):
     assert hessenberg.main(["--device", "cuda", "--sizes", "20", "--dtypes", "float32", "-o", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_hessenberg-cuda.csv")
     assert [r["method"] for r in rows] == [*hessenberg.VARIANTS, hessenberg.LAPACK]

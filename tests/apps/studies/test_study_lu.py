@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from h2gpu.apps.autotune import kernel_report
-from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import criteria
 from h2gpu.apps.studies.baselines import lu as study_lu
-from h2gpu.apps.studies.baselines import lu_stages, plots, timed
+from h2gpu.apps.studies.baselines import lu_stages, plots
 from h2gpu.arrays import to_host
 
 
@@ -97,12 +96,7 @@ def test_tables_and_picture_on_the_cpu(tmp_path, capsys):
 
 
 @pytest.mark.gpu
-def test_the_study_on_a_device(tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
-    monkeypatch.setattr(timed, "recorded", lambda work: work)
-    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
-    monkeypatch.setattr(timing, "side_by_side", lambda *_: None)
-    monkeypatch.setattr(timing, "CACHE_BYTES", 1)
+def test_the_study_on_a_device(tmp_path, monkeypatch, untimed):
     monkeypatch.setitem(study_lu.BATCH, "cuda", 2)
     assert study_lu.main(["--device", "cuda", "--sizes", "24", "--dtypes", "float64", "-o", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_lu-cuda.csv")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from h2gpu import batched
-from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies.baselines import plots, triangles
 
@@ -32,10 +31,7 @@ def test_the_table(tmp_path, capsys):
 
 
 @pytest.mark.gpu
-def test_the_table_of_a_device(tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "device_ms", lambda *_: 1.0)
-    monkeypatch.setattr(timing, "gpu_name", lambda: "NVIDIA H200")
-    monkeypatch.setattr(timing, "CACHE_BYTES", 1)
+def test_the_table_of_a_device(tmp_path, monkeypatch, untimed):
     monkeypatch.setitem(triangles.BATCH, "cuda", 2)
     assert triangles.main(["--device", "cuda", "--sizes", "40", "--dtypes", "float64", "-o", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_triangles-cuda.csv")

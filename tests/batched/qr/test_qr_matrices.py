@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from batches import assert_alone_as_together
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
@@ -89,14 +90,8 @@ def test_exceptional_matrices_together_and_alone(shape, dtype, xp, rng):
     """All kinds in one batch; the GPU gives each the same bits alone."""
     A = np.stack(list(exceptional(*shape, dtype, rng).values()))
     check(A, xp)
-    if xp is np:
-        return
-    given = xp.asarray(A)
-    together = *map(on_host, batched.qr(given)), on_host(batched.qr(given, mode="r"))
-    for b, name in enumerate(EXCEPTIONAL):
-        alone = *map(on_host, batched.qr(given[b : b + 1])), on_host(batched.qr(given[b : b + 1], mode="r"))
-        for many, one in zip(together, alone):
-            np.testing.assert_array_equal(many[b], one[0], err_msg=name)
+    if xp is not np:
+        assert_alone_as_together(lambda A: (*batched.qr(A), batched.qr(A, mode="r")), xp.asarray(A), list(EXCEPTIONAL))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
+from batches import assert_alone_as_together
 from latms import EXCEPTIONAL, all_spectra, exceptional, extremes, normal, to
 
 from h2gpu import batched
@@ -100,14 +101,8 @@ def test_exceptional_matrices_together_and_alone(shape, dtype, back_end, rng):
     found = exceptional(*shape, dtype, rng)
     A = np.stack([found[name] for name in names])
     check(A, back_end, ("both", "left"))
-    if xp is np:
-        return
-    given = xp.asarray(A)
-    together = list(map(on_host, batched.svd(given, "both", method)))
-    for b, name in enumerate(names):
-        alone = map(on_host, batched.svd(given[b : b + 1], "both", method))
-        for many, one in zip(together, alone):
-            np.testing.assert_array_equal(many[b], one[0], err_msg=name)
+    if xp is not np:
+        assert_alone_as_together(lambda A: batched.svd(A, "both", method), xp.asarray(A), names)
 
 
 @pytest.mark.gpu

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from h2gpu.apps.benchmarks.routines.criteria import on_host
 from h2gpu.batched import MatrixBatch
 
 DTYPES = [np.float64, np.float32]
@@ -31,6 +32,14 @@ def close(A, B, size=1):
     A, B = np.asarray(A), np.asarray(B)
     assert A.shape == B.shape and A.dtype == B.dtype
     np.testing.assert_allclose(A, B, rtol=0, atol=8 * np.finfo(A.dtype).eps * max(1, size) * np.abs(B).max(initial=1))
+
+
+def assert_alone_as_together(work, given, names=None):
+    """work(stack) → arrays gives each matrix of a stack on a GPU the same bits when it is alone; names: of those."""
+    together = list(map(on_host, work(given)))
+    for b in range(len(given)):
+        for many, one in zip(together, map(on_host, work(given[b : b + 1]))):
+            np.testing.assert_array_equal(many[b], one[0], err_msg=names[b] if names else f"matrix {b}")
 
 
 def transposed(A, flag):

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 
+from h2gpu.arrays import array_module
 from h2gpu.distributed.communicators import communicator
 from h2gpu.distributed.communicators.communicator import Communicator
 
@@ -48,8 +49,9 @@ class Threads(Communicator):
         self._until(done, name)
         return [found[q] for q in range(self.size)]
 
-    def _sum(self, values, name):
-        return sum(self._gather(values.copy(), name), start=np.zeros_like(values))
+    def _start_sum(self, values, name):
+        total = sum(self._gather(values.copy(), name), start=array_module(values).zeros_like(values))
+        return lambda: total
 
     def _tell(self, failure):
         for q, alarm in enumerate(self._alarms):
