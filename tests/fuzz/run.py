@@ -1,4 +1,4 @@
-"""python tests/fuzz/run.py [--seconds S] [--seed N] [--battery NAME …] [--case K]: batteries side by side, a table.
+"""python tests/fuzz/run.py [--seconds S] [--seed N] [--battery NAME …] [--copies N] [--case K]: batteries, a table.
 
 --device cuda: the batteries of numerics on the GPU, and those of its faults ("device: …"), which other runs leave out.
 
@@ -42,9 +42,10 @@ MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are
 
 @dataclass
 class Result:
-    """What came of one battery."""
+    """What came of one battery with one seed, or of several together."""
 
     name: str
+    seed: int = 0
     words: Counter = field(default_factory=Counter)
     findings: list = field(default_factory=list)
     seconds: float = 0.0
@@ -59,6 +60,9 @@ def main(argv=None):
     p.add_argument("--seconds", type=float, default=10.0, help="for each battery (default 10)")
     p.add_argument("--cases", type=int, default=10**9, help="of each battery at most")
     p.add_argument("--seed", type=int, help="default: drawn, and printed")
+    p.add_argument(
+        "--copies", type=int, default=1, help="each battery so often, with the seeds that follow (default 1)"
+    )
     p.add_argument("--battery", action="append", choices=sorted(BATTERIES), help="default: all; may be repeated")
     p.add_argument("--case", type=int, help="run this one case in this process, with its traceback")
     p.add_argument("--device", choices=("cpu", "cuda"), default=os.environ.get(VARIABLE, "cpu"))
@@ -77,12 +81,24 @@ def main(argv=None):
         return 0
     print(f"seed {seed}", flush=True)
     with ThreadPoolExecutor(a.jobs) as pool:
-        results = list(pool.map(lambda name: supervised(name, seed, a.seconds, a.cases), names))
-    print(table(results))
+        runs = [pool.submit(supervised, name, seed + k, a.seconds, a.cases) for k in range(a.copies) for name in names]
+        results = [run.result() for run in runs]
+    print(table(together(results)))
     for result in results:
         for number, what in result.findings[:SHOWN]:
-            print(f"FOUND {result.name} --seed {seed} --case {number}: {what}")
+            print(f"FOUND {result.name} --seed {result.seed} --case {number}: {what}")
     return int(any(result.findings for result in results))
+
+
+def together(results):
+    """Results of the same battery with several seeds, added."""
+    sums = {}
+    for result in results:
+        to = sums.setdefault(result.name, Result(result.name))
+        to.words += result.words
+        to.findings += result.findings
+        to.seconds += result.seconds
+    return list(sums.values())
 
 
 def _usual(device):
@@ -93,7 +109,7 @@ def _usual(device):
 
 def supervised(name, seed, seconds, cases=10**9, command=(sys.executable, __file__)):
     """The Result of a battery; a worker that dies at a case is started again at the next one."""
-    result, begun, first = Result(name), time.monotonic(), 0
+    result, begun, first = Result(name, seed), time.monotonic(), 0
     while first < cases and len(result.findings) < MOST_FINDINGS:
         left = seconds - (time.monotonic() - begun)
         if left <= 0:

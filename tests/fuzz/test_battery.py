@@ -1,13 +1,14 @@
 """The framework of the batteries finds what it is there to find, and gives the case that shows it."""
 
 import sys
+from collections import Counter
 
 import cases_files
 import numpy as np
 import pytest
 from battery import BATTERIES, one_line
 from checksums import lookup3, repaired, tables
-from run import supervised, table
+from run import Result, supervised, table, together
 
 BROKEN = """
 import os, sys, time
@@ -45,6 +46,21 @@ def test_errors_crashes_hangs_and_memory_are_told_by_their_cases(tmp_path):
     assert sorted(found) == [1, 3, 5, 7] and result.words == {"right": 5}
     assert found[1].startswith("ZeroDivisionError") and found[3] == "crashes, status -6" and found[5] == "hangs"
     assert found[7].startswith("memory: ") and "| broken | 9 | 5 right | 4 |" in table([result])
+
+
+def test_results_of_several_seeds_are_added():
+    first, second = (
+        Result("a", 7, Counter(right=2), [(1, "x")], 3.0),
+        Result("a", 8, Counter(right=1, refused=4), [], 2.0),
+    )
+    (both,) = together([first, second])
+    assert (
+        both.words == {"right": 3, "refused": 4}
+        and both.cases == 8
+        and both.seconds == 5
+        and both.findings == [(1, "x")]
+    )
+    assert [r.name for r in together([first, Result("b"), second])] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["2D", "rectangular", "factors"])
