@@ -92,7 +92,7 @@ bench: $(STAMP)
 figures: $(STAMP) figures-$(DEVICE)
 
 figures-cpu:
-	$(RUN).benchmarks.as_called --batches 1,500 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
+	$(RUN).benchmarks.as_called --batches 1,500 --seconds 600 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
 	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
 	$(RUN).studies.memory --largest 16
 	$(RUN).studies.time --largest 16
@@ -102,7 +102,7 @@ figures-cpu:
 
 figures-cuda:
 	$(RUN).benchmarks.batched --figures
-	$(RUN).benchmarks.as_called --device cuda --batches 500 --seconds 180 --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
+	$(RUN).benchmarks.as_called --device cuda --batches 500 --seconds 240 --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
 	$(RUN).studies.small --draw
 	$(RUN).studies.gebrd --draw
 	$(RUN).studies.radar

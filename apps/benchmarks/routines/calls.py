@@ -5,10 +5,13 @@ A `Routine` is three functions of the same arguments, which `arguments` makes of
     A, C   square matrices of independent normal entries          x      a vector each, (batch, n)
     S      symmetric positive definite ones                       B      four columns each, (batch, n, 4)
     L      lower triangles, well conditioned                      T, D   of twice as many rows as A and B
+
+Sixteen are distinct; larger batches repeat them, as random numbers would take longer than what is timed.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -17,6 +20,7 @@ from h2gpu import batched
 from h2gpu.apps.benchmarks.routines.linear import positive
 
 SIDES, RANK, ATOL = 4, 8, 1e-3
+DISTINCT = 16  # matrices
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,11 @@ class Routine:
 
 def arguments(letters, batch, n, dtype, xp):
     """The arrays that the letters stand for: the same numbers for NumPy and CuPy."""
-    rng = np.random.default_rng(0)
-    return tuple(xp.asarray(_array(letter, batch, n, rng).astype(dtype)) for letter in letters)
+    return tuple(_repeated(xp.asarray(_matrices(letter, n).astype(dtype)), batch, xp) for letter in letters)
+
+
+def _repeated(some, batch, xp):
+    return xp.ascontiguousarray(xp.tile(some, (-(-batch // len(some)), *[1] * (some.ndim - 1)))[:batch])
 
 
 def entries(letters, n):
@@ -50,8 +57,10 @@ def _shape(letter, n):
     return {"x": (n,), "B": (n, SIDES), "T": (2 * n, n), "D": (2 * n, SIDES)}.get(letter, (n, n))
 
 
-def _array(letter, batch, n, rng):
-    A = rng.standard_normal((batch, *_shape(letter, n)))
+@lru_cache(16)  # of some tens of megabytes
+def _matrices(letter, n):
+    """What a letter stands for: the distinct ones in float64."""
+    A = np.random.default_rng([ord(letter), n]).standard_normal((DISTINCT, *_shape(letter, n)))
     if letter == "S":
         return positive(A)
     if letter == "L":

@@ -62,12 +62,72 @@ def test_the_table_has_a_row_a_case(tmp_path, monkeypatch):
         assert float(row["of peer"]) == pytest.approx(float(row["µs"]) / min(peers), rel=2e-3)
 
 
-def test_others_that_take_long_are_scaled(monkeypatch):
+def test_what_takes_long_is_scaled(monkeypatch):
     """Of a tenth of a second a matrix four are timed, and 100 are foretold."""
     clock = iter(np.cumsum([0.0] + [0.4, 0.0] * 9).tolist())
     monkeypatch.setattr(as_called.time, "perf_counter", lambda: next(clock))
-    seconds, count = as_called.grown(lambda A: None, (np.zeros((100, 2, 2)),), lambda: None)
-    assert (seconds, count) == (pytest.approx(10.0), 4)
+    asked = []
+    seconds, count = as_called.grown(lambda A: asked.append(len(A)), lambda count: (np.zeros(count),), 100, lambda: 0)
+    assert (seconds, count, set(asked)) == (pytest.approx(10.0), 4, {4})
+
+
+def test_on_the_cpu_ours_is_scaled_too_and_the_table_says_so(monkeypatch):
+    monkeypatch.setattr(as_called, "PATIENCE", 0)
+    monkeypatch.setattr(as_called, "LONGEST", 0)
+    row = as_called.measured(as_called.Case("gemm", "float64", 500, 4), as_called.Device())
+    assert row["scaled"].split(", ")[:2] == ["h2gpu", "NumPy"] and row["µs"] > 0
+
+
+def test_a_table_is_resumed_case_by_case(tmp_path, monkeypatch, capsys):
+    """Where time is over cases are left out and told; the next run measures these alone, in the end all are there."""
+    table = str(tmp_path / "called.csv")
+    options = ["gemm", "axpy", "--sizes", "2,3", "--batches", "7", "-o", table]
+    assert as_called.main([*options, "--dtypes", "float32", "--seconds", "9"]) == 0
+    before = tables.read(table)[1]
+    assert as_called.main([*options, "--resume", "--seconds", "0"]) == 1
+    assert "4 of 8 cases left out" in capsys.readouterr().err
+    assert tables.read(table)[1] == before
+    measured = []
+    own = as_called.measured
+    monkeypatch.setattr(as_called, "measured", lambda case, device: measured.append(case) or own(case, device))
+    assert as_called.main([*options, "--resume"]) == 0
+    after = tables.read(table)[1]
+    assert {case.dtype for case in measured} == {"float64"} and len(measured) == 4
+    assert [row for row in after if row["dtype"] == "float32"] == before
+    assert [(row["routine"], row["dtype"], row["n"]) for row in after] == [
+        (name, dtype, n) for name in ("gemm", "axpy") for dtype in as_called.DTYPES for n in "23"
+    ]
+
+
+def test_a_table_of_another_commit_is_not_resumed(tmp_path, monkeypatch, capsys):
+    options = ["gemm", "--sizes", "2", "--batches", "7", "-o", str(tmp_path / "called.csv")]
+    assert as_called.main([*options, "--resume"]) == 2
+    assert as_called.main(options) == 0
+    monkeypatch.setenv("H2GPU_COMMIT", "0123456")
+    assert as_called.main([*options, "--resume"]) == 2
+    assert "without “commit: 0123456”" in capsys.readouterr().err
+
+
+def test_a_case_that_fails_leaves_the_others(tmp_path, monkeypatch, capsys):
+    own = as_called.measured
+
+    def failing(case, device):
+        if case.n == 2:
+            raise MemoryError("too much")
+        return own(case, device)
+
+    monkeypatch.setattr(as_called, "measured", failing)
+    table = tmp_path / "called.csv"
+    assert as_called.main(["gemm", "--sizes", "2,3", "--batches", "7", "--dtypes", "float32", "-o", str(table)]) == 1
+    assert "gemm float32 7 × 2²: MemoryError: too much" in capsys.readouterr().out
+    assert [row["n"] for row in tables.read(table)[1]] == ["3"]
+
+
+def test_the_published_batch_and_small_orders_come_first(tmp_path):
+    cases = list(as_called.chosen(["svd", "gemv"], as_called.DTYPES, (1, 500), (8, 64, 128)))
+    found = as_called.Table(None, "", False, cases).missing
+    assert [case.batch for case in found] == [500] * 12 + [1] * 12
+    assert [case.n for case in found[:12]] == [8, 64] * 4 + [128] * 4 and found[0].dtype == "float64"
 
 
 def test_large_arguments_are_left_out():
