@@ -34,6 +34,7 @@ ABOUT = {
     "gebrd": "Bidiagonal form (figure 5 of Dong et al. 2018), against its bound from GEMV and GEMM",
     "lu": "LU of 500 matrices (figures 8, 9 of Abdelfattah et al. 2019)",
     "cholesky": "Cholesky, and its solutions for one right-hand side",
+    "peers": "QR and SVD beside others' (figures 4, 10b), at some of the sizes",
     "truncated": "SVD truncated at 1e-6 of a steep spectrum",
     "products": "Products",
     "sizes": "Products of every size, compiled for it (figures 7–10 of Nath et al. 2010)",
@@ -137,22 +138,22 @@ class Bench:
         inputs = routine.inputs(case)
         work = routine.work(case)
         work(inputs[0])
-        launches, total, result = bench_profiles.recorded(work, inputs[0])
+        launches, when, result = bench_profiles.recorded(work, inputs[0])
         self.tables["kernels"] += kernel_report.rows(launches, case, self.kernels)
         wanted = routine.kernels.get(case.method, ())
         main = [one for one in launches if kernel_report.name(one.function.name) in wanted]
         if case.method in routine.kernels and not main:
             return None
-        self.tables["profiles"] += bench_profiles.rows(case, launches, total)
         nominal, error = routine.nominal(case, inputs[0], result), routine.criterion(case, inputs[0], result)
         facts = routine.facts(case, result) | kernel_report.summary(main)
         del result
         ms, call_ms = timing.device_ms(work, inputs), timing.call_ms(routine.call(case), inputs)
+        self.tables["profiles"] += bench_profiles.rows(case, when, ms)
         row = described(case) | {"ms": ms, "call ms": call_ms} | nominal.of(ms) | facts | {"of allowed error": error}
         if PAPER_BOUND in facts:
             row["of paper's bound"] = row["GFLOP/s"] / facts[PAPER_BOUND]
         try:
-            others, note = self.peers_of(case, inputs), ""
+            others, note = self.peers_of(case, inputs), peers.note(case.routine) if self.with_peers else ""
         except Exception as error:  # theirs, not ours
             others, note = [], f"peers: {told(error)}"
         return row | compared(case, ms, others) | {"note": note}
@@ -186,7 +187,7 @@ def compared(case, ms, others):
         "KBLAS ms, measured elsewhere on an H200": kblas,
         "KBLAS / ms": kblas and kblas / ms,
     }
-    for prefix, peer in zip(("peer", "second peer"), others):
+    for prefix, peer in zip(("peer", "second peer", "third peer"), others):
         row |= {prefix: peer.name, f"{prefix} ms": peer.ms, f"{prefix} call ms": peer.call_ms}
         row |= {f"{prefix} / ms": peer.ms / ms, f"{prefix} timed": peer.matrices}
     return row
@@ -199,7 +200,7 @@ def told(error):
 
 def write(folder, found, device):
     """The tables that have rows as CSV, and all tables of the folder as one Markdown page."""
-    found = found | {"profiles": bench_profiles.of_qr(found["qr"]) + found["profiles"]}
+    found = found | {"profiles": bench_profiles.of_qr(found["qr"] + found["peers"]) + found["profiles"]}
     for name, rows in found.items():
         if rows:
             tables.write(folder / FILES[name], with_neighbours(rows), device)

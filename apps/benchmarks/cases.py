@@ -10,6 +10,8 @@
 | 8, 9 of Abdelfattah et al. | LU of 500 matrices: no, column, panel, matrix blocking | and in shared memory |
 """
 
+from dataclasses import replace
+
 from h2gpu.apps.benchmarks.routines.batched import OVERSAMPLE, Case
 from h2gpu.apps.benchmarks.routines.spectra import RANK
 
@@ -18,6 +20,7 @@ SQUARES = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 HEIGHTS, WIDTHS = (64, 128, 256, 512, 1024), (32, 64)
 BATCHES = (1000, 200)
 SMALL = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+PEERS = (32, 64, 128, 256, 512)  # orders at which the vendor is asked matrix by matrix
 LARGE = (64, 128, 192, 256, 384, 512)
 METHODS = ("register", "shared", "block-gram", "block-direct")
 LARGEST_OF_REGISTERS = 32
@@ -107,6 +110,16 @@ def svd(dtype):
     for n in LARGE:
         for method in METHODS[1:]:
             yield Case("svd", dtype, 200, (n, n), "svd", "10", method, "decaying")
+
+
+def others(dtype):
+    """Figures 4 and 10 at some sizes, and GEBRD: what the vendor's routines are compared at, matrix by matrix."""
+    kept = {(n, n) for n in PEERS} | {(m, WIDTHS[0]) for m in PEERS}
+    for case in [*qr(dtype), *svd(dtype)]:
+        if case.figure in ("4a", "4b", "10") and case.shape in kept:
+            yield replace(case, table="peers")
+    for batch, n in ((1000, 64), (200, 256)):
+        yield Case("gebrd", dtype, batch, (n, n), "peers", "5 of Dong et al.")
 
 
 def gebrd(dtype):
@@ -221,6 +234,7 @@ GROUPS = {
     "blas": blas,
     "block_multiply": block_multiply,
     "truncated": truncated,
+    "peers": others,
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from h2gpu.apps.benchmarks.peers import lapack as lapack_peer
 from h2gpu.apps.benchmarks.peers.peers import Peer
+from h2gpu.apps.benchmarks.peers.streams import Streams
 from h2gpu.arrays import to_host
 
 STREAMS = 8
@@ -25,34 +26,30 @@ def times(arrays):
 def cusolver(A):
     """A loop over the matrices, one stream after another."""
     import cupy
-    from cupy_backends.cuda.libs import cusolver as library
 
     count, n = min(len(A), LOOPED), A.shape[-1]
-    letter = LETTERS[A.dtype.name]
-    gebrd = getattr(library, letter + "gebrd")
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
-    handles = [library.create() for _ in streams]
-    for handle, stream in zip(handles, streams):
-        library.setStream(handle, stream.ptr)
-    size = getattr(library, letter + "gebrd_bufferSize")(handles[0], n, n)
+    letter, streams = LETTERS[A.dtype.name], Streams(STREAMS)
+    gebrd = getattr(streams.library, letter + "gebrd")
+    size = getattr(streams.library, letter + "gebrd_bufferSize")(streams.handles[0], n, n)
     room = cupy.empty((STREAMS, size + 4 * n), A.dtype)  # d, e, both τ, workspace
     info = cupy.empty(STREAMS, np.int32)
 
     def loop():
         W = A[:count].copy()
+
+        def one(handle, s, b):
+            parts = [room[s, i * n :].data.ptr for i in range(5)]
+            gebrd(handle, n, n, W[b].data.ptr, n, *parts, size, info[s:].data.ptr)
+
         cupy.cuda.Device().synchronize()
         begin = time.perf_counter()
-        for b in range(count):
-            s = b % STREAMS
-            parts = [room[s, i * n :].data.ptr for i in range(5)]
-            gebrd(handles[s], n, n, W[b].data.ptr, n, *parts, size, info[s:].data.ptr)
+        streams.each(one, count)
         cupy.cuda.Device().synchronize()
         return 1e3 * (time.perf_counter() - begin) * len(A) / count
 
     loop()
     ms = loop()
-    for handle in handles:
-        library.destroy(handle)
+    streams.close()
     return Peer(f"cusolverDn gebrd, {STREAMS} streams", ms, ms, count)
 
 

@@ -80,16 +80,18 @@ def cusolver_solve(pairs):
     return in_place("cuSOLVER potrsBatched", [b for _, b in pairs], solve, 1, given=True)
 
 
-def in_place(name, arrays, call, verdicts, given=False):
+def in_place(name, arrays, call, verdicts, given=False, room=None):
     """The Peer of a routine that overwrites its input.
 
     arrays     inputs in rotation
     call       (pointers to the matrices of a copy, info) → nothing; given: and the input that was copied
     verdicts   numbers in info, 0 where all is well
+    room       for the copy; None: its own
     """
     import cupy
 
-    room, info = cupy.empty_like(arrays[0]), cupy.full(verdicts, -1, np.int32)
+    room = cupy.empty_like(arrays[0]) if room is None else room
+    info = cupy.full(verdicts, -1, np.int32)
     pointers = places_of(room)
 
     def refresh(array):

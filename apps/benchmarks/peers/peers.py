@@ -17,6 +17,7 @@ FEW = 4  # matrices tried first
 PATIENCE_MS = 60  # a try that takes longer is scaled
 DRIVERS = {"gesvdj": "cuSOLVER's Jacobi", "gesvda": "eigenvalues of AᵀA: accuracy of single precision"}
 CUBLAS = ("gemv", "gemv_t", "symv", "trsm")  # that cuBLAS is asked for itself, before PyTorch
+LOOPED = ("qr", "qr_r", "svd")  # that the vendor is asked for, matrix by matrix where it has no batch, after PyTorch
 NAMES = {
     "qr": ("torch.linalg.qr",),
     "qr_r": ("torch.geqrf",),
@@ -62,7 +63,7 @@ class Peer:
 
 
 def times(routine, arrays, columns=None):
-    """A Peer for each of the routine's, the accurate or direct one first; PyTorch's only where it is there.
+    """A Peer for each of the routine's, PyTorch's only where it is there: its accurate or direct one first.
 
     arrays    inputs in rotation: (batch, m, n) CuPy arrays, or pairs of them
     columns   of the random samples, for svd_lowrank
@@ -80,14 +81,31 @@ def times(routine, arrays, columns=None):
         from h2gpu.apps.benchmarks.peers import blas as blas_peers
 
         found = blas_peers.times(routine, arrays)
-    if routine not in NAMES:
-        return found
+    if routine in NAMES:
+        found += _torch(routine, arrays, columns)
+    if routine in LOOPED and arrays[0].dtype.kind == "f":
+        from h2gpu.apps.benchmarks.peers import decompositions
+
+        found += decompositions.times(routine, arrays)
+    return found
+
+
+def note(routine):
+    """What there is to say of peers that cannot be timed."""
+    if routine not in ("qr", "qr_r"):
+        return ""
+    from h2gpu.apps.benchmarks.peers import decompositions
+
+    return decompositions.magma_qr()
+
+
+def _torch(routine, arrays, columns):
     try:
         import torch
     except ImportError:
-        return found
+        return []
     tensors = [tuple(map(torch.from_dlpack, _pair(array))) for array in arrays]
-    return found + [grown(name, _work(torch, name, columns), tensors) for name in NAMES[routine]]
+    return [grown(name, _work(torch, name, columns), tensors) for name in NAMES[routine]]
 
 
 def _work(torch, name, columns):
@@ -111,10 +129,10 @@ def _pair(array):
     return array if isinstance(array, tuple) else (array,)
 
 
-def grown(name, work, tensors):
-    """The Peer of more and more matrices: of all of them, or scaled from as many as patience allows."""
+def grown(name, work, tensors, few=FEW):
+    """The Peer of more and more matrices: of all of them, or scaled from as many as patience allows, `few` at least."""
     batch = len(tensors[0][0])
-    count = min(batch, FEW)
+    count = min(batch, few)
     leading = [_leading(work, number) for number in (count, batch)]
     timing.once_ms(leading[0], tensors[0])  # makes handles
     while count < batch:

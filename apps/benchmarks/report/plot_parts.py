@@ -20,6 +20,7 @@ COLOURS = {
     "auto": "black",
     "peer": "0.35",
     "second peer": "0.65",
+    "third peer": "#35978f",
     "KBLAS": "black",
 }
 

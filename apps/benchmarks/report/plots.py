@@ -3,9 +3,9 @@
     python -m h2gpu.apps.benchmarks.report.plots [FOLDER]
 
 Reads batched_*.csv in the folder and writes batched_qr.png (figure 4), batched_svd_small.png (5, 8),
-batched_svd_large.png (10, 12), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong et al. 2018), batched_lu.png
-(8, 9 of Abdelfattah et al. 2019) and batched_sizes.png (7–10 of Nath et al. 2010) beside them; tables that are missing
-are left out.
+batched_svd_large.png (10, 12), batched_peers.png (4, 10b), batched_profiles.png (9, 11), batched_gebrd.png (5 of Dong
+et al. 2018), batched_lu.png (8, 9 of Abdelfattah et al. 2019) and batched_sizes.png (7–10 of Nath et al. 2010) beside
+them; tables that are missing are left out.
 """
 
 import sys
@@ -19,6 +19,7 @@ from h2gpu.apps.benchmarks.routines.batched import PAPER_BOUND, ROUTINES
 DTYPES = ("float64", "float32")
 KBLAS = "KBLAS ms, measured elsewhere on an H200"
 ELSEWHERE = "KBLAS, elsewhere"
+PEERS = ("peer", "second peer", "third peer")
 PHASE_COLOURS = dict(
     zip(
         (*bench_profiles.PHASES, *bench_profiles.OTHERS),
@@ -37,12 +38,13 @@ def draw(folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    names = "qr", "svd", "rsvd", "gebrd", "lu", "profiles", "sizes"
+    names = "qr", "svd", "rsvd", "gebrd", "lu", "peers", "profiles", "sizes"
     found = {name: _read(folder / f"batched_{name}.csv") for name in names}
     pictures = {
         "batched_qr": (qr, found["qr"]),
         "batched_svd_small": (svd_small, [r for r in found["svd"] if r["figure"] == "5, 8"]),
         "batched_svd_large": (svd_large, [r for r in found["svd"] if r["figure"] == "10"] + found["rsvd"]),
+        "batched_peers": (others, found["peers"]),
         "batched_gebrd": (gebrd, found["gebrd"]),
         "batched_lu": (lu, found["lu"]),
         "batched_profiles": (profiles, found["profiles"]),
@@ -109,6 +111,23 @@ def svd_large(rows):
         curve(axes, randomized, KBLAS, "+", "KBLAS", ELSEWHERE + ", randomized")
         axes.set(xlabel="n", title=dtype)
     panels[0][0].set_ylabel("milliseconds")
+    return finished(figure, panels)
+
+
+def others(rows):
+    """Milliseconds of QR of 1000 square matrices and of the SVD of 200, with everybody's beside them."""
+    figure, panels = grid(2, "QR with Q of 1000 matrices; SVD of 200, left vectors, condition 1e7")
+    for column, dtype in enumerate(DTYPES):
+        some = [r for r in rows if r["dtype"] == dtype]
+        square = [r for r in some if (r["routine"], r["figure"], r["batch"]) == ("qr", "4a", "1000")]
+        curve(panels[0][column], square, "ms", "o-", "qr", "Q and R")
+        _others(panels[0][column], square)
+        large = [r for r in some if r["figure"] == "10"]
+        _methods(panels[1][column], large, "ms")
+        _others(panels[1][column], large)
+        for line in panels:
+            line[column].set(xlabel="n", title=dtype)
+            line[0].set_ylabel("milliseconds")
     return finished(figure, panels)
 
 
@@ -199,7 +218,7 @@ def _methods(axes, rows, quantity, methods=("register", "shared", "block-gram", 
 def _others(axes, rows):
     """Peers and KBLAS, which every method's row of a size repeats."""
     once = list({_n(r): r for r in rows}.values())
-    for key in ("peer", "second peer"):
+    for key in PEERS:
         curve(axes, once, f"{key} ms", "s:", key, next((r[key] for r in once if r.get(key)), None))
     curve(axes, once, KBLAS, "x", "KBLAS", ELSEWHERE)
 

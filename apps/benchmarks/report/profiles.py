@@ -1,12 +1,15 @@
 """Where the time goes: the launches of a call by phase (figures 9 and 11 of Boukaram et al.), and Q's share of QR.
 
-Events stand around every launch. Launches on two streams overlap, so that times of phases may add up to more than the
-whole; shares are of their sum. What the host adds, and kernels of CuPy and the vendor, are the rest where there is one.
-Kernels that fuse phases show as one: the Gram rounds form the Gram matrix, decompose it and turn the columns in one
-launch, QR turns panels and what is right of them in one. Q's share is the time of QR without that of R alone.
+Events stand around every launch, and before and after the call: from the one to the other is `wall ms`, of which every
+moment belongs to the phases whose kernels run then, in equal parts where several do, or to the rest where none does:
+what the host adds, and kernels of CuPy and the vendor. So phases and rest add up to `wall ms`. Events cost time
+themselves: `alone ms` is the call without them. Kernels that fuse phases show as one: the Gram rounds form the Gram
+matrix, decompose it and turn the columns in one launch, QR turns panels and what is right of them in one. Q's share is
+the time of QR without that of R alone, where another kernel does not give Q and R sooner than that.
 """
 
 from collections import Counter
+from itertools import pairwise
 
 from h2gpu.apps.autotune import kernel_report
 from h2gpu.apps.benchmarks import timing
@@ -37,7 +40,10 @@ HOLD_NS = 5_000_000  # the host is ahead by so much when the first launch begins
 
 
 def recorded(work, one):
-    """The launches of work(one), its milliseconds from begin to end, and its result."""
+    """The launches of work(one), when they ran, and its result.
+
+    When: (kernel, begin, end) of each and the end of all, in milliseconds from the beginning of the call.
+    """
     import cupy
 
     from h2gpu.batched.device.launch import recorded_launches
@@ -48,22 +54,39 @@ def recorded(work, one):
     with recorded_launches() as launches:
         result = work(one)
     stop.record()
-    stop.synchronize()
-    return launches, cupy.cuda.get_elapsed_time(start, stop), result
+    cupy.cuda.Device().synchronize()
+    after = lambda event: cupy.cuda.get_elapsed_time(start, event)  # noqa: E731
+    spans = [(kernel_report.name(one.function.name), after(one.start), after(one.stop)) for one in launches]
+    return launches, (spans, max([after(stop), *(end for *_, end in spans)])), result
 
 
-def rows(case, launches, total):
-    """A row a phase for the cases that the figures show; none for others."""
+def rows(case, when, alone):
+    """A row a phase for the cases that the figures show; none for others.
+
+    when    what `recorded` tells
+    alone   milliseconds of the call without events
+    """
     figure = FIGURES.get((case.routine, case.figure))
     if figure is None or case.batch != BATCH:
         return []
-    spent = Counter()
-    for launch in launches:
-        spent[phase_of(kernel_report.name(launch.function.name))] += launch.milliseconds
-    spent[OUTSIDE] = max(0.0, total - sum(spent.values()))
+    spans, wall = when
     row = {"figure": figure, "routine": case.routine, "method": case.method, "dtype": case.dtype, "n": case.shape[0]}
-    whole = sum(spent.values())
-    return [row | {"phase": phase, "ms": ms, "share": ms / whole} for phase, ms in spent.items() if ms > 0]
+    spent = shared_out([(phase_of(kernel), begin, end) for kernel, begin, end in spans], wall)
+    whole = {"wall ms": wall, "alone ms": alone}
+    return [row | {"phase": phase, "ms": ms, "share": ms / wall} | whole for phase, ms in spent.items() if ms > 0]
+
+
+def shared_out(spans, wall):
+    """{phase: milliseconds} of (phase, begin, end) in a call of `wall` milliseconds; their sum is `wall`."""
+    spent, running = Counter(), Counter()
+    turns = [(0.0, 0, ""), (wall, 0, "")]
+    turns += [turn for phase, begin, end in spans for turn in ((begin, 1, phase), (end, -1, phase))]
+    for (now, step, phase), (then, *_) in pairwise(sorted(turns, key=lambda turn: turn[0])):
+        running[phase] += step
+        count = running.total()
+        for name, number in running.items() if count else [(OUTSIDE, 1)]:
+            spent[name] += (then - now) * number / max(count, 1)
+    return {phase: ms for phase, ms in spent.items() if phase}
 
 
 def phase_of(kernel):
@@ -79,8 +102,8 @@ def of_qr(rows):
     found = []
     for (routine, dtype, shape), whole in square.items():
         alone = square.get(("qr_r", dtype, shape))
-        if routine == "qr" and whole and alone:
+        if routine == "qr" and whole and alone and alone <= whole:
             row = {"figure": "QR", "routine": "qr", "method": "", "dtype": dtype, "n": int(shape.split("×")[0])}
-            for phase, ms in ((R_ALONE, alone), (Q_FORMED, max(0.0, whole - alone))):
-                found.append(row | {"phase": phase, "ms": ms, "share": ms / max(whole, alone)})
+            for phase, ms in ((R_ALONE, alone), (Q_FORMED, whole - alone)):
+                found.append(row | {"phase": phase, "ms": ms, "share": ms / whole, "wall ms": whole})
     return found

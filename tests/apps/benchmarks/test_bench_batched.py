@@ -3,6 +3,7 @@
 import re
 import sys
 
+import numpy as np
 import pytest
 
 from h2gpu.apps.autotune import kernel_report
@@ -14,6 +15,11 @@ from h2gpu.apps.benchmarks.report import profiles as bench_profiles
 from h2gpu.apps.benchmarks.report import tables
 
 CASES = list(bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
 
 
 # What the profiles say
@@ -40,6 +46,24 @@ def test_q_takes_what_r_alone_does_not():
     rows = [bench_batched.described(case) | {"ms": 4.0}, bench_batched.described(alone) | {"ms": 1.0}]
     assert [(r["phase"], r["ms"], r["share"]) for r in bench_profiles.of_qr(rows)] == [("R", 1, 0.25), ("Q", 3, 0.75)]
     assert bench_profiles.of_qr(rows[:1]) == []
+    assert bench_profiles.of_qr([rows[0] | {"ms": 0.5}, rows[1]]) == []  # another kernel: no share of R's
+
+
+def test_phases_and_rest_add_up_to_the_wall(rng):
+    """Every moment of a call is somebody's: of the phases that run then, in equal parts, or the rest's."""
+    spans = [(str(rng.choice(["gemm", "svd_gram", "gather"])), *sorted(rng.integers(0, 100, 2))) for _ in range(30)]
+    phases = [(bench_profiles.phase_of(kernel), *times) for kernel, *times in spans if times[0] < 40 or times[0] > 60]
+    spent, expected = bench_profiles.shared_out(phases, 110.0), dict.fromkeys([name for name, *_ in phases], 0.0)
+    for moment in range(110):
+        running = [name for name, begin, end in phases if begin <= moment < end] or [bench_profiles.OUTSIDE]
+        for name in running:
+            expected[name] = expected.get(name, 0) + 1 / len(running)
+    assert spent == pytest.approx(expected) and sum(spent.values()) == pytest.approx(110)
+    case = next(c for c in CASES if c.figure == "10")
+    rows = bench_profiles.rows(case, (spans, 110.0), 90.0)
+    assert sum(r["ms"] for r in rows) == pytest.approx(110) and sum(r["share"] for r in rows) == pytest.approx(1)
+    assert {(r["wall ms"], r["alone ms"]) for r in rows} == {(110.0, 90.0)}
+    assert bench_profiles.shared_out([], 2.0) == {bench_profiles.OUTSIDE: 2.0}
 
 
 # What is compared and reported
@@ -135,7 +159,7 @@ def test_pages_and_pictures(tmp_path):
     assert "## QR (figure 4)" in page and "| failed |" in page and "measured elsewhere on an H200" in page
     assert bench_plots.main([str(tmp_path)]) == 0
     pictures = {path.name for path in tmp_path.glob("*.png")}
-    kinds = ("qr", "svd_small", "svd_large", "gebrd", "lu", "profiles", "sizes")
+    kinds = ("qr", "svd_small", "svd_large", "gebrd", "lu", "peers", "profiles", "sizes")
     assert pictures == {f"batched_{kind}.png" for kind in kinds}
 
 

@@ -104,7 +104,7 @@ def test_lapack_works_in_processes(rng):
 def test_peers_that_fail_leave_our_row(monkeypatch):
     bench, case, asked = bench_batched.Bench(with_peers=True), next(bench_cases.lu("float64")), []
     monkeypatch.setattr(ROUTINES["lu"], "inputs", lambda case: [np.eye(8)[None]])
-    monkeypatch.setattr(bench_batched.bench_profiles, "recorded", lambda work, one: ([], 0.0, work(one)))
+    monkeypatch.setattr(bench_batched.bench_profiles, "recorded", lambda work, one: ([], ([], 0.0), work(one)))
     monkeypatch.setattr(ROUTINES["lu"], "kernels", {})
     for name in ("device_ms", "call_ms"):
         monkeypatch.setattr(bench_batched.timing, name, lambda work, inputs: 2.0)
