@@ -54,7 +54,7 @@ def training(estimator, X, y, weights, cov):
     sites, y = table(X, _columns(estimator), estimator._variables), values(y, X)
     y, weights = known_values(estimator, y, weights)
     sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
-    return _finite_rows(sites, "X"), y, weights
+    return finite_rows(sites, "X"), y, weights
 
 
 def _columns(estimator):
@@ -82,7 +82,7 @@ def known_values(estimator, y, weights):
         weights = np.ones(len(a)) if weights is None else np.array(to_host(weights), np.float64)
         weights[to_host(bad)[: len(weights)]] = 0
         a = xp.where(bad, 0.0, a)
-    return (a if xp is not np else _finite_rows(a, "y")), weights
+    return (a if xp is not np else finite_rows(a, "y")), weights
 
 
 def observations(X, y, trend):
@@ -91,9 +91,9 @@ def observations(X, y, trend):
         return _checked_table(X), _device_values(X, y), None
     X, y = table(X, columns_in(trend), variables_of(X, y)), values(y, X)
     if getattr(np.asarray(y), "dtype", None) == np.float64 and np.ndim(y) == 1:
-        _finite_rows(np.asarray(y), "y")
+        finite_rows(np.asarray(y), "y")
     sites, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
-    return _finite_rows(sites, "X"), y, getattr(X, "columns", None)
+    return finite_rows(sites, "X"), y, getattr(X, "columns", None)
 
 
 def targets(estimator, X):
@@ -102,10 +102,10 @@ def targets(estimator, X):
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
     X = table(X, _columns(estimator), estimator._variables if hasattr(X, "data_vars") else None)
-    return _finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
+    return finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
 
 
-def _finite_rows(A, name):
+def finite_rows(A, name):
     """A (n,) or (n, features) if it is finite; ValueError otherwise."""
     bad = ~np.isfinite(A.reshape(len(A), -1)).all(axis=1)
     if bad.any():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from reference import points_of
+from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.statistics import Kriging, simulate, variogram
@@ -142,6 +143,24 @@ def test_without_any_correlation_the_nugget_stands_for_both():
     assert (nugget, variance) == (pytest.approx(2.0), 0.0) and residual < 1e-12
 
 
+def test_a_class_of_equal_values_is_no_infinite_weight():
+    """Indicators of a smooth field: all pairs of the first class are alike, γ = 0 there."""
+    cov, h = Spherical(1.0, 50.0), np.linspace(2, 100, 25)
+    exact = np.where(h < 5, 0.0, 1 - cov.at_distance(h))
+    fit = EmpiricalVariogram(h, exact, np.full(25, 100)).fit(Spherical())
+    assert fit.cov.length_scale == pytest.approx(50, rel=0.02) and fit.cov.variance == pytest.approx(1, rel=0.02)
+    with pytest.raises(ValueError, match="variogram: expected values that vary"):
+        EmpiricalVariogram(h, 0 * h, np.full(25, 100)).fit(Spherical())
+
+
+def test_a_length_scale_beyond_the_distances_is_told():
+    h = np.linspace(1, 10, 10)
+    straight = EmpiricalVariogram(h, 0.3 * h, np.full(10, 100))
+    with pytest.warns(ConvergenceWarning, match="length_scale .* is far beyond the longest distance, 10"):
+        straight.fit(Exponential())
+    straight.fit(Exponential(), parameters=["variance", "nugget"])  # a given one is the user's
+
+
 def test_pictures(tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -181,10 +200,15 @@ def test_maps_of_a_kriging_are_its_predictions():
 
 
 @pytest.mark.parametrize("change, words", [
-    ({"values": np.ones(9)}, "values: expected 20 finite numbers"),
+    ({"values": np.ones(9)}, "values: expected 20 numbers, one a site"),
+    ({"values": np.where(np.arange(20) == 3, np.nan, 1.0)}, "values: expected finite numbers, got NaN .* in row 3"),
+    ({"sites": np.zeros((20, 2))}, "sites: expected different places, got 20 times the same"),
+    ({"direction": "north"}, "direction: expected an angle in radians, or a vector of 2 other than zero, got 'north'"),
+    ({"direction": 45}, "direction: expected radians, .* got 45; take np.deg2rad of degrees"),
+    ({"direction": (1.0, np.nan)}, "direction: expected an angle in radians, or a vector of 2"),
     ({"estimator": "madogram"}, "estimator: expected one of classical, cressie-hawkins"),
-    ({"direction": (1.0, 2.0, 3.0)}, "direction: expected an angle in the plane, or a vector of 2"),
-    ({"direction": (0.0, 0.0)}, "direction: expected a vector other than zero"),
+    ({"direction": (1.0, 2.0, 3.0)}, "direction: expected an angle in radians, or a vector of 2"),
+    ({"direction": (0.0, 0.0)}, "a vector of 2 other than zero"),
     ({"direction": 0.3, "tolerance": 2.0}, "tolerance: expected radians above 0, up to π/2"),
     ({"bins": [3.0, 1.0]}, "bins: expected two or more ascending edges"),
     ({"bins": 0}, "bins: expected an integer from 1"),

@@ -6,11 +6,13 @@ One covariance for all thresholds (median indicator kriging) costs one factoriza
 Reference: Journel (1983), Nonparametric estimation of spatial distributions, Mathematical Geology 15.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.arrays import any_array, array_module, to_host
@@ -25,6 +27,7 @@ from h2gpu.statistics.inputs import check_accuracy, covariance_of, seed_of, targ
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variography.empirical import variogram
+from h2gpu.statistics.variography.fitting import fitted
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
@@ -183,8 +186,11 @@ class IndicatorKriging(Saved, RegressorMixin, BaseEstimator):
                 found.append((cov, nugget))
                 continue
             empirical = variogram(sites, indicators, random_state=seed_of(self.random_state))
-            fitted = empirical.fit(cov, nugget)
-            found.append((fitted.cov, fitted.nugget))
+            best = fitted(empirical, cov, nugget)
+            if self.trend is None:  # with a trend the variogram alone counts, however far it rises
+                for message in best.messages:
+                    warnings.warn(f"threshold {z:g}: {message}", ConvergenceWarning, stacklevel=4)
+            found.append((best.cov, best.nugget))
         return [cov for cov, _ in found], [nugget for _, nugget in found]
 
     def _each(self, name, given):

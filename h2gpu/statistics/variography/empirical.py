@@ -7,14 +7,17 @@ over the N pairs of a class. References: Matheron (1962); Cressie & Hawkins (198
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import as_points, checked, checked_integer
+from h2gpu.statistics.inputs import finite_rows
 from h2gpu.statistics.tables import table
 from h2gpu.statistics.tables import values as values_of
 from h2gpu.statistics.variography import plots
@@ -67,9 +70,13 @@ class EmpiricalVariogram:
         parameters   some of "variance", "length_scale", "nugget", "smoothness", …; default: the first three
         weights      "model": N/γ(h)², Cressie's; "distance": N/h², gstat's; "pairs": N
 
-        Raises ValueError for other arguments, and for an anisotropic cov unless the variogram has a direction.
+        A length scale far beyond the distances is told in a ConvergenceWarning. Raises ValueError for other arguments,
+        where nothing varies, and for an anisotropic cov unless the variogram has a direction.
         """
-        return fitted(self, cov, nugget, parameters, weights)
+        found = fitted(self, cov, nugget, parameters, weights)
+        for message in found.messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return found
 
     def plot(self, fit: Any = None, ax: Any = None, units: str = "", value_units: str = "") -> Any:
         """The classes, their numbers of pairs, and a fitted model, on axes of matplotlib: the axes.
@@ -146,24 +153,39 @@ def _checked(sites, values, direction, tolerance, estimator, sphere):
     X = table(sites)
     x = np.asarray(to_host(as_points(X if array_module(X) is not np else np.asarray(X))), np.float64)
     z = np.asarray(values if array_module(values) is np else to_host(values), np.float64)
-    if z.shape != (len(x),) or len(x) < 2 or not np.isfinite(z).all():
-        raise ValueError(f"values: expected {len(x)} finite numbers, one a site, for 2 or more sites, got {z.shape}")
+    if z.shape != (len(x),) or len(x) < 2:
+        raise ValueError(f"values: expected {len(x)} numbers, one a site, for 2 or more sites, got shape {z.shape}")
+    finite_rows(z, "values")
     if estimator not in ESTIMATORS:
         raise ValueError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {brief(estimator)}")
     if sphere is not None:
         checked("sphere", sphere)
         if x.shape[1] != 2 or direction is not None:
             raise ValueError("sphere: expected (lon, lat) and no direction, which differs from place to place")
-    wanted = () if np.ndim(direction) == 0 and x.shape[1] == 2 else (x.shape[1],)
-    if direction is not None and (np.shape(direction) != wanted or not np.any(np.isfinite(direction))):
-        raise ValueError(
-            f"direction: expected an angle in the plane, or a vector of {x.shape[1]}, got {brief(direction)}"
-        )
-    if direction is not None and np.ndim(direction) and not np.any(direction):
-        raise ValueError(f"direction: expected a vector other than zero, got {brief(direction)}")
+    if direction is not None:
+        _check_direction(direction, x.shape[1])
     if not 0 < checked("tolerance", tolerance) <= math.pi / 2:
         raise ValueError(f"tolerance: expected radians above 0, up to π/2, got {brief(tolerance)}")
     return x, z
+
+
+def _check_direction(direction, dim):
+    """ValueError unless it is an angle in the plane, or a vector (dim,) other than zero."""
+    try:
+        given = np.asarray(direction, np.float64)
+    except (TypeError, ValueError):
+        given = np.full(1, np.nan)
+    angle = dim == 2 and given.ndim == 0
+    if not np.isfinite(given).all() or not (angle or (given.shape == (dim,) and given.any())):
+        raise ValueError(
+            f"direction: expected {'an angle in radians, or ' * (dim == 2)}a vector of {dim} other than zero, got "
+            f"{brief(direction)}"
+        )
+    if angle and abs(given) > 2 * math.pi:
+        raise ValueError(
+            f"direction: expected radians, from the first axis counterclockwise, got {brief(direction)}; take "
+            "np.deg2rad of degrees, 90 less an azimuth"
+        )
 
 
 def _edges(x, bins, longest, sphere):
@@ -176,6 +198,8 @@ def _edges(x, bins, longest, sphere):
     if longest is None:
         spans = np.ptp(x, axis=0)
         longest = float(np.linalg.norm(spans)) / 3
+        if longest == 0:
+            raise ValueError(f"sites: expected different places, got {len(x)} times the same")
         if sphere is not None:
             longest = min(np.deg2rad(longest), math.pi) * sphere
     return np.linspace(0, checked("longest", longest), checked_integer("bins", bins, 1, 10_000) + 1)

@@ -26,6 +26,7 @@ WEIGHTS = "model", "distance", "pairs"
 STRETCHES = 40
 NONE = 1e-6  # of the sill: a nugget below is none
 CHOSEN = "variance", "length_scale", "nugget"
+BEYOND = 2.0  # times the longest distance: of a longer length scale the classes see a nearly straight line
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +36,17 @@ class FittedVariogram:
     cov, nugget   as `Kriging` takes them
     error         Σ_j w_j (γ̂_j − γ_j)²
     gamma         function of distances h (any shape): γ(h) of the model
+    messages      what the user should know: one sentence each
     """
 
     cov: Covariance
     nugget: float
     error: float
     gamma: object
+    messages: tuple = ()
 
 
-def fitted(empirical, cov, nugget, parameters, weights):
+def fitted(empirical, cov, nugget, parameters=None, weights="model"):
     """See `EmpiricalVariogram.fit`."""
     if weights not in WEIGHTS:
         raise ValueError(f"weights: expected one of {', '.join(WEIGHTS)}, got {brief(weights)}")
@@ -51,6 +54,8 @@ def fitted(empirical, cov, nugget, parameters, weights):
     kinds = checked_kinds(CHOSEN if parameters is None else parameters, cov)
     start = Model(cov, checked("nugget", nugget, zero=True), kinds)
     check_free(start)
+    if not empirical.value.any():
+        raise ValueError("variogram: expected values that vary, to fit a model to, got 0 in all classes")
     start = _best_start(empirical, start, weights)
 
     def residuals(theta):
@@ -63,12 +68,14 @@ def fitted(empirical, cov, nugget, parameters, weights):
         found = start.at(least_squares(residuals, start.theta, bounds=(low, high), x_scale="jac").x)
     found = _without_needless_nugget(empirical, found, weights)
     error = float((_residuals(empirical, found, weights) ** 2).sum())
-    return FittedVariogram(found.cov, found.nugget, error, lambda h: _gamma(empirical, found, h))
+    told = tuple(_beyond(empirical, found))
+    return FittedVariogram(found.cov, found.nugget, error, lambda h: _gamma(empirical, found, h), told)
 
 
 def _best_start(empirical, model, weights):
     """The model with the best of a grid of length scales, nugget and variance by least squares where they are free."""
-    h, w = empirical.distance, np.sqrt(_weights(empirical, np.maximum(empirical.value, 1e-300), weights))
+    least = empirical.value[empirical.value > 0].min()  # a class of equal values has 0, whose weight would be infinite
+    h, w = empirical.distance, np.sqrt(_weights(empirical, np.maximum(empirical.value, least), weights))
     lengths = [free.value for free in model.free if free.kind == "length_scale"]
     stretches = np.geomspace(0.2 * h[0], 4 * h[-1], STRETCHES) / np.exp(np.mean(np.log(lengths))) if lengths else [1.0]
     best = None
@@ -84,6 +91,18 @@ def _best_start(empirical, model, weights):
     factor = variance / model.cov.variance_at_zero if "variance" in model.kinds else 1.0
     start = model.started(factor, stretch, nugget) if "nugget" in model.kinds else model.scaled(factor, stretch)
     return start
+
+
+def _beyond(empirical, model):
+    """A message for each length scale that was fitted and that the classes of distance cannot tell."""
+    longest = float(empirical.distance[-1])
+    for free in model.free:
+        if free.kind == "length_scale" and free.value > BEYOND * longest:
+            yield (
+                f"variogram: {free.name} {free.value:.4g} is far beyond the longest distance, {longest:.4g}, where the "
+                "variogram still rises: the classes do not tell it and the variance apart; a trend that is left out "
+                "does that, or `longest` is too short"
+            )
 
 
 def _gamma(empirical, model, h):

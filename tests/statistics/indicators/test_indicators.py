@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from kriging_problems import problem
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from h2gpu.covariance import Exponential, Nugget, Spherical, on_sphere
 from h2gpu.statistics import IndicatorKriging, Kriging, variogram
 from h2gpu.statistics.indicators import distributions
+from h2gpu.statistics.variography.fitting import fitted
 
 COV = Exponential(0.2, 0.3)
 
@@ -76,10 +78,21 @@ def test_variograms_are_fitted_threshold_by_threshold():
     X, y, T = problem(200)
     kriging = IndicatorKriging(Spherical(0.2, 0.5), [3.5, 4.5], fit_variograms=True).fit(X, y)
     for k, z in enumerate((3.5, 4.5)):
-        expected = variogram(X, 1.0 * (y <= z)).fit(Spherical(0.2, 0.5))
+        expected = fitted(variogram(X, 1.0 * (y <= z)), Spherical(0.2, 0.5), 0.0)
         assert (kriging.covs_[k], kriging.nuggets_[k]) == (expected.cov, expected.nugget)
     F = kriging.predict_cdf(T)
     assert ((F >= 0) & (F <= 1)).all() and (F[:, 0] <= F[:, 1]).all()
+
+
+def test_smooth_indicators_have_variograms_too():
+    """All pairs of the first class are alike. Where the variance counts, in simple kriging, its failure is told."""
+    X = np.random.default_rng(0).random((60, 2))
+    y, T = np.sin(6 * X[:, 0]), [[0.25, 0.5], [0.8, 0.5]]
+    given = {"thresholds": [-0.5, 0.5], "fit_variograms": True}
+    P = IndicatorKriging(Spherical(), **given).fit(X, y).predict_exceedance(T, 0.5)
+    assert P[0] > 0.9 and P[1] < 0.1
+    with pytest.warns(ConvergenceWarning, match="threshold 0.5: variogram: length_scale"):
+        IndicatorKriging(Spherical(), **given, trend=None).fit(X, y)
 
 
 def test_weights_repeats_and_gaps():
