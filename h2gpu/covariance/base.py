@@ -182,9 +182,13 @@ class Covariance:
         points = as_points(points)
         check_lengths(self, points.dtype)
         if self.dimension not in (None, points.shape[1]):
+            advice = (
+                "the last one is the index of a variable"
+                if self.variables
+                else "give one length scale for all coordinates or one for each"
+            )
             raise ValueError(
-                f"points: expected {self.dimension} coordinates a point for {self!r}, got {points.shape[1]}; "
-                "give one length scale for all coordinates or one for each"
+                f"points: expected {self.dimension} coordinates a point for {self!r}, got {points.shape[1]}; {advice}"
             )
         if self.most_dimensions is not None and points.shape[1] > self.most_dimensions:
             raise ValueError(

@@ -3,27 +3,18 @@
 All work is in float64, where the arrays are: NumPy or CuPy. Arrays on the host are checked by scikit-learn.
 """
 
+from numbers import Integral, Real
+
 import numpy as np
 from sklearn.utils.validation import check_X_y, validate_data
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.products import gaussian
 from h2gpu.covariance import Covariance, from_gstools, from_sklearn
-from h2gpu.covariance.checks import checked
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table, values, variables_of
 from h2gpu.statistics.trends import columns_in
 from h2gpu.texts import brief, plain
-
-
-def check_accuracy(estimator):
-    """ValueError for a wrong rtol, neighbours or missing, even where few sites do not need them."""
-    if checked("rtol", estimator.rtol) >= 1:
-        raise ValueError(f"rtol: expected a number below 1, got {brief(estimator.rtol)}")
-    if estimator.missing not in ("raise", "skip"):
-        raise ValueError(f'missing: expected "raise" or "skip", got {brief(estimator.missing)}')
-    if not isinstance(estimator.neighbours, (int, np.integer)) or estimator.neighbours < 1:
-        raise ValueError(f"neighbours: expected a positive integer, got {brief(estimator.neighbours)}")
 
 
 def covariance_of(cov):
@@ -51,7 +42,7 @@ def training(estimator, X, y, weights, cov):
         y, weights = known_values(estimator, y, weights)
         return X, _device_values(X, y), weights
     estimator._variables = variables_of(X, y)
-    sites, y = table(X, _columns(estimator), estimator._variables), values(y, X)
+    sites, y = rows(table(X, _columns(estimator), estimator._variables)), values(y, X)
     y, weights = known_values(estimator, y, weights)
     sites, y = validate_data(estimator, sites, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
     return finite_rows(sites, "X"), y, weights
@@ -73,6 +64,8 @@ def known_values(estimator, y, weights):
     infinity, in arrays on the host; what is no array of numbers is left to scikit-learn."""
     xp = array_module(y)
     a = xp.asarray(y)
+    if a.dtype.kind in "US":
+        raise ValueError(f"y: expected numbers, got text, {brief(str(a.ravel()[0]))}; convert with astype(float)")
     if a.dtype.kind != "f" or a.ndim != 1 or not len(a):
         return y, weights
     bad = xp.isnan(a)
@@ -89,7 +82,7 @@ def observations(X, y, trend):
     """The same without an estimator, and the names of the features if they have any."""
     if array_module(X, y) is not np:
         return _checked_table(X), _device_values(X, y), None
-    X, y = table(X, columns_in(trend), variables_of(X, y)), values(y, X)
+    X, y = rows(table(X, columns_in(trend), variables_of(X, y))), values(y, X)
     if getattr(np.asarray(y), "dtype", None) == np.float64 and np.ndim(y) == 1:
         finite_rows(np.asarray(y), "y")
     sites, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
@@ -101,8 +94,21 @@ def targets(estimator, X):
     check_same_crs(getattr(estimator, "crs_", None), crs_of(X))
     if array_module(X) is not np:
         return _device_table(estimator, X, reset=False)
-    X = table(X, _columns(estimator), estimator._variables if hasattr(X, "data_vars") else None)
+    X = rows(table(X, _columns(estimator), estimator._variables if hasattr(X, "data_vars") else None))
     return finite_rows(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=False), "X")
+
+
+def rows(X):
+    """X where it may be a table; ValueError for what has one dimension, in the words that scikit-learn asks for."""
+    shape = getattr(X, "shape", ())
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Real):
+        shape = (len(X),)
+    if isinstance(shape, tuple) and len(shape) == 1:
+        raise ValueError(
+            f"X: expected shape (n, dim), got {shape}. Reshape your data: X[:, None] for points on a line, "
+            "X[None] for one point"
+        )
+    return X
 
 
 def finite_rows(A, name):
@@ -137,7 +143,14 @@ def seed_of(random_state):
     """An integer seed from what scikit-learn calls random_state."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return gaussian.seed_of(random_state)
-    return 0 if random_state is None else int(random_state)
+    return 0 if seeds(random_state) is None else int(random_state)
+
+
+def seeds(random_state):
+    """It as NumPy's generators take it, an integer or None; ValueError for others."""
+    if random_state is not None and (not isinstance(random_state, Integral) or random_state < 0):
+        raise ValueError(f"random_state: expected an integer ≥ 0, a NumPy generator or None, got {brief(random_state)}")
+    return random_state
 
 
 def _device_table(estimator, X, reset):

@@ -21,7 +21,7 @@ from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import checked
 from h2gpu.progress import phase, shown
 from h2gpu.statistics.equations import solved_equations, stabilized_equations
-from h2gpu.statistics.inputs import check_accuracy, covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
@@ -30,12 +30,12 @@ from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.results.leave_one_out import joint_covariance
 from h2gpu.statistics.results.results import Results
 from h2gpu.statistics.scores import interval as central_interval
+from h2gpu.statistics.settings import check_accuracy, check_level, check_mean, tell_unused_mean
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.systems.direct import checked_solver
 from h2gpu.statistics.tables import values
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
-from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, Solver, TrendLike
 
 
@@ -192,10 +192,9 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     def _check_options(self):
         """ValueError for what is wrong at any number of sites, even where few do not need it."""
         check_accuracy(self)
-        checked("std_rtol", self.std_rtol, zero=True)
         checked_solver(self.solver)
-        if not (isinstance(self.mean, (int, float, np.number)) and np.isfinite(self.mean)):
-            raise ValueError(f"mean: expected a finite number, got {brief(self.mean)}")
+        check_mean(self.mean)
+        tell_unused_mean(self.trend, self.mean)
 
     @property
     def _accuracy(self):
@@ -269,8 +268,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
         if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
             raise ValueError("predict: expected one of return_std, return_cov and interval, got several")
         X, added = targets(self, X), self.nugget_ if observations else 0.0
-        if interval is not None:
-            central_interval(0.0, 0.0, interval)  # before the work
+        check_level(interval)
         with shown(self.verbose):
             if return_cov:
                 mean, cov = joint_covariance(self._equations, X, added)

@@ -16,7 +16,7 @@ import numpy as np
 from h2gpu.arrays import any_array, array_module, as_array, to_host
 from h2gpu.covariance.checks import as_points, checked
 from h2gpu.progress import phase
-from h2gpu.statistics.inputs import covariance_of, seed_of
+from h2gpu.statistics.inputs import covariance_of, seed_of, seeds
 from h2gpu.statistics.systems import covariance_system
 from h2gpu.statistics.tables import table
 from h2gpu.texts import brief
@@ -102,7 +102,7 @@ def generator(random_state):
     """A NumPy Generator from what scikit-learn calls random_state; a Generator is used as it is."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(seed_of(random_state))
-    return np.random.default_rng(random_state)
+    return random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(seeds(random_state))
 
 
 def checked_count(n_samples):

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from h2gpu.covariance.base import PLANE
+from h2gpu.texts import brief
 
 
 def variables_of(X, y=None):
@@ -54,9 +55,10 @@ def check_crs(crs, cov):
             f"X: expected longitudes and latitudes for {cov!r}, got {_named(crs)}; convert with X.to_crs(4326)"
         )
     if geographic and not sphere:
+        wrap = "" if cov.variables else 'wrap it with h2gpu.covariance.on_sphere(…, distance="chordal"), or '
         warnings.warn(
-            f"X: {_named(crs)} are degrees, which {cov!r} takes for a plane; wrap it with "
-            'h2gpu.covariance.on_sphere(…, distance="chordal"), or convert with X.to_crs to a projected system',
+            f"X: {_named(crs)} are degrees, which {brief(cov, 80)} takes for a plane; {wrap}convert with X.to_crs to a "
+            "projected system",
             stacklevel=5,
         )
 

@@ -21,10 +21,15 @@ TRENDS = [None, "constant", "linear"]
 @pytest.mark.parametrize("cov, nugget", [(COV, 0.05), (Exponential(2.0, 0.2) + Nugget(0.1), 0.0)], ids=repr)
 def test_leaving_one_out_is_kriging_from_all_others(trend, cov, nugget):
     X, y, _ = problem(60)
-    found = Kriging(cov, nugget, trend, mean=2.0).fit(X, y).leave_one_out()
+    level = 0.0 if trend else 2.0
+    found = Kriging(cov, nugget, trend, mean=level).fit(X, y).leave_one_out()
     for i in range(0, 60, 7):
         rest = np.arange(60) != i
-        mean, std = Kriging(cov, nugget, trend, mean=2.0).fit(X[rest], y[rest]).predict(X[i : i + 1], True, True)
+        mean, std = (
+            Kriging(cov, nugget, trend, mean=0.0 if trend else 2.0)
+            .fit(X[rest], y[rest])
+            .predict(X[i : i + 1], True, True)
+        )
         assert found.mean[i] == pytest.approx(mean[0], abs=1e-8) and found.std[i] == pytest.approx(std[0], rel=1e-7)
     np.testing.assert_allclose(found.values, y, rtol=1e-12)
     assert found.std_error == 0
@@ -94,7 +99,8 @@ def test_intervals_are_those_of_the_normal_distribution():
 
 @pytest.mark.parametrize("options, words", [
     ({"return_std": True, "return_cov": True}, "predict: expected one of return_std, return_cov and interval"),
-    ({"interval": 95}, "level: expected a number between 0 and 1, got 95"),
+    ({"interval": "95 %"}, "interval: expected a level between 0 and 1, such as 0.95, got '95 %'"),
+    ({"interval": 95}, "interval: expected a level between 0 and 1, such as 0.95, got 95"),
 ])  # fmt: skip
 def test_wrong_requests_are_refused(options, words, monkeypatch):
     X, y, T = problem(30)
@@ -131,13 +137,13 @@ def test_missing_observations_are_skipped_when_asked():
 @pytest.mark.parametrize("trend", TRENDS)
 def test_an_update_is_a_fit_of_all_at_the_parameters_in_use(trend):
     X, y, T = problem(120)
-    kriging = Kriging(Exponential(), trend=trend, mean=1.0, fit_parameters=True).fit(X[:80], y[:80])
+    kriging = Kriging(Exponential(), trend=trend, mean=0.0 if trend else 1.0, fit_parameters=True).fit(X[:80], y[:80])
     cov, nugget, estimates = kriging.cov_, kriging.nugget_, kriging.parameters_
     gap = y.copy()
     gap[90] = np.nan
     assert kriging.set_params(missing="skip").update(X[80:], gap[80:]) is kriging
     rest = np.arange(120) != 90
-    expected = Kriging(cov, nugget, trend, mean=1.0).fit(X[rest], y[rest])
+    expected = Kriging(cov, nugget, trend, mean=0.0 if trend else 1.0).fit(X[rest], y[rest])
     np.testing.assert_allclose(kriging.predict(T), expected.predict(T), rtol=1e-10)
     assert (kriging.cov_, kriging.nugget_, kriging.parameters_) == (cov, nugget, estimates)
     assert kriging.weights_.shape == (119,)
@@ -157,7 +163,9 @@ def test_a_saved_kriging_predicts_the_same(tmp_path, monkeypatch, trend):
     X, y, T = problem(80)
     X, T = (np.column_stack([Z, Z[:, 0] ** 2]) for Z in (X, T)) if trend == [2] else (X, T)
     X, y = np.concatenate([X, X[:3]]), np.concatenate([y, y[:3] + 0.1])
-    kriging = Kriging(COV + Nugget(0.1), 0.05, trend, mean=2.0, missing="skip").fit(X, y, np.linspace(1, 2, 83))
+    kriging = Kriging(COV + Nugget(0.1), 0.05, trend, mean=0.0 if trend else 2.0, missing="skip").fit(
+        X, y, np.linspace(1, 2, 83)
+    )
     kriging.save(tmp_path / "field.h5")
     with monkeypatch.context() as m:
         m.setattr("h2gpu.statistics.results.files.covariance_system", lambda *_: pytest.fail("solved again"))

@@ -19,6 +19,8 @@ from h2gpu.statistics import Kriging, log_likelihood
     ({"std_rtol": -1}, "std_rtol: expected a finite number ≥ 0"),
     ({"neighbours": 0}, "neighbours: expected a positive integer"),
     ({"mean": np.nan}, "mean: expected a finite number"),
+    ({"mean": (1.0, 2.0)}, "mean: expected a finite number, got"),
+    ({"random_state": "a"}, "random_state: expected an integer ≥ 0, a NumPy generator or None, got 'a'"),
     ({"trend": "cubic"}, "trend: expected None"),
     ({"trend": [5]}, "trend: expected names or indices of the 2 columns"),
     ({"trend": ["elevation"]}, "trend: expected names or indices of the 2 columns"),
@@ -38,13 +40,22 @@ def test_bad_parameters_are_refused(arguments, words):
     (lambda X, y: (np.where(np.arange(40).reshape(20, 2) == 9, np.nan, X), y), "X: .* first in row 4; leave those r"),
     (lambda X, y: (np.where(X > 0.9, np.inf, X), y), "infinity"),
     (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
-    (lambda X, y: (X[:, 0], y), "Expected 2D array"),
+    (lambda X, y: (X[:, 0], y), r"X: expected shape \(n, dim\), got \(20,\). Reshape your data: X\[:, None\] for"),
+    (lambda X, y: (X[:, 0].tolist(), y), r"X: expected shape \(n, dim\), got \(20,\)"),
+    (lambda X, y: (X, [f"{z}" for z in y]), "y: expected numbers, got text, '.*'; convert"),
     (lambda X, y: (X[:0], y[:0]), "0 sample"),
-], ids=["NaN", "NaN in X", "infinity", "lengths", "one dimension", "nothing"])  # fmt: skip
+], ids=["NaN", "NaN in X", "infinity", "lengths", "one dimension", "list", "text", "nothing"])  # fmt: skip
 def test_bad_data_are_refused(change, words):
     X, y, _ = problem(20)
     with pytest.raises(ValueError, match=words):
         Kriging(COV).fit(*change(X, y))
+
+
+def test_a_mean_that_a_trend_takes_the_place_of_is_told():
+    X, y, _ = problem(20)
+    with pytest.warns(UserWarning, match="mean: 3.0 is not used, as trend='constant' is estimated; take trend=None"):
+        told = Kriging(COV, mean=3.0).fit(X, y)
+    np.testing.assert_array_equal(told.predict(X), Kriging(COV).fit(X, y).predict(X))
 
 
 @pytest.mark.parametrize("weights, words", [

@@ -24,13 +24,15 @@ from h2gpu.statistics.cokriging.results import CoResults
 from h2gpu.statistics.cokriging.stacking import all_variables, stacked, trend_of_variables
 from h2gpu.statistics.cokriging.starts import start_of, with_nuggets
 from h2gpu.statistics.equations import solved_equations
-from h2gpu.statistics.inputs import seed_of
+from h2gpu.statistics.inputs import rows, seed_of
 from h2gpu.statistics.likelihood.estimation import estimate
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.scores import interval as central_interval
+from h2gpu.statistics.settings import check_accuracy, check_level, check_mean, tell_unused_mean
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
+from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
 from h2gpu.texts import brief
@@ -54,9 +56,9 @@ class CoKriging(CoResults, BaseEstimator):
     std_rtol        wanted relative error of standard deviations at more than 4,096 observations; 0: exact
     random_state    seed of everything random
 
-    After fit: `cov_`, `nugget_` (p,), `parameters_`, `parameter_errors_`, `parameter_intervals_`, `estimation_`,
-    `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `residual_`, `n_variables_`, and after
-    predict(…, return_std=True) `variance_error_`; as for `Kriging`.
+    After fit: `crs_`, `cov_`, `nugget_` (p,), `parameters_`, `parameter_errors_`, `parameter_intervals_`,
+    `estimation_`, `converged_`, `trend_coefficients_` (p, q), `iterations_`, `rtol_`, `residual_`, `n_variables_`, and
+    after predict(…, return_std=True) `variance_error_`; as for `Kriging`.
     Source: Wackernagel (2003), chapters 24 and 25; Goovaerts (1997), section 6.2.
 
     >>> import numpy as np
@@ -113,6 +115,9 @@ class CoKriging(CoResults, BaseEstimator):
         columns that is not the covariance's; LinAlgError for a covariance that is not positive definite.
         """
         p, nuggets = self._options()
+        tell_unused_mean(self.trend, self.mean)
+        self.crs_ = crs_of(X)
+        check_crs(self.crs_, self.cov)
         data = self._observe(*self._checked(X, Y, p), p)
         cov, system, self.estimation_, self.parameters_, self.converged_ = self.cov, None, None, {}, True
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
@@ -150,18 +155,21 @@ class CoKriging(CoResults, BaseEstimator):
         collocated: ArrayLike | None = None,
         interval: float | None = None,
     ) -> Array | tuple[Array, ...]:
-        """Predictions (m, p) of all variables at X (m, d); with return_std also their standard deviations (m, p).
+        """Predictions (m, p) of all variables at X (m, d), and where asked for one of
 
+        return_std     standard deviations (m, p) too
         interval       in their place lower and upper ends (m, p), (m, p) of the central normal interval of this level
         observations   of new observations: measurement errors included
         collocated     (m, p) observations of some variables at X itself, NaN where unknown: each row improves its own
                        predictions (collocated cokriging); for up to 5,000 targets
 
-        Raises ValueError for X of another number of columns, and a level outside (0, 1).
+        Raises ValueError for X of another number of columns or reference system, for both, and for a level outside
+        (0, 1).
         """
         check_is_fitted(self, "cov_")
-        if interval is not None:
-            central_interval(0.0, 0.0, interval)  # before the work
+        check_level(interval)
+        if return_std and interval is not None:
+            raise ValueError("predict: expected one of return_std and interval, got both")
         X, p = self._targets(X), self.n_variables_
         xp, sites, shape = array_module(X), all_variables(X, p), (len(X), p)
         mean, added = xp.asarray(self._means(p)), xp.asarray(self.nugget_)
@@ -213,13 +221,11 @@ class CoKriging(CoResults, BaseEstimator):
         """Number of variables, and their nuggets (p,); ValueError for wrong options."""
         if not isinstance(self.cov, (Coregionalization, MultivariateMatern)):
             raise ValueError(f"cov: expected a Coregionalization or MultivariateMatern, got {brief(self.cov)}")
-        if checked("rtol", self.rtol) >= 1:
-            raise ValueError(f"rtol: expected a number below 1, got {brief(self.rtol)}")
-        checked("std_rtol", self.std_rtol, zero=True)
-        if not isinstance(self.neighbours, (int, np.integer)) or self.neighbours < 1:
-            raise ValueError(f"neighbours: expected a positive integer, got {brief(self.neighbours)}")
+        check_accuracy(self)
         p = self.cov.variables
         self._means(p)
+        if isinstance(self.trend, (list, tuple)):
+            raise ValueError(f'trend: expected None, "constant", "linear" or a function of X, got {brief(self.trend)}')
         given = np.atleast_1d(np.asarray(self.nugget, dtype=object)).tolist()
         if len(given) not in (1, p):
             raise ValueError(f"nugget: expected one number or {p}, one a variable, got {len(given)}")
@@ -227,9 +233,7 @@ class CoKriging(CoResults, BaseEstimator):
 
     def _means(self, p):
         """(p,) known means, zero where there is a trend."""
-        mean = np.asarray(self.mean, dtype=np.float64)
-        if mean.shape not in ((), (p,)) or not np.isfinite(mean).all():
-            raise ValueError(f"mean: expected a finite number or {p} of them, got {brief(self.mean, 80)}")
+        mean = check_mean(self.mean, p)
         return np.broadcast_to(mean if self.trend is None else 0.0, p)
 
     def _checked(self, X, Y, p):
@@ -244,6 +248,8 @@ class CoKriging(CoResults, BaseEstimator):
     def _rows(self, X, Y, p):
         """X (n, d) of different sites and Y (n, p), NaN where not observed."""
         X, host = self._table(X), _host(Y)
+        if np.ndim(host) == 1:
+            raise ValueError(f"Y: expected shape ({len(X)}, {p}), a column a variable, got {np.shape(host)}")
         host = check_array(host, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=1)
         if host.shape != (len(X), p):
             raise ValueError(f"Y: expected shape ({len(X)}, {p}), a column a variable, got {host.shape}")
@@ -252,6 +258,7 @@ class CoKriging(CoResults, BaseEstimator):
         return X, array_module(X).asarray(host)
 
     def _targets(self, X):
+        check_same_crs(self.crs_, crs_of(X))
         X = self._table(X)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X: expected {self.n_features_in_} coordinates as in fit, got {X.shape[1]}")
@@ -260,7 +267,7 @@ class CoKriging(CoResults, BaseEstimator):
     @staticmethod
     def _table(X):
         xp = array_module(X)
-        return xp.asarray(check_array(_host(X), dtype=np.float64))
+        return xp.asarray(check_array(rows(table(_host(X))), dtype=np.float64))
 
     def _estimated(self, data, p, nuggets):
         """Covariance and nuggets (p,) of greatest likelihood, and the system at them where it is known."""

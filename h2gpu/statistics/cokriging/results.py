@@ -26,6 +26,7 @@ from h2gpu.statistics.likelihood.profile import Profile, profile
 from h2gpu.statistics.results import files
 from h2gpu.statistics.results.leave_one_out import LeaveOneOut, leave_one_out
 from h2gpu.statistics.results.updating import check_same_arrays, take_over
+from h2gpu.statistics.tables import check_same_crs
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, FileName
 
@@ -50,6 +51,7 @@ class CoResults:
         Raises ValueError for anything else, and for both.
         """
         check_is_fitted(self, "cov_")
+        check_same_crs(self.crs_, getattr(blocks, "crs", None))
         p = self.n_variables_
         blocks = blocks_of_variables(blocks_of(blocks, self._targets), p)
         mean, more = block_predictions(self._equations, blocks, return_std, return_cov)
@@ -118,6 +120,7 @@ class CoResults:
         settings = files.constructor_arguments(self) | {name: getattr(self, name) for name in PLAIN}
         settings |= {
             "cov_": self.cov_.parameters(),
+            "crs_": files.crs_text(self.crs_),
             "nugget_": self.nugget_.tolist(),
             "parameter_intervals_": {name: list(ends) for name, ends in self.parameter_intervals_.items()},
         }
@@ -147,7 +150,7 @@ def _restored(kind, settings, arrays):
         raise ValueError(
             f"cov_: expected a covariance of {p} variables in {X.shape[1]} dimensions, got {brief(cov, 80)}"
         )
-    one.cov_, one.estimation_ = cov, None
+    one.cov_, one.estimation_, one.crs_ = cov, None, settings.get("crs_")  # files of before it was kept
     one.nugget_ = kind(cov, settings["nugget_"])._options()[1]
     for name in PLAIN:
         setattr(one, name, settings[name])

@@ -7,12 +7,13 @@ Reference: Diggle, Tawn & Moyeed (1998), Model-based geostatistics.
 
 import numpy as np
 
-from h2gpu.covariance.checks import checked, is_finite
+from h2gpu.covariance.checks import checked
 from h2gpu.statistics.generalized.estimation import Joint
 from h2gpu.statistics.generalized.likelihoods import LIKELIHOODS
 from h2gpu.statistics.inputs import covariance_of
 from h2gpu.statistics.likelihood.judgement import check_free
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
+from h2gpu.statistics.settings import check_accuracy, check_mean
 from h2gpu.texts import brief
 
 KEPT = "df"  # is estimated where it is asked for by name, or by "all"
@@ -31,15 +32,8 @@ def joint_of(estimator):
 def _check_settings(estimator):
     if estimator.likelihood not in LIKELIHOODS:
         raise ValueError(f"likelihood: expected one of {', '.join(LIKELIHOODS)}, got {brief(estimator.likelihood)}")
-    if estimator.missing not in ("raise", "skip"):
-        raise ValueError(f'missing: expected "raise" or "skip", got {brief(estimator.missing)}')
-    if checked("rtol", estimator.rtol) >= 1:
-        raise ValueError(f"rtol: expected a number below 1, got {brief(estimator.rtol)}")
-    checked("std_rtol", estimator.std_rtol, zero=True)
-    if not is_finite(estimator.mean):
-        raise ValueError(f"mean: expected a finite number, got {brief(estimator.mean)}")
-    if not isinstance(estimator.neighbours, (int, np.integer)) or estimator.neighbours < 1:
-        raise ValueError(f"neighbours: expected a positive integer, got {brief(estimator.neighbours)}")
+    check_accuracy(estimator)
+    check_mean(estimator.mean)
     for name, owner in (("exposure", "poisson"), ("trials", "binomial")):
         if getattr(estimator, name) is not None and estimator.likelihood != owner:
             raise ValueError(f'{name}: expected likelihood="{owner}" with it, got {brief(estimator.likelihood)}')

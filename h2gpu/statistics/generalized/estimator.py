@@ -31,6 +31,7 @@ from h2gpu.statistics.inputs import seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.regression import Regression, orthonormalizer
+from h2gpu.statistics.settings import check_level, tell_unused_mean
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variances import tell_error
 from h2gpu.texts import brief
@@ -122,6 +123,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         LinAlgError for a covariance that is not positive definite.
         """
         joint = joint_of(self)
+        tell_unused_mean(self.trend, self.mean)
         X, y, weights = training(self, X, y, None, joint.cov)
         X, y, _ = weighted(X, y, weights)
         latent, change = self._prepared(joint.likelihood, X, y)
@@ -196,8 +198,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         check_is_fitted(self, "weights_")
         if return_std and interval is not None:
             raise ValueError("predict: expected one of return_std and interval, got both")
-        if interval is not None and not 0 < interval < 1:
-            raise ValueError(f"interval: expected a level between 0 and 1, got {brief(interval)}")
+        check_level(interval)
         m, v, size = self._posterior(X)
         mean, spread, within = predictive.moments(self.likelihood_, m, v, size)
         moved = array_module(self._latent_.sites).asarray

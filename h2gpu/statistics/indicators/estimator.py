@@ -23,8 +23,9 @@ from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.indicators import distributions
 from h2gpu.statistics.indicators.equations import Solved, alike, indicator_places
 from h2gpu.statistics.indicators.saved import Saved
-from h2gpu.statistics.inputs import check_accuracy, covariance_of, seed_of, targets, training, weighted
+from h2gpu.statistics.inputs import covariance_of, seed_of, targets, training, weighted
 from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.settings import check_accuracy
 from h2gpu.statistics.trends import trend_of
 from h2gpu.statistics.variography.empirical import variogram
 from h2gpu.statistics.variography.fitting import fitted

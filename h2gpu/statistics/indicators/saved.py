@@ -17,9 +17,10 @@ from h2gpu.covariance import from_parameters
 from h2gpu.covariance.checks import checked
 from h2gpu.covariance.sites import Sites
 from h2gpu.statistics.indicators.equations import Solved, indicator_places
-from h2gpu.statistics.inputs import check_accuracy, weighted
+from h2gpu.statistics.inputs import weighted
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.results import files
+from h2gpu.statistics.settings import check_accuracy
 from h2gpu.statistics.trends import trend_of
 from h2gpu.typing import FileName
 

@@ -136,11 +136,16 @@ def restored_equations(places, trend, model, arrays, accuracy):
 
 def features(estimator):
     """Names of the features and reference system, as JSON holds them."""
-    names, crs = getattr(estimator, "feature_names_in_", None), estimator.crs_
+    names = getattr(estimator, "feature_names_in_", None)
     return {
         "feature_names_in_": None if names is None else [str(name) for name in names],
-        "crs_": None if crs is None else str(getattr(crs, "srs", crs)),
+        "crs_": crs_text(estimator.crs_),
     }
+
+
+def crs_text(crs):
+    """A reference system as JSON holds it; None for None."""
+    return None if crs is None else str(getattr(crs, "srs", crs))
 
 
 def remember(estimator, X, settings):

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.arrays import any_array, array_module, to_host
 from h2gpu.covariance.checks import as_points, checked, checked_integer
-from h2gpu.statistics.inputs import finite_rows
+from h2gpu.statistics.inputs import finite_rows, seed_of
 from h2gpu.statistics.tables import table
 from h2gpu.statistics.tables import values as values_of
 from h2gpu.statistics.variography import plots
@@ -125,7 +125,7 @@ def variogram(
     (array([1., 2.]), array([1.25, 0.5 ]), array([2, 1]))
     """
     x, z = _checked(sites, values, direction, tolerance, estimator, sphere)
-    found = pairs_of(x, sphere, checked_integer("pairs", pairs, 1, 1 << 31), random_state)
+    found = pairs_of(x, sphere, checked_integer("pairs", pairs, 1, 1 << 31), seed_of(random_state))
     if direction is not None:
         found = towards(found, x, direction, tolerance)
     edges = _edges(x, bins, longest, sphere)

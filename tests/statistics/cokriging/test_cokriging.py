@@ -30,7 +30,9 @@ def test_predictions_are_those_of_the_dense_equations(cov, trend, way):
     X, Y, _ = sample(cov)
     new = 10 * np.random.default_rng(1).random((7, 2))
     mean, std = (
-        CoKriging(cov, NUGGETS, trend, mean=(5.0, -2.0), std_rtol=0, rtol=1e-8).fit(X, Y).predict(new, return_std=True)
+        CoKriging(cov, NUGGETS, trend, mean=(0.0, 0.0) if trend else (5.0, -2.0), std_rtol=0, rtol=1e-8)
+        .fit(X, Y)
+        .predict(new, return_std=True)
     )
     row, i = np.nonzero(np.isfinite(Y))
     S, T = np.column_stack([X[row], i]), all_variables(new, 2)
@@ -166,9 +168,13 @@ def test_it_is_an_estimator():
     (lambda X, Y: CoKriging(LINEAR).fit(X * 0, Y), "X: expected different sites"),
     (lambda X, Y: CoKriging(LINEAR).fit(X, Y).predict(X[:, :1]), "X: expected 2 coordinates as in fit"),
     (lambda X, Y: CoKriging(LINEAR).fit(X, Y).predict(X, collocated=Y[:3]), r"collocated: expected shape \(40, 2\)"),
+    (lambda X, Y: CoKriging(LINEAR).fit(X, Y[:, 0]), r"Y: expected shape \(40, 2\), a column a variable, got \(40,\)"),
+    (lambda X, Y: CoKriging(LINEAR).fit(X[:, 0], Y), r"X: expected shape \(n, dim\), got \(40,\)"),
+    (lambda X, Y: CoKriging(LINEAR, trend=[0]).fit(X, Y), 'trend: expected None, "constant", "linear" or a function'),
+    (lambda X, Y: CoKriging(LINEAR).fit(X, Y).predict(X, True, interval=0.9), "expected one of return_std and int"),
     (lambda X, Y: CoKriging(LINEAR, fit_parameters=["smoothness"]).fit(X, Y), "smoothness"),
     (lambda X, Y: matrix_of(np.zeros((1, 3)), LINEAR + Exponential(), 1e-3), "several variables and nuggets as terms"),
-], ids=range(14))  # fmt: skip
+], ids=range(18))  # fmt: skip
 def test_bad_arguments_are_told(make, words):
     X, Y, _ = sample(LINEAR, 40)
     with pytest.raises(ValueError, match=words):

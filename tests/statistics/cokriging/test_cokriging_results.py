@@ -25,7 +25,7 @@ MILD = MultivariateMatern((1.0, 4.0), 2.0, (0.5, 1.5), 0.4)
 @pytest.mark.parametrize("trend", [None, "constant"])
 def test_leaving_one_out_is_cokriging_from_all_others(trend):
     X, Y, _ = sample(MATERN, 40)
-    model = CoKriging(MATERN, NUGGETS, trend, mean=(5.0, -2.0))
+    model = CoKriging(MATERN, NUGGETS, trend, mean=0.0 if trend else (5.0, -2.0))
     found = model.fit(X, Y).leave_one_out()
     np.testing.assert_array_equal(np.isnan(found.mean), np.isnan(Y))
     np.testing.assert_allclose(found.values, Y, rtol=1e-12)
@@ -55,7 +55,7 @@ def test_intervals_are_those_of_the_standard_deviations():
     found, low, high = model.predict(X[:4] + 0.1, interval=0.9, observations=True)
     np.testing.assert_array_equal(found, mean)
     np.testing.assert_allclose([(mean - low) / std, (high - mean) / std], 1.6448536269514722, rtol=1e-10)
-    with pytest.raises(ValueError, match="level: expected a number between 0 and 1"):
+    with pytest.raises(ValueError, match="interval: expected a level between 0 and 1"):
         model.predict(X, interval=1.0)
 
 

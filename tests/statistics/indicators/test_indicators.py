@@ -24,7 +24,7 @@ def test_probabilities_are_the_kriging_of_indicators(way, trend):
     found = IndicatorKriging(COV, [3.0, 4.0, 5.0], nugget=0.02, trend=trend).fit(X, y)
     raw = found.predict_cdf(T, corrected=False)
     for k, z in enumerate(found.thresholds_):
-        one = Kriging(COV, 0.02, trend, mean=float((y <= z).mean())).fit(X, 1.0 * (y <= z))
+        one = Kriging(COV, 0.02, trend, mean=0.0 if trend else float((y <= z).mean())).fit(X, 1.0 * (y <= z))
         np.testing.assert_allclose(raw[:, k], one.predict(T), atol=way)
     np.testing.assert_allclose(found.marginal_, [(y <= z).mean() for z in (3, 4, 5)])
     np.testing.assert_array_equal(found.predict_cdf(T), distributions.ordered(raw))
