@@ -23,7 +23,7 @@ from h2gpu.distributed.trees.shares import shared
 from h2gpu.distributed.trees.sorting import sorted_points
 from h2gpu.distributed.trees.traversal import essential_blocks
 from h2gpu.h2matrix.accuracy import Accuracy
-from h2gpu.h2matrix.assembly import ROWS_CHECKED
+from h2gpu.h2matrix.assembly import rows_checked
 from h2gpu.h2matrix.compression.precision import check_storage
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.h2matrix.rows import ROWS_TOGETHER
@@ -95,14 +95,16 @@ def sorted_sides(comm, sites, leaf_size, split="median"):
         return [sorted_points(comm, x, leaf_size, split) for x in sides]
 
 
-def of_plan(comm, sites, points, plan, *, storage="auto", once=False, rows=ROWS_CHECKED):
+def of_plan(comm, sites, points, plan, *, storage="auto", once=False, rows=None):
     """(DistributedH2Matrix, its error on random rows) of a plan of Sites of which each host has a share.
 
     points   `sorted_sides`, down to leaves of the planner's tree
+    rows     how many; None: as the serial one
     """
     with phase("cluster"):
         blocks, points = _blocks(comm, points, plan.leaf_size, Admissibility(plan.eta, sites.cov.kinks))
     B = built_and_compressed(comm, blocks, points, sites.cov, plan.orders, plan.rtol, storage, once)
+    rows = rows or rows_checked(*B.shape)
     error = error_on_rows(B, points, sites.cov, rows, 0)
     if comm.rank == 0:
         logger.info("distributed: %s, error %.3g on %d sampled rows, %r", plan, error, rows, B)

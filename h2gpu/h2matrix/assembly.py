@@ -28,7 +28,7 @@ from h2gpu.typing import ArrayLike, Operator, Seed, Storage
 
 logger = logging.getLogger("h2gpu")
 
-ROWS_CHECKED = 64
+ROWS_CHECKED, ENTRIES_CHECKED = 64, 1 << 17  # of the exact matrix: rows at least, entries of more rows
 ROWS_OF_A_PIECE = 1 << 11  # of the vectors that are compared
 MORE_POINTS = 1, 2  # a direction, where the check finds more error than rtol, and where it does so again
 LESS_MEMORY = "; give fewer points, a larger rtol, or float32 coordinates"
@@ -70,14 +70,19 @@ def covariance_matrix(
         logger.info("covariance_matrix: %s", chosen)
         require(chosen.bytes_peak, sites.xp, "covariance_matrix", LESS_MEMORY)
         B = compress(uncompressed(sites, chosen, **kept), chosen.rtol, **kept)
-        error = error_on_rows(B, sites, ROWS_CHECKED, attempt)
-        logger.info("covariance_matrix: error %.3g on %d sampled rows, %r", error, ROWS_CHECKED, B)
+        error = error_on_rows(B, sites, rows_checked(*sites.shape), attempt)
+        logger.info("covariance_matrix: error %.3g on sampled rows, %r", error, B)
         if error <= rtol:
             return B
     raise ValueError(
-        f"rtol: {rtol:g} was not reached: the error on {ROWS_CHECKED} sampled rows is still {error:.2g} with "
-        f"interpolation of order {chosen.order}; ask for less accuracy"
+        f"rtol: {rtol:g} was not reached: the error on {rows_checked(*sites.shape)} sampled rows is still {error:.2g} "
+        f"with interpolation of order {chosen.order}; ask for less accuracy"
     )
+
+
+def rows_checked(rows, columns):
+    """All of a small matrix: its errors may lie in a few rows."""
+    return min(rows, max(ROWS_CHECKED, ENTRIES_CHECKED // max(1, columns)))
 
 
 def plans(sites, rtol, *, order=None, **fixed):

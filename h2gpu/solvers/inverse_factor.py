@@ -15,7 +15,10 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from h2gpu.arrays import any_array, array_module
+from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.typing import Array, ArrayLike, DType
+
+twin = twins_of("h2gpu.solvers", cpu="inverse_factor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +84,12 @@ class InverseFactor:
     @any_array
     def whiten(self, x: ArrayLike) -> Array:
         """W x of x in the caller's order: uncorrelated, of variance one, for x of covariance (Wᵀ W)⁻¹."""
-        return self._rows @ x
+        return times(self._rows, x)
 
     @any_array
     def whiten_transposed(self, z: ArrayLike) -> Array:
         """Wᵀ z, in the caller's order."""
-        return self._columns @ z
+        return times(self._columns, z)
 
     @any_array
     def colour(self, z: ArrayLike) -> Array:
@@ -100,8 +103,9 @@ class InverseFactor:
     @property
     def squared_columns(self) -> Any:
         """diag Wᵀ W (n,), in the caller's order: about the diagonal of A⁻¹."""
-        W = self._rows
-        return array_module(W.data).bincount(W.indices, W.data.astype(np.float64) ** 2, minlength=self.shape[0])
+        W = self._columns
+        squares = type(W)((W.data.astype(np.float64) ** 2, W.indices, W.indptr), shape=W.shape)
+        return times(squares, array_module(W.data).ones(self.shape[0]))
 
     @cached_property
     def _rows(self):
@@ -115,6 +119,18 @@ class InverseFactor:
     def _columns(self):
         """Wᵀ with its rows in the caller's order."""
         return ascending(self._rows.T.tocsr())
+
+
+def times(W, x):
+    """W x of a sparse matrix in compressed rows and x (n,) or (n, count) on its device: the same bits every time."""
+    if len(x) != W.shape[1]:
+        raise ValueError(f"expected {W.shape[1]} rows, got {len(x)}")
+    return twin(W.data).row_products(W, x)
+
+
+def row_products(W, x):
+    """The same on the CPU, unchecked."""
+    return W @ x
 
 
 def sparse_rows(data, indices, indptr, n):

@@ -71,6 +71,7 @@ ROOMS = {
     "clustering": (),
     "interpolation": ("clustering", "covariance"),
     "skeletonization": (),
+    "solvers": (),
     "studies": ("copies", "products", "registers", "qr", "bidiagonal", "svd", "systems", "blocksparse", "covariance"),
 }
 FLOORS = "thread", "warp", "block"  # lowest first; kernels stand above, at the top of their room

@@ -74,11 +74,11 @@ def _library():
 
 
 def _trsm(pairs):
-    from h2gpu.batched.systems.trsm import solve_in_place
+    from h2gpu.batched.systems.trsm import solve_at
 
     places = {B.data.ptr: places_of(A) for A, B in pairs}
 
     def solve(pointers, info, B):
-        solve_in_place(places[B.data.ptr], pointers, B, 1, right=False, lower=True, trans=False, unit=False)
+        solve_at(places[B.data.ptr], pointers, B, 1, right=False, lower=True, trans=False, unit=False)
 
     return in_place("cuBLAS trsmBatched", [B for _, B in pairs], solve, 0, given=True)

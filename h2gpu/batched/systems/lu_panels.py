@@ -79,6 +79,7 @@ def factor_panel(method, dtype, width, rows, batch, arguments):
         shared = rows_bytes(dtype, warps)
         function = kernel(header, "lu_panel", dtype, width, slots, PANEL_WARPS, shared_bytes=shared)
     else:
-        warps, shared = GLOBAL_WARPS, rows * dtype.itemsize if method == "column" else 0
+        # compiled loads take 16 bytes at a time, of which the last may lie beyond the last row
+        warps, shared = GLOBAL_WARPS, -(-rows * dtype.itemsize // 16) * 16 if method == "column" else 0
         function = kernel(header, f"lu_{method}", dtype, width, warps, shared_bytes=shared)
     launch(function, batch, warps * WARP, arguments, shared)

@@ -98,25 +98,34 @@ def columns_shape(dtype, n, most, limit):
 
 
 def solve_in_place(A, X, alpha, right, lower, trans, unit):
-    """X_b ← α op(A_b)⁻¹ X_b, or α X_b op(A_b)⁻¹, of stacks by cuBLAS, whose matrices lie by columns: it solves the
-    transposed systems.
-    """
-    (batch, rows, columns), letter = X.shape, PREFIXES[X.dtype.name]
-    how = (
+    """X_b ← α op(A_b)⁻¹ X_b, or α X_b op(A_b)⁻¹, of stacks by cuBLAS: large ones one after the other."""
+    steps = [Steps(M[0].nbytes, M.data.ptr) for M in (A, X)]
+    if A.shape[-1] <= LARGE:
+        (triangles,), (places,) = tables(len(X), *([step] for step in steps))
+        solve_at(triangles, places, X, alpha, right, lower, trans, unit)
+        return
+    _, rows, columns = X.shape
+    how, order, factor = _flags(right, lower, trans, unit), A.shape[-1], np.array([alpha], X.dtype)
+    one, handle = getattr(cublas, f"{PREFIXES[X.dtype.name]}trsm"), cupy.cuda.device.get_cublas_handle()
+    for b in range(len(X)):
+        triangle, place = (step.first + b * step.size for step in steps)
+        one(handle, *how, columns, rows, factor.ctypes.data, triangle, order, place, columns)
+
+
+def solve_at(triangles, places, X, alpha, right, lower, trans, unit):
+    """The same of all at once, by tables on the device of the addresses of A_b and X_b."""
+    batch, rows, columns = X.shape
+    how, order, factor = _flags(right, lower, trans, unit), columns if right else rows, np.array([alpha], X.dtype)
+    all_at_once, handle = getattr(cublas, f"{PREFIXES[X.dtype.name]}trsmBatched"), cupy.cuda.device.get_cublas_handle()
+    sizes = columns, rows, factor.ctypes.data, triangles.data.ptr, order, places.data.ptr, columns, batch
+    all_at_once(handle, *how, *sizes)
+
+
+def _flags(right, lower, trans, unit):
+    """cuBLAS's matrices lie by columns: it solves the transposed systems."""
+    return (
         cublas.CUBLAS_SIDE_LEFT if right else cublas.CUBLAS_SIDE_RIGHT,
         cublas.CUBLAS_FILL_MODE_UPPER if lower else cublas.CUBLAS_FILL_MODE_LOWER,
         cublas.CUBLAS_OP_T if trans else cublas.CUBLAS_OP_N,
         cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT,
     )
-    factor, handle = np.array([alpha], X.dtype), cupy.cuda.device.get_cublas_handle()
-    order, scale = columns if right else rows, factor.ctypes.data
-    steps = [Steps(M[0].nbytes, M.data.ptr) for M in (A, X)]
-    if order <= LARGE:
-        (triangles,), (places,) = tables(batch, *([step] for step in steps))
-        sizes = columns, rows, scale, triangles.data.ptr, order, places.data.ptr, columns, batch
-        getattr(cublas, f"{letter}trsmBatched")(handle, *how, *sizes)
-        return
-    one = getattr(cublas, f"{letter}trsm")
-    for b in range(batch):
-        triangle, place = (step.first + b * step.size for step in steps)
-        one(handle, *how, columns, rows, scale, triangle, order, place, columns)

@@ -20,6 +20,7 @@ from h2gpu.distributed.ghosts import Halo, travel
 from h2gpu.distributed.matrix import DistributedH2Matrix, permutation_of
 from h2gpu.distributed.trees.exchange import swapped
 from h2gpu.progress import phase
+from h2gpu.solvers.inverse_factor import times
 from h2gpu.solvers.neighbours import nearest_earlier_of
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order, nearest_distances
@@ -72,12 +73,12 @@ class DistributedInverseFactor:
         """W x."""
         x, shape = _block(x)
         (ghosts,) = travel(self.comm, (self.halo,), (x,), NAME)((self.halo.size,))
-        return (self.W @ array_module(x).concatenate([x, ghosts])).reshape(shape)
+        return times(self.W, array_module(x).concatenate([x, ghosts])).reshape(shape)
 
     def whiten_transposed(self, z: Array) -> Array:
         """Wᵀ z."""
         z, shape = _block(z)
-        y, own = self.Wt @ z, len(z)
+        y, own = times(self.Wt, z), len(z)
         (more,) = travel(self.comm, (self.halo,), (y[own:],), NAME, back=True)((own,))
         return (y[:own] + more).reshape(shape)
 

@@ -56,7 +56,10 @@ def instances():
     warps = constants("solvers/skeletonization/cuda")["WARPS"]
     for name, wide in product(("add_blocks", "subtract_updates"), (False, True)):
         yield "skeletonization/changes.cuh", compiler.expression(name, np.float64, wide, warps), 0
+    sparse = constants("solvers/cuda")
     for dtype in DTYPES:
+        for name in ("row_sums", "row_products"):
+            yield "solvers/row_products.cuh", compiler.expression(name, dtype, sparse["LANES"], sparse["THREADS"]), 0
         for name in ("kept_ranks", "discarded_squares"):
             yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0
         for of_rounding in (False, True):

@@ -189,6 +189,8 @@ from h2gpu.clustering.splitting import Orders  # noqa: E402
 from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
 from h2gpu.h2matrix.interpolation import chebyshev  # noqa: E402
 from h2gpu.h2matrix.interpolation import cuda as interpolation  # noqa: E402
+from h2gpu.solvers import cuda as solvers  # noqa: E402
+from h2gpu.solvers import inverse_factor  # noqa: E402
 from h2gpu.solvers.skeletonization import cuda as skeletonization  # noqa: E402
 from h2gpu.solvers.skeletonization import entries  # noqa: E402
 
@@ -211,6 +213,7 @@ for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"
     setattr(interpolation, _name, routine(getattr(interpolation, _name), getattr(chebyshev, _name)))
 for _name in ("add_blocks", "subtract_updates"):
     setattr(skeletonization, _name, routine(getattr(skeletonization, _name), getattr(entries, _name)))
+solvers.row_products = routine(solvers.row_products, inverse_factor.row_products)
 clustering.orders = Orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
