@@ -205,7 +205,7 @@ def _estimator(job, cov, nugget):
     trend = krige_options.trend(a, dim)
     if len(a.values) > 1:
         return several.model(a, cov, job.values, trend, dim)
-    kinds = ["variance", "length_scale", "nugget", *["smoothness"] * a.fit_smoothness] if a.fit else False
+    kinds = ["variance", "length_scale", "nugget", *options.shapes(a)] if a.fit else False
     kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds
     if job.comm.size > 1:
@@ -247,7 +247,10 @@ def _write(job):
         names = [several.short(name) for name in job.arguments.values]
         columns = {f"{what}_{name}": found[:, i] for i, name in enumerate(names) for what, found in columns.items()}
     if is_map(job.output):
-        write_map(job.output, job.targets, columns, job.crs, attributes(job))
+        a = job.arguments
+        own = a.target_points or names_for(a.targets, a.points)
+        names = krige_options.coordinate_names(a, own, job.targets.shape[1])
+        write_map(job.output, job.targets, columns, job.crs, attributes(job), names)
         return
     with whole_hdf5(job.output) as file:
         file["points"] = job.targets

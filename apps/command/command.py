@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def _one_voice(name, arguments):
     quiet, log = "--quiet" in (sys.argv if arguments is None else arguments), logging.getLogger("h2gpu")
     quiet |= launch.launched() > 1 and launch.number() > 0
     handler = logging.NullHandler() if quiet else logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(f"{name}: warning: %(message)s"))
+    handler.setFormatter(_Options(f"{name}: warning: %(message)s"))
     handler.setLevel(logging.WARNING)
     listens = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, _interrupted) if listens else None
@@ -102,6 +103,18 @@ def _one_voice(name, arguments):
         log.removeHandler(handler)
         if listens:
             signal.signal(signal.SIGTERM, before)
+
+
+class _Options(logging.Formatter):
+    """Lines that name arguments of Python name a command's options instead."""
+
+    NAMES: ClassVar = {'fit_parameters="all"': "--fit-smoothness"}
+
+    def format(self, record):
+        line = super().format(record)
+        for argument, option in self.NAMES.items():
+            line = line.replace(argument, option)
+        return line
 
 
 def _interrupted(*_):

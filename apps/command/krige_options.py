@@ -38,7 +38,7 @@ def parser():
     options.add_sphere(p)
     p.add_argument("--crs", metavar="EPSG:N", help="coordinate reference system (default: that of a GeoPackage)")
     p.add_argument("--fit", action="store_true", help="estimate variance, length scale, nugget, given --rotation")
-    p.add_argument("--fit-smoothness", action="store_true", help="estimate the Matérn smoothness too")
+    p.add_argument("--fit-smoothness", action="store_true", help="estimate smoothness, exponent or alpha too")
     p.add_argument("--trend", choices=TRENDS, default="constant", help="mean of the field (default: constant)")
     p.add_argument("--drift", type=options.names, metavar="NAME[,NAME…]", help="columns of both files in the trend too")
     options.add_rtol(p)
@@ -52,6 +52,17 @@ def trend(arguments, dim):
     return [kind, *range(dim, dim + count)] if count else kind
 
 
+def coordinate_names(arguments, names, dim):
+    """Names of the `dim` coordinates in outputs: as the targets' columns are called; None where the file does not say.
+
+    names   of --target-points or --points, for the file of targets
+    """
+    found = [*(names or ()), *([arguments.time] if arguments.time else [])]
+    if arguments.time and len(found) < dim:  # a dataset of several columns, or the geometry
+        found = [*("xyz"[: dim - 1] if dim <= 4 else ()), arguments.time]
+    return tuple(found) if len(found) == dim else None
+
+
 def check(arguments):
     """InputError for options that do not fit each other."""
     a = arguments
@@ -63,5 +74,5 @@ def check(arguments):
         raise InputError(f"{named}: expected a number, or --fit to have it estimated")
     if a.drift and a.trend == "none":
         raise InputError("--drift: is for --trend constant or linear, to which it adds")
-    if a.fit_smoothness and not (a.fit and a.covariance == "matern"):
-        raise InputError("--fit-smoothness: is for --fit --covariance matern only")
+    if a.fit_smoothness and not (a.fit and a.covariance in options.SHAPES.values()):
+        raise InputError(f"--fit-smoothness: is for --fit --covariance {', '.join(options.SHAPES.values())} only")

@@ -163,6 +163,11 @@ def add_circumstances(p, picture):
     add_about(p)
 
 
+def shapes(arguments):
+    """Names of the numbers of the covariance's shape that are to be estimated too."""
+    return [name for name, kind in SHAPES.items() if arguments.fit_smoothness and kind == arguments.covariance]
+
+
 def covariance(arguments, dim):
     """The covariance asked for, for points of `dim` coordinates. Raises InputError."""
     dim = dim - bool(arguments.time)

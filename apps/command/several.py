@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from h2gpu.apps.command import options
 from h2gpu.apps.command.command import InputError
 from h2gpu.covariance import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.variables import MOST_VARIABLES
@@ -44,7 +45,7 @@ def model(arguments, cov, values, trend, dim):
         cov = MultivariateMatern(spread, cov.first_length_scale, own, np.eye(p), dim)
     else:
         cov = Coregionalization([np.diag(spread)], [replace(cov, variance=1.0)], dim)
-    kinds = [*KINDS, *["smoothness"] * a.fit_smoothness]
+    kinds = [*KINDS, *options.shapes(a)]
     return CoKriging(cov, 0.0, trend, a.rtol, fit_parameters=kinds)
 
 

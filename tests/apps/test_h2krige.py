@@ -239,7 +239,7 @@ BAD = {
     "negative variance": ([*GIVEN, "--variance=-1"], "variance: expected a finite number above 0"),
     "trend": ([*GIVEN, "--trend", "cubic"], "invalid choice: 'cubic'"),
     "lengths": ([*GIVEN, "--length-scale", "1,2,3"], "expected 1 or 2 numbers for points in 2D"),
-    "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern only"),
+    "smoothness": ([*GIVEN, "--fit-smoothness"], "--fit-smoothness: is for --fit --covariance matern, "),
     "smoothness of another": (["--fit", "--fit-smoothness"], "--fit-smoothness: is for"),
     "time scale": ([*GIVEN, "--time-scale", "1"], "--time-scale: is for points with --time only"),
     "another format": ([*GIVEN, "-o", "map.png"], "--output: expected a name that ends in .h5, .csv, .tif or .nc"),

@@ -64,6 +64,29 @@ def test_every_format_gives_the_same_predictions(sites, targets):
         assert (file.crs is not None) == (sites == "s.gpkg")
 
 
+def test_columns_of_coordinates_and_of_time_keep_their_names(capsys):
+    day = np.arange(90.0)
+    pandas.DataFrame({"east": X[:, 0], "north": X[:, 1], "day": day, "rain": RAIN}).to_csv("d.csv", index=False)
+    time, own = ["--time", "day", "--time-scale", "9"], ["--points", "east,north"]
+    assert krige("d.csv", "d.csv", "o.csv", *time, *own) == 0
+    assert list(pandas.read_csv("o.csv").columns)[:3] == ["east", "north", "day"]
+    pandas.read_csv("d.csv").rename(columns={"east": "x", "north": "y"}).to_csv("e.csv", index=False)
+    assert krige("e.csv", "e.csv", "o.csv", *time) == 0
+    assert list(pandas.read_csv("o.csv").columns)[:3] == ["x", "y", "day"]
+    np.savez("d.npz", points=X, day=day, rain=RAIN)
+    assert krige("d.npz", "d.npz", "o.csv", *time) == 0
+    assert list(pandas.read_csv("o.csv").columns)[:3] == ["x", "y", "day"]
+
+
+def test_shapes_are_fitted_by_one_option_which_the_command_names(capsys):
+    fit = ["--values", "rain", "--fit", "--covariance", "rational-quadratic"]
+    assert h2krige.main(["s.csv", "--targets", "t.csv", "-o", "o.h5", *fit]) == 0
+    assert "alpha 1 is kept as given; --fit-smoothness estimates it too" in capsys.readouterr().err
+    assert h2krige.main(["s.csv", "--targets", "t.csv", "-o", "o.h5", *fit, "--fit-smoothness"]) == 0
+    told = capsys.readouterr()
+    assert "\n  alpha " in told.out and "kept as given" not in told.err
+
+
 def test_columns_of_both_files_are_drift(capsys):
     assert krige("s.csv", "t.csv", "m.csv", "--drift", "height", "--trend", "linear") == 0
     kriging = Kriging(MODEL, 0.1, ["linear", 2]).fit(np.c_[X, HEIGHT], RAIN)

@@ -120,6 +120,18 @@ def test_csv_is_read_back(tmp_path):
     np.testing.assert_allclose(frame.to_numpy(), np.c_[X, VALUE, VALUE**2], rtol=4e-16)
 
 
+def test_coordinates_have_the_names_that_are_given(tmp_path):
+    xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    pytest.importorskip("h5netcdf")
+    for name in ("m.csv", "m.nc"):
+        write_map(tmp_path / name, X, {"mean": VALUE}, names=("east", "day"))
+    assert list(pandas.read_csv(tmp_path / "m.csv").columns) == ["east", "day", "mean"]
+    with xarray.open_dataset(tmp_path / "m.nc") as data:
+        np.testing.assert_array_equal(np.column_stack([data["east"], data["day"]]), X)
+    with pytest.raises(ValueError, match="names: expected 2, one a coordinate, got x"):
+        write_map(tmp_path / "m.csv", X, {"mean": VALUE}, names=("x",))
+
+
 def test_geotiff_has_pixels_around_the_points(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     kept = np.arange(len(GRID)) != 9  # a gap

@@ -40,7 +40,7 @@ def check_map(path, points=None):
         )
 
 
-def write_map(path, points, columns, crs=None, attributes=None):
+def write_map(path, points, columns, crs=None, attributes=None, names=None):
     """Write numbers at points, the format by the name: .csv, .tif or .nc. Whole or not at all.
 
     points       (n, dim)
@@ -48,6 +48,7 @@ def write_map(path, points, columns, crs=None, attributes=None):
     crs          coordinate reference system: what rasterio and pyproj take, such as "EPSG:32632" or a pyproj.CRS. CSV
                  has no place for it
     attributes   {name: number or text} that GeoTIFF and NetCDF keep
+    names        of the coordinates in CSV and NetCDF; default: lon and lat where crs is geographic, else x, y, z
 
     Raises ValueError for other shapes and names, and for GeoTIFF of points on no grid; ImportError where a package is
     missing; OSError when the disk refuses.
@@ -59,10 +60,13 @@ def write_map(path, points, columns, crs=None, attributes=None):
     for name, values in columns.items():
         if values.shape != (len(points),):
             raise ValueError(f"{name}: expected {len(points)} numbers as there are points, got shape {values.shape}")
+    names = _names(points.shape[1], crs) if names is None else tuple(map(str, names))
+    if len(names) != points.shape[1]:
+        raise ValueError(f"names: expected {points.shape[1]}, one a coordinate, got {', '.join(names)}")
     check_map(path, points)
     write = {".csv": _csv, ".nc": _netcdf}.get(_kind(path), _geotiff)
     with whole_file(path) as temporary:
-        write(temporary, points, columns, crs, attributes or {})
+        write(temporary, points, columns, crs, attributes or {}, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +132,14 @@ def _names(dim, crs):
     return ("lon", "lat") if geographic and dim == 2 else AXES[:dim] if dim <= 3 else [f"x{k}" for k in range(dim)]
 
 
-def _csv(path, points, columns, crs, attributes):
-    head = ",".join([*_names(points.shape[1], crs), *columns])
+def _csv(path, points, columns, crs, attributes, names):
+    head = ",".join([*names, *columns])
     np.savetxt(
         path, np.column_stack([points, *columns.values()]), "%.17g", ",", header=head, comments="", encoding="utf-8"
     )
 
 
-def _geotiff(path, points, columns, crs, attributes):
+def _geotiff(path, points, columns, crs, attributes, names):
     rasterio = extra("rasterio", "GeoTIFF")
     grid = Grid.of(points)
     dx, dy = grid.spacing
@@ -150,9 +154,8 @@ def _geotiff(path, points, columns, crs, attributes):
             file.set_band_description(band, name)
 
 
-def _netcdf(path, points, columns, crs, attributes):
+def _netcdf(path, points, columns, crs, attributes, names):
     xarray, grid = extra("xarray", "NetCDF"), Grid.of(points)
-    names = _names(points.shape[1], crs)
     if grid is None:
         data = {name: ("point", values) for name, values in columns.items()}
         coordinates = {name: ("point", values) for name, values in zip(names, points.T)}
