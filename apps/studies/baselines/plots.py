@@ -2,8 +2,8 @@
 
     python -m h2gpu.apps.studies.baselines.plots [FOLDER]
 
-Reads study_lu-*.csv, study_gebrd_versions-*.csv, study_triangles-*.csv and study_edges-*.csv in the folder and writes a
-picture beside each.
+Reads study_lu-*.csv, study_gebrd_versions-*.csv, study_triangles-*.csv, study_hessenberg-*.csv, study_qr-*.csv and
+study_edges-*.csv in the folder and writes a picture beside each.
 """
 
 import sys
@@ -71,6 +71,17 @@ def triangles(rows):
     return figure
 
 
+def large(rows):
+    """Rates of every way of one large matrix, an axes a precision."""
+    dtypes = list(dict.fromkeys(r["dtype"] for r in rows))
+    figure, panels = grid(1, len(dtypes))
+    for axes, dtype in zip(panels[0], dtypes):
+        these = [r for r in rows if r["dtype"] == dtype and r.get("GFLOP/s")]
+        curves(axes, these, lambda r: r["method"])
+        axes.set(title=f"one matrix, {dtype}", xlabel="n", ylabel="GFLOP/s")
+    return figure
+
+
 def edges(rows):
     """Rates of what threads beyond the edge may do, small sizes and large."""
     names = [key for key in rows[0] if key not in ("n", "batch") and "host" not in key]
@@ -118,7 +129,14 @@ def stacked(axes, numbers):
     axes.legend(fontsize=7, loc="lower right")
 
 
-PICTURES = {"study_lu": lu, "study_gebrd_versions": gebrd, "study_triangles": triangles, "study_edges": edges}
+PICTURES = {
+    "study_lu": lu,
+    "study_gebrd_versions": gebrd,
+    "study_triangles": triangles,
+    "study_hessenberg": large,
+    "study_qr": large,
+    "study_edges": edges,
+}
 
 
 if __name__ == "__main__":
