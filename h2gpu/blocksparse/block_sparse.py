@@ -116,13 +116,17 @@ class BlockSparse(Pairs):
         blocks, rows, columns = gather(self.blocks, index), self.rows[index], self.columns[index]
         return replace(self, blocks=blocks, rows=rows, columns=columns)
 
-    def factors(self, index, transpose):
-        """A_index[b] or A_index[b]ᵀ of each b, and whether they are still to be transposed; no block is copied."""
+    def factors(self, index, transpose, bounds=None):
+        """A_index[b] or A_index[b]ᵀ of each b, and whether they are still to be transposed; no block is copied.
+
+        bounds   nothing depends on them where the blocks exist
+        """
         return self.blocks.resident[index], transpose
 
     def triple_products(self, F, index, G, out):
         """out_b = F_b A_index[b] G_bᵀ."""
-        return triple_product(F, self.blocks.resident[index], G, out)
+        S = self.blocks.resident[index].bounded((F.bounds[1], G.bounds[1]))
+        return triple_product(F, S, G, out)
 
     def multiply(self, x, size, transpose=False):
         """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""

@@ -101,8 +101,11 @@ class MixedBlocks(Pairs):
         wide, narrow = self.wide.part(places[~narrowed]), self.narrow.part(places[narrowed])
         return MixedBlocks(wide, narrow, narrowed, self.rows[index], self.columns[index])
 
-    def factors(self, index, transpose):
-        """A_index[b] of each b in float64, and whether they are still to be transposed: as asked."""
+    def factors(self, index, transpose, bounds=None):
+        """A_index[b] of each b in float64, and whether they are still to be transposed: as asked.
+
+        bounds   nothing depends on them where the blocks exist
+        """
         return self.select(index).resident, transpose
 
     def triple_products(self, F, index, G, out):

@@ -58,20 +58,29 @@ class EvaluatedCouplings(Pairs):
         entries = self.row_grids.rows[self.rows] @ self.col_grids.rows[self.columns]
         return int(entries) * self.row_grids.dtype.itemsize
 
-    def select(self, index, transpose=False):
-        """The blocks of the given indices (a slice, or an array on the host or the device), or their transposes."""
+    def select(self, index, transpose=False, bounds=None):
+        """The blocks of the given indices (a slice, or an array on the host or the device), or their transposes.
+
+        bounds   rows and columns that none of these exceeds; None: those of all, after which the device takes room
+        """
         xp = self.row_grids.xp if isinstance(index, slice) else array_module(index)
         t, s = (clusters[index] for clusters in self.pairs(xp))
         grids = self.row_grids[t], self.col_grids[s]
-        return pairwise(self.function, *(reversed(grids) if transpose else grids))
+        X, Y = reversed(grids) if transpose else grids
+        if bounds is not None:
+            X, Y = (grid.bounded((most, grid.bounds[1])) for grid, most in zip((X, Y), bounds))
+        return pairwise(self.function, X, Y)
 
-    def factors(self, index, transpose):
-        """S_index[b] or S_index[b]ᵀ of each b evaluated, and whether they are still to be transposed: no."""
-        return self.select(index, transpose), False
+    def factors(self, index, transpose, bounds):
+        """S_index[b] or S_index[b]ᵀ of each b evaluated, and whether they are still to be transposed: no.
+
+        bounds   as for `select`
+        """
+        return self.select(index, transpose, bounds), False
 
     def triple_products(self, F, index, G, out):
         """out_b = F_b S_index[b] G_bᵀ, of blocks evaluated for it."""
-        return batched.triple_product(F, self.select(index), G, out)
+        return batched.triple_product(F, self.select(index, bounds=(F.bounds[1], G.bounds[1])), G, out)
 
     def unfolded(self):
         """The same couplings, of a symmetric matrix every one and its transpose a block of its own."""

@@ -3,6 +3,7 @@
 S'_ts = T_t S_ts W_sᵀ        T, W the changes of the row and column bases
 """
 
+import math
 from itertools import chain, pairwise
 
 import numpy as np
@@ -19,15 +20,17 @@ FEW = 1 << 14  # couplings of a level that go with those of others: a launch cos
 def project(couplings, row_basis, col_basis, row_change, col_change):
     """The couplings (BlockSparse or EvaluatedCouplings) in the new bases, as a BlockSparse; some at a time."""
     xp, t, s = row_change.matrices.xp, couplings.rows, couplings.columns
+    sides = (t, row_basis.ranks, row_change.matrices.columns), (s, col_basis.ranks, col_change.matrices.columns)
     with phase("project", len(t)) as advance:
         t_where, s_where = couplings.pairs(xp)
         T, W = row_change[t_where], col_change[s_where]
         offsets = offsets_of(T.rows * W.rows)
         room = xp.empty(int(offsets[-1]), row_basis.dtype)
         projected = MatrixBatch.of(room, offsets[:-1], T.rows, W.rows, (T.bounds[0], W.bounds[0]))
-        for part in _parts(couplings, col_basis.tree, T.bounds[1] * W.bounds[1], xp):
-            bounds = _largest(row_basis.ranks, t[part]), _largest(col_basis.ranks, s[part])  # ranks differ by level
-            couplings.triple_products(T[part], part, W[part], projected[part].bounded(bounds))
+        for part in _parts(couplings, col_basis.tree, sides, xp):
+            (k, m), (r, n) = (_largest(part, *side) for side in sides)  # ranks differ by level
+            out = projected[part].bounded((k, r))
+            couplings.triple_products(T[part].bounded((k, m)), part, W[part].bounded((r, n)), out)
             advance(part.stop - part.start)
         if xp is not np:  # their sizes on the host too, worked out there while the device is busy
             rows, columns = row_basis.ranks[t], col_basis.ranks[s]
@@ -35,19 +38,26 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)
 
 
-def _parts(couplings, tree, entries, xp):
+def _parts(couplings, tree, sides, xp):
     """Slices of couplings of one level, or of several levels of few.
 
-    entries   of a coupling, at most: there is room for so many at a time where they are evaluated first, and on the CPU
+    sides   of rows and columns: clusters, new and old ranks. There is room for so many couplings at a time as may be
+            evaluated first, and on the CPU
     """
     firsts = np.searchsorted(couplings.columns, tree.level_offsets)
     cuts = np.append(np.diff(firsts), FEW) >= FEW
     cuts[1:] |= cuts[:-1]  # before and behind levels of many
-    most = STACK_ENTRIES[xp.__name__] // max(1, entries) if couplings.evaluated or xp is np else len(couplings)
-    parts = (range(first, stop, max(1, most)) for first, stop in pairwise([0, *firsts[cuts].tolist()]))
+    limited, parts = couplings.evaluated or xp is np, []
+    for first, stop in pairwise([0, *firsts[cuts].tolist()]):
+        entries = math.prod(_largest(slice(first, stop), *side)[1] for side in sides)
+        most = STACK_ENTRIES[xp.__name__] // max(1, entries) if limited else len(couplings)
+        parts.append(range(first, stop, max(1, most)))
     return [slice(*part) for part in pairwise([*chain(*parts), len(couplings)])]
 
 
-def _largest(ranks, clusters):
-    """A bound on the ranks of clusters of nearly consecutive numbers."""
-    return int(ranks[clusters.min() : clusters.max() + 1].max())
+def _largest(part, clusters, new, old):
+    """Bounds on the new and the old ranks of a part of clusters of nearly consecutive numbers."""
+    if part.start == part.stop:
+        return 0, 0
+    near = slice(clusters[part].min(), clusters[part].max() + 1)
+    return int(new[near].max()), int(old[near].max())

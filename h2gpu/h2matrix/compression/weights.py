@@ -29,20 +29,22 @@ def total_weights(basis, couplings, R, column_side=False):
     couplings     BlockSparse or EvaluatedCouplings
     R             triangular factors of the other side's basis (of the same, when symmetric)
     """
-    tree, links = basis.tree, _links(couplings, len(basis.tree), R, column_side)
+    tree, links = basis.tree, _links(couplings, basis, R, column_side)
     counts = sum(np.diff(kind.first) for kind in links)
     rows, spans = np.where(_reached(tree, counts), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
     weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans[::-1]][::-1]  # largest first
     inherited = _inherited(basis, weights, rows)
     MatrixBatch.place(*weights, inherited.F, basis.transfer)
-    entries = (counts * R.bounds[0] + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
-    limit = _limit(R.xp, basis.ranks.max(initial=0)) if couplings.evaluated else np.inf
+    met = sum(np.diff(kind.first) * np.repeat(kind.most, np.diff(tree.level_offsets)) for kind in links)
+    entries = (met + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
     with phase("weights", max(1, np.count_nonzero(rows))) as advance:
         for l, span in enumerate(spans):
+            limit = _limit(weights[l], [kind.most[l] for kind in links]) if couplings.evaluated else np.inf
             above = replace(inherited.F.resident, buffer=weights[l - 1].buffer) if l else None
+            above = above and above.bounded(weights[l - 1].bounds)
 
-            def weigh(t, Z=weights[l], top=span.start, above=above):
-                products = [kind.products(t) for kind in links]
+            def weigh(t, Z=weights[l], l=l, top=span.start, above=above):
+                products = [kind.products(t, l) for kind in links]
                 if above is not None:
                     products.append(replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1]))
                 batched.triangles_of_products(products, Z.resident[t.start - top : t.stop - top])
@@ -53,9 +55,10 @@ def total_weights(basis, couplings, R, column_side=False):
     return weights
 
 
-def _limit(xp, rank):
-    """Entries of products at a time, of bases of at most this rank."""
-    return STACK_ENTRIES[xp.__name__] // AT_ONCE[xp.__name__] * (WIDE_STACKS if xp is not np and rank > WIDE else 1)
+def _limit(Z, met):
+    """Entries of products at a time, of a level of weights Z whose clusters meet others of at most these ranks."""
+    wide = Z.xp is not np and max(Z.bounds[1], *met) > WIDE
+    return STACK_ENTRIES[Z.xp.__name__] // AT_ONCE[Z.xp.__name__] * (WIDE_STACKS if wide else 1)
 
 
 def _inherited(basis, weights, rows):
@@ -85,33 +88,51 @@ class Links:
     """The couplings S_ts by cluster t (transposed), or by s, and the triangles R_s (R_t) that they meet.
 
     first    (clusters + 1,) links before each cluster, on the host
+    most     (levels,) rank that no R_s exceeds which the clusters of a level meet
 
     The numbers of single links are many, and stay where R is.
     """
 
-    def __init__(self, couplings, clusters, R, transpose):
+    def __init__(self, couplings, basis, R, transpose):
         xp = R.xp
-        self.couplings, self.transpose = couplings, transpose
-        owners = couplings.rows if transpose else couplings.columns
-        self.first = offsets_of(np.bincount(owners, minlength=clusters))
+        self.couplings, self.transpose, self.ranks = couplings, transpose, basis.ranks
+        owners, others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
+        self.first = offsets_of(np.bincount(owners, minlength=len(basis.tree)))
+        self.most = _most_met(basis, owners, R.columns, others)
         self.first_there = xp.asarray(self.first)
         rows, columns = couplings.pairs(xp)
         self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
         self.F = R[columns[self.index] if transpose else rows]
-        self.all = None if couplings.evaluated else self._made(self.F, slice(None), self.first_there)
+        self.all = None if couplings.evaluated else self._made(self.F, slice(None), self.first_there, None)
 
-    def products(self, t):
-        """R_s S_tsᵀ (or R_t S_ts) of the clusters of a slice t."""
+    def products(self, t, l):
+        """R_s S_tsᵀ (or R_t S_ts) of the clusters of a slice t of level l.
+
+        Their own bounds, narrower than those of all, let small matrices of fine levels take the way of small ones.
+        """
         first, span = self.first_there[t.start : t.stop + 1], slice(*self.first[[t.start, t.stop]].tolist())
-        return replace(self.all, first=first) if self.all else self._made(self.F[span], span, first - span.start)
+        sides = int(self.most[l]), int(self.most[l])
+        if self.all:
+            return replace(self.all, F=self.all.F.bounded(sides), first=first)
+        bounds = sides[0], int(self.ranks[t].max(initial=0))
+        return self._made(self.F[span].bounded(sides), span, first - span.start, bounds)
 
-    def _made(self, F, span, first):
-        """The products of a slice of links, given their F and where their segments begin."""
-        S, turned = self.couplings.factors(span if self.index is None else self.index[span], self.transpose)
+    def _made(self, F, span, first, bounds):
+        """The products of a slice of links, given their F, where their segments begin, and bounds of S (or Sᵀ)."""
+        index = span if self.index is None else self.index[span]
+        S, turned = self.couplings.factors(index, self.transpose, bounds)
         return Products(F, S, first, turned, triangular=True)
 
 
-def _links(couplings, clusters, R, column_side):
+def _most_met(basis, owners, ranks, others):
+    """(levels,) the largest of the ranks of others that the owners on a level meet; `ranks` of all the others."""
+    tree, width = basis.tree, int(ranks.max(initial=0)) + 1
+    row = np.repeat(np.arange(tree.levels) * width, np.diff(tree.level_offsets))
+    counts = np.bincount(row.take(owners) + ranks.take(others), minlength=tree.levels * width)
+    return np.where(counts.reshape(tree.levels, width), np.arange(width), 0).max(axis=1)
+
+
+def _links(couplings, basis, R, column_side):
     """A stored S_ts of a symmetric matrix also stands for S_st = S_tsᵀ.
 
     On the CPU both are evaluated where that is possible: of all blocks of a cluster at once.
@@ -119,4 +140,4 @@ def _links(couplings, clusters, R, column_side):
     if R.xp is np and hasattr(couplings, "unfolded"):
         couplings = couplings.unfolded()
     sides = (True, False) if couplings.symmetric else (not column_side,)
-    return [Links(couplings, clusters, R, transpose) for transpose in sides]
+    return [Links(couplings, basis, R, transpose) for transpose in sides]

@@ -1,0 +1,75 @@
+"""Levels of different orders: each is worked at by its own ranks, whatever those of other levels are."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from reference import EPS, points_of
+
+from h2gpu.arrays import to_host
+from h2gpu.covariance import Exponential
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.weights import Links, total_weights
+from h2gpu.h2matrix.construction import deferred
+
+ORDERS = (9, 9, 9, 9, 4, 3, 3, 3, 3, 3)
+
+
+def evaluated(points, cols=None):
+    """A matrix whose couplings are evaluated where they are used: ranks of 81 on coarse levels, 9 on the finest."""
+    return deferred(Sites.of(points, Exponential(1.0, 0.2), cols), leaf_size=16, eta=1.5, order=ORDERS)
+
+
+def links(A, transpose):
+    basis, other = (A.row_basis, A.col_basis) if transpose else (A.col_basis, A.row_basis)
+    return Links(A.couplings, basis, triangular_factors(other), transpose), basis, other
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("cols", [None, 700])
+def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, transpose):
+    cols = None if cols is None else points_of("uniform", cols, 2, seed=1)
+    kind, basis, other = links(evaluated(points_of("clustered", 3000, 2), cols), transpose)
+    couplings = kind.couplings
+    owners, others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
+    level = np.searchsorted(basis.tree.level_offsets, owners, side="right") - 1
+    met = [max([other.ranks[s] for s in others[level == l]], default=0) for l in range(basis.tree.levels)]
+    assert kind.most.tolist() == met
+    assert min(k for k in met if k) < max(met)
+
+
+def test_blocks_evaluated_within_narrower_bounds_are_the_same(xp):
+    A = evaluated(xp.asarray(points_of("uniform", 600, 2)))
+    last = slice(len(A.couplings) - 5, len(A.couplings))
+    t, s = A.couplings.rows[last], A.couplings.columns[last]
+    bounds = int(A.row_basis.ranks[t].max()), int(A.col_basis.ranks[s].max())
+    narrow, wide = A.couplings.select(last, bounds=bounds), A.couplings.select(last)
+    assert narrow.bounds == bounds
+    for S, T in zip(narrow.on_host().matrices(), wide.on_host().matrices()):
+        np.testing.assert_array_equal(to_host(S), to_host(T))
+
+
+@pytest.mark.gpu
+def test_levels_of_small_ranks_make_no_stacks_where_others_do(monkeypatch):
+    """And their weights are the CPU's: Z_tᵀ Z_t of both agree."""
+    cupy = pytest.importorskip("cupy")
+    from h2gpu.batched.qr import product_triangles
+
+    stacked, factor_stacks = [], product_triangles.factor_stacks
+    monkeypatch.setattr(
+        product_triangles,
+        "factor_stacks",
+        lambda kinds, out: stacked.append(out.bounds[1]) or factor_stacks(kinds, out),
+    )
+    points, weights = points_of("uniform", 600, 2), []
+    for xp in (np, cupy):
+        A = evaluated(xp.asarray(points))
+        weights.append(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis)))
+    tree, edge = A.row_basis.tree, product_triangles.EDGE
+    ranks = [int(A.row_basis.ranks[tree.span(l)].max()) for l in range(tree.levels)]
+    small = {k for above, k in pairwise(ranks) if 0 < k <= edge and above <= edge}
+    assert stacked and small and not set(stacked) & small
+    for here, there in zip(*weights):
+        for Z, W in zip(here.matrices(), there.to(np).matrices()):
+            np.testing.assert_allclose(W.T @ W, Z.T @ Z, atol=1e3 * EPS * max(1.0, np.linalg.norm(Z) ** 2))
