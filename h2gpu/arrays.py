@@ -50,6 +50,11 @@ def array_module(*arrays: object) -> ModuleType:
     return np
 
 
+def known_module(kind):
+    """The module of arrays of a type, numpy or cupy, if such arrays were met before in this process; else None."""
+    return _modules.get(kind)
+
+
 def _module(array):
     """The module of an array whose type was not met before, or may be masked."""
     cupy = sys.modules.get("cupy")

@@ -7,8 +7,9 @@
 A loop of up to 200 calls with default arguments on the same arrays, and one wait at the end: `µs`, a call. `device µs`
 is the device's share (timing.py), `of peer` the quotient by the fastest of the others. What is foretold to take longer
 than a second is timed with fewer matrices, scaled to the batch, and named in `scaled`: others everywhere, h2gpu on the
-CPU. Cases come in the order of their weight: 500 matrices, small ones, float64 first. Where --seconds end them, or an
-interrupt, --resume goes on from the table. Routines and their peers: routines/calls.py.
+CPU. Memory is of CuPy's own pool, as users have it. Cases come in the order of their weight: 500 matrices, small ones,
+float64 first. Where --seconds end them, or an interrupt, --resume goes on from the table. Routines and their peers:
+routines/calls.py.
 """
 
 import os
@@ -89,7 +90,7 @@ def _work(argv):
     for what, numbers in (("--sizes", options.sizes), ("--batches", options.batches)):
         if min(numbers) < 1:
             raise InputError(f"{what}: expected numbers > 0, got {','.join(map(str, numbers))}")
-    device = CudaDevice() if options.device == "cuda" else Device()
+    device = _device(options.device)
     cases = list(chosen(routines, dtypes, options.batches, options.sizes))
     table = Table(options.output, tables.device_name(options.device), options.resume, cases)
     begin = time.perf_counter()
@@ -107,11 +108,22 @@ def _work(argv):
         raise FailureError(f"{len(table.missing)} of {len(cases)} cases left out; --resume goes on with them")
 
 
+def _device(kind):
+    """The CPU, or the GPU with the pool that CuPy allocates from where nobody chooses another."""
+    if kind == "cpu":
+        return Device()
+    device = CudaDevice()
+    device.arrays.cuda.set_allocator(device.arrays.get_default_memory_pool().malloc)
+    return device
+
+
 def _measure(table, device, end):
     """Rows of the missing cases until the time is over; those that fail are told, and left out."""
     for case in list(table.missing):
         if time.perf_counter() > end:
             return
+        if device.kind == "cuda":
+            device.arrays.get_default_memory_pool().free_all_blocks()
         try:
             row = measured(case, device)
         except Exception as error:  # the others are worth their time on the device

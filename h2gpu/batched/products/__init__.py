@@ -25,7 +25,7 @@ from h2gpu.batched.core.checks import (
     square_batch,
     stack,
 )
-from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.dispatch import repeated, twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Matrices
@@ -34,6 +34,7 @@ twin = twins_of(__name__)
 GEMM_METHODS = ("auto", "fixed", "redirected", "tiles", "vendor")
 
 
+@repeated
 @any_array
 def gemm(
     A: Matrices,
@@ -115,6 +116,7 @@ def triple_product(A: MatrixBatch, B: MatrixBatch, C: MatrixBatch, out: MatrixBa
     return twin(A).triple_product(A, B, C, out)
 
 
+@repeated
 @any_array
 def gemv(
     A: Matrices, x: Matrices, y: Matrices | None = None, alpha: complex = 1, beta: complex = 0, trans: bool = False
@@ -140,6 +142,7 @@ def gemv(
     )
 
 
+@repeated
 @any_array
 def symv(
     A: Matrices, x: Matrices, y: Matrices | None = None, alpha: float = 1, beta: float = 0, lower: bool = True
@@ -161,6 +164,7 @@ def symv(
     return _with_vectors("symv", lambda *all: twin(all[0]).symv(*all, alpha, beta, lower), A, x, y, False, REAL)
 
 
+@repeated
 @any_array
 def syrk(
     A: Matrices, C: Matrices | None = None, alpha: float = 1, beta: float = 0, trans: bool = False, lower: bool = True
@@ -190,6 +194,7 @@ def syrk(
     return twin(A).syrk(stack(A), C, alpha, beta, trans, lower).reshape(shape)
 
 
+@repeated
 @any_array
 def axpy(X: Matrices, Y: Matrices, alpha: ArrayLike = 1) -> Matrices:
     """alpha_b · X_b + Y_b, alpha a number or (batch,) of them.

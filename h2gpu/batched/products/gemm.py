@@ -14,6 +14,7 @@ from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, la
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products import fixed, thin
 from h2gpu.batched.products.choice import chosen
+from h2gpu.batched.products.vendor import vendor_product
 
 THREADS = 128  # GEMM_THREADS of the kernel
 PITCH, STAGES = 20, 3  # of the kernel: row pitch and slabs in shared memory
@@ -57,6 +58,7 @@ def sampled(A, Omega):
 def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=False):
     """See h2gpu.batched.gemm."""
     C = C if beta != 0 else None
+    beta = beta if C is not None else 0
     if isinstance(A, MatrixBatch):
         if out is None:
             rows, columns = (A.columns if transa else A.rows), (B.rows if transb else B.columns)
@@ -66,12 +68,12 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
     m, k = A.shape[:0:-1] if transa else A.shape[1:]
     n = B.shape[1 if transb else 2]
     plain = method == "auto" and C is None and alpha == 1 and thin.aligned(A, B)
-    way = _way(A.dtype, len(A), (m, n, k), bool(transa), bool(transb), method, plain)
+    way = way_of(A.dtype, len(A), (m, n, k), bool(transa), bool(transb), method, plain)
     if way is thin:
         factors = (B, A, False) if transb else (A, B, transa)
         return thin.thin_product(*factors, out, turned=bool(transb))
     if way is None:
-        return _vendor(A, B, C, alpha, beta, transa, transb, out)
+        return vendor_product(A, B, C, alpha, beta, transa, transb, out)
     out = cupy.empty((len(A), m, n), A.dtype) if out is None else out
     C = NULL if C is None else cupy.ascontiguousarray(C)
     way(A, B, C, out, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
@@ -79,7 +81,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
 
 
 @remembered
-def _way(dtype, batch, sizes, transa, transb, method, plain):
+def way_of(dtype, batch, sizes, transa, transb, method, plain):
     """What multiplies matrices of one shape: a launch, `thin`, or None for the vendor's.
 
     sizes   (m, n, k)     plain   nothing but the product is asked for, of arrays that are `thin.aligned`
@@ -157,13 +159,3 @@ def _tiled(edges, dtype, transa, transb, tiles, sizes, upper=False):
     shared = shared_bytes(dtype, edges)
     function = kernel("products/gemm.cuh", "gemm", dtype, *edges, transa, transb, shared_bytes=shared)
     return Ready(function, tiles.blocks, THREADS, shared, (*sizes, *tiles.arguments, np.bool_(upper)))
-
-
-def _vendor(A, B, C, alpha, beta, transa, transb, out):
-    A, B = (M.swapaxes(1, 2) if turned else M for M, turned in ((A, transa), (B, transb)))
-    out = cupy.matmul(A, B, out=out)
-    if alpha != 1:
-        out *= A.dtype.type(alpha)
-    if C is not None:
-        out += A.dtype.type(beta) * C
-    return out

@@ -30,6 +30,7 @@ AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
 def gemv(A, x, y, alpha, beta, trans):
     """Columns x and y."""
     y, out = None if beta == 0 else y, _empty_columns(A, 1 if trans else 0)
+    beta = 0 if y is None else beta
     if isinstance(A, MatrixBatch):
         table, ready = _table(A, x, y, out), _gemv(A.dtype, len(A), *A.bounds, bool(trans), False, out.rows)
     else:
@@ -37,7 +38,7 @@ def gemv(A, x, y, alpha, beta, trans):
         if in_runs(A.dtype, *A.shape[1:], way):
             return _run(A, x, y, out, alpha, beta, way)
         aligned = not (A.data.ptr | x.data.ptr) % PIECE
-        table, ready = NULL, _gemv_plan(A.dtype, *A.shape, bool(trans), aligned)
+        table, ready = NULL, gemv_plan(A.dtype, *A.shape, bool(trans), aligned)
     ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
     return out
 
@@ -64,23 +65,24 @@ def _gemv(dtype, batch, m, n, trans, aligned, sizes=None):
     return Ready(function, blocks, threads, shared, (np.int64(batch), *tiles.arguments, m, n))
 
 
-_gemv_plan = remembered(_gemv)
+gemv_plan = remembered(_gemv)
 
 
 def symv(A, x, y, alpha, beta, lower):
     """Columns x and y."""
     y, out = None if beta == 0 else y, _empty_columns(A, 0)
+    beta = 0 if y is None else beta
     way = BY_LOWER if lower else BY_UPPER
     if not isinstance(A, MatrixBatch) and in_runs(A.dtype, *A.shape[1:], way):
         return _run(A, x, y, out, alpha, beta, way)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
-    ready = _symv_plan(A.dtype, len(A), bounds_of(A)[0], bool(lower))
+    ready = symv_plan(A.dtype, len(A), bounds_of(A)[0], bool(lower))
     ready(*addresses(A, x, y, out), table, behind=(A.dtype.type(alpha), A.dtype.type(beta)))
     return out
 
 
 @remembered
-def _symv_plan(dtype, batch, n, lower):
+def symv_plan(dtype, batch, n, lower):
     warps = knobs_of("symv", dtype, rows=n)["warps"]
     shared = symv_bytes(dtype, n, warps)
     check_shared("symv", shared, n)
@@ -100,13 +102,13 @@ def in_runs(dtype, m, n, way):
 
 
 def _run(A, x, y, out, alpha, beta, way):
-    ready = _run_plan(A.dtype, *A.shape, way)
+    ready = run_plan(A.dtype, *A.shape, way)
     ready(*addresses(A, x, y, out), behind=(A.dtype.type(alpha), A.dtype.type(beta)))
     return out
 
 
 @remembered
-def _run_plan(dtype, batch, m, n, way):
+def run_plan(dtype, batch, m, n, way):
     size = max(m * n, m, n, 1) * dtype.itemsize
     each = max(1, (RUN_BYTES if size * RUN_FEW <= RUN_BYTES else 2 * RUN_BYTES) // size)
     shared = run_bytes(dtype, each * m * n, each * (m if way == BY_COLUMNS else n))
@@ -134,7 +136,7 @@ def syrk(A, C, alpha, beta, trans, lower):
     else:
         n, k = A.shape[:0:-1] if trans else A.shape[1:]
         out, lists = cupy.empty((len(A), n, n), A.dtype), NO_LISTS
-        ready = _syrk_plan(A.dtype, len(A), n, k, trans, lower)
+        ready = syrk_plan(A.dtype, len(A), n, k, trans, lower)
     scalars = A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)
     ready(*addresses(A, C, out), *lists, behind=scalars)
     return out
@@ -149,7 +151,7 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
     return Ready(function, tiles.blocks, PRODUCT_THREADS, shared, (n, k, *tiles.arguments))
 
 
-_syrk_plan = remembered(_syrk)
+syrk_plan = remembered(_syrk)
 
 
 def axpy(X, Y, alpha):
@@ -158,7 +160,7 @@ def axpy(X, Y, alpha):
     out = MatrixBatch.empty(X.rows, X.columns, X.dtype, cupy) if ragged else cupy.empty(X.shape, X.dtype)
     if one:  # whatever the shapes: one run
         X, Y = (X.packed(), Y.packed()) if ragged else (X, Y)
-        _axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(NULL, alpha))
+        axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(NULL, alpha))
         return out
     tiles = _tiles(X.sizes if ragged else None, len(X), math.prod(bounds_of(X)), AXPY_RUN)
     count, table = out.buffer.size if ragged else out.size, _table(X, Y, Y, out) if ragged else NULL
@@ -174,7 +176,7 @@ def _axpy(dtype, batch, tiles, m, n, count, *table):
 
 
 @remembered
-def _axpy_run(dtype, count):
+def axpy_run(dtype, count):
     """The launch for so many entries, behind one another, and one alpha; no table."""
     pieces = -(-count // AXPY_RUN)
     return _axpy(dtype, 1, Tiling(pieces, pieces), pieces, AXPY_RUN, count, NULL)

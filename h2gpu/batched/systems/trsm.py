@@ -14,18 +14,13 @@ from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tab
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.vectors import PIECE, bounds_of, check_shared, knobs_of
-
-try:
-    from cupy_backends.cuda.libs import cublas
-except ImportError:  # no CuPy of CUDA's
-    cublas = None
+from h2gpu.batched.products.vendor import PREFIXES, cublas
 
 TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of a block where more do not fit
 PANEL_EDGE = 16  # of kernel trsm_columns
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
 LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
-PREFIXES = {"float32": "s", "float64": "d"}
 
 
 def trsm(A, B, alpha, side, lower, trans, unit):

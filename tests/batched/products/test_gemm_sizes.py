@@ -129,7 +129,7 @@ def test_misaligned_matrices(n):
 def test_large_batches_are_compiled_for_their_size_unasked(dtype, monkeypatch):
     cp = pytest.importorskip("cupy")
     from h2gpu.batched.products import fixed
-    from h2gpu.batched.products.gemm import _way
+    from h2gpu.batched.products.gemm import way_of as _way
 
     _way.cache_clear()
     taken, ready = [], fixed.ready

@@ -1,0 +1,106 @@
+"""Products of CuPy arrays like those of an earlier call: an array for the result and a launch, nothing else.
+
+    gemm(A, B, …)   →   again(A, B), for arrays of the same shapes and precision, or None where nothing is remembered
+
+Each function takes the arguments of a door of this room by name, after its checks; arrays are contiguous. See
+`repeated` in core/dispatch.py.
+"""
+
+import math
+
+import cupy
+
+from h2gpu.batched.device.launch import NULL
+from h2gpu.batched.products import gemm as products
+from h2gpu.batched.products import thin, vectors, vendor
+
+
+def gemm(A, B, C, alpha, beta, transa, transb, method, out, triangular):
+    lead = A.shape[:-2]
+    if C is not None or out is not None or triangular or B.shape[:-2] != lead or not alike(A, B):
+        return None
+    (m, k), n = A.shape[:-3:-1] if transa else A.shape[-2:], B.shape[-2 if transb else -1]
+    batch, transa, transb = math.prod(lead), bool(transa), bool(transb)
+    way = products.way_of(A.dtype, batch, (m, n, k), transa, transb, method, alpha == 1 and thin.aligned(A, B))
+    if way is thin or (way is None and not (vendor.cublas and batch * m * n * k)):
+        return None
+    if way is None:
+        way = vendor.Strided(A.dtype, batch, (m, n, k), transa, transb, (alpha, 0))
+        return _Again(way, (*lead, m, n), A.dtype)
+    return _Launch(way, (*lead, m, n), A.dtype, (alpha, 0), (NULL,))
+
+
+def gemv(A, x, y, alpha, beta, trans):
+    if y is not None or not alike(A, x):
+        return None
+    (*lead, m, n), trans = A.shape, bool(trans)
+    batch, way = math.prod(lead), vectors.BY_COLUMNS if trans else vectors.BY_ROWS
+    if vectors.in_runs(A.dtype, m, n, way):
+        ready, nothing = vectors.run_plan(A.dtype, batch, m, n, way), (NULL,)
+        return _Launch(ready, (*lead, n if trans else m), A.dtype, (alpha, 0), nothing)
+    aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
+    ready = vectors.gemv_plan(A.dtype, batch, m, n, trans, aligned)
+    return _Launch(ready, (*lead, n if trans else m), A.dtype, (alpha, 0), (NULL,), (NULL,))
+
+
+def symv(A, x, y, alpha, beta, lower):
+    if y is not None or not alike(A, x):
+        return None
+    (*lead, n, _), way = A.shape, vectors.BY_LOWER if lower else vectors.BY_UPPER
+    batch = math.prod(lead)
+    if vectors.in_runs(A.dtype, n, n, way):
+        return _Launch(vectors.run_plan(A.dtype, batch, n, n, way), (*lead, n), A.dtype, (alpha, 0), (NULL,))
+    ready = vectors.symv_plan(A.dtype, batch, n, bool(lower))
+    return _Launch(ready, (*lead, n), A.dtype, (alpha, 0), (NULL,), (NULL,))
+
+
+def syrk(A, C, alpha, beta, trans, lower):
+    if C is not None or not alike(A):
+        return None
+    *lead, n, k = (*A.shape[:-2], *A.shape[:-3:-1]) if trans else A.shape
+    ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower))
+    return _Launch(ready, (*lead, n, n), A.dtype, (alpha, 0), (NULL,), vectors.NO_LISTS)
+
+
+def axpy(X, Y, alpha):
+    if not alike(X, Y):
+        return None
+    return _Launch(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, (alpha,), (), (), (NULL,))
+
+
+def alike(*arrays):
+    """Whether the door took the arrays as they were."""
+    return all(A.dtype == arrays[0].dtype and A.dtype.kind in "fc" for A in arrays)
+
+
+class _Again:
+    """Work on the arrays and a new one for the result."""
+
+    __slots__ = "dtype", "shape", "work"
+
+    def __init__(self, work, shape, dtype):
+        self.work, self.shape, self.dtype = work, shape, dtype
+
+    def __call__(self, *arrays):
+        out = cupy.empty(self.shape, self.dtype)
+        self.work(*arrays, out)
+        return out
+
+
+class _Launch:
+    """The same by one launch.
+
+    factors   numbers in the precision of the arrays, behind what the launch knows itself
+    before    what stands between the arrays and the result     after   what follows it     ahead   before the factors
+    """
+
+    __slots__ = "after", "before", "behind", "dtype", "ready", "shape"
+
+    def __init__(self, ready, shape, dtype, factors, before=(), after=(), ahead=()):
+        self.ready, self.shape, self.dtype, self.before, self.after = ready, shape, dtype, before, after
+        self.behind = *ahead, *(dtype.type(factor) for factor in factors)
+
+    def __call__(self, *arrays):
+        out = cupy.empty(self.shape, self.dtype)
+        self.ready(*arrays, *self.before, out, *self.after, behind=self.behind)
+        return out

@@ -1,0 +1,274 @@
+"""Doors that remember calls: what differs in anything that counts is checked, what does not gives the same bits."""
+
+import ctypes
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from h2gpu import arrays, batched
+from h2gpu.arrays import to_host
+from h2gpu.batched.core import dispatch
+
+
+class Elsewhere(np.ndarray):
+    """Arrays of a device that a test chooses, in the place of CuPy's."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def placed(values, beyond=0):
+    """On that device, `beyond` bytes after a multiple of 16."""
+    values = np.asarray(values)
+    memory = np.zeros(values.nbytes + 32, np.uint8)
+    first = -memory.ctypes.data % 16 + beyond
+    array = memory[first : first + values.nbytes].view(values.dtype).reshape(values.shape).view(Elsewhere)
+    array[...] = values
+    return array
+
+
+@pytest.fixture
+def door(monkeypatch):
+    """A repeated door that counts its checks, and says on which device it is."""
+    room = SimpleNamespace(checks=0, device=0, planned=[])
+
+    def total(A, B=None, factor=1.0, flag=False):
+        room.checks += 1
+        if A.ndim != 2:
+            raise ValueError(f"total: expected a matrix, got shape {A.shape}")
+        return factor * A.sum() + (0 if B is None else B.sum())
+
+    def again(A, B, factor, flag):
+        room.planned.append((A.shape, A.dtype, factor, flag))
+        return lambda A, *B: factor * A.sum() + sum(b.sum() for b in B)
+
+    total.__module__ = "room_of_test"
+    monkeypatch.setitem(sys.modules, "room_of_test.repeats", SimpleNamespace(total=again))
+    device = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: room.device)))
+    monkeypatch.setitem(arrays._modules, Elsewhere, device)
+    room.total = dispatch.repeated(total)
+    return room
+
+
+def test_a_call_like_an_earlier_one_goes_without_checks(door):
+    A, B = placed(np.eye(3)), placed(np.ones((2, 2)))
+    assert [door.total(A, B, 2.0) for _ in range(3)] == [10.0] * 3
+    assert door.total(placed(3 * np.eye(3)), B, factor=2.0) == 22.0  # by name: another call
+    assert (door.checks, len(door.planned)) == (2, 2)
+
+
+@pytest.mark.parametrize("other", [
+    lambda A: (placed(A.astype(np.float32)),), lambda A: (placed(A[:3]),), lambda A: (A.T.copy().view(Elsewhere).T,),
+    lambda A: (placed(A, 8),), lambda A: (placed(np.zeros((8, 4)))[::2],), lambda A: (A, A), lambda A: (A, None, 2.0),
+    lambda A: (A, None, 1), lambda A: (A, None, -1.0), lambda A: (A, None, 1.0, True), lambda A: (A, None, 1.0, 0),
+    lambda A: (A, None, np.float64(1.0)),
+])  # fmt: skip
+def test_what_differs_is_checked(door, other):
+    """dtype, shape, strides, place, further arrays, values and types of numbers."""
+    A = placed(np.arange(16.0).reshape(4, 4))
+    for arguments in ((A, None, 1.0, False), other(A)):
+        expected = dispatch.inspect.unwrap(door.total)(*arguments)
+        before = door.checks
+        assert door.total(*arguments) == expected and door.checks == before + 1
+
+
+def test_zeros_of_both_signs_differ(door):
+    A = placed(np.eye(2))
+    for zero in (0.0, -0.0, 0.0, -0.0):
+        door.total(A, None, zero)
+    assert np.copysign(1, [factor for *_, factor, _ in door.planned]).tolist() == [1, -1]
+
+
+def test_another_device_has_calls_of_its_own(door):
+    A = placed(np.eye(2))
+    for device, checks in ((0, 1), (1, 2), (0, 2), (1, 2)):
+        door.device = device
+        door.total(A)
+        assert door.checks == checks
+
+
+def test_what_fails_is_not_remembered(door):
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"expected a matrix, got shape \(3,\)"):
+            door.total(placed(np.ones(3)))
+    assert door.checks == 2 and not door.planned
+
+
+def test_a_forked_child_remembers_nothing(door):
+    """Its parent's device is lost: arrays are unknown again, and the door's own check comes first."""
+    A = placed(np.eye(2))
+    door.total(A)
+    del arrays._modules[Elsewhere]
+    door.total(A)
+    assert door.checks == 2
+
+
+def test_no_more_than_so_many_calls_are_remembered(door, monkeypatch):
+    monkeypatch.setattr(dispatch, "CALLS", 2)
+    for size in (1, 2, 3, 3, 1):
+        door.total(placed(np.eye(size)))
+    assert door.checks == 4  # the third began anew
+    door.total.cache_clear()
+    door.total(placed(np.eye(1)))
+    assert door.checks == 5
+
+
+def test_arrays_of_the_host_are_not_remembered(door):
+    assert [door.total(np.eye(2)) for _ in range(2)] == [2.0, 2.0] and door.checks == 2 and not door.planned
+
+
+CASES = {
+    "gemm": [((5, 7, 3), (5, 3, 4)), ((2, 3, 4, 4), (2, 3, 4, 4)), ((6, 33, 33), (6, 33, 33)), ((3, 2, 2), (2, 2))],
+    "gemv": [((5, 7, 3), (5, 3)), ((2, 3, 4, 8), (2, 3, 8)), ((2, 150, 130), (2, 130))],
+    "symv": [((5, 7, 7), (5, 7)), ((2, 3, 4, 4), (2, 3, 4)), ((2, 130, 130), (2, 130))],
+    "syrk": [((5, 7, 3),), ((2, 3, 4, 4),), ((2, 90, 90),)],
+    "axpy": [((5, 7, 3), (5, 7, 3)), ((2, 3, 4, 4), (2, 3, 4, 4)), ((9, 3), (9, 3))],
+}
+OPTIONS = {
+    "gemm": [{}, {"alpha": -0.5}, {"beta": 2.0}],
+    "gemv": [{}, {"alpha": 3}, {"beta": 2.0}],
+    "symv": [{}, {"lower": False, "alpha": 0.5}, {"beta": 2.0}],
+    "syrk": [{}, {"trans": True}, {"lower": False, "alpha": -2.0}],
+    "axpy": [{}, {"alpha": -0.0}, {"alpha": 2}],
+}
+CALLS = [(name, shapes, options) for name in CASES for shapes in CASES[name] for options in OPTIONS[name]]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name, shapes, options", CALLS)
+def test_the_same_call_gives_the_same_bits(name, shapes, options, dtype):
+    """As the first time, and as on the CPU up to rounding; other numbers of the same shape are other results."""
+    import cupy
+
+    door, rng = getattr(batched, name), np.random.default_rng(0)
+    numbers = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    given = [cupy.asarray(a) for a in numbers]
+    door.cache_clear()
+    first, second = (to_host(door(*given, **options)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    given[0] *= 2
+    third, right = to_host(door(*given, **options)), door(2 * numbers[0], *numbers[1:], **options)
+    assert third.shape == right.shape and third.dtype == right.dtype
+    np.testing.assert_allclose(third, right, rtol=0, atol=200 * np.finfo(dtype).eps * abs(right).max())
+
+
+@pytest.mark.gpu
+def test_turned_factors_are_remembered_as_such():
+    import cupy
+
+    rng = np.random.default_rng(1)
+    for transa in (False, True):
+        for transb in (False, True):
+            A = rng.standard_normal((4, 6, 5) if transa else (4, 5, 6))
+            B = rng.standard_normal((4, 7, 6) if transb else (4, 6, 7))
+            right = batched.gemm(A, B, transa=transa, transb=transb)
+            for _ in range(3):
+                found = batched.gemm(cupy.asarray(A), cupy.asarray(B), transa=transa, transb=transb)
+                np.testing.assert_allclose(to_host(found), right, atol=1e-13)
+
+
+@pytest.mark.gpu
+def test_a_remembered_call_checks_what_is_new():
+    """Arrays with gaps, of other precisions, sizes and places are read as they are, or refused as ever."""
+    import cupy
+
+    A = np.random.default_rng(2).standard_normal((4, 6, 6))
+    at, longer = cupy.asarray(A), cupy.asarray(np.concatenate([A, A], axis=2))
+    for _ in range(2):
+        batched.gemm(at, at)
+    turned = at.swapaxes(1, 2)
+    np.testing.assert_allclose(to_host(batched.gemm(turned, at)), A.swapaxes(1, 2) @ A, atol=1e-13)
+    np.testing.assert_allclose(
+        to_host(batched.gemm(longer[:, :, 1:7], at)), np.dstack([A, A])[:, :, 1:7] @ A, atol=1e-13
+    )
+    with pytest.raises(ValueError, match="expected matching inner dimensions and precisions"):
+        batched.gemm(at, at.astype(np.float32))
+    with pytest.raises(ValueError, match="expected matching inner dimensions and precisions"):
+        batched.gemm(at, cupy.asarray(A[:, :5]))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name, arrays", [("gemm", "AA"), ("gemv", "Ax"), ("symv", "Ax"), ("axpy", "AA")])
+def test_whole_numbers_are_turned_into_others_each_time(name, arrays):
+    import cupy
+
+    numbers = {"A": np.arange(18.0).reshape(2, 3, 3), "x": np.arange(6.0).reshape(2, 3)}
+    door, (A, B) = getattr(batched, name), (numbers[letter] for letter in arrays)
+    for _ in range(3):
+        found = door(cupy.asarray(A), cupy.asarray(B.astype(np.int32)))
+        np.testing.assert_allclose(to_host(found), door(A, B))
+
+
+class HostBlas:
+    """cuBLAS's strided products of matrices by columns, on memory of the host: what the stand-in has."""
+
+    CUBLAS_OP_N, CUBLAS_OP_T = 0, 1
+
+    def __init__(self, dtype):
+        self.dtype = np.dtype(dtype)
+        setattr(self, f"{vendor_module().PREFIXES[self.dtype.name]}gemmStridedBatched", self.multiply)
+
+    def multiply(
+        self, handle, transa, transb, m, n, k, alpha, A, lda, steps_a, B, ldb, steps_b, beta, C, ldc, steps_c, batch
+    ):
+        first, second = (k, m) if transa else (m, k), (n, k) if transb else (k, n)
+        a = self.at(A, first, lda, steps_a, batch)
+        b = self.at(B, second, ldb, steps_b, batch)
+        c = self.at(C, (m, n), ldc, steps_c, batch)
+        alpha, beta = (self.at(place, (1, 1), 1, 1, 1)[0, 0, 0] for place in (alpha, beta))
+        product = (a.swapaxes(1, 2) if transa else a) @ (b.swapaxes(1, 2) if transb else b)
+        c[...] = alpha * product + (beta * c if beta else 0)
+
+    def at(self, place, shape, pitch, step, batch):
+        """(batch, rows, columns) of matrices by columns."""
+        size, entries = self.dtype.itemsize, (batch - 1) * step + (shape[1] - 1) * pitch + shape[0]
+        flat = np.frombuffer((ctypes.c_char * (entries * size)).from_address(place), self.dtype)
+        strides = step * size, size, pitch * size
+        return np.lib.stride_tricks.as_strided(flat, (batch, *shape), strides, writeable=True)
+
+
+def vendor_module():
+    from h2gpu.batched.products import vendor
+
+    return vendor
+
+
+@pytest.fixture
+def blas(monkeypatch):
+    """Where cuBLAS is missing, as on the stand-in, the host's in its place."""
+    import cupy
+
+    def put(dtype):
+        if vendor_module().cublas is None:
+            monkeypatch.setattr(vendor_module(), "cublas", HostBlas(dtype))
+            device = SimpleNamespace(get_cublas_handle=lambda: 0)
+            monkeypatch.setattr(cupy.cuda, "device", device, raising=False)
+        batched.gemm.cache_clear()
+
+    yield put
+    batched.gemm.cache_clear()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transb", [False, True])
+@pytest.mark.parametrize("transa", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_the_vendors_products(dtype, transa, transb, blas):
+    """Matrices by rows of a library that has them by columns, factors read by it where they are, and no sizes 0."""
+    import cupy
+
+    rng = np.random.default_rng(3)
+    blas(dtype)
+    for m, n, k in ((3, 4, 5), (1, 6, 1), (0, 2, 3), (2, 3, 0)):
+        A, B, C = (rng.standard_normal((4, *shape)).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        right, given = A @ B, [A.swapaxes(1, 2) if transa else A, B.swapaxes(1, 2) if transb else B]
+        given = [cupy.asarray(np.ascontiguousarray(M)) for M in given]
+        for _ in range(2):
+            found = batched.gemm(*given, transa=transa, transb=transb, method="vendor")
+            np.testing.assert_allclose(to_host(found), right, atol=20 * np.finfo(dtype).eps)
+        found = batched.gemm(*given, cupy.asarray(C), -0.5, 2.0, transa, transb, method="vendor")
+        np.testing.assert_allclose(to_host(found), 2 * C - 0.5 * right, atol=20 * np.finfo(dtype).eps)
