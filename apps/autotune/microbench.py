@@ -118,15 +118,15 @@ class Bench:
         """Memory for what nobody reads."""
         return self.arrays.zeros(count, dtype)
 
-    def launch(self, name, instance, blocks, threads, arguments):
+    def launch(self, name, instance, blocks, threads, arguments, shared=0):
         from h2gpu.batched.device.compiler import kernel
         from h2gpu.batched.device.launch import launch
 
-        launch(kernel(HEADER, name, *instance), blocks, threads, arguments)
+        launch(kernel(HEADER, name, *instance, shared_bytes=shared), blocks, threads, arguments, shared)
 
-    def timed(self, name, instance, blocks, threads, arguments):
+    def timed(self, name, instance, blocks, threads, arguments, shared=0):
         """Seconds of a launch, by events."""
-        work = lambda _: self.launch(name, instance, blocks, threads, arguments)  # noqa: E731
+        work = lambda _: self.launch(name, instance, blocks, threads, arguments, shared)  # noqa: E731
         return 1e-3 * timing.device_ms(work, [None], self.repeats)
 
     def latency(self, name, instance, threads, numbers, *sink):

@@ -49,6 +49,19 @@ __global__ void global_latency(const unsigned* next, int steps, long long* cycle
     });
 }
 
+// The same through a cycle of any length, `warm` steps before the clock runs: later ones find what a cache has kept.
+// Near: by way of the multiprocessor's own cache. One thread.
+template <bool Near>
+__global__ void chase_latency(const unsigned* next, int warm, int steps, long long* cycles, unsigned* sink) {
+    const auto load = [](const unsigned* from) { return Near ? __ldca(from) : __ldcg(from); };
+    unsigned at = 0;
+    for (int i = 0; i < warm; i++) at = load(next + at);
+    timed(cycles, [&] {
+        for (int i = 0; i < steps; i++) at = load(next + at);
+        *sink = at;
+    });
+}
+
 // A number written, a barrier of the warp, another lane's read: what a step waits for. One warp.
 __global__ void shared_latency(int steps, long long* cycles, unsigned* sink) {
     __shared__ volatile unsigned words[2][WARP];

@@ -74,6 +74,8 @@ def microbench_instances():
     header = "studies/microbench.cuh"
     for name in ("clock_ticks", "nothing", "copy_rate", "global_latency", "shared_latency", "barrier_latency"):
         yield header, name, 0
+    for near in (False, True):
+        yield header, compiler.expression("chase_latency", near), 0
     unrolled = microbench.UNROLLED
     yield header, compiler.expression("shared_rate", 4 * microbench.THREADS, unrolled), 0
     for chains in (1, unrolled):
