@@ -125,6 +125,11 @@ def recorded_launches():
         _record = before
 
 
+def recording():
+    """Whether launches are written down."""
+    return _record is not None
+
+
 def tile_count(sizes, edge):
     """⌈sizes / edge⌉, without the division where no size exceeds the edge."""
     return np.minimum(sizes, 1) if sizes.max(initial=0) <= edge else -(-sizes // edge)

@@ -10,6 +10,7 @@ import math
 
 import cupy
 
+from h2gpu.batched.device.direct import Direct
 from h2gpu.batched.device.launch import NULL
 from h2gpu.batched.products import gemm as products
 from h2gpu.batched.products import thin, vectors, vendor
@@ -27,7 +28,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, method, out, triangular):
     if way is None:
         way = vendor.Strided(A.dtype, batch, (m, n, k), transa, transb, (alpha, 0))
         return _Again(way, (*lead, m, n), A.dtype)
-    return _Launch(way, (*lead, m, n), A.dtype, (alpha, 0), (NULL,))
+    return Direct(way, (*lead, m, n), A.dtype, 2, (NULL,), (), _factors(A, alpha))
 
 
 def gemv(A, x, y, alpha, beta, trans):
@@ -36,22 +37,22 @@ def gemv(A, x, y, alpha, beta, trans):
     (*lead, m, n), trans = A.shape, bool(trans)
     batch, way = math.prod(lead), vectors.BY_COLUMNS if trans else vectors.BY_ROWS
     if vectors.in_runs(A.dtype, m, n, way):
-        ready, nothing = vectors.run_plan(A.dtype, batch, m, n, way), (NULL,)
-        return _Launch(ready, (*lead, n if trans else m), A.dtype, (alpha, 0), nothing)
-    aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
-    ready = vectors.gemv_plan(A.dtype, batch, m, n, trans, aligned)
-    return _Launch(ready, (*lead, n if trans else m), A.dtype, (alpha, 0), (NULL,), (NULL,))
+        ready, after = vectors.run_plan(A.dtype, batch, m, n, way), ()
+    else:
+        aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
+        ready, after = vectors.gemv_plan(A.dtype, batch, m, n, trans, aligned), (NULL,)
+    return Direct(ready, (*lead, n if trans else m), A.dtype, 2, (NULL,), after, _factors(A, alpha))
 
 
 def symv(A, x, y, alpha, beta, lower):
     if y is not None or not alike(A, x):
         return None
     (*lead, n, _), way = A.shape, vectors.BY_LOWER if lower else vectors.BY_UPPER
-    batch = math.prod(lead)
     if vectors.in_runs(A.dtype, n, n, way):
-        return _Launch(vectors.run_plan(A.dtype, batch, n, n, way), (*lead, n), A.dtype, (alpha, 0), (NULL,))
-    ready = vectors.symv_plan(A.dtype, batch, n, bool(lower))
-    return _Launch(ready, (*lead, n), A.dtype, (alpha, 0), (NULL,), (NULL,))
+        ready, after = vectors.run_plan(A.dtype, math.prod(lead), n, n, way), ()
+    else:
+        ready, after = vectors.symv_plan(A.dtype, math.prod(lead), n, bool(lower)), (NULL,)
+    return Direct(ready, (*lead, n), A.dtype, 2, (NULL,), after, _factors(A, alpha))
 
 
 def syrk(A, C, alpha, beta, trans, lower):
@@ -59,18 +60,23 @@ def syrk(A, C, alpha, beta, trans, lower):
         return None
     *lead, n, k = (*A.shape[:-2], *A.shape[:-3:-1]) if trans else A.shape
     ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower))
-    return _Launch(ready, (*lead, n, n), A.dtype, (alpha, 0), (NULL,), vectors.NO_LISTS)
+    return Direct(ready, (*lead, n, n), A.dtype, 1, (NULL,), vectors.NO_LISTS, _factors(A, alpha))
 
 
 def axpy(X, Y, alpha):
     if not alike(X, Y):
         return None
-    return _Launch(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, (alpha,), (), (), (NULL,))
+    return Direct(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, 2, behind=(NULL, X.dtype.type(alpha)))
 
 
 def alike(*arrays):
     """Whether the door took the arrays as they were."""
     return all(A.dtype == arrays[0].dtype and A.dtype.kind in "fc" for A in arrays)
+
+
+def _factors(A, alpha):
+    """alpha and no beta, as a kernel takes them."""
+    return A.dtype.type(alpha), A.dtype.type(0)
 
 
 class _Again:
@@ -84,23 +90,4 @@ class _Again:
     def __call__(self, *arrays):
         out = cupy.empty(self.shape, self.dtype)
         self.work(*arrays, out)
-        return out
-
-
-class _Launch:
-    """The same by one launch.
-
-    factors   numbers in the precision of the arrays, behind what the launch knows itself
-    before    what stands between the arrays and the result     after   what follows it     ahead   before the factors
-    """
-
-    __slots__ = "after", "before", "behind", "dtype", "ready", "shape"
-
-    def __init__(self, ready, shape, dtype, factors, before=(), after=(), ahead=()):
-        self.ready, self.shape, self.dtype, self.before, self.after = ready, shape, dtype, before, after
-        self.behind = *ahead, *(dtype.type(factor) for factor in factors)
-
-    def __call__(self, *arrays):
-        out = cupy.empty(self.shape, self.dtype)
-        self.ready(*arrays, *self.before, out, *self.after, behind=self.behind)
         return out
