@@ -34,7 +34,7 @@ def _gemv(pairs, transposed):
 
 def gemv(A, x, out, transposed=False):
     """out_b = A_b x_b, or A_bᵀ x_b: (batch, m, n) and vectors, contiguous CuPy arrays of one precision, real."""
-    library, handle = _library()
+    library, handle = cublas()
     (batch, m, n), letter = A.shape, LETTERS[A.dtype.name]
     one, zero = map(REALS[letter], (1, 0))
     way = NOT_TURNED if transposed else TURNED  # rows of ours are the library's columns
@@ -61,7 +61,7 @@ def gemv(A, x, out, transposed=False):
 
 
 @cache
-def _library():
+def cublas():
     """cuBLAS as CuPy has loaded it, and a handle of it, for the default stream."""
     import cupy
 

@@ -60,7 +60,7 @@ def geqrf(A, places, taus):
 
     places, taus   addresses of the matrices, and of n numbers for each, on the device
     """
-    library, handle = blas._library()
+    library, handle = blas.cublas()
     (batch, n, m), wrong = A.shape, ctypes.c_int()
     name = f"cublas{LETTERS[A.dtype.name].upper()}geqrfBatched"
     first, second = (ctypes.c_void_p(array.data.ptr) for array in (places, taus))
@@ -137,10 +137,18 @@ def magma_qr():
     """Whether a library at hand exports MAGMA's batched QR, in words."""
     found = [name for name in (_of_torch(), find_library("magma")) if name]
     for name in found:
-        if hasattr(ctypes.CDLL(name), MAGMA):
+        if exports(name, MAGMA):
             return f"MAGMA's batched QR: exported by {Path(name).name}, not timed"
     where = ", ".join(Path(name).name for name in found) or "no library"
     return f"MAGMA's batched QR: {where}, no {MAGMA}"
+
+
+def exports(library, function):
+    """Whether a library can be loaded and has the function."""
+    try:
+        return hasattr(ctypes.CDLL(library), function)
+    except OSError:
+        return False
 
 
 def _of_torch():

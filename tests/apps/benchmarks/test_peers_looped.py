@@ -30,7 +30,7 @@ def vendor(monkeypatch):
     for name, module in (("cupy_backends", None), ("cupy_backends.cuda", None), ("cupy_backends.cuda.libs", libs)):
         monkeypatch.setitem(sys.modules, name, module or types.ModuleType(name))
     functions = {f"cublas{letter}geqrfBatched": batched_geqrf(dtype) for letter, dtype in (("S", "f4"), ("D", "f8"))}
-    monkeypatch.setattr(blas, "_library", lambda: (types.SimpleNamespace(**functions), 1))
+    monkeypatch.setattr(blas, "cublas", lambda: (types.SimpleNamespace(**functions), 1))
 
 
 def memory(address, shape, dtype):
@@ -117,4 +117,10 @@ def test_peers_of_tall_matrices(vendor, monkeypatch):
     words = "cuBLAS geqrfBatched, cuSOLVER orgqr on 20 streams", "cuBLAS geqrfBatched", "cuSOLVER gesvd, 20 streams"
     assert found == [[name] for name in words]
     assert decompositions.times("qr", [A[0].swapaxes(1, 2)]) == []
+
+
+def test_whose_qr_is_exported():
+    """What is not there, or cannot be loaded, exports nothing."""
     assert decompositions.magma_qr().startswith("MAGMA's batched QR: ")
+    assert decompositions.exports(None, "malloc") and not decompositions.exports(None, decompositions.MAGMA)
+    assert not decompositions.exports("libof_nobody.so.7", "malloc")
