@@ -50,9 +50,23 @@ def _work(argv):
         argv,
         SIZES,
         lambda dtype, n, where, xp: rows(problems((1, n, n), dtype, xp), where),
+        compiled,
     )
     steps = [(f"{kind}vendor, {width}", f"{kind}tiles, {width}") for kind in ("", "products, ") for width in (64, 128)]
     print("\n".join(gains(found, [*steps, ("tiles, 128", CUSOLVER), (LAPACK, "tiles, 128")])))
+
+
+def compiled(case):
+    """A panel of each width, what follows it and a last block: their kernels are on disk then."""
+    import cupy
+
+    dtype, n = case
+    A = problems((1, n, n), dtype, cupy)
+    for width in PANELS["cuda"]:
+        Y, _, M = panel(cupy.ascontiguousarray(A[:, :, :width]))
+        for method in METHODS["cuda"]:
+            update(A[:, :, width:], Y, M, method)
+        batched.qr(cupy.ascontiguousarray(A[:, : LAST * width, : LAST * width]), "r")
 
 
 def triangle(A, width, method):

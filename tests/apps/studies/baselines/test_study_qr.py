@@ -39,6 +39,7 @@ def test_the_table(tmp_path, capsys):
 @pytest.mark.gpu
 def test_the_table_of_a_device(tmp_path, untimed, monkeypatch):
     monkeypatch.setitem(qr.PANELS, "cuda", (4,))
+    qr.compiled(("float32", 20))
     assert qr.main(["--device", "cuda", "--sizes", "20", "--dtypes", "float32", "-o", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_qr-cuda.csv")
     ours = [f"{word}{method}, 4" for method in qr.METHODS["cuda"] for word in ("", "products, ")]
