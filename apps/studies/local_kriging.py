@@ -10,7 +10,8 @@ Reference: Vecchia (1988); Cressie (1993), Statistics for spatial data, section 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import parallel, thread_count
+from h2gpu.batched.device.threads import parallel
+from h2gpu.solvers.neighbours import nearest
 from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
 
 
@@ -26,14 +27,14 @@ def local_kriging(sites, values, targets, cov, mean=0.0, neighbours=60):
     """
     x, t, m = cov.embed(sites), cov.embed(targets), len(targets)
     k = min(neighbours, len(x))
-    nearest = cKDTree(x).query(t, k, workers=thread_count())[1].reshape(m, k)
+    near = nearest(cKDTree(x), t, k)[1]
     residuals, W = np.asarray(values, float) - mean, np.empty((m, k + 1))
 
     def work(part):
-        together_with_target = np.concatenate([x[nearest[part]], t[part, None]], axis=1)
+        together_with_target = np.concatenate([x[near[part]], t[part, None]], axis=1)
         W[part] = last_rows(cholesky(covariances(cov.values, together_with_target, cov.nugget))[0])
 
     step = together(np, k + 1)
     parallel(work, [slice(i, i + step) for i in range(0, m, step)])
     own = W[:, -1]
-    return mean - np.einsum("ij,ij->i", W[:, :-1], residuals[nearest]) / own, 1 / own
+    return mean - np.einsum("ij,ij->i", W[:, :-1], residuals[near]) / own, 1 / own

@@ -10,11 +10,21 @@ twice as many.
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import threads_for
+from h2gpu.batched.device.threads import parallel, threads_for
 
 BLOCK = 1.5  # of positions before the end of a block to those before its beginning
-QUERIES = 1000  # of a tree that are worth a thread, as SciPy starts threads for each call
+QUERIES = 1000  # of a tree that are worth a thread
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
+
+
+def nearest(tree, x, k):
+    """(distances, indices) of the k points of a cKDTree nearest to each of x (n, dim), both (n, k).
+
+    By threads of ours: after a Ctrl-C those of SciPy (seen in 1.17) go on writing to memory that is free by then.
+    """
+    parts = np.array_split(x, threads_for(len(x), QUERIES))
+    found = parallel(lambda part: tree.query(part, k), parts)
+    return tuple(np.concatenate(side).reshape(len(x), k) for side in zip(*found))
 
 
 def nearest_earlier(x, places, m):
@@ -46,7 +56,7 @@ def _of_block(x, begin, end, m, positions):
     left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
     while len(left):
         wanted = positions[left]
-        candidates = tree.query(x[wanted], k, workers=threads_for(len(wanted), QUERIES))[1].reshape(len(wanted), k)
+        candidates = nearest(tree, x[wanted], k)[1]
         earlier = candidates < wanted[:, None]
         enough = earlier.sum(axis=1) >= m
         found[left[enough]] = _leading(candidates[enough], earlier[enough], m)
@@ -62,8 +72,7 @@ def _leading(candidates, valid, m):
 def _of_copies(x, some, places, m):
     """N(i) of some positions, each at one of the first `places` places: earlier copies, then the nearest."""
     copies, rows = x[some], {i: row for row, i in enumerate(some.tolist())}
-    own, around = {}, cKDTree(x[:places]).query(copies, min(m, places), workers=threads_for(len(copies), QUERIES))[1]
-    around = around.reshape(len(copies), -1)
+    own, around = {}, nearest(cKDTree(x[:places]), copies, min(m, places))[1]
     found = np.empty((len(copies), m), np.int64)
     place = cKDTree(x[:places]).query(x[places:])[1]
     for i in range(places, len(x)):

@@ -16,8 +16,7 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import threads_for
-from h2gpu.solvers.neighbours import QUERIES
+from h2gpu.solvers.neighbours import nearest
 
 EXACT = 2048
 GROWTH = 2**0.5  # of the distance from one level to the next
@@ -26,7 +25,7 @@ CLOSEST = 0.05  # share of the sites that a level may remove without looking at 
 
 def nearest_distances(x, some=slice(None)):
     """The distances of some sites from their nearest others of x (n, dim), (count,)."""
-    return cKDTree(x).query(x[some], 2, workers=threads_for(len(x[some]), QUERIES))[0][:, 1]
+    return nearest(cKDTree(x), x[some], 2)[0][:, 1]
 
 
 def maximin_order(points, random_state=0, distances=nearest_distances):

@@ -14,10 +14,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.device.threads import parallel, thread_count
+from h2gpu.batched.device.threads import parallel
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
 from h2gpu.progress import phase
+from h2gpu.solvers.neighbours import nearest
 
 DIRECT = 1 << 33  # pairs up to which they are evaluated (2 cores, 10⁹ pairs: 3 s for Matérn 3/2, 12 s for Matérn 2.3)
 CHUNK = {"numpy": 1 << 19, "cupy": 1 << 26}  # pairs at a time
@@ -55,7 +56,7 @@ class CrossCovariance:
         if not (self.cov.nugget and self.shared):
             return np.empty((2, 0), np.int64)
         x, y = to_host(self.targets), to_host(self.sites)
-        distance, j = cKDTree(y).query(x, workers=thread_count())
+        distance, j = (found[:, 0] for found in nearest(cKDTree(y), x, 1))
         i = np.flatnonzero(distance == 0)
         return np.stack([i, j[i]])
 

@@ -16,8 +16,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.device.threads import parallel, thread_count
+from h2gpu.batched.device.threads import parallel
 from h2gpu.progress import phase
+from h2gpu.solvers.neighbours import nearest
 from h2gpu.solvers.small_factors import cholesky, covariances, together
 
 EXACT = 64  # targets whose variances are exact: one block of solves
@@ -147,9 +148,7 @@ class Local:
     def _of(self, targets, neighbours):
         """L_mm² of the covariance of the nearest sites, then the target."""
         xp, nugget = array_module(self.x), self.cov.nugget
-        workers = 1 if xp is np else thread_count()  # on the CPU the chunks are shared among the threads
-        distances, sites = self.tree.query(self.host[targets], neighbours, workers=workers)
-        distances, sites = distances.reshape(-1, neighbours), sites.reshape(-1, neighbours)
+        distances, sites = nearest(self.tree, self.host[targets], neighbours)
         there = (distances == 0) & bool(nugget)
         known = ((distances == 0) & (self.noise[sites] == 0)).any(axis=1)
         own = np.concatenate([self.noise[sites] + nugget, np.full((len(targets), 1), nugget)], axis=1)

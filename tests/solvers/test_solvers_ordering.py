@@ -5,12 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import point_sets, points_of
+from scipy.spatial import cKDTree
 
-from h2gpu.solvers import ordering
-from h2gpu.solvers.neighbours import nearest_earlier
+from h2gpu.solvers import neighbours, ordering
+from h2gpu.solvers.neighbours import nearest, nearest_earlier
 from h2gpu.solvers.ordering import farthest_first, maximin_order
 
 # Orders
+
+
+@pytest.mark.parametrize("count, k", [(0, 3), (1, 1), (1000, 1), (1000, 7)])
+def test_the_nearest_are_those_of_the_tree_whatever_the_threads(count, k, monkeypatch):
+    monkeypatch.setattr(neighbours, "QUERIES", 100)
+    rng = np.random.default_rng(0)
+    tree, x = cKDTree(rng.random((500, 2))), rng.random((count, 2))
+    distances, indices = nearest(tree, x, k)
+    assert np.array_equal(distances, tree.query(x, [*range(1, k + 1)])[0]) and indices.shape == (count, k)
+    assert np.array_equal(indices, tree.query(x, [*range(1, k + 1)])[1])
 
 
 def separations(x):

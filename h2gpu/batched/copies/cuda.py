@@ -79,8 +79,10 @@ def signs(info):
     found[:] = 0  # whoever wrote before has been waited for
     blocks = -(-info.size // (SIGN_THREADS * SIGN_EACH))
     arguments = info, np.int64(info.size), np.uint64(_words.memory.ptr)
-    launch(kernel("copies/signs.cuh", "signs"), blocks, SIGN_THREADS, arguments)
-    cupy.cuda.get_current_stream().synchronize()
+    try:
+        launch(kernel("copies/signs.cuh", "signs"), blocks, SIGN_THREADS, arguments)
+    finally:  # an interrupt between the two would leave a kernel that writes later
+        cupy.cuda.get_current_stream().synchronize()
     return bool(found[0]), bool(found[1])
 
 

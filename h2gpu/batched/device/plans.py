@@ -3,15 +3,22 @@
 from functools import lru_cache, wraps
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 SHAPES = 4096  # plans of a routine that are kept
 _plans = WeakKeyDictionary()
 
 
 def planned(owner, key, make):
-    """make(), remembered for this owner and key."""
+    """make(), remembered for this owner and key; done when it is, for other streams will use it too."""
     plans = _plans.setdefault(owner, {})
     if key not in plans:
-        plans[key] = make()
+        plan = make()
+        if getattr(owner, "xp", np) is not np:
+            stream = owner.xp.cuda.get_current_stream()
+            if not stream.is_capturing():
+                stream.synchronize()
+        plans[key] = plan
     return plans[key]
 
 

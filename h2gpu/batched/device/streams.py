@@ -1,10 +1,11 @@
 """Two independent works at once on a GPU: what one leaves idle the other uses."""
 
-from functools import cache
+from threading import local
 
 import numpy as np
 
 URGENT = -1  # priority of a stream; 0 is the lowest
+_here = local()  # .streams: the urgent stream of each device and stream that this thread works on
 
 
 def together(xp, work, urgent):
@@ -12,11 +13,11 @@ def together(xp, work, urgent):
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
     current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: it is given out
-    again only here, after such a wait.
+    again only here, after such a wait, because no other thread and no other stream of the caller's has that stream.
     """
     if xp is np:
         return work(), urgent()
-    current, beside = xp.cuda.get_current_stream(), urgent_stream(xp.cuda.runtime.getDevice())
+    current, beside = xp.cuda.get_current_stream(), urgent_stream()
     beside.wait_event(current.record())
     result = work()
     with beside:
@@ -26,12 +27,16 @@ def together(xp, work, urgent):
     return result, other
 
 
-@cache
-def urgent_stream(device):
-    """The stream for urgent work on a device, the current one."""
+def urgent_stream():
+    """The stream for urgent work of this thread beside its current stream."""
     import cupy
 
-    return cupy.cuda.Stream(non_blocking=True, priority=URGENT)
+    streams = _here.__dict__.setdefault("streams", {})
+    place = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream().ptr
+    if place not in streams:
+        streams[place] = cupy.cuda.Stream(non_blocking=True, priority=URGENT)
+        cupy.cuda.Device().synchronize()  # CuPy may know memory of a stream that had this one's address before
+    return streams[place]
 
 
 def on_its_way(info):
@@ -45,7 +50,7 @@ def on_its_way(info):
 
     memory = cupy.cuda.alloc_pinned_memory(max(1, info.nbytes))
     host = np.frombuffer(memory, info.dtype, info.size)
-    beside = urgent_stream(cupy.cuda.runtime.getDevice())
+    beside = urgent_stream()
     beside.wait_event(cupy.cuda.get_current_stream().record())
     info.get(stream=beside, out=host, blocking=False)
     arrival = beside.record()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from h2gpu.batched.device.threads import thread_count
 from h2gpu.covariance.sphere import Sphere
+from h2gpu.solvers.neighbours import nearest
 
 NEAREST = 30  # of each drawn site
 
@@ -61,7 +61,7 @@ def unit_vector(direction):
 def with_nearest(points, some, count):
     """Indices i, j of some of the points, each paired with its `count` nearest others, or all where there are fewer."""
     k = min(count + 1, len(points))
-    near = cKDTree(points).query(points[some], k, workers=thread_count())[1][:, 1:]
+    near = nearest(cKDTree(points), points[some], k)[1][:, 1:]
     return np.repeat(some, k - 1), near.ravel()
 
 
