@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.dispatch import repeated, twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.shapes import over_leading
 from h2gpu.texts import brief
@@ -103,6 +103,7 @@ def signs(info):
     return twin(info).signs(info)
 
 
+@repeated
 def frobenius_norms(A: Matrices) -> Array:
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives.
 

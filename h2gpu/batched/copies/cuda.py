@@ -1,5 +1,6 @@
 """Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh, all_finite.cuh, signs.cuh."""
 
+import math
 from threading import local
 
 import cupy
@@ -8,9 +9,11 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, launch, tiling, upload
+from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, launch, tables, tiling, upload
+from h2gpu.batched.device.plans import remembered
 
 NORM_WARPS = 4
+LISTED = 4096  # matrices whose places are kept on the device
 FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
 SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a thread at least
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
@@ -97,10 +100,33 @@ def rounding_errors(A):
 
 
 def _norms(A, of_rounding):
-    A = A if isinstance(A, MatrixBatch) else MatrixBatch.from_stack(cupy.ascontiguousarray(A))
     norms = cupy.empty(len(A), np.float64)
-    if len(A):
-        offsets, sizes = upload(A.offsets, A.sizes)
-        function = kernel("copies/frobenius_norms.cuh", "frobenius_norms", A.dtype, NORM_WARPS, of_rounding)
-        launch(function, len(A), NORM_WARPS * WARP, (A.buffer, offsets, sizes, norms))
+    if not len(A):
+        return norms
+    if isinstance(A, MatrixBatch):
+        entries, places = A.buffer, upload(A.offsets, A.sizes)
+    else:
+        entries, size = cupy.ascontiguousarray(A), math.prod(A.shape[1:])
+        places = _lists(len(A), size)
+    norms_plan(A.dtype, len(A), of_rounding)(entries, *places, norms)
     return norms
+
+
+@remembered
+def norms_plan(dtype, batch, of_rounding):
+    """The launch for so many matrices."""
+    function = kernel("copies/frobenius_norms.cuh", "frobenius_norms", dtype, NORM_WARPS, of_rounding)
+    return Ready(function, batch, NORM_WARPS * WARP, 0, ())
+
+
+def _lists(batch, size):
+    """Where matrices of so many entries begin, and `size` for each."""
+    return tables(batch, [Steps(size), size])[0]
+
+
+@remembered
+def kept_lists(batch, size):
+    """The same, done when it is remembered: other streams will read it."""
+    places = _lists(batch, size)
+    cupy.cuda.get_current_stream().synchronize()
+    return places

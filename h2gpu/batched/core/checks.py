@@ -90,6 +90,11 @@ def stack(A):
     return A if A.ndim == 3 else A.reshape(math.prod(A.shape[:-2]), *A.shape[-2:])
 
 
+def alike(*arrays):
+    """Whether checked arrays were taken as they are: floating-point numbers of one precision."""
+    return all(A.dtype == arrays[0].dtype and A.dtype.kind in "fc" for A in arrays)
+
+
 def tolerances(atol, shape):
     """atol as (batch,) float64 on the host; ValueError unless it is a number ≥ 0 for each matrix.
 

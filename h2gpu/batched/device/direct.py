@@ -10,7 +10,6 @@ import numpy as np
 
 from h2gpu.batched.device import launch
 
-NOTHING = np.int64(0)  # where an address will stand
 ARGUMENT = 2  # words of 8 bytes: none is larger than a complex number
 
 
@@ -25,45 +24,50 @@ _devices = _Devices()
 
 
 class Direct:
-    """A `Ready` launch on arrays and a new one, the result: f(arrays…, before…, result, after…, numbers…, behind…).
+    """A `Ready` launch on arrays and a new one, the result: f(head…, result, after…, numbers…, behind…).
 
-    before, after, behind   numbers     shape, dtype   of the result
+    head            None for each of the arrays, in their order, and numbers between them
+    after, behind   numbers     shape, dtype   of the result     holds   arrays whose addresses are among the numbers
 
     For the device that is current when it is made. The first launch of a thread is CuPy's, which makes the context
     current; and so are those that are recorded, and all where kernels are not the driver's.
     """
 
-    __slots__ = "address", "arguments", "device", "dtype", "first", "function", "lock"
-    __slots__ += "places", "ready", "shape", "size", "words"
+    __slots__ = "address", "after", "behind", "device", "dtype", "function", "head", "holds"
+    __slots__ += "lock", "places", "ready", "shape", "size", "starts", "words"
 
-    def __init__(self, ready, shape, dtype, arrays, before=(), after=(), behind=()):
+    def __init__(self, ready, shape, dtype, head, after=(), behind=(), holds=()):
         self.ready, self.shape, self.dtype, self.lock = ready, shape, dtype, threading.Lock()
-        self.arguments, self.device = (before, after, behind), cupy.cuda.runtime.getDevice()
-        self.first = arrays + len(before)  # place of the result
-        numbers = [NOTHING] * arrays + [*before, NOTHING, *after, *ready.numbers, *behind]
-        memory = np.zeros((len(numbers), ARGUMENT), np.int64)
+        self.head, self.after, self.behind, self.holds = head, after, behind, holds
+        self.device = cupy.cuda.runtime.getDevice()
+        arguments = [*head, None, *after, *ready.numbers, *behind]
+        known = [(place, number) for place, number in enumerate(arguments) if number is not None]
         compiled = getattr(ready.function, "kernel", None)
-        plain = all(isinstance(number, np.generic) and number.nbytes <= 8 * ARGUMENT for number in numbers)
+        plain = all(isinstance(number, np.generic) and number.nbytes <= 8 * ARGUMENT for _, number in known)
         self.function = compiled.ptr if plain and compiled is not None and ready.grid[0] else None
-        for line, number in zip(memory, numbers if plain else ()):
-            line.view(np.uint8)[: number.nbytes] = np.frombuffer(number.tobytes(), np.uint8)
-        places = memory.ctypes.data + ARGUMENT * memory.itemsize * np.arange(len(numbers))
-        self.words, self.places = memoryview(memory.reshape(-1)), places.astype(np.int64)
+        memory = np.zeros((len(arguments), ARGUMENT), np.int64)
+        for place, number in known if plain else ():
+            memory[place].view(np.uint8)[: number.nbytes] = np.frombuffer(number.tobytes(), np.uint8)
+        self.starts = [ARGUMENT * place for place, number in enumerate(arguments) if number is None]
+        lines = memory.ctypes.data + ARGUMENT * memory.itemsize * np.arange(len(arguments))
+        self.words, self.places = memoryview(memory.reshape(-1)), lines.astype(np.int64)
         self.address = self.places.ctypes.data
         self.size = (*ready.grid, 1, 1, *ready.block, 1, 1, ready.shared_bytes)
 
     def __call__(self, *arrays):
         out = cupy.ndarray(self.shape, self.dtype)
         if self.function is None or launch.recording() or self.device not in _devices.used:
-            before, after, behind = self.arguments
-            self.ready(*arrays, *before, out, *after, behind=behind)
-            _devices.used.add(self.device)
+            self._by_cupy(iter(arrays), out)
             return out
-        words, place, stream = self.words, 0, cupy.cuda.get_current_stream().ptr
+        words, stream = self.words, cupy.cuda.get_current_stream().ptr
         with self.lock:  # the driver reads the words before it returns
-            for array in arrays:
-                words[place] = array.data.ptr
-                place += ARGUMENT
-            words[ARGUMENT * self.first] = out.data.ptr
+            for start, array in zip(self.starts, arrays):
+                words[start] = array.data.ptr
+            words[self.starts[-1]] = out.data.ptr
             cupy.cuda.driver.launchKernel(self.function, *self.size, stream, self.address, 0)
         return out
+
+    def _by_cupy(self, arrays, out):
+        head = [next(arrays) if number is None else number for number in self.head]
+        self.ready(*head, out, *self.after, behind=self.behind)
+        _devices.used.add(self.device)

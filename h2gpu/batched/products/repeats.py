@@ -10,6 +10,7 @@ import math
 
 import cupy
 
+from h2gpu.batched.core.checks import alike
 from h2gpu.batched.device.direct import Direct
 from h2gpu.batched.device.launch import NULL
 from h2gpu.batched.products import gemm as products
@@ -28,7 +29,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, method, out, triangular):
     if way is None:
         way = vendor.Strided(A.dtype, batch, (m, n, k), transa, transb, (alpha, 0))
         return _Again(way, (*lead, m, n), A.dtype)
-    return Direct(way, (*lead, m, n), A.dtype, 2, (NULL,), (), _factors(A, alpha))
+    return Direct(way, (*lead, m, n), A.dtype, (None, None, NULL), (), _factors(A, alpha))
 
 
 def gemv(A, x, y, alpha, beta, trans):
@@ -41,7 +42,7 @@ def gemv(A, x, y, alpha, beta, trans):
     else:
         aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
         ready, after = vectors.gemv_plan(A.dtype, batch, m, n, trans, aligned), (NULL,)
-    return Direct(ready, (*lead, n if trans else m), A.dtype, 2, (NULL,), after, _factors(A, alpha))
+    return Direct(ready, (*lead, n if trans else m), A.dtype, (None, None, NULL), after, _factors(A, alpha))
 
 
 def symv(A, x, y, alpha, beta, lower):
@@ -52,7 +53,7 @@ def symv(A, x, y, alpha, beta, lower):
         ready, after = vectors.run_plan(A.dtype, math.prod(lead), n, n, way), ()
     else:
         ready, after = vectors.symv_plan(A.dtype, math.prod(lead), n, bool(lower)), (NULL,)
-    return Direct(ready, (*lead, n), A.dtype, 2, (NULL,), after, _factors(A, alpha))
+    return Direct(ready, (*lead, n), A.dtype, (None, None, NULL), after, _factors(A, alpha))
 
 
 def syrk(A, C, alpha, beta, trans, lower):
@@ -60,18 +61,13 @@ def syrk(A, C, alpha, beta, trans, lower):
         return None
     *lead, n, k = (*A.shape[:-2], *A.shape[:-3:-1]) if trans else A.shape
     ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower))
-    return Direct(ready, (*lead, n, n), A.dtype, 1, (NULL,), vectors.NO_LISTS, _factors(A, alpha))
+    return Direct(ready, (*lead, n, n), A.dtype, (None, NULL), vectors.NO_LISTS, _factors(A, alpha))
 
 
 def axpy(X, Y, alpha):
     if not alike(X, Y):
         return None
-    return Direct(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, 2, behind=(NULL, X.dtype.type(alpha)))
-
-
-def alike(*arrays):
-    """Whether the door took the arrays as they were."""
-    return all(A.dtype == arrays[0].dtype and A.dtype.kind in "fc" for A in arrays)
+    return Direct(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, (None, None), behind=(NULL, X.dtype.type(alpha)))
 
 
 def _factors(A, alpha):

@@ -27,7 +27,7 @@ from h2gpu.batched.core.checks import (
     square_batch,
     stack,
 )
-from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.batched.core.dispatch import repeated, twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.shapes import over_leading
@@ -225,6 +225,7 @@ def cholesky(A: Matrices, return_info: bool = False) -> Matrices | tuple[Matrice
     return L
 
 
+@repeated
 @any_array
 def cholesky_solve(L: Matrices, b: Matrices) -> Matrices:
     """x_b with L_b L_bᵀ x_b = b_b: like b, which is as in `lu_solve`. Raises as that.
@@ -245,6 +246,7 @@ def cholesky_solve(L: Matrices, b: Matrices) -> Matrices:
     return _with_columns(lambda F, b: twin(F).cholesky_solve(F, b), L, b, "cholesky_solve")
 
 
+@repeated
 @any_array
 def trsm(
     A: Matrices,

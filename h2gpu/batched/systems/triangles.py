@@ -42,12 +42,12 @@ def _solve(F, piv, b, symmetric):
             buffers = *addresses(F, piv, b, x), table
             _ready(F.dtype, group.count, *group.shape, symmetric)(*buffers)
         return x
-    if b.size and _tiled(F) and many(len(b), *b.shape[1:]):
+    if b.size and tiled(F) and many(len(b), *b.shape[1:]):
         return _by_trsm(F, b if symmetric else permuted_rows(piv, b, b.shape, b.dtype), symmetric)
     x = cupy.empty(b.shape, b.dtype)
     if b.size:
         buffers = *addresses(F, piv, b, x), NULL
-        _plan(F.dtype, len(F), *b.shape[1:], symmetric)(*buffers)
+        plan(F.dtype, len(F), *b.shape[1:], symmetric)(*buffers)
     return x
 
 
@@ -55,7 +55,7 @@ def inverse_of(LU, piv):
     """U⁻¹ L⁻¹ P of a stack."""
     if not LU.size:
         return cupy.empty(LU.shape, LU.dtype)
-    if not _tiled(LU):
+    if not tiled(LU):
         return lu_solve(LU, piv, permuted_rows(None, None, LU.shape, LU.dtype))
     return _by_trsm(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
 
@@ -67,7 +67,7 @@ def many(batch, n, columns):
     return columns > 1 and batch * n * -(-columns // SOLVE_COLUMNS) >= MUCH
 
 
-def _tiled(F):
+def tiled(F):
     """Whether trsm has a kernel for these factors."""
     return F.dtype.kind == "f" and F.shape[-1] <= TILED
 
@@ -114,7 +114,7 @@ def _ready(dtype, batch, n, columns, symmetric):
     return Ready(function, batch * pieces, warps * WARP, shared, (n, columns, pieces))
 
 
-_plan = remembered(_ready)
+plan = remembered(_ready)
 
 
 def small_bytes(dtype, n):

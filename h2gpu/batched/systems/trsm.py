@@ -40,7 +40,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
         table = cupy.asarray(np.stack(places))
     else:
         X, table = cupy.empty(B.shape, B.dtype), NULL
-    ready = _plan(A.dtype, len(A), n, width, *flags, ragged)
+    ready = plan(A.dtype, len(A), n, width, *flags, ragged)
     if ready is None and X.size:
         cupy.copyto(X, B)
         solve_in_place(A, X, alpha, *flags)
@@ -50,7 +50,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
 
 
 @remembered
-def _plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
+def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     """The launch for triangles of order n, or of none larger, with so many right-hand sides; None for the vendor's."""
     row, flags = knobs_of("trsm", dtype, rows=n, columns=width), (right, lower, trans, unit)
     limit = shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)

@@ -53,7 +53,7 @@ def prepared(function, dtype, blocks=5, numbers=NUMBERS):
 
     one = np.dtype(dtype).type
     ready = Ready(function, blocks, 64, 1024, numbers)
-    return Direct(ready, (2, 3), np.dtype(dtype), 2, (NULL,), (NULL, NULL), (one(1.5), one(-0.0)))
+    return Direct(ready, (2, 3), np.dtype(dtype), (None, NULL, None), (NULL, NULL), (one(1.5), one(-0.0)))
 
 
 def arrays(dtype):
@@ -75,7 +75,7 @@ def test_the_driver_gets_what_cupy_gives_it(dtype, driver):
     for given, result, (*how, words) in zip(((A, B), (B, A)), results[1:], driver.launches):
         addresses = [np.int64(M.data.ptr).tobytes() for M in (*given, result)]
         right = list(expected[-1])
-        right[0], right[1], right[3] = addresses
+        right[0], right[2], right[3] = addresses
         assert tuple(how) == expected[:-1] and words == right
         assert result.shape == (2, 3) and result.dtype == dtype
 

@@ -126,6 +126,9 @@ CASES = {
     "symv": [((5, 7, 7), (5, 7)), ((2, 3, 4, 4), (2, 3, 4)), ((2, 130, 130), (2, 130))],
     "syrk": [((5, 7, 3),), ((2, 3, 4, 4),), ((2, 90, 90),)],
     "axpy": [((5, 7, 3), (5, 7, 3)), ((2, 3, 4, 4), (2, 3, 4, 4)), ((9, 3), (9, 3))],
+    "trsm": [((5, 7, 7), (5, 7, 3)), ((2, 3, 4, 4), (2, 3, 4, 1)), ((3, 40, 40), (3, 40, 40))],
+    "cholesky_solve": [((5, 7, 7), (5, 7)), ((2, 3, 4, 4), (2, 3, 4, 5)), ((3, 40, 40), (3, 40, 40))],
+    "frobenius_norms": [((5, 7, 3),), ((2, 3, 4, 4),), ((9, 3),)],
 }
 OPTIONS = {
     "gemm": [{}, {"alpha": -0.5}, {"beta": 2.0}],
@@ -133,6 +136,9 @@ OPTIONS = {
     "symv": [{}, {"lower": False, "alpha": 0.5}, {"beta": 2.0}],
     "syrk": [{}, {"trans": True}, {"lower": False, "alpha": -2.0}],
     "axpy": [{}, {"alpha": -0.0}, {"alpha": 2}],
+    "trsm": [{}, {"alpha": -0.5, "lower": False}, {"trans": True, "unit": True}],
+    "cholesky_solve": [{}],
+    "frobenius_norms": [{}],
 }
 CALLS = [(name, shapes, options) for name in CASES for shapes in CASES[name] for options in OPTIONS[name]]
 
@@ -146,6 +152,8 @@ def test_the_same_call_gives_the_same_bits(name, shapes, options, dtype):
 
     door, rng = getattr(batched, name), np.random.default_rng(0)
     numbers = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    if name in ("trsm", "cholesky_solve"):  # well conditioned
+        numbers[0] = numbers[0] / shapes[0][-1] + 2 * np.eye(shapes[0][-1], dtype=dtype)
     given = [cupy.asarray(a) for a in numbers]
     door.cache_clear()
     first, second = (to_host(door(*given, **options)) for _ in range(2))

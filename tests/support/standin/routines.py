@@ -179,7 +179,6 @@ compiler.kernel = Kernel  # before the modules that import it
 from h2gpu.batched import MatrixBatch  # noqa: E402
 from h2gpu.batched.copies import cpu as copies  # noqa: E402
 from h2gpu.batched.products import gaussian as samples  # noqa: E402
-from h2gpu.batched.products import repeats  # noqa: E402
 from h2gpu.batched.qr.products import Products  # noqa: E402
 from h2gpu.batched.svd import randomized, resident  # noqa: E402
 from h2gpu.blocksparse import cpu_nested, cuda_nested  # noqa: E402
@@ -206,6 +205,11 @@ ROOMS = {
     "h2gpu.blocksparse": "block_multiply",
     "h2gpu.covariance.pairs": "pairwise",
 }
+REPEATED = {
+    "h2gpu.batched.copies": "frobenius_norms",
+    "h2gpu.batched.products": "axpy gemm gemv symv syrk",
+    "h2gpu.batched.systems": "cholesky_solve trsm",
+}
 for _room, _names in ROOMS.items():
     _cpu, _cuda = (import_module(f"{_room}.{_twin}") for _twin in ("cpu", "cuda"))
     for _name in _names.split():
@@ -218,6 +222,7 @@ solvers.row_products = routine(solvers.row_products, inverse_factor.row_products
 clustering.orders = Orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
-for _name in ["axpy", "gemm", "gemv", "symv", "syrk"]:  # each call gets its twin's numbers
-    setattr(repeats, _name, lambda *_, **__: None)
+for _room, _names in REPEATED.items():  # each call gets its twin's numbers
+    for _name in _names.split():
+        setattr(import_module(f"{_room}.repeats"), _name, lambda *_, **__: None)
 samples.gaussian = randomized.gaussian = routine(samples.gaussian, samples.gaussian)

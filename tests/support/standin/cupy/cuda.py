@@ -35,6 +35,9 @@ class Thing:
     def __enter__(self):
         return self
 
+    def is_capturing(self):
+        return False
+
     def __exit__(self, *_):
         pass
 
