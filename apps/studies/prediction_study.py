@@ -25,7 +25,7 @@ from h2gpu.apps.command import map_plot
 from h2gpu.apps.studies import gpboost_vecchia, published
 from h2gpu.apps.studies.local_kriging import local_kriging
 from h2gpu.arrays import module_of_device, to_host
-from h2gpu.covariance import Nugget
+from h2gpu.covariance import Nugget, OnSphere
 from h2gpu.statistics import Kriging, scores
 
 CLOCKS = {"cpu": ("CPU s", time.process_time), "cuda": ("s", time.perf_counter)}
@@ -164,6 +164,11 @@ def split(cov):
     return field, cov.nugget
 
 
+def on_surface(cov):
+    """The covariance of the plane that one on the sphere takes along its distance; others as they are."""
+    return cov.covariance if isinstance(cov, OnSphere) else cov
+
+
 def row(field, method, parameters, prediction, unit):
     """One line of the table; unit: of its seconds."""
     p = prediction
@@ -177,9 +182,10 @@ def row(field, method, parameters, prediction, unit):
         **{name: told[name] for name in SHOWN},
         f"fit {unit}": p.seconds[0],
         f"predict {unit}": p.seconds[1],
-        "variance": p.cov.variance,
-        "length scale": p.cov.length_scale,
-        "smoothness": getattr(p.cov, "smoothness", 0.5),
+        "surface": "sphere" if on_surface(p.cov) is not p.cov else "plane",
+        "variance": on_surface(p.cov).variance,
+        "length scale": on_surface(p.cov).length_scale,
+        "smoothness": getattr(on_surface(p.cov), "smoothness", 0.5),
         "nugget": p.nugget,
         "trend": " ".join(f"{c:.5g}" for c in p.trend),
         **p.more,

@@ -10,7 +10,7 @@ from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies import gpboost_vecchia, prediction_study, published
 from h2gpu.apps.studies import heaton as study_heaton
 from h2gpu.apps.studies import kaust as study_kaust
-from h2gpu.covariance import Exponential, Matern, Nugget
+from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging
 
 pytest.importorskip("matplotlib")
@@ -35,6 +35,18 @@ def test_the_table_of_heaton_s_fields(tmp_path, capsys):
     assert float(best["coverage"]) > 0.8 and float(best["nugget"]) == 0.05
     assert (tmp_path / "out" / "study_heaton-simulated-given.png").stat().st_size > 10_000
     assert "coverage" in capsys.readouterr().out
+
+
+def test_the_satellite_s_degrees_are_those_of_a_sphere(tmp_path, capsys):
+    source = small_fields.heaton(tmp_path / "h.h5")
+    arguments = ["--file", str(source), "--output", str(tmp_path), "--parameters", "estimated"]
+    assert study_heaton.main(arguments) == 0
+    _, rows = tables.read(tmp_path / "study_heaton-estimated-cpu.csv")
+    assert [row["surface"] for row in rows] == ["plane"] * 2 + ["sphere"] * 2
+    assert float(rows[2]["length scale"]) > 20 > float(rows[0]["length scale"])  # kilometres and degrees
+    assert float(rows[2]["rmse"]) == pytest.approx(float(rows[3]["rmse"]), rel=0.1)
+    field = published.heaton(source)["satellite"]
+    assert study_heaton.start(field, "plane") == study_heaton.start(published.heaton(source)["simulated"])
 
 
 def test_given_parameters_are_simple_kriging_with_the_known_mean(tmp_path):
@@ -106,6 +118,19 @@ def test_gpboost_s_predictions_from_all_sites_are_ours(tmp_path):
     theirs = gpboost_vecchia.kriging(field, cov, nugget, estimate=False)
     np.testing.assert_allclose(theirs[0], mean, rtol=1e-6)
     np.testing.assert_allclose(theirs[1], std, rtol=1e-6)
+
+
+def test_gpboost_takes_the_chord_of_a_sphere(tmp_path):
+    pytest.importorskip("gpboost", reason="gpboost is not installed (the extra studies)")
+    field = published.heaton(small_fields.heaton(tmp_path / "h.h5", side=5, held=7))["satellite"]
+    cov, field = on_sphere(Exponential(16.0, 120.0), distance="chordal"), replace(field, mean=small_fields.MEAN)
+    ours = Kriging(cov, 0.05, trend=None, mean=field.mean).fit(field.sites, field.values)
+    mean, std = ours.predict(field.targets, return_std=True, observations=True)
+    theirs = gpboost_vecchia.kriging(field, cov, 0.05, estimate=False)
+    np.testing.assert_allclose(theirs[0], mean, rtol=1e-6)
+    np.testing.assert_allclose(theirs[1], std, rtol=1e-6)
+    found = gpboost_vecchia.kriging(field, cov, 0.05, estimate=True)
+    assert found[2].radius == cov.radius and found[2].distance == "chordal"
 
 
 def test_gpboost_estimates_trend_and_parameters(tmp_path):
