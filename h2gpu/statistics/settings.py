@@ -36,12 +36,12 @@ def check_mean(mean, count=1):
     return np.broadcast_to(given, count)
 
 
-def tell_unused_mean(trend, mean):
+def tell_unused_mean(trend, mean, stacklevel=5):
     """A warning where a known mean is given together with a trend, which is estimated in its place."""
     if trend is not None and np.any(np.asarray(mean) != 0):
         warnings.warn(
             f"mean: {brief(mean)} is not used, as trend={brief(trend)} is estimated; take trend=None for a known mean",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
 
 

@@ -44,7 +44,7 @@ def crs_of(X):
     return getattr(X, "crs", None) if hasattr(X, "geometry") else None
 
 
-def check_crs(crs, cov):
+def check_crs(crs, cov, stacklevel=5):
     """Degrees need a covariance on the sphere, and that needs degrees: ValueError for the latter, else a warning.
 
     crs   what pyproj calls one, or None
@@ -59,7 +59,7 @@ def check_crs(crs, cov):
         warnings.warn(
             f"X: {_named(crs)} are degrees, which {brief(cov, 80)} takes for a plane; {wrap}convert with X.to_crs to a "
             "projected system",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
 
 

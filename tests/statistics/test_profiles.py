@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import points_of
 from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.covariance import Exponential, Matern, PoweredExponential
 from h2gpu.statistics import Kriging, log_likelihood, simulate
@@ -76,6 +77,22 @@ def test_the_interval_of_a_profile_is_where_the_likelihood_has_dropped():
     wald = kriging.parameter_intervals_["length_scale"]
     assert abs(np.log(low / wald[0])) < 0.5 and abs(np.log(high / wald[1])) < 1.0
     assert profile.interval(0.5)[1] < high
+
+
+def test_the_interval_of_a_curve_that_is_no_parabola_is_found_between_far_values():
+    """A linear variogram: nothing tells how long the length is, only that it is no shorter than the domain."""
+    X, y = sample(Exponential(2.0, 0.2), 80, 0.01)
+    y = y + 8 * X[:, 0]
+    with pytest.warns(ConvergenceWarning, match="length_scale .* exceeds the extent"):
+        profile = Kriging(Exponential(), fit_parameters=True).fit(X, y).profile("length_scale")
+    low = profile.interval()[0]
+    at = np.searchsorted(profile.values, low)
+    assert np.diff(profile.log_likelihood[at - 1 : at + 1]) < 1.6 and len(profile.values) > 12
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = profile.plot()
+    assert ax.get_xscale() == "log" and ax.get_ylim()[0] >= profile.highest - 8
+    matplotlib.pyplot.close("all")
 
 
 def test_many_sites_have_profiles_by_vecchia(monkeypatch):

@@ -115,9 +115,9 @@ class CoKriging(CoResults, BaseEstimator):
         columns that is not the covariance's; LinAlgError for a covariance that is not positive definite.
         """
         p, nuggets = self._options()
-        tell_unused_mean(self.trend, self.mean)
+        tell_unused_mean(self.trend, self.mean, stacklevel=4)
         self.crs_ = crs_of(X)
-        check_crs(self.crs_, self.cov)
+        check_crs(self.crs_, self.cov, stacklevel=4)
         data = self._observe(*self._checked(X, Y, p), p)
         cov, system, self.estimation_, self.parameters_, self.converged_ = self.cov, None, None, {}, True
         self.parameter_errors_, self.parameter_intervals_ = {}, {}

@@ -60,7 +60,8 @@ def _alone(cov, data, trend, i, random_state):
     if len(mine) < 10:
         return usual
     try:
-        found = estimate(Data(places_of(X, y, np.ones(len(mine))), trend), Model(rho, 0.0), 30, random_state).model
+        data = Data(places_of(X, y, np.ones(len(mine))), trend)
+        found = estimate(data, Model(rho, 0.0), 30, random_state, tell=False).model
     except (ValueError, np.linalg.LinAlgError):
         return usual
     stretch = np.exp(np.mean(np.log(np.atleast_1d(found.cov.length_scale) / np.atleast_1d(rho.length_scale))))

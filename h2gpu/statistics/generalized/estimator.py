@@ -123,7 +123,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         LinAlgError for a covariance that is not positive definite.
         """
         joint = joint_of(self)
-        tell_unused_mean(self.trend, self.mean)
+        tell_unused_mean(self.trend, self.mean, stacklevel=4)
         X, y, weights = training(self, X, y, None, joint.cov)
         X, y, _ = weighted(X, y, weights)
         latent, change = self._prepared(joint.likelihood, X, y)
@@ -164,7 +164,7 @@ class GeneralizedKriging(Scored, Saved, RegressorMixin, BaseEstimator):
         if not found.converged:
             messages.append(f"Laplace's approximation: the mode was not found in {found.steps} steps")
         for message in messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self.converged_, self.steps_ = not messages, found.steps
         self.mode_, self.weights_ = self._level() + found.eta, found.a
         self.trend_coefficients_ = change @ found.gamma

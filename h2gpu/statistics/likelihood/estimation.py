@@ -81,8 +81,9 @@ class Estimate:
         return {one.name: tuple(map(float, one.at(end))) for one, end in zip(free, ends)}
 
 
-def estimate(data, model, neighbours=30, random_state=0, starts=None):
-    """The Estimate of the model's free parameters from `likelihood.Data`; starts: Models, else from the variogram.
+def estimate(data, model, neighbours=30, random_state=0, starts=None, tell=True):
+    """The Estimate of the model's free parameters from `likelihood.Data`; starts: Models, else from the variogram;
+    tell: whether numbers of its shape that are kept are logged.
 
     Raises ValueError where nothing can be estimated, LinAlgError where the likelihood cannot be evaluated.
     """
@@ -97,7 +98,7 @@ def estimate(data, model, neighbours=30, random_state=0, starts=None):
             "parameters"
         )
     check_free(model)
-    for name, kept in kept_shapes(model):
+    for name, kept in kept_shapes(model) if tell else ():
         logger.warning('estimation: %s %g is kept as given; fit_parameters="all" estimates it too', name, kept)
     model = model.within(data.sites)
     model = model.at(np.clip(model.theta, *limits(model)))

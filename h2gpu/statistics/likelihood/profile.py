@@ -18,6 +18,10 @@ from h2gpu.statistics.variography.plots import axes_or_new
 from h2gpu.texts import brief
 
 POINTS, REACH = 13, 3.0  # values, within so many standard errors
+STEEP, HALVINGS = 1.5, 6  # of log-likelihood: where it falls by more between two values across an interval's end, it is
+# evaluated between them; at most so many times an end. Near a parabola it falls by one.
+WIDE = 10.0  # largest by smallest value of a logarithmic axis
+SHOWN = 8.0  # of log-likelihood below the maximum
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,9 @@ class Profile:
         ax.axhline(self.highest - 0.5 * float(chdtri(1, 1 - level)), color="C1", linewidth=0.8)
         for end in self.interval(level):
             ax.axvline(end, color="C1", linewidth=0.8, linestyle="--")
+        if self.values[0] > 0 and self.values[-1] > WIDE * self.values[0]:
+            ax.set_xscale("log")
+        ax.set_ylim(bottom=max(ax.get_ylim()[0], self.highest - SHOWN))
         ax.set_xlabel(self.name)
         ax.set_ylabel("log-likelihood")
         ax.set_title(f"{self.name} {self.best:.4g}, {100 * level:g} % interval")
@@ -93,7 +100,7 @@ class Profile:
 def profile(data, found, name, values, options, full=False):
     """The Profile of the named parameter around an `estimation.Estimate`.
 
-    values    on its own scale; None: POINTS within REACH standard errors
+    values    on its own scale; None: POINTS within REACH standard errors, and more where the curve is steep
     options   rtol, neighbours, random_state and solver
     full      whether of many places the full likelihood is meant, not Vecchia's
 
@@ -117,8 +124,30 @@ def profile(data, found, name, values, options, full=False):
             told = " above 0" if free.logarithmic else " from −1 to 1" if free.kind == "partial" else ""
             raise ValueError(f"values: expected finite numbers{told}, got {brief(values, 80)}")
     found_at = np.array([_highest(evaluate, top.model, j, t) for t in grid])
+    if values is None:
+        grid, found_at = _halved(lambda t: _highest(evaluate, top.model, j, t), grid, found_at, top, j)
     own = top.model.free[j].value
     return Profile(name, free.at(grid), found_at, own, float(top.value))
+
+
+def _halved(highest, grid, found_at, top, j):
+    """Grid of the j-th number, ascending, and profile, with further values where it falls steeply through the ends of
+    the 95 % interval."""
+    least = top.value - 0.5 * float(chdtri(1, 0.05))
+    for side in (-1, 1):
+        for _ in range(HALVINGS):
+            outward = np.flatnonzero(side * (grid - top.model.theta[j]) > 0)[::side]
+            below = next((k for k in outward if found_at[k] < least), None)
+            if below is None:
+                break
+            inner = np.append(outward[outward * side < below * side], -1)  # −1: the estimate itself
+            t, l = (top.model.theta[j], float(top.value)) if len(inner) == 1 else (grid[inner[-2]], found_at[inner[-2]])
+            if l - found_at[below] <= STEEP:
+                break
+            middle = 0.5 * (t + grid[below])
+            at = int(np.searchsorted(grid, middle))
+            grid, found_at = np.insert(grid, at, middle), np.insert(found_at, at, highest(middle))
+    return grid, found_at
 
 
 def _highest(evaluate, model, j, t):

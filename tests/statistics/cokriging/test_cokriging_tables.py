@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from test_cokriging import LINEAR, NUGGETS, sample
+from test_cokriging import LINEAR, MATERN, NUGGETS, sample
 
-from h2gpu.statistics import CoKriging
+from h2gpu.covariance import Exponential
+from h2gpu.statistics import CoKriging, GeneralizedKriging, Kriging
 from h2gpu.statistics.blocks.discretization import areas
 
 geopandas = pytest.importorskip("geopandas")
@@ -42,5 +43,22 @@ def test_points_of_a_table_and_its_reference_system_count(tmp_path):
 
 def test_degrees_are_told():
     table, _, Y = tables(4326)
-    with pytest.warns(UserWarning, match="EPSG:4326 are degrees, .* for a plane; convert with X.to_crs"):
+    with pytest.warns(UserWarning, match="EPSG:4326 are degrees, .* for a plane; convert with X.to_crs") as told:
         CoKriging(LINEAR, NUGGETS).fit(table, Y)
+    assert told[0].filename == __file__
+
+
+def test_warnings_point_at_the_line_that_asked(caplog):
+    X, Y, _ = sample(MATERN, 40)
+    calls = (
+        lambda: Kriging(Exponential(), 0.1, mean=1.0).fit(X, X[:, 0]),
+        lambda: GeneralizedKriging(Exponential(), mean=1.0).fit(X, np.rint(X[:, 0])),
+        lambda: CoKriging(MATERN, NUGGETS, mean=1.0).fit(X, Y),
+        lambda: GeneralizedKriging(Exponential(), fit_parameters=True).fit(X, np.rint(20 * X[:, 0])),
+    )
+    for call in calls:
+        with pytest.warns(UserWarning, match="mean: 1.0 is not used|exceeds the extent") as told:
+            call()
+        assert {one.filename for one in told} == {__file__}
+    CoKriging(MATERN, fit_parameters=True).fit(X, Y)  # which begins with each variable by itself
+    assert caplog.text.count("is kept as given") == 2
