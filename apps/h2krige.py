@@ -81,6 +81,13 @@ class Job:
         return self.device.take(whole) if self.comm.size == 1 else whole[rows]
 
     @property
+    def names(self):
+        """Of the coordinates of the targets, None where their file does not say."""
+        a = self.arguments
+        own = a.target_points or names_for(a.targets, a.points)
+        return krige_options.coordinate_names(a, own, self.targets.shape[1])
+
+    @property
     def std_observation(self):
         """Standard deviations of new observations (m,)."""
         return np.sqrt(self.std**2 + self.model.nugget_)
@@ -247,10 +254,7 @@ def _write(job):
         names = [several.short(name) for name in job.arguments.values]
         columns = {f"{what}_{name}": found[:, i] for i, name in enumerate(names) for what, found in columns.items()}
     if is_map(job.output):
-        a = job.arguments
-        own = a.target_points or names_for(a.targets, a.points)
-        names = krige_options.coordinate_names(a, own, job.targets.shape[1])
-        write_map(job.output, job.targets, columns, job.crs, attributes(job), names)
+        write_map(job.output, job.targets, columns, job.crs, attributes(job), job.names)
         return
     with whole_hdf5(job.output) as file:
         file["points"] = job.targets
@@ -269,7 +273,9 @@ def _plot(job):
         told += f", RMSE {job.scores['rmse']:.4g}"
     with whole_file(job.arguments.plot) as temporary:
         kind = Path(job.arguments.plot).suffix.lower()[1:]
-        map_plot.draw(panels, temporary, f"{Path(job.arguments.input).stem}: {job.arguments.values[0]}", told, kind)
+        title, name = Path(job.arguments.input).stem, several.short(job.arguments.values[0])
+        axes = krige_options.axes(job.arguments, job.names, job.crs)
+        map_plot.draw(panels, temporary, f"{title}: {name}", told, kind, axes, name)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,18 @@ def coordinate_names(arguments, names, dim):
     return tuple(found) if len(found) == dim else None
 
 
+def axes(arguments, names, crs):
+    """What the two coordinates of a map are, with the units that the reference system says.
+
+    names   of the coordinates, or None
+    crs     a pyproj.CRS or None
+    """
+    if arguments.sphere or (crs is not None and crs.is_geographic):
+        return "longitude [°]", "latitude [°]"
+    unit = f" [{crs.axis_info[0].unit_name}]" if crs is not None and crs.axis_info else ""
+    return tuple(f"{name}{unit}" for name in names or ("x", "y"))
+
+
 def check(arguments):
     """InputError for options that do not fit each other."""
     a = arguments

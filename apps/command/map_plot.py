@@ -61,10 +61,12 @@ def outcome(sites, values, targets, mean, std, truth=None):
     return panels
 
 
-def draw(panels, path, title, subtitle="", format="png"):
+def draw(panels, path, title, subtitle="", format="png", axes=("", ""), values=""):
     """Write maps of (n, 2) points, two a row, on one scale of the coordinates.
 
-    path   where to, a name or an open file; `format` png, pdf or svg
+    path     where to, a name or an open file; `format` png, pdf or svg
+    axes     what the two coordinates are, with their units
+    values   what the colours are
 
     Raises ImportError without matplotlib, OSError when the disk refuses.
     """
@@ -81,10 +83,13 @@ def draw(panels, path, title, subtitle="", format="png"):
         0.3 / size[0], 1 - 0.32 / size[1], plain(title, 80), parse_math=False, fontsize=15, fontweight="bold", color=INK
     )
     figure.text(0.3 / size[0], 1 - 0.6 / size[1], plain(subtitle, 200), parse_math=False, fontsize=10.5, color=QUIET)
-    axes = figure.subplots(rows, 2, squeeze=False).ravel()
-    for ax, panel in zip(axes, panels):
-        _map(figure, ax, panel, extent)
-    for ax in axes[len(panels) :]:
+    places = figure.subplots(rows, 2, squeeze=False).ravel()
+    for ax, panel in zip(places, panels):
+        bar = _map(figure, ax, panel, extent)
+        ax.set_xlabel(plain(axes[0], 80), fontsize=9, color=INK, parse_math=False)
+        ax.set_ylabel(plain(axes[1], 80), fontsize=9, color=INK, parse_math=False)
+        bar.set_label(plain(values, 80), fontsize=9, color=INK, parse_math=False)
+    for ax in places[len(panels) :]:
         ax.set_axis_off()
     figure.savefig(path, format=format)
 
@@ -117,6 +122,7 @@ def _sides(extent):
 
 
 def _map(figure, ax, panel, extent):
+    """Draws a panel; its colour bar."""
     width, height = _sides(extent)
     shape = [round(PIXELS * side / SIDE) for side in (height, width)]
     image = raster(panel.points, panel.values, extent, shape)
@@ -131,3 +137,4 @@ def _map(figure, ax, panel, extent):
     bar = figure.colorbar(drawn, ax=ax, fraction=0.045, pad=0.015, extend="both")
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8.5, colors=QUIET)
+    return bar

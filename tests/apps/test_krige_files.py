@@ -78,6 +78,25 @@ def test_columns_of_coordinates_and_of_time_keep_their_names(capsys):
     assert list(pandas.read_csv("o.csv").columns)[:3] == ["x", "y", "day"]
 
 
+def test_maps_say_what_their_axes_and_colours_are(monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    seen = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: seen.append(list(self.axes)))
+    pandas.read_csv("s.csv").rename(columns={"x": "east", "y": "north"}).to_csv("e.csv", index=False)
+    pandas.DataFrame(GRID / 10, columns=["lon", "lat"]).to_csv("ll.csv", index=False)
+    sphere = ["--points", "x,y", "--target-points", "lon,lat", "--sphere"]
+    for sites, targets, more in (
+        ("s.gpkg", "t.csv", []),
+        ("e.csv", "e.csv", ["--points", "east,north"]),
+        ("s.csv", "ll.csv", sphere),
+    ):
+        pandas.read_csv("s.csv").assign(x=X[:, 0] / 2, y=X[:, 1] / 2).to_csv("s.csv", index=False)
+        assert krige(sites, targets, "o.h5", "--plot", "o.png", *more) == 0
+    told = [{ax.get_xlabel() for ax in axes if ax.get_xlabel()} for axes in seen]
+    assert told == [{"x [metre]"}, {"east"}, {"longitude [°]"}]
+    assert {ax.get_ylabel() for ax in seen[0]} == {"y [metre]", "rain", ""}
+
+
 def test_shapes_are_fitted_by_one_option_which_the_command_names(capsys):
     fit = ["--values", "rain", "--fit", "--covariance", "rational-quadratic"]
     assert h2krige.main(["s.csv", "--targets", "t.csv", "-o", "o.h5", *fit]) == 0
