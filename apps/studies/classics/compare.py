@@ -2,10 +2,11 @@
 
     python -m h2gpu.apps.studies.classics.compare --data FOLDER [--output benchmarks/kriging]
 
-FOLDER holds meuse.rda (data of the R package sp), jura.rda, sic2004.rda and walker.rda (of gstat); Debian's r-cran-sp
-and r-cran-gstat carry them. All packages: ordinary kriging, exponential covariance and nugget, estimated from their own
-starting values. `log-likelihood` is the exact one of all at the parameters that each found, the mean at its best value;
-of several folds, the sum. `coverage` is of 95 % intervals of new observations. Needs the extra `studies`.
+FOLDER holds meuse.rda (data of the R package sp), jura.rda, sic2004.rda and walker.rda (of gstat), which Debian's
+r-cran-sp and r-cran-gstat carry, and baltimore.geojson (examples/baltim in the wheel of libpysal). All packages:
+ordinary kriging, exponential covariance and nugget, estimated from their own starting values. `log-likelihood` is the
+exact one of all at the parameters that each found, the mean at its best value; of several folds, the sum. `coverage` is
+of 95 % intervals of new observations. Needs the extra `studies`.
 """
 
 import sys

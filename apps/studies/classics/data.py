@@ -1,19 +1,22 @@
-"""Published data sets of some hundred observations, as R packages carry them: a split for fitting and one for testing.
+"""Published data sets of some hundred observations, as packages carry them: a split for fitting and one for testing.
 
 meuse      log zinc of topsoil at 155 places, metres; five folds. Burrough & McDonnell (1998), Principles of GIS
 jura       cobalt and nickel at 259 places, kilometres; tested at 100. Goovaerts (1997), Geostatistics
 SIC2004    gamma dose rates at 200 places, metres, "joker" with a release; tested at 808. Dubois & Galmarini (2006)
 walker     V of Walker Lake at 470 places, more of them where it is high; tested at all 77,530 other nodes of its grid.
            Isaaks & Srivastava (1989), An introduction to applied geostatistics
+baltimore  log price of 211 houses sold in 1978, city grid; five folds. Dubin (1992), Spatial autocorrelation and
+           neighborhood quality
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 FOLDS = 5
-FILES = "meuse.rda", "jura.rda", "sic2004.rda", "walker.rda"
+FILES = "meuse.rda", "jura.rda", "sic2004.rda", "walker.rda", "baltimore.geojson"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ def read(folder):
     """{name: list of Splits} of FILES in a folder; ImportError without rdata."""
     import rdata
 
-    meuse, jura, sic, walker = (rdata.read_rda(Path(folder) / name) for name in FILES)
+    meuse, jura, sic, walker = (rdata.read_rda(Path(folder) / name) for name in FILES[:4])
     soil = meuse["meuse"]
     return {
         "meuse, log zinc": folds(columns(soil, "x", "y"), np.log(columns(soil, "zinc")[:, 0])),
@@ -40,7 +43,14 @@ def read(folder):
         },
         **{f"SIC2004, {day}": [between(sic["sic.val"], sic["sic.test"], "x", "y", day)] for day in ("dayx", "joker")},
         "walker, V": [lake(walker["walker"], walker["walker.exh"])],
+        "baltimore, log price": folds(*houses(Path(folder) / FILES[4])),
     }
+
+
+def houses(path):
+    """Sites (n, 2) of a GeoJSON file of houses, and logarithms of their prices (n,)."""
+    sold = [feature["properties"] for feature in json.loads(path.read_text())["features"]]
+    return np.array([[one["X"], one["Y"]] for one in sold]), np.log([one["PRICE"] for one in sold])
 
 
 def columns(table, *names):

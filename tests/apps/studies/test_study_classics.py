@@ -1,5 +1,6 @@
 """Small data sets beside other packages: the same observations, the same model."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,6 +57,13 @@ def test_packages_that_are_not_installed_are_named(monkeypatch):
     monkeypatch.undo()
     if len(packages.available()) == 5:
         assert packages.told_missing() is None
+
+
+def test_houses_are_read_with_the_logarithms_of_their_prices(tmp_path):
+    sold = [{"properties": {"X": 9.0, "Y": 5.0, "PRICE": 47.0}}, {"properties": {"X": 7.0, "Y": 4.0, "PRICE": 1.0}}]
+    (tmp_path / "b.geojson").write_text(json.dumps({"features": sold}))
+    sites, values = data.houses(tmp_path / "b.geojson")
+    assert sites.tolist() == [[9.0, 5.0], [7.0, 4.0]] and values.tolist() == [np.log(47.0), 0.0]
 
 
 def test_nodes_of_the_lake_go_with_their_values():
