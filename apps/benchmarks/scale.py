@@ -58,6 +58,7 @@ PROBLEMS = {
     "grid-peer": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, PEER, 20, 1),
     "grid-large": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-6, PEER, 25),
     "grid-chosen": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-7, {}),
+    "grid-large-chosen": Problem(problems.perturbed_grid, Exponential(length_scale=0.1), 1e-6, {}, 25, 5),
     "grid-matern": Problem(problems.perturbed_grid, Matern(1.0, 0.1, 1.5), 1e-7, FLAT),
     "clusters": Problem(problems.clusters, Exponential(length_scale=0.1), 1e-7, FLAT),
     "cube": Problem(problems.cube, Exponential(length_scale=0.2), 1e-3, SOLID),

@@ -13,6 +13,7 @@ import numpy as np
 from h2gpu.distributed.gathering import whole_tree
 from h2gpu.distributed.trees.shares import shared
 from h2gpu.h2matrix.assembly import MORE_POINTS, plans
+from h2gpu.memory import free_memory
 
 NAME = "points that a plan draws"
 
@@ -28,12 +29,13 @@ def planned(comm, sites, points, rtol, *, finest, **fixed):
 
 def _plan(comm, sites, points, rtol, finest, attempt, fixed):
     """The plan of an attempt on rank 0, which lets go of its trees; None on others."""
+    memory = sum(comm.gather(free_memory(sites.xp), "memory"))
     shares = [shared(comm, side, finest) for side in points]
     trees = tuple(whole_tree(comm, share.partition, numbered=False) for share in shares)
     if comm.rank:
         return _answer(comm, shares)
     grown = trees, [_asking(comm, shares, side) for side in range(len(shares))]
-    chosen = next(islice(plans(sites, rtol, grown=grown, **fixed), attempt, None))
+    chosen = next(islice(plans(sites, rtol, grown=grown, memory=memory, **fixed), attempt, None))
     comm.gather(None, NAME)
     return replace(chosen, trees=())
 

@@ -21,31 +21,7 @@ from h2gpu.memory import readable
 
 FIRST_LEAF_SIZE = 64  # tried
 AIMED = 0.9  # of the error that interpolation may make, where it can be had: estimates scatter by a tenth
-BLOCK_WORK = 1e5  # multiplications that a block costs besides, as measured on two cores: 40 µs
 WORK_PER_COUPLING = 3  # bytes of stacks for each byte of couplings, at most
-
-
-@dataclass(frozen=True)
-class Room:
-    """What is held at the peak.
-
-    results     copies of the result
-    transfers   copies of the transfer matrices
-    stacks      of work, if there are couplings for so many
-    block       bytes of each block for its place, its sizes and the lists of pairs
-    vectors     arrays of the check, of so many rows as are worked out at a time
-    """
-
-    results: float
-    transfers: float
-    stacks: float
-    block: float
-    vectors: float
-
-
-# CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.83 to 1.03 of it
-# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.75 to 1.4 times what was used
-ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 2.5, 4.5, 0, 1)}
 
 
 @dataclass(frozen=True)
@@ -59,6 +35,7 @@ class Plan:
     bytes_before                   of the uncompressed matrix, were it stored
     bytes_after                    of the compressed matrix, estimated
     bytes_peak                     of the whole job, estimated
+    seconds                        of the whole job, roughly: what makes one plan better than another
     trees                          row and column trees of the points, to be cut at the leaf size; empty if not kept
     """
 
@@ -72,6 +49,7 @@ class Plan:
     bytes_after: int
     bytes_peak: int
     orders: tuple[int, ...]
+    seconds: float = field(default=0.0, compare=False)
     trees: tuple = field(default=(), repr=False, compare=False)
 
     def __str__(self):
@@ -105,39 +83,55 @@ class Family:
         """(orders, levels) squared errors of the orders that may be chosen."""
         return sampled_orders(self.squared_errors, self.planner.accuracy.interpolation, self.planner.dim)
 
-    def candidates(self, leaf_sizes, order):
-        """Plans with their work, from the usual leaf size down, else up, as long as they get smaller.
+    def plans(self, leaf_sizes, order):
+        """Plans from the usual leaf size down, else up, as long as they get better, or smaller where that counts most.
 
         order   fixed, or None
         """
         middle = leaf_sizes.index(FIRST_LEAF_SIZE) if FIRST_LEAF_SIZE in leaf_sizes else 0
         found = self._candidate(leaf_sizes[middle], order)
         for direction in (leaf_sizes[:middle][::-1], leaf_sizes[middle + 1 :]):
-            if not found:
+            if not found or any(self._goes_on(found[: i + 1]) for i in range(len(found))):  # those below were better
                 break
-            smallest = found[0][0].bytes_after
             for size in direction:
-                found += self._candidate(size, order)
-                if found[-1][0].leaf_size != size or found[-1][0].bytes_after >= smallest:
+                new = self._candidate(size, order)
+                found += new
+                if not new or not self._goes_on(found):
                     break
-                smallest = found[-1][0].bytes_after
-            if smallest < found[0][0].bytes_after:
-                break
         return found
 
-    def _candidate(self, leaf_size, fixed):
-        """[(plan, work)] of a leaf size; empty where no orders are accurate enough."""
+    def _goes_on(self, found):
+        """Whether the last of several plans is the best one, or a small one where such are sought."""
+        *before, last = found
+        return len(before) > 0 and (self.planner.best(found) is last or self.planner.is_small(before, last))
+
+    def foretold(self, plan, family):
+        """A plan of this admissibility from one of another family: orders by theory, ranks as there, nothing sampled.
+
+        Polynomials on [−1, 1] meet a pole at z = 1 + 2 √dim / η with an error like ρ^−order, ρ = z + √(z² − 1).
+        """
+        rate, other = (np.arccosh(1 + 2 * self.planner.dim**0.5 / eta) for eta in (self.eta, plan.eta))
+        orders = np.rint(np.array(plan.orders) * (other / rate)).astype(np.int64)
+        links, levels = self._links(plan.leaf_size)
+        return self._planned(plan.leaf_size, orders[:levels], 0.0, links, family.kept_by_level)
+
+    def _links(self, leaf_size):
+        """The farfield of a leaf size, and the levels of its trees."""
         blocks = self.planner.blocks(leaf_size)
         far = blocks.far(self.eta)
         share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
         links = _Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
-        levels = max(_depth(tree, leaf_size) for tree in self.planner.trees)
+        return links, max(_depth(tree, leaf_size) for tree in self.planner.trees)
+
+    def _candidate(self, leaf_size, fixed):
+        """[the Plan] of a leaf size; empty where no orders are accurate enough."""
+        links, levels = self._links(leaf_size)
         orders = fixed or self._cheapest(links, levels)
         if orders is None:
             return []
         orders = np.broadcast_to(orders, levels)
         error = np.sqrt(sum(self.squared_errors(int(p))[:levels][orders == p].sum() for p in np.unique(orders)))
-        return [self._planned(leaf_size, orders, float(error), links)]
+        return [self._planned(leaf_size, orders, float(error), links, self.kept_by_level)]
 
     def _cheapest(self, links, levels):
         """The cheapest sufficient orders; one for all where there is no farfield."""
@@ -148,8 +142,8 @@ class Family:
         wanted, least = self.planner.accuracy.interpolation, np.sqrt(self.errors[-1, :levels].sum())
         return cheapest_orders(self.errors[:, :levels], work, np.clip(least, AIMED * wanted, wanted))
 
-    def _planned(self, leaf_size, orders, error, links):
-        """The Plan of orders (levels,), and its work in multiplications."""
+    def _planned(self, leaf_size, orders, error, links, kept_by_level):
+        """The Plan of orders (levels,), and of ranks after compression by level for each side."""
         planner, blocks = self.planner, self.planner.blocks(leaf_size)
         near, most = (
             blocks.near(self.eta),
@@ -157,7 +151,7 @@ class Family:
         )
         dense = self._dense_entries(blocks, near)
         initial = [_Ranks(tree, most) for tree in planner.trees]
-        kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, self.kept_by_level)]
+        kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, kept_by_level)]
         couplings, after = (links.entries(ranks[0], ranks[-1]) for ranks in (initial, kept))
         itemsize = planner.dtype.itemsize
         leaves, transfers = self._basis_entries(leaf_size, initial)
@@ -175,10 +169,12 @@ class Family:
         work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
         sizes = [int(size) for size in (before, smaller, planner.room.results * smaller + work_bytes)]
         rtol = planner.accuracy.compression.rtol
-        work = links.by_level(most).sum() + BLOCK_WORK * number
-        orders = tuple(orders.tolist())
-        plan = Plan(leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, planner.trees)
-        return plan, work
+        clusters = sum(np.count_nonzero(tree.kept(leaf_size)) for tree in planner.trees)
+        has = len(orders), clusters, number, float(links.by_level(most).sum()), smaller
+        orders, seconds = tuple(orders.tolist()), float(planner.pace.seconds(*has))
+        return Plan(
+            leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, seconds, planner.trees
+        )
 
     def _dense_entries(self, blocks, near):
         """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""

@@ -22,14 +22,16 @@ from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.precision import bytes_expected, check_storage
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
-from h2gpu.h2matrix.planning.candidates import ROOMS, Family, Plan
+from h2gpu.h2matrix.planning.candidates import Family, Plan
+from h2gpu.h2matrix.planning.costs import PACES, ROOMS, best
 from h2gpu.h2matrix.planning.estimation import Sampler
+from h2gpu.memory import free_memory
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Split
 
 LEAF_SIZES = (16, 32, 64, 128, 256)
 ETAS = (1.0, 1.5, 2.0)
-NEARLY_SMALLEST = 1.4  # time matters too: a third more memory often takes half of it
+FIRST_ETA = 1.5  # sampled; others where theory promises a better plan
 USUAL_LEAF_SIZE = 64  # counts the clusters among which the accuracy is shared
 ROWS = 64  # that are traversed
 
@@ -70,7 +72,8 @@ def plan(
 class Planner:
     """Trees and sampled rows of Sites, for an accuracy; arguments as for `plan`.
 
-    grown   (trees of the smallest leaf size, functions from places in tree order to points), where they are there
+    grown    (trees of the smallest leaf size, functions from places in tree order to points), where they are there
+    memory   bytes that the job may hold at its peak; None: what is free where the points are
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Planner:
         storage="auto",
         nearfield="stored",
         grown=None,
+        memory=None,
     ):
         self.accuracy = Accuracy.of(rtol, sites.interpolable().dtype)
         check_storage(storage)
@@ -93,7 +97,8 @@ class Planner:
         self.rtol, self.split, self.dim, self.dtype = rtol, split, sites.dim, sites.dtype
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
-        self.stack_entries, self.room = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS))
+        self.stack_entries, self.room, self.pace = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS, PACES))
+        self.memory = free_memory(sites.xp) if memory is None else memory
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
@@ -108,29 +113,34 @@ class Planner:
         like    a plan whose leaf size and eta are to be kept
         """
         leaf_sizes, etas = (self.leaf_sizes, self.etas) if like is None else ((like.leaf_size,), (like.eta,))
-        candidates = []
+        found, families = [], {}
         with phase("plan"), one_blas_thread():
-            for eta in sorted(etas, reverse=True):  # as long as fewer, better blocks make a better plan
-                family = Family(self, eta)
-                found = family.candidates(leaf_sizes, order)
-                candidates += found
-                if found and self._best(candidates) not in found:
-                    break
-        if not candidates:
+            for eta in sorted(etas, key=lambda eta: (eta != FIRST_ETA, eta)):
+                families[eta] = family = Family(self, eta)
+                if not found or order is not None or self._promises(family, found, families):
+                    found += family.plans(leaf_sizes, order)
+        if not found:
             error = float(np.sqrt(family.errors[-1].sum()))
             raise ValueError(
                 f"rtol: {self.rtol:g} cannot be reached for this covariance in {self.dim} dimensions and {self.dtype}: "
                 f"the best estimated interpolation error is {error:.2g}; ask for less accuracy"
                 + (", or a smaller eta" if len(self.etas) == 1 else "")
             )
-        return self._best(candidates)[0]
+        return self.best(found)
 
-    @staticmethod
-    def _best(candidates):
-        """The (plan, work) of least work among the nearly smallest."""
-        smallest = min(candidate.bytes_after for candidate, _ in candidates)
-        good = [pair for pair in candidates if pair[0].bytes_after <= NEARLY_SMALLEST * smallest]
-        return min(good, key=lambda pair: pair[1])
+    def _promises(self, family, found, families):
+        """Whether a family not yet sampled has a better plan than those found, as far as theory tells."""
+        chosen = self.best(found)
+        foretold = family.foretold(chosen, families[chosen.eta])
+        return self.best([chosen, foretold]) is foretold or self.is_small([chosen], foretold)
+
+    def is_small(self, plans, plan):
+        """Whether nearly the smallest plans are sought, and this one is smaller than others."""
+        return self.pace.nearly > 1 and plan.bytes_after < min(plan.bytes_after for plan in plans)
+
+    def best(self, plans):
+        """The one to choose."""
+        return best(plans, self.pace, self.memory)
 
     def blocks(self, leaf_size, side=0):
         """Sampled rows of the block tree of a leaf size; side 1 are the rows of the transpose."""

@@ -1,0 +1,1 @@
+"""`covariance_matrix` as users call it: its seconds and phases, and how often it runs twice."""

@@ -1,0 +1,68 @@
+"""Which plan is chosen: the fastest of those that memory admits, unless it is too large for that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reference import points_of
+
+from h2gpu.covariance import Exponential
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.planning.candidates import Family, Plan
+from h2gpu.h2matrix.planning.costs import PACES, best
+from h2gpu.h2matrix.planning.planner import ETAS, Planner
+
+GB = 10**9
+
+
+def plan_of(leaf_size, seconds, size, peak):
+    return Plan(leaf_size, 1.5, 8, "median", 1e-6, 1e-7, 0, int(size), int(peak), (8,), seconds)
+
+
+def test_at_2_25_sites_large_leaves_are_chosen_where_memory_admits_them():
+    """Blocks and clusters as on a grid; sizes and peaks as measured on an H200: 6.5 s against some 50 s."""
+    pace, points = PACES["cupy"], 2**25
+    plans = []
+    for leaf_size, blocks, size, peak in ((64, 0.31, 75, 89), (32, 0.53, 45, 60), (16, 0.95, 32, 38)):
+        clusters, multiplications = 2 * points // leaf_size, 2.4e5 * points * leaf_size / 64
+        seconds = pace.seconds(20, clusters, blocks * points, multiplications, size * GB)
+        plans.append(plan_of(leaf_size, seconds, size * GB, peak * GB))
+    assert best(plans, pace, 141 * GB).leaf_size == 64
+    assert best(plans, pace, 80 * GB).leaf_size == 32
+    assert best(plans, pace, 40 * GB).leaf_size == 16
+    assert best(plans, pace, 30 * GB).leaf_size == 16  # none fits: the one that lacks least
+
+
+def test_the_first_of_equal_plans_is_kept():
+    plan = plan_of(64, 1.0, 2 * GB, 3 * GB)
+    nearly = replace(plan, leaf_size=128, seconds=0.95)
+    assert best([plan, nearly], PACES["cupy"], np.inf) is plan
+    assert best([plan, replace(nearly, seconds=0.8)], PACES["cupy"], np.inf) is not plan
+
+
+def test_main_memory_is_given_for_time_up_to_a_limit():
+    small, large = plan_of(16, 4.0, GB, GB), plan_of(64, 1.0, 1.3 * GB, GB)
+    assert best([small, large], PACES["numpy"], np.inf) is large
+    assert best([small, replace(large, bytes_after=2 * GB)], PACES["numpy"], np.inf) is small
+
+
+@pytest.mark.parametrize("n", [2000, 6000])
+def test_a_planner_short_of_memory_takes_the_smaller_plan(n):
+    sites = Sites.of(points_of("uniform", n, 2), Exponential(1.0, 0.1))
+    planner = Planner(sites, 1e-5)
+    planner.pace = PACES["cupy"]  # whose first choice is a fast one
+    rich = planner.plan()
+    planner.memory = rich.bytes_peak - 1
+    poor = planner.plan()
+    assert poor.bytes_peak < rich.bytes_peak
+
+
+def test_orders_foretold_for_other_admissibilities_are_near_those_sampled():
+    planner = Planner(Sites.of(points_of("uniform", 6000, 2), Exponential(1.0, 0.1)), 1e-6)
+    families = {eta: Family(planner, eta) for eta in ETAS}
+    sampled = {eta: family.plans((32,), None)[0] for eta, family in families.items()}
+    for eta, family in families.items():
+        foretold = family.foretold(sampled[1.5], families[1.5])
+        assert abs(max(foretold.orders) - sampled[eta].order) <= 2
+        assert foretold.bytes_after == pytest.approx(sampled[eta].bytes_after, rel=0.25)
+    assert families[1.5].foretold(sampled[1.5], families[1.5]).orders == sampled[1.5].orders
