@@ -84,26 +84,30 @@ class Family:
         return sampled_orders(self.squared_errors, self.planner.accuracy.interpolation, self.planner.dim)
 
     def plans(self, leaf_sizes, order):
-        """Plans from the usual leaf size down, else up, as long as they get better, or smaller where that counts most.
+        """Plans from the usual leaf size down as long as they get better, or smaller where that counts most.
+
+        Larger leaves are tried where smaller ones are worse, as long as they take less memory.
 
         order   fixed, or None
         """
         middle = leaf_sizes.index(FIRST_LEAF_SIZE) if FIRST_LEAF_SIZE in leaf_sizes else 0
         found = self._candidate(leaf_sizes[middle], order)
-        for direction in (leaf_sizes[:middle][::-1], leaf_sizes[middle + 1 :]):
-            if not found or any(self._goes_on(found[: i + 1]) for i in range(len(found))):  # those below were better
+        for size in leaf_sizes[:middle][::-1] if found else ():
+            found += self._candidate(size, order)
+            if not self._goes_on(found):
                 break
-            for size in direction:
-                new = self._candidate(size, order)
-                found += new
-                if not new or not self._goes_on(found):
-                    break
+        up = bool(found) and min(found, key=lambda plan: plan.bytes_after) is found[0]
+        for size in leaf_sizes[middle + 1 :] if up else ():
+            found += self._candidate(size, order)
+            if found[-1].bytes_after > found[0].bytes_after:
+                break
         return found
 
     def _goes_on(self, found):
-        """Whether the last of several plans is the best one, or a small one where such are sought."""
-        *before, last = found
-        return len(before) > 0 and (self.planner.best(found) is last or self.planner.is_small(before, last))
+        """Whether the last of several plans is best, or small where such are sought, or memory admits none."""
+        (*before, last), planner = found, self.planner
+        better = planner.best(found) is last or planner.is_small(before, last)
+        return better or min(plan.bytes_peak for plan in found) > planner.memory
 
     def foretold(self, plan, family):
         """A plan of this admissibility from one of another family: orders by theory, ranks as there, nothing sampled.
