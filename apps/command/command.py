@@ -21,6 +21,7 @@ import numpy as np
 
 from h2gpu.distributed.communicators import launch
 from h2gpu.texts import plain
+from h2gpu_start import no_interrupt_lost
 
 
 class InputError(ValueError):
@@ -45,7 +46,7 @@ def run(name, work, arguments):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        with warnings.catch_warnings(), _one_voice(name, arguments):
+        with warnings.catch_warnings(), _one_voice(name, arguments), no_interrupt_lost():
             warnings.simplefilter("ignore")  # stderr is for the one line and the progress bars
             work(arguments)
             sys.stdout.flush()

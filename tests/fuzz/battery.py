@@ -99,6 +99,7 @@ def ended(child):
 
 def work(name, seed, first, count, seconds):
     """The worker: cases first, first + 1, … until `count` are done or `seconds` are over, a line of JSON for each."""
+    faulthandler.enable()
     chosen, begun, told = BATTERIES[name], time.monotonic(), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what cases print is no line of ours
     with tempfile.TemporaryDirectory(prefix="h2gpu-fuzz-") as folder:

@@ -5,6 +5,7 @@ A command that fails leaves no output; one that succeeds writes a matrix within 
 
 import contextlib
 import io
+import re
 
 import h5py
 import numpy as np
@@ -17,6 +18,7 @@ from h2gpu.covariance import Exponential
 
 TYPES = "<f8", "<f4", ">f8", ">f4", "<f2", "<i8", "<i4", ">i2", "u1", "<c16", "S4", "?"
 SHAPES = (40, 2), (40, 1), (40, 3), (40,), (0, 2), (1, 2), (2, 40), (40, 9), (), (4, 5, 2)
+LARGEST = 1 << 27  # bytes of a chunk: h5py holds two of them while it writes
 
 
 def called(main, *arguments):
@@ -28,7 +30,7 @@ def called(main, *arguments):
     if status:
         expect(text.count("\n") == 1 and text.endswith("\n"), f"stderr is not one line: {text!r:.300}")
         one_line(text[:-1])
-    expect("unexpected" not in text and "Traceback" not in text, text[:300])
+    expect(not re.search(r"error: unexpected \w+: |Traceback", text), text[:300])
     expect(status in (0, 1, 2), f"status {status}")
     return status, text
 
@@ -57,7 +59,8 @@ def put(rng, file, name, data):
         if kind >= 3:
             options |= {"compression": "gzip", "shuffle": bool(rng.integers(2)), "fletcher32": bool(rng.integers(2))}
         if kind == 5:
-            options["chunks"] = (2 ** int(rng.integers(3, 22)), *data.shape[1:])
+            row = max(1, data[:1].nbytes)
+            options["chunks"] = (min(2 ** int(rng.integers(3, 22)), LARGEST // row), *data.shape[1:])
     with contextlib.suppress(ValueError, TypeError, OSError):
         file.create_dataset(name, data=data, **options)
 

@@ -11,6 +11,7 @@ printed; `--seed N --battery NAME --case K` runs one case again, with its traceb
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,12 +33,16 @@ import cases_matrices
 import cases_structure
 from battery import BATTERIES, VARIABLE, work
 
+from h2gpu.texts import plain
+
 MODULES = (
     cases_batched, cases_cache, cases_commands, cases_device, cases_environment, cases_expressions, cases_faults,
     cases_files, cases_kriging, cases_matrices, cases_structure,
 )  # fmt: skip
 ON_DEVICE = "numerics: ", "device: "  # batteries that `--device cuda` runs
 MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are shown
+FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line (\d+) in (\S+)')  # as faulthandler writes them
+FRAMES = 8  # of a crash, innermost first
 
 
 @dataclass
@@ -144,8 +149,19 @@ def _followed(command, result):
             raise RuntimeError(f"{result.name}: the worker does not start: {log.read().decode()[-2000:]}")
         if status:
             how = "hangs" if status == 1 else f"crashes, status {status}"
-            result.findings.append((last, how))
+            result.findings.append((last, f"{how}: {last_words(log)}"))
     return status == 0, last
+
+
+def last_words(log):
+    """Where a worker was when it ended, by the end of its standard error: "Aborted: hdf5.py:9 in read < …"."""
+    log.seek(max(0, log.seek(0, os.SEEK_END) - 50_000))
+    text = log.read().decode(errors="replace")
+    why = re.findall(r"Fatal Python error: .*|Timeout \(.*", text)
+    last = text[text.rindex(why[-1]) :] if why else text
+    main = last.split("Current thread ")[-1].split("\n\n")[0] if "Current thread " in last else last
+    frames = [f"{name}:{line} in {function}" for name, line, function in FRAME.findall(main)][:FRAMES]
+    return plain(f"{why[-1]}: {' < '.join(frames)}" if why and frames else " ".join(text[-300:].split()), 600)
 
 
 def table(results):

@@ -44,7 +44,11 @@ def test_errors_crashes_hangs_and_memory_are_told_by_their_cases(tmp_path):
     result = supervised("broken", 1, 400, 9, (sys.executable, "-c", script))
     found = dict(result.findings)
     assert sorted(found) == [1, 3, 5, 7] and result.words == {"right": 5}
-    assert found[1].startswith("ZeroDivisionError") and found[3] == "crashes, status -6" and found[5] == "hangs"
+    assert found[1].startswith("ZeroDivisionError") and found[3].startswith("crashes, status -6: ")
+    assert "Aborted: <string>:15 in broken < battery.py:" in found[3] and found[5].startswith(
+        "hangs: Timeout (0:00:20)!"
+    )
+    assert "<string>:17 in broken < battery.py:" in found[5]
     assert found[7].startswith("memory: ") and "| broken | 9 | 5 right | 4 |" in table([result])
 
 
@@ -94,6 +98,12 @@ def test_the_first_cases_of_quick_batteries_find_nothing(name, tmp_path):
 ONCE_FOUND = [
     ("numerics: spheres", 20261126, 17),  # twice rtol, in rows that 64 of 329 had missed
     ("numerics: covariance matrices", 20261128, 152),  # float32, where no entry is a normal number
+    ("files: arrays changed, checksums right", 20261126, 1361),  # a product that is no normal number
+    ("files: structure changed through h5py", 20261126, 3999),  # no attribute is left to be changed
+    ("commands: observations and targets", 20261126, 984),  # 68 GB declared, none in the file
+    ("commands: observations and targets", 20261127, 1613),  # a chunk of no bytes with a checksum
+    ("commands: observations and targets", 20261130, 1292),  # 17 million chunks declared, two in the file
+    ("commands: files of points", 20261131, 2617),  # a name that is not UTF-8
 ]
 
 

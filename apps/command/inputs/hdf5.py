@@ -20,7 +20,10 @@ from h2gpu.texts import plain
 LISTED = 20  # datasets named in a message, at most
 VISITED = 500  # groups and datasets looked at to name them
 CHUNK = 1 << 26  # bytes that HDF5 may unpack at a time: a chunk is held as a whole, however little of it is asked for
-FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)  # these do not change the size of what passes
+CHUNKS = 1 << 13  # chunks read at a time: HDF5 takes some 6 kB for each while it reads
+CHECKSUM, DEFLATE = h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_DEFLATE
+FILTERS = (h5py.h5z.FILTER_SHUFFLE, CHECKSUM)  # these do not change the size of what passes
+DEFLATED, RECORD = 1032, 8  # most bytes that deflate makes of one; least bytes that a file has for a chunk
 
 
 def columns(path, names, dtype, most, option, share=ALL):
@@ -35,6 +38,8 @@ def columns(path, names, dtype, most, option, share=ALL):
                 f"expected points that fit in {readable(most)}, got {readable(size)} of them; "
                 "thin them out or raise --max-memory"
             )
+        for column, name in zip(found, names):
+            _check_stored(column, name)
         rows = rows_of(len(found[0]), share)
         return [_numbers(column, dtype, rows) for column in found], len(found[0])
 
@@ -45,6 +50,7 @@ def values(path, name, n, option, share=ALL):
         column = _declared(file, name, option, several=True)
         if len(column) != n:
             raise InputError(f"{name}: expected {n} values as there are points, got {len(column)}")
+        _check_stored(column, name)
         return _numbers(column, "float64", rows_of(n, share))
 
 
@@ -101,13 +107,52 @@ def _check_packing(node, name):
     if node.chunks is None or node.shape is None:
         return
     size, most = (prod(shape) * node.dtype.itemsize for shape in (node.chunks, node.shape))
-    plan = node.id.get_create_plist()
-    packings = [k for k in range(plan.get_nfilters()) if plan.get_filter(k)[0] not in FILTERS]
+    filters = _filters(node)
+    packings = [kind for kind in filters if kind not in FILTERS]
     if size > max(CHUNK, most) or len(packings) > 1:
         raise InputError(
             f"{name}: expected chunks of at most {readable(max(CHUNK, most))}, packed once, got {readable(size)} "
             f"packed {len(packings)} times; write it anew"
         )
+    if filters.count(CHECKSUM) > 1:
+        raise InputError(f"{name}: expected chunks with one checksum, got {filters.count(CHECKSUM)}; write it anew")
+
+
+def _check_stored(node, name):
+    """InputError where a dataset is larger than its file can hold, or a chunk shorter than its checksum is.
+
+    Sizes that were damaged, and rows that were never written, would cost memory and time for nothing. At a chunk
+    shorter than its checksum HDF5 2.0 reads beyond it and crashes.
+    """
+    length, least = node.file.id.get_filesize(), _least_bytes(node)
+    if least > length:
+        raise InputError(
+            f"{name}: expected what a file of {readable(length)} can hold, got {node.dtype} {node.shape}: rows were "
+            "never written, or the file is damaged; write it anew"
+        )
+    filters = _filters(node)
+    if CHECKSUM not in filters:
+        return
+    skipped = 1 << filters.index(CHECKSUM)
+    short = node.id.chunk_iter(lambda chunk: True if chunk.size <= 4 and not chunk.filter_mask & skipped else None)
+    if short:
+        raise InputError(f"{name}: expected chunks longer than their checksums, got one that is not; write it anew")
+
+
+def _least_bytes(node):
+    """Bytes that a dataset takes in its file at least, if all of it is there."""
+    if node.chunks is None:
+        return prod(node.shape) * node.dtype.itemsize
+    packings = [kind for kind in _filters(node) if kind not in FILTERS]
+    most = 1 if not packings else DEFLATED if packings == [DEFLATE] else np.inf
+    chunks = prod(-(-side // chunk) for side, chunk in zip(node.shape, node.chunks))
+    return chunks * max(RECORD, prod(node.chunks) * node.dtype.itemsize / most)
+
+
+def _filters(node):
+    """The filters that the chunks of a dataset pass when they are written, by HDF5's numbers."""
+    plan = node.id.get_create_plist()
+    return [plan.get_filter(k)[0] for k in range(plan.get_nfilters())]
 
 
 def listed(file):
@@ -126,6 +171,9 @@ def _datasets(file):
             left -= 1
             if left < 0:
                 return
+            if isinstance(name, bytes):  # h5py finds nothing by such a name
+                yield f"{plain(path + name.decode('ascii', 'backslashreplace'), 80)} (its name is not UTF-8)"
+                continue
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 continue
             node = group[name]
@@ -137,5 +185,18 @@ def _datasets(file):
 
 def _numbers(column, dtype, rows):
     """Rows of a dataset read in one precision; what does not fit becomes infinite and is refused later."""
+    array = np.empty((rows.stop - rows.start, *column.shape[1:]), dtype)
     with np.errstate(all="ignore"):
-        return column[rows].astype(dtype)
+        for piece in _pieces(column, rows):
+            array[piece.start - rows.start : piece.stop - rows.start] = column[piece]
+    return array
+
+
+def _pieces(column, rows):
+    """The rows in slices of at most about CHUNK bytes and CHUNKS chunks, no chunk in two of them."""
+    high, *sides = column.chunks or (1, *column.shape[1:])
+    across = prod(-(-side // chunk) for side, chunk in zip(column.shape[1:], sides))
+    size = across * high * prod(sides) * column.dtype.itemsize  # of one row of chunks
+    step = high * max(1, min(CHUNKS // across if column.chunks else CHUNK, CHUNK // size))
+    ends = [*range((rows.start // step + 1) * step, rows.stop, step), rows.stop]
+    return map(slice, [rows.start, *ends[:-1]], ends)

@@ -38,16 +38,21 @@ def test_a_terminal_without_our_letters_and_a_name_without_any(source):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("place", ["kill()", "Gone()", "weakref.finalize(Gone(), kill)"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interrupt_is_one_line(name, source):
+def test_an_interrupt_is_one_line(name, place, source):
+    """Also one that comes where Python ignores all errors: in `__del__`, in the callback of a weak reference."""
     code = (
-        "import os, signal, sys, time\n"
+        "import os, signal, sys, time, weakref\n"
         "from h2gpu.apps import h2compress\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where tests run in the background
-        "h2compress.assemble = lambda *a, **k: (os.kill(os.getpid(), signal.NAME), time.sleep(30))\n"
+        "kill = lambda: os.kill(os.getpid(), signal.NAME)\n"
+        "Gone = type('Gone', (), {'__del__': lambda self: kill()} if 'PLACE' == 'Gone()' else {})\n"
+        "h2compress.assemble = lambda *a, **k: (PLACE and None, time.sleep(30))\n"
         "sys.exit(h2compress.main(sys.argv[1:]))"
     ).replace("NAME", name)
-    done = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", code.replace("PLACE", place), source]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "h2compress: error: interrupted\n")
     assert os.listdir(source.parent) == [source.name]
 

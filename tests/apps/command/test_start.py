@@ -26,6 +26,14 @@ def test_an_interrupt_within_the_imports_is_one_line(name, tmp_path):
     assert started(name, tmp_path) == (1, "", f"{name}: error: interrupted\n")
 
 
+def test_an_interrupt_that_python_ignores_comes_again(tmp_path):
+    ignored = "class Gone:\n    def __del__(self):\n        raise KeyboardInterrupt\n"
+    (tmp_path / "numpy.py").write_text(f"{ignored}Gone()\nimport time\ntime.sleep(20)\nraise AssertionError")
+    assert started("h2info", tmp_path) == (1, "", "h2info: error: interrupted\n")
+    (tmp_path / "numpy.py").write_text(f"{ignored}Gone()\nraise AssertionError")  # which comes first
+    assert started("h2info", tmp_path) == (1, "", "h2info: error: interrupted\n")
+
+
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
