@@ -8,7 +8,7 @@ Figure 1 of Anderson, Sheffield & Keutzer (2012), and their measurement of bandw
     bandwidth   copies by so many multiprocessors, a block of 1,024 threads each: of memory, and of what the common
                 cache holds
 
-    python -m h2gpu.apps.autotune.memory_curves [-o FOLDER] [--repeats 5]
+    python -m h2gpu.apps.autotune.memory_curves [-o FOLDER] [--repeats 5] [--draw]
 
 Writes study_latency.csv, study_bandwidth.csv and study_latency.png (with matplotlib).
 """
@@ -47,13 +47,19 @@ def _work(argv):
     p = Parser(prog="memory_curves", description=__doc__.splitlines()[0], allow_abbrev=False)
     p.add_argument("-o", "--output", type=Path, default="benchmarks/batched", metavar="FOLDER", help="of the tables")
     p.add_argument("--repeats", type=at_least(1), default=timing.REPEATS, metavar="N", help="for a median")
+    p.add_argument("--draw", action="store_true", help="draw the folder's tables, measure nothing")
     options = p.parse_args(argv)
+    if not options.draw:
+        _measure(options)
+    draw(options.output)
+
+
+def _measure(options):
     device, bench = timing.gpu_name(), Curves(options.repeats)
     for name, rows in (("latency", latencies(bench)), ("bandwidth", bandwidths(bench))):
         found = list(rows)
         print(tables.text(found), flush=True)
         tables.write(options.output / f"study_{name}.csv", found, device)
-    draw(options.output)
 
 
 def latencies(bench):
@@ -117,8 +123,9 @@ def draw(folder):
     figure, ((*reads, rates),) = grid(1, 3)
     for axes, way in zip(reads, WAYS):
         curves(axes, latency, lambda r: f"{int(r['stride']):,} bytes", way, "footprint", log=False)
-        axes.set(title=f"a read, by stride: {way.partition(',')[0]}", xlabel="footprint, bytes", ylabel="ns")
-        axes.xaxis.set_major_formatter("{x:.0e}")
+        axes.set(title=f"a read, by stride: {way.partition(',')[0]}", xlabel="footprint", ylabel="ns")
+        axes.set_xticks([16 * KIB, 128 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB])
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x / MIB:g} MiB" if x >= MIB else f"{x / KIB:g} KiB")
     lines = [r | {"method": name, "GB/s": r[f"{name}, GB/s"]} for name in RATES for r in bandwidth]
     curves(rates, lines, lambda r: r["method"], "GB/s", "multiprocessors")
     rates.set(title="copies", xlabel="multiprocessors", ylabel="GB/s")

@@ -62,4 +62,6 @@ def test_the_tables(tmp_path, monkeypatch):
     assert [int(r["multiprocessors"]) for r in rows] == [1, 2, 4, 8, 16, 20]
     assert all(float(r["memory, GB/s each"]) == pytest.approx(1e-8) for r in rows)
     pytest.importorskip("matplotlib")
-    assert (tmp_path / "study_latency.png").is_file()
+    (tmp_path / "study_latency.png").unlink()
+    assert memory_curves.main(["-o", str(tmp_path), "--draw"]) == 0 and (tmp_path / "study_latency.png").is_file()
+    assert len(bench.walks) == len(walks)
