@@ -1,8 +1,11 @@
 """Copies and norms by NumPy, on the threads of this process."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.stacks import WORK_PER_TASK, stacks, transposed
 from h2gpu.batched.device.threads import parallel, pieces
 
@@ -59,13 +62,17 @@ def norms(A, change):
         part = A[piece]
         with np.errstate(over="ignore"):
             if isinstance(A, MatrixBatch):
-                found[piece] = [norm(x, np.dot(x, x)) for x in (change(M.ravel()) for M in part.matrices())]
+                entries, ends = change(part.entries), offsets_of(part.sizes)
+                rows = [entries[first:stop] for first, stop in pairwise(ends.tolist())]
+                held, squares = part.sizes > 0, np.zeros(len(part))
+                if held.any():
+                    squares[held] = np.add.reduceat(entries * entries, ends[:-1][held])
             else:
                 rows = change(part.reshape(len(part), -1))
                 squares = np.einsum("ij,ij->i", rows, rows)
-                found[piece] = np.sqrt(squares)
-                for b in np.flatnonzero(~((SAFE_SQUARES[0] < squares) & (squares < SAFE_SQUARES[1]))):
-                    found[piece][b] = norm(rows[b], squares[b])
+            found[piece] = np.sqrt(squares)
+            for b in np.flatnonzero(~((SAFE_SQUARES[0] < squares) & (squares < SAFE_SQUARES[1]))):
+                found[piece][b] = norm(rows[b], squares[b])
 
     parallel(run, stacks(A))
     return found
