@@ -210,6 +210,15 @@ def test_axpy(xp, dtype):
             close(found, expected, np.abs(expected) + np.abs(Y[b]), dtype)
 
 
+def test_factors_in_an_array_are_read_at_every_call(xp):
+    X, Y = (xp.asarray(random((7, 3, 3), np.float64, seed)) for seed in (0, 1))
+    for alpha in (xp.ones(7), xp.asarray(1.0)):
+        for factor in (2.0, -3.0):
+            alpha[...] = factor
+            for _ in range(3):
+                np.testing.assert_allclose(to_host(batched.axpy(X, Y, alpha)), to_host(factor * X + Y), atol=1e-15)
+
+
 def test_many_and_none(xp):
     for batch in (0, 1, 70_000):
         A, x = xp.asarray(random((batch, 3, 3), np.float64)), xp.asarray(random((batch, 3), np.float64, 1))
