@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import any_array, to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.clustering import BlockTree
 from h2gpu.covariance import pairwise
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
@@ -66,14 +67,18 @@ def covariance_matrix(
     """
     kept = {"storage": storage, "nearfield": nearfield}
     sites = Sites.of(points, cov, col_points)
-    for attempt, chosen in enumerate(plans(sites, rtol, **kept)):
+    attempts, blocks, error = plans(sites, rtol, **kept), None, None
+    for attempt in range(1 + len(MORE_POINTS)):
+        chosen = attempts.send(error)
         logger.info("covariance_matrix: %s", chosen)
         require(chosen.bytes_peak, sites.xp, "covariance_matrix", LESS_MEMORY)
-        B = compress(uncompressed(sites, chosen, **kept), chosen.rtol, **kept)
+        B = compress(uncompressed(sites, chosen, blocks=blocks, **kept), chosen.rtol, **kept)
         error = error_on_rows(B, sites, rows_checked(*sites.shape), attempt)
         logger.info("covariance_matrix: error %.3g on sampled rows, %r", error, B)
         if error <= rtol:
             return B
+        blocks = _blocks_of(B)
+        del B  # before there is another
     raise ValueError(
         f"rtol: {rtol:g} was not reached: the error on {rows_checked(*sites.shape)} sampled rows is still {error:.2g} "
         f"with interpolation of order {chosen.order}; ask for less accuracy"
@@ -90,14 +95,14 @@ def plans(sites, rtol, *, order=None, **fixed):
 
     order, fixed   parameters that `plan` is to keep, storage and nearfield
 
-    The plans keep their trees, for `assemble` at the same Sites.
+    The plans keep their trees, for `assemble` at the same Sites. Who sends the error that was found gets a plan for it.
     """
     planner = Planner(sites, rtol, **fixed)
     chosen = planner.plan(order)
-    yield chosen
+    error = yield chosen
     for more in MORE_POINTS:
-        chosen = planner.plan(tuple(order + more for order in chosen.orders), like=chosen)
-        yield chosen
+        chosen = planner.after(chosen, more, error)
+        error = yield chosen
 
 
 def assemble(sites, plan, *, method="weighted", svd="auto", storage="auto", nearfield="stored"):
@@ -106,8 +111,10 @@ def assemble(sites, plan, *, method="weighted", svd="auto", storage="auto", near
     return A, compress(A, plan.rtol, method=method, svd=svd, storage=storage, nearfield=nearfield)
 
 
-def uncompressed(sites, plan, *, storage="auto", nearfield="stored"):
+def uncompressed(sites, plan, *, storage="auto", nearfield="stored", blocks=None):
     """The matrix of a plan, its couplings evaluated where they are used: for `compress` to consume.
+
+    blocks   the BlockTree where there is one already, of the plan's leaf size and admissibility
 
     A plan with trees must be one of these sites. The nearfield is evaluated too where it will be rounded, so that it
     never exists in float64.
@@ -115,7 +122,13 @@ def uncompressed(sites, plan, *, storage="auto", nearfield="stored"):
     check_nearfield(nearfield)
     parameters = {name: getattr(plan, name) for name in ("leaf_size", "eta", "split", "trees")}
     built = "stored" if storage == "full" and nearfield == "stored" else "computed"
-    return deferred(sites, order=plan.orders, nearfield=built, **parameters)
+    return deferred(sites, order=plan.orders, nearfield=built, blocks=blocks, **parameters)
+
+
+def _blocks_of(B):
+    """The BlockTree of a matrix."""
+    far, near = (np.stack([part.rows, part.columns]) for part in (B.couplings, B.nearfield))
+    return BlockTree(B.row_basis.tree, B.col_basis.tree, far, near)
 
 
 @any_array

@@ -139,20 +139,22 @@ def build(
         return A.replace(couplings=A.couplings.stored())
 
 
-def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=()):
+def deferred(sites, *, leaf_size=64, eta=1.0, order=8, split="median", nearfield="stored", trees=(), blocks=None):
     """As `build` at the Sites, with couplings evaluated where they are used: for `compress` to consume.
 
-    trees   the sites' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
+    trees    the sites' cluster trees where a plan has grown them, to be cut at leaf_size: of the rows, and the columns'
+    blocks   the BlockTree where there is one already
     """
     check_nearfield(nearfield)
     sites.interpolable()
-    with phase("cluster"):
-        if trees:
-            trees = [tree.cut(leaf_size) for tree in trees]
-        else:
-            sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-            trees = [ClusterTree.build(side, leaf_size, split) for side in sides]
-        blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta, sites.cov.kinks))
+    if blocks is None:
+        with phase("cluster"):
+            if trees:
+                trees = [tree.cut(leaf_size) for tree in trees]
+            else:
+                sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
+                trees = [ClusterTree.build(side, leaf_size, split) for side in sides]
+            blocks = BlockTree.build(trees[0], trees[-1], Admissibility(eta, sites.cov.kinks))
     A = from_trees(blocks, sites, order)
     if nearfield == "computed":
         return A

@@ -14,6 +14,7 @@ from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, from_functio
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import assembly
 from h2gpu.h2matrix.assembly import assemble, plans
+from h2gpu.h2matrix.planning import candidates
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES, plan
 
 COVARIANCES = [
@@ -218,8 +219,31 @@ def test_a_check_that_keeps_failing_is_refused_after_larger_orders(monkeypatch, 
         pytest.raises(ValueError, match=r"0.01 was not reached: .* 0.02"),
     ):
         h2gpu.covariance_matrix(points_of("uniform", 1000, 2), Exponential(1.0, 0.1), 1e-2)
-    orders = [int(order) for order in re.findall(r"order (\d+)", caplog.text)]
-    assert np.diff(orders).tolist() == list(assembly.MORE_POINTS)
+    found = re.findall(r"order (\d+)(?: to (\d+))?", caplog.text)
+    largest = [int(high or low) for low, high in found]
+    assert len(largest) == 1 + len(assembly.MORE_POINTS) and min(np.diff(largest)) >= 1
+
+
+@pytest.mark.parametrize("cols", [None, 900])
+def test_a_miss_is_mended_by_the_orders_that_the_error_asks_for(monkeypatch, cols):
+    """Where estimates fall short eight times, a second matrix is accurate, on the clusters and blocks of the first."""
+    points, cov, blocks = points_of("uniform", 2500, 2), Exponential(1.0, 0.3), []
+    cols = None if cols is None else points_of("uniform", cols, 2, seed=1)
+    estimated, made = candidates.Family.squared_errors, assembly.uncompressed
+    monkeypatch.setattr(candidates.Family, "squared_errors", lambda self, order: estimated(self, order) / 8**2)
+
+    def noting(*args, **kwargs):
+        blocks.append(made(*args, **kwargs))
+        return blocks[-1]
+
+    monkeypatch.setattr(assembly, "uncompressed", noting)
+    A = h2gpu.covariance_matrix(points, cov, 1e-6, col_points=cols)
+    assert difference(cov(points, points if cols is None else cols), dense_of(A)) <= 1e-6
+    first, second = blocks
+    assert second.row_basis.tree is first.row_basis.tree
+    assert second.row_basis.ranks.sum() > first.row_basis.ranks.sum()
+    for name in ("rows", "columns"):
+        np.testing.assert_array_equal(getattr(second.couplings, name), getattr(first.couplings, name))
 
 
 def test_the_least_rtol_of_a_precision_is_accepted_and_less_is_not():

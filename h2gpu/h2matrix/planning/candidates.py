@@ -119,6 +119,17 @@ class Family:
         links, levels = self._links(plan.leaf_size)
         return self._planned(plan.leaf_size, orders[:levels], 0.0, links, family.kept_by_level)
 
+    def corrected(self, plan, more, error):
+        """See Planner.after."""
+        links, levels = self._links(plan.leaf_size)
+        given, orders = np.array(plan.orders), None
+        if error is not None:
+            found = np.sqrt(max(error**2 - plan.rtol**2, 0.0))
+            orders = self._cheapest(links, levels, max(1.0, found / plan.interpolation_error))
+        higher = given if orders is None else np.maximum(given, orders)
+        higher = higher if (higher > given).any() else given + more
+        return self._candidate(plan.leaf_size, tuple(higher.tolist()))[0]
+
     def _links(self, leaf_size):
         """The farfield of a leaf size, and the levels of its trees."""
         blocks = self.planner.blocks(leaf_size)
@@ -137,14 +148,14 @@ class Family:
         error = np.sqrt(sum(self.squared_errors(int(p))[:levels][orders == p].sum() for p in np.unique(orders)))
         return [self._planned(leaf_size, orders, float(error), links, self.kept_by_level)]
 
-    def _cheapest(self, links, levels):
-        """The cheapest sufficient orders; one for all where there is no farfield."""
+    def _cheapest(self, links, levels, short=1.0):
+        """The cheapest sufficient orders; one for all without a farfield. Estimates fall `short` so much."""
         if not len(links.t):
             return 1
         ranks = (LEAST_ORDER + np.arange(len(self.errors))) ** self.planner.dim
         work = np.array([links.by_level(np.full(levels, k)) for k in ranks])
-        wanted, least = self.planner.accuracy.interpolation, np.sqrt(self.errors[-1, :levels].sum())
-        return cheapest_orders(self.errors[:, :levels], work, np.clip(least, AIMED * wanted, wanted))
+        wanted, errors = self.planner.accuracy.interpolation, short**2 * self.errors[:, :levels]
+        return cheapest_orders(errors, work, np.clip(np.sqrt(errors[-1].sum()), AIMED * wanted, wanted))
 
     def _planned(self, leaf_size, orders, error, links, kept_by_level):
         """The Plan of orders (levels,), and of ranks after compression by level for each side."""

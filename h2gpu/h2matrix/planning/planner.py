@@ -100,25 +100,24 @@ class Planner:
         self.stack_entries, self.room, self.pace = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS, PACES))
         self.memory = free_memory(sites.xp) if memory is None else memory
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
+        self._families = {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
             self.trees, self._points = grown or _grown(sides, self.leaf_sizes[0], split)
         self._places = [_spaced(tree.n) for tree in self.trees]
         self.paths = [tree.path(places) for tree, places in zip(self.trees, self._places)]
 
-    def plan(self, order=None, like=None):
+    def plan(self, order=None):
         """The best candidate, its trees kept.
 
         order   given, else those of least work that are accurate enough
-        like    a plan whose leaf size and eta are to be kept
         """
-        leaf_sizes, etas = (self.leaf_sizes, self.etas) if like is None else ((like.leaf_size,), (like.eta,))
-        found, families = [], {}
+        found = []
         with phase("plan"), one_blas_thread():
-            for eta in sorted(etas, key=lambda eta: (eta != FIRST_ETA, eta)):
-                families[eta] = family = Family(self, eta)
-                if not found or order is not None or self._promises(family, found, families):
-                    found += family.plans(leaf_sizes, order)
+            for eta in sorted(self.etas, key=lambda eta: (eta != FIRST_ETA, -eta)):
+                self._families[eta] = family = Family(self, eta)
+                if not found or order is not None or self._promises(family, found):
+                    found += family.plans(self.leaf_sizes, order)
         if not found:
             error = float(np.sqrt(family.errors[-1].sum()))
             raise ValueError(
@@ -128,10 +127,20 @@ class Planner:
             )
         return self.best(found)
 
-    def _promises(self, family, found, families):
+    def after(self, plan, more, error=None):
+        """The plan after one whose matrix missed the accuracy: the same clusters and blocks, larger orders.
+
+        more    by so much on all levels, if not as the error tells
+        error   that was found, relative as rtol, or None. What is not compression's is interpolation's: its estimate
+                fell short by so much, on all levels alike, and the cheapest orders of what is corrected are taken
+        """
+        with phase("plan"), one_blas_thread():
+            return self._families[plan.eta].corrected(plan, more, error)
+
+    def _promises(self, family, found):
         """Whether a family not yet sampled has a better plan than those found, as far as theory tells."""
         chosen = self.best(found)
-        foretold = family.foretold(chosen, families[chosen.eta])
+        foretold = family.foretold(chosen, self._families[chosen.eta])
         return self.best([chosen, foretold]) is foretold or self.is_small([chosen], foretold)
 
     def is_small(self, plans, plan):
