@@ -1,7 +1,9 @@
 """How far Vecchia's estimate lies from that of the full likelihood, told beforehand from some rows of it.
 
     d_i = ∂ log p(y_i | N_4m(i))/∂θ − ∂ log p(y_i | N_m(i))/∂θ,     θ_full − θ_Vecchia ≈ I⁻¹ Σ_i d_i
-    expected gain = ½ E (Σ d_i)ᵀ I⁻¹ (Σ d_i) ≈ ½ tr(I⁻¹ n mean(d_i d_iᵀ))
+    D = n mean(d_i d_iᵀ),   expected gain = ½ E (Σ d_i)ᵀ I⁻¹ (Σ d_i) ≈ ½ tr(I⁻¹ D),   cov θ_Vecchia ≈ I⁻¹ + I⁻¹ D I⁻¹
+
+The last as an efficient estimate is not correlated with what another one is off from it (Hausman 1978).
 
 Scores of either number of neighbours have mean zero at the true parameters; what a row's score changes with more of
 them is what Vecchia's estimate lost. The gain is in units of log-likelihood: ½ is that of one parameter off by one
@@ -23,7 +25,8 @@ MORE = 4  # times the neighbours: as many again change little (KAUST, Matérn 2.
 
 
 def expected_gain(data, found, neighbours=30, random_state=0):
-    """Expected gain in log-likelihood of going from Vecchia's estimate to that of the full likelihood.
+    """Expected gain in log-likelihood of going from Vecchia's estimate to that of the full likelihood, and the
+    covariance (J, J) of that step: what the errors of Vecchia's estimate have in addition.
 
     data    `log_likelihood.Data`, of different places
     found   `estimation.Estimate`
@@ -39,4 +42,5 @@ def expected_gain(data, found, neighbours=30, random_state=0):
         rows = VecchiaRows(data.sites, order[:0], order[np.concatenate([near, some[:, None]], axis=1)])
         scores.append(row_scores(found.model, rows, data.places.noise, data.B))
     d = scores[1] - scores[0]
-    return 0.5 * float(np.trace(found.covariance @ (d.T @ d))) * n / len(some)
+    step = found.covariance @ (d.T @ d) * (n / len(some))
+    return 0.5 * float(np.trace(step)), step @ found.covariance

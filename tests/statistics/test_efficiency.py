@@ -43,7 +43,7 @@ def test_neighbours_of_some_are_those_of_all(m):
 
 def test_the_gain_expected_is_what_is_gained_in_the_mean(monkeypatch):
     """With a nugget and few neighbours; ten samples tell the mean of a χ² of two to some ten per cent."""
-    expected, gained = [], []
+    expected, gained, squares, steps = [], [], [], []
     for seed in range(10):
         data, model = (
             data_of(Matern(1.0, 0.25, 1.5), 250, 0.3, seed),
@@ -53,10 +53,14 @@ def test_the_gain_expected_is_what_is_gained_in_the_mean(monkeypatch):
         vecchia = estimate(data, model, 4)
         monkeypatch.setattr(estimation, "EXACT", 1500)
         full = estimate(data, model)
-        expected.append(expected_gain(data, vecchia, 4))
+        gain, lost = expected_gain(data, vecchia, 4)
+        expected.append(gain)
+        squares.append(np.diagonal(lost))
+        steps.append(full.model.theta - vecchia.model.theta)
         gained.append(float(full.value - data.full(vecchia.model)[0]))
     assert min(gained) > -1e-3
     assert np.mean(expected) == pytest.approx(np.mean(gained), rel=0.7) and np.mean(gained) > 0.05
+    np.testing.assert_allclose(np.sqrt(np.mean(squares, axis=0)), np.sqrt(np.mean(np.square(steps), axis=0)), rtol=0.5)
 
 
 def test_more_neighbours_and_less_noise_leave_less_to_gain(monkeypatch):
@@ -66,5 +70,5 @@ def test_more_neighbours_and_less_noise_leave_less_to_gain(monkeypatch):
         data = data_of(Exponential(1.0, 0.3), 500, nugget, 3)
         kinds = ("variance", "length_scale", "nugget") if nugget else ("variance", "length_scale")
         found = estimate(data, Model(Exponential(1.0, 0.3), nugget, kinds), neighbours)
-        gains.append(expected_gain(data, found, neighbours))
+        gains.append(expected_gain(data, found, neighbours)[0])
     assert gains[0] > 3 * gains[1] > 9 * gains[2] >= 0

@@ -20,6 +20,7 @@ from h2gpu.covariance import (
     on_sphere,
 )
 from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
+from h2gpu.statistics.efficiency import expected_gain
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model
@@ -203,6 +204,9 @@ def test_where_little_is_to_be_gained_nothing_is_corrected(monkeypatch):
     one = Kriging(Exponential(), fit_parameters=True, refine=False).fit(X, y)
     other = Kriging(Exponential(), fit_parameters=True).fit(X, y)
     assert one.parameters_ == other.parameters_
+    lost = expected_gain(one._data(), one.estimation_)[1]
+    for name, error, more in zip(one.parameters_, one.parameter_errors_.values(), np.diagonal(lost)):
+        assert other.parameter_errors_[name] == pytest.approx(np.sqrt(error**2 + more)) and more > 0
     assert other.parameters_["nugget"] == pytest.approx(0.1, rel=0.3)
 
 
