@@ -20,7 +20,7 @@ from h2gpu.clustering import SampledBlocks
 from h2gpu.h2matrix import interpolation
 from h2gpu.h2matrix.planning.orders import largest_order
 
-BLOCKS_A_LEVEL = 48  # whose interpolation error is sampled, and as many where most is expected, in
+BLOCKS_A_LEVEL = 128  # whose interpolation error is sampled, and as many where most is expected, in
 POINTS_A_ROW, POINTS_A_COLUMN = 6, 3  # points of the two clusters
 NEGLIGIBLE = 1e-200  # expected squared error of all blocks
 USUAL_ORDER = 6  # the error is expected to fall as this power of diameter / distance
