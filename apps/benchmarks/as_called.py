@@ -6,10 +6,10 @@
 
 A loop of up to 200 calls with default arguments on the same arrays, and one wait at the end: `µs`, a call. `device µs`
 is the device's share (timing.py), `of peer` the quotient by the fastest of the others. What is foretold to take longer
-than a second is timed with fewer matrices, scaled to the batch, and named in `scaled`: others everywhere, h2gpu on the
-CPU. Memory is of CuPy's own pool, as users have it. Cases come in the order of their weight: 500 matrices, small ones,
-float64 first. Where --seconds end them, or an interrupt, --resume goes on from the table. Routines and their peers:
-routines/calls.py.
+than half a second is timed with fewer matrices, scaled to the batch, and named in `scaled`: others everywhere, h2gpu on
+the CPU. Memory is of CuPy's own pool, as users have it. Cases come in the order of their weight: 500 matrices, small
+ones, float64 first. Where --seconds end them, or an interrupt, --resume goes on from the table. Routines and their
+peers: routines/calls.py.
 """
 
 import os
@@ -30,7 +30,7 @@ SIZES, BATCHES, DTYPES = (4, 8, 16, 32, 33, 64, 128, 256, 512), (1, 500, 100_000
 LARGEST = 1 << 30  # bytes of an argument
 CALLS = 200  # of a loop, at most
 PATIENCE = 0.05  # seconds of a loop, about; a call that takes longer is one
-LONGEST = 1.0  # seconds: calls that would take longer are scaled from fewer matrices
+LONGEST = 0.5  # seconds: calls that would take longer are scaled from fewer matrices
 FEW, GROWTH = 4, 16  # matrices of the first attempt, and how many times as many the next has
 FIRST, SMALL = 500, 64  # the batch and the orders that come first
 SAVED = 15  # seconds between two writings of the table
@@ -98,7 +98,7 @@ def _work(argv):
         timing.side_by_side(compile_for, table.missing, options.compilers)
         print(f"compiled in {time.perf_counter() - begin:.0f} s", flush=True)
     try:
-        _measure(table, device, begin + options.seconds)
+        _measure(table, device, begin, begin + options.seconds)
     finally:
         table.write()
         if options.plot and table.rows:
@@ -117,7 +117,7 @@ def _device(kind):
     return device
 
 
-def _measure(table, device, end):
+def _measure(table, device, begin, end):
     """Rows of the missing cases until the time is over; those that fail are told, and left out."""
     for case in list(table.missing):
         if time.perf_counter() > end:
@@ -130,7 +130,7 @@ def _measure(table, device, end):
             print(f"{case.label}: {type(error).__name__}: {' '.join(str(error).split()):.150}", flush=True)
             continue
         table.add(case, row)
-        print(f"{case.label}: {row['µs']:.5g} µs", flush=True)
+        print(f"{case.label}: {row['µs']:.5g} µs, at {time.perf_counter() - begin:.0f} s", flush=True)
 
 
 def chosen(routines, dtypes, batches, sizes):

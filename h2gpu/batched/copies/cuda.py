@@ -13,7 +13,7 @@ from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, launch, tables
 from h2gpu.batched.device.plans import remembered
 
 NORM_WARPS = 4
-LISTED = 4096  # matrices whose places are kept on the device
+LISTED = 1024  # matrices whose places are kept on the device
 FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
 SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a thread at least
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass

@@ -45,21 +45,22 @@ FACTORS = "alpha", "beta"  # arrays of them have values that are no part of a ke
 def repeated(door: Callable[P, R]) -> Callable[P, R]:
     """The door of a room; a call on CuPy arrays like an earlier one goes without its checks.
 
-    Alike are calls on the same device whose arrays, contiguous all, have the same shapes, precisions and places within
-    PIECE bytes, and whose other arguments are of the same types and values. What is to be done then says the function
-    of the door's name in the room's module `repeats`, or None: then all is as the first time, as it is for other
-    arguments, and for arrays given by name.
+    Alike are calls on the same device whose arrays have the same shapes, strides, precisions and places within PIECE
+    bytes, and whose other arguments are of the same types and values. What is to be done then says the function of the
+    door's name in the room's module `repeats`, for contiguous arrays, or None: then all is as the first time, as it is
+    for other arguments, and for arrays given by name.
     """
     room, again, parameters = door.__module__, {}, inspect.signature(door)
 
-    def remember(key, arguments, named):
+    def remember(key, arrays, arguments, named):
         bound = parameters.bind(*arguments, **named)
         bound.apply_defaults()
         if len(again) >= CALLS:
             again.clear()
         factors = [bound.arguments[name] for name in FACTORS if name in bound.arguments]
+        suited = all(type(factor) in PLAIN for factor in factors) and all(A.flags.c_contiguous for A in arrays)
         plan = getattr(import_module(f"{room}.repeats"), door.__name__)
-        again[key] = plan(**bound.arguments) if all(type(factor) in PLAIN for factor in factors) else None
+        again[key] = plan(**bound.arguments) if suited else None
 
     @wraps(door)
     def call(*args, **kwargs):
@@ -70,10 +71,8 @@ def repeated(door: Callable[P, R]) -> Callable[P, R]:
         key, arrays = [xp.cuda.runtime.getDevice()], []
         for value in args:
             if type(value) is kind:
-                if not value.flags.c_contiguous:
-                    return door(*args, **kwargs)
                 arrays.append(value)
-                key += (kind, value.shape, value.dtype, value.data.ptr % PIECE)
+                key += (kind, value.shape, value.strides, value.dtype, value.data.ptr % PIECE)
             elif type(value) in PLAIN:
                 key += (type(value), value or repr(value))  # -0.0 is not 0.0
             else:
@@ -88,7 +87,7 @@ def repeated(door: Callable[P, R]) -> Callable[P, R]:
             return work(*arrays)
         result = door(*args, **kwargs)
         if key not in again:
-            remember(key, args, kwargs)
+            remember(key, arrays, args, kwargs)
         return result
 
     call.cache_clear = again.clear  # tuning.trial forgets

@@ -61,18 +61,31 @@ def test_a_call_like_an_earlier_one_goes_without_checks(door):
 
 
 @pytest.mark.parametrize("other", [
-    lambda A: (placed(A.astype(np.float32)),), lambda A: (placed(A[:3]),), lambda A: (A.T.copy().view(Elsewhere).T,),
-    lambda A: (placed(A, 8),), lambda A: (placed(np.zeros((8, 4)))[::2],), lambda A: (A, A), lambda A: (A, None, 2.0),
-    lambda A: (A, None, 1), lambda A: (A, None, -1.0), lambda A: (A, None, 1.0, True), lambda A: (A, None, 1.0, 0),
-    lambda A: (A, None, np.float64(1.0)),
+    lambda A, *rest: (placed(A.astype(np.float32)), *rest), lambda A, *rest: (placed(A[:3]), *rest),
+    lambda A, *rest: (placed(A.view(np.int64)), *rest), lambda A, *rest: (turned(A), *rest),
+    lambda A, *rest: (placed(A, 8), *rest), lambda A, B, *rest: (A, A, *rest),
+    lambda A, B, factor, flag: (A, B, 2.0, flag), lambda A, B, factor, flag: (A, B, 1, flag),
+    lambda A, B, factor, flag: (A, B, -1.0, flag), lambda A, B, factor, flag: (A, B, factor, True),
+    lambda A, B, factor, flag: (A, B, np.float64(1.0), flag), lambda A, B, factor, flag: (A, B, factor),
 ])  # fmt: skip
 def test_what_differs_is_checked(door, other):
-    """dtype, shape, strides, place, further arrays, values and types of numbers."""
-    A = placed(np.arange(16.0).reshape(4, 4))
-    for arguments in ((A, None, 1.0, False), other(A)):
+    """dtype, shape, strides, place, further arrays, values and types of numbers: each alone."""
+    first = placed(np.arange(16.0).reshape(4, 4)), None, 1.0, False
+    for arguments in (first, other(*first)):
         expected = dispatch.inspect.unwrap(door.total)(*arguments)
         before = door.checks
         assert door.total(*arguments) == expected and door.checks == before + 1
+
+
+def turned(A):
+    """The same entries, columns behind one another."""
+    return placed(A.T).T
+
+
+def test_arrays_with_gaps_are_checked_each_time(door):
+    for _ in range(3):
+        door.total(turned(placed(np.eye(3))))
+    assert door.checks == 3 and not door.planned
 
 
 def test_zeros_of_both_signs_differ(door):
