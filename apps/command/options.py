@@ -180,6 +180,9 @@ def covariance(arguments, dim):
         if kind != SHAPES[name]:
             raise InputError(f"--{name}: is for --covariance {SHAPES[name]} only, not for {kind}")
     if arguments.rotation:
+        if max(map(abs, arguments.rotation)) > 2 * math.pi:
+            told = ",".join(f"{angle:g}" for angle in arguments.rotation)
+            raise InputError(f"--rotation: expected radians, up to 2π, got {told}; degrees times π/180 are radians")
         more["rotation"] = arguments.rotation
     cov = COVARIANCES[kind](arguments.variance or 1.0, scales[0] if len(scales) == 1 else scales, **more)
     cov = on_sphere(cov, *_sphere(arguments, dim)) if arguments.sphere else _in_the_plane(cov, arguments)

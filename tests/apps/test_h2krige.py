@@ -235,6 +235,7 @@ BAD = {
     "covariance": ([*GIVEN, "--covariance", "circular"], "invalid choice: 'circular'"),
     "exponent": ([*GIVEN, "--exponent", "1"], "--exponent: is for --covariance powered-exponential only"),
     "rotation": ([*GIVEN, "--rotation", "0.3"], "rotation: expected a length scale for each of 2 or 3 coordinates"),
+    "degrees": ([*GIVEN, "--length-scale", "1,2", "--rotation", "30"], "--rotation: expected radians, .* got 30; degr"),
     "bad rotation": ([*GIVEN, "--rotation", "nan"], "expected finite numbers, got 'nan'"),
     "negative variance": ([*GIVEN, "--variance=-1"], "variance: expected a finite number above 0"),
     "trend": ([*GIVEN, "--trend", "cubic"], "invalid choice: 'cubic'"),
