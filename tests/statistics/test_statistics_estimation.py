@@ -210,6 +210,22 @@ def test_where_little_is_to_be_gained_nothing_is_corrected(monkeypatch):
     assert other.parameters_["nugget"] == pytest.approx(0.1, rel=0.3)
 
 
+def test_a_step_that_is_too_long_is_shortened(monkeypatch):
+    """Vecchia's information tells less than all: steps by it may be several times too long."""
+    X, y = sample(Matern(1.5, 0.3, 2.3), 600, 0.3, 5)
+    monkeypatch.setattr(estimation, "EXACT", 100)
+    monkeypatch.setattr(refinement, "WORTH", 0.002)
+    begin, right = (
+        Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, refine=refine, neighbours=8).fit(X, y)
+        for refine in (False, True)
+    )
+    inverse = refinement.inverse_information
+    monkeypatch.setattr(refinement, "inverse_information", lambda information: 8 * inverse(information))
+    found = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, neighbours=8).fit(X, y)
+    before, best, after = (float(k.log_marginal_likelihood()) for k in (begin, right, found))
+    assert after > before + 0.8 * (best - before) and not found.estimation_.messages
+
+
 @pytest.mark.parametrize("failure", ["refused", "worse", "no information", "no likelihood"])
 def test_a_step_that_fails_is_taken_back(monkeypatch, failure):
     X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)
@@ -234,7 +250,7 @@ def test_a_step_that_fails_is_taken_back(monkeypatch, failure):
     again = kriging.set_params(refine=True).parameters_.copy()
     with pytest.warns(ConvergenceWarning, match="kept the parameters"):
         kriging.fit(X, y)
-    assert len(calls) == (2 if failure in ("refused", "worse") else 1)
+    assert len(calls) == {"refused": 2, "worse": 2 + refinement.BACK}.get(failure, 1)
     assert kriging.parameters_ == again and "kept" in kriging.estimation_.messages[0]
     assert np.isfinite(kriging.predict(X[:3])).all()
 
