@@ -66,3 +66,17 @@ def test_orders_foretold_for_other_admissibilities_are_near_those_sampled():
         assert abs(max(foretold.orders) - sampled[eta].order) <= 2
         assert foretold.bytes_after == pytest.approx(sampled[eta].bytes_after, rel=0.25)
     assert families[1.5].foretold(sampled[1.5], families[1.5]).orders == sampled[1.5].orders
+
+
+def test_after_a_miss_orders_are_those_for_the_estimate_that_the_error_corrects():
+    """Whatever the estimate lacks: twenty times as much is more than a point a direction mends."""
+    planner = Planner(Sites.of(points_of("uniform", 6000, 2), Exponential(1.0, 0.1)), 1e-5)
+    first, wanted = planner.plan(), planner.accuracy.interpolation
+    for short in (2.0, 20.0):
+        error = np.hypot(first.rtol, short * first.interpolation_error)
+        second = planner.after(first, 1, error)
+        assert short * second.interpolation_error <= wanted * (1 + 1e-9)
+        assert min(np.subtract(second.orders, first.orders)) >= 0
+        assert (second.leaf_size, second.eta) == (first.leaf_size, first.eta)
+    unknown = planner.after(first, 1)
+    assert np.subtract(unknown.orders, first.orders).tolist() == [1] * len(first.orders)
