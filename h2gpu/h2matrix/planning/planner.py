@@ -3,8 +3,8 @@
     interpolation error² + compression error² < (rtol ‖A‖_F)²                       in the shares of `accuracy.Accuracy`
 
 One cluster tree is grown, those of all leaf sizes are cuts of it; of their block trees some rows are traversed, so that
-the work beyond the tree hardly grows with the points. Of the candidates within NEARLY_SMALLEST of the smallest, the one
-that takes least work is chosen; admissibilities are tried from the largest on, as long as the plan gets better.
+the work beyond the tree hardly grows with the points. Of the plans that memory admits the fastest is chosen, unless it
+is too large for that: `costs.best`. One admissibility is sampled, and another where theory promises a better plan.
 """
 
 from dataclasses import replace
@@ -48,7 +48,7 @@ def plan(
     col_points: ArrayLike | None = None,
     **kept: Any,
 ) -> Plan:
-    """The parameters that meet rtol against the exact covariance with least work, of nearly the smallest matrices.
+    """The parameters that meet rtol against the exact covariance soon, with a small matrix, within the free memory.
 
     points, cov, col_points   as for `build`
     rtol                      accuracy of the whole, ‖A − exact‖_F ≤ rtol ‖exact‖_F
