@@ -14,6 +14,7 @@ from importlib import import_module
 import cupy
 import numpy as np
 from cupy.arrays import device_array
+from cupyx.scipy.sparse import csr_matrix
 from launched import Kernel as Checked
 
 from h2gpu.batched.device import compiler
@@ -93,6 +94,8 @@ def host(x):
         return MatrixBatch(*map(host, (x.buffer, x.offsets, x.rows, x.columns)))
     if x is cupy:
         return np
+    if isinstance(x, csr_matrix):
+        return x.matrix
     if isinstance(x, (BlockSparse, Nested, Products)):
         return replace(x, **{field.name: host(getattr(x, field.name)) for field in fields(x) if field.init})
     return x
