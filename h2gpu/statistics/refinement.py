@@ -46,7 +46,8 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
             advance(1)
             further = gain >= worth and step < STEPS
             try:
-                new_system, new, moments = _at(data, candidate.model, options, further)
+                alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
+                new_system, new, moments = _at(data, candidate.model, options, further and not alone)
                 if system is not None and new < value - CERTAIN * (new.standard_error + value.standard_error):
                     if back < BACK:
                         back, gain, part = back + 1, 0.0, _shorter(gained, float(value) - float(new))
@@ -60,6 +61,8 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                 found, system, value = candidate, new_system, new
                 if not further:
                     break
+                if alone:
+                    value, moments = data.full(found.model, True, system=system, **options)
                 kept = "before this step"
                 candidate, move, gained = _stepped(data, found, value, moments)
                 logger.info("full likelihood: %.6g, step %s gains %.3g", value, move.round(4), gained)

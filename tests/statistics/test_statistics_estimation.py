@@ -221,9 +221,12 @@ def test_a_step_that_is_too_long_is_shortened(monkeypatch):
     )
     inverse = refinement.inverse_information
     monkeypatch.setattr(refinement, "inverse_information", lambda information: 8 * inverse(information))
+    at, asked = refinement._at, []
+    monkeypatch.setattr(refinement, "_at", lambda *given: (asked.append(given[-1]), at(*given))[1])
     found = Kriging(Matern(1.0, 1.0, 2.3), fit_parameters=True, neighbours=8).fit(X, y)
     before, best, after = (float(k.log_marginal_likelihood()) for k in (begin, right, found))
     assert after > before + 0.8 * (best - before) and not found.estimation_.messages
+    assert asked[0] and not any(asked[1:])  # slopes where the value has risen alone
 
 
 @pytest.mark.parametrize("failure", ["refused", "worse", "no information", "no likelihood"])
