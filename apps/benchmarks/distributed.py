@@ -199,7 +199,7 @@ def _by_part(comm, B, x):
     x_hat, halos = B.col_basis.forward(x), (B.far.halo, B.near.halo)
 
     def arrive():
-        return travel(comm, halos, (x_hat, x), EXCHANGE)([halo.size for halo in halos])
+        return travel(comm, halos, (x_hat, x), EXCHANGE)()
 
     def own():
         y_hat = B.far.diagonal.multiply(B.col_basis.forward(x), size)

@@ -7,10 +7,13 @@ them, so that each works out what it sends and receives without asking. Cf. Zamp
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.device.plans import planned
 from h2gpu.distributed.partition import by_rank
 
 
@@ -128,29 +131,105 @@ class Halo:
         return Halo(self.size, sends, receives, self.starts, above)
 
 
-def travel(comm, halos, vectors, name, back=False):
+@dataclass(frozen=True, eq=False)
+class Route:
+    """How rows of several halos' vectors travel to ghosts: one gather packs all, and one a halo unpacks them.
+
+    pack       rows of the vectors, one below the other, that are sent, rank by rank, and then those that are summed
+    sends      {rank: slice of the packed rows}, itself among them        sums   slices of them that are summed
+    receives   {rank: slice of the rows that arrive}
+    arrivals   for each halo rows of what arrives, then of the rank's own packed rows, then of the sums
+    others     halos but the first, which keeps this
+    """
+
+    pack: np.ndarray
+    sends: dict
+    sums: list
+    receives: dict
+    arrivals: list
+    others: tuple
+
+    @classmethod
+    def of(cls, xp, rank, halos, heights):
+        """Of halos, and rows of their vectors."""
+        none, first = np.zeros(0, np.int64), offsets_of(np.array(heights))
+        sides = [[{q: to_host(i) for q, i in side.items()} for side in (h.sends, h.receives)] for h in halos]
+        to, of = (sorted({q for side in sides for q in side[k]}) for k in (0, 1))
+        sent = {q: np.concatenate([f + side[0].get(q, none) for f, side in zip(first, sides)]) for q in to}
+        above = [f + to_host(h.above[0]) for f, h in zip(first, halos) if h.above]
+        slices = _behind([*sent.values(), *above])
+        sends, sums = dict(zip(sent, slices)), slices[len(sent) :]
+        arrivals, place = [np.full(h.size, -1) for h in halos], 0
+        receives = {}
+        for q in [*(q for q in of if q != rank), *(q for q in of if q == rank)]:
+            begin = place
+            for rows, side in zip(arrivals, sides):
+                i = side[1].get(q, none)
+                rows[i] = np.arange(place, place + len(i))
+                place += len(i)
+            if q != rank:
+                receives[q] = slice(begin, place)
+        for rows, h in zip(arrivals, halos):
+            if h.above:
+                local, chosen, ghosts = map(to_host, h.above)
+                rows[ghosts] = place + chosen
+                place += len(local)
+        if any((rows < 0).any() for rows in arrivals):
+            raise ValueError("expected each ghost from another rank or above the cut")
+        pack = xp.asarray(np.concatenate([*sent.values(), *above, none]))
+        return cls(pack, sends, sums, receives, [xp.asarray(rows) for rows in arrivals], tuple(halos[1:]))
+
+
+def _behind(parts):
+    """Slices of arrays that stand behind one another."""
+    first = offsets_of(np.array([len(part) for part in parts], np.int64))
+    return [slice(int(i), int(j)) for i, j in pairwise(first)]
+
+
+def travel(comm, halos, vectors, name):
     """Begin one exchange for several halos; returns a function that ends it and gives their ghosts' vectors.
 
-    vectors   one a halo, (rows, count): local ones, whose rows go to ghosts; or of ghosts, which go `back`
-    Of rows that come from several ranks the sum is taken.
+    vectors   (rows, count) of each halo, local ones, whose rows go to ghosts
+    """
+    xp, count, heights = comm.xp, vectors[0].shape[1], tuple([len(v) for v in vectors])
+    key = comm.rank, heights, *map(id, halos[1:])
+    route = planned(halos[0], key, lambda: Route.of(xp, comm.rank, halos, heights))
+    packed = (vectors[0] if len(vectors) == 1 else xp.concatenate(vectors))[route.pack]
+    received = xp.empty((max((s.stop for s in route.receives.values()), default=0), count), packed.dtype)
+    sends = {q: packed[s].reshape(-1) for q, s in route.sends.items() if q != comm.rank}
+    end = comm.start(sends, {q: received[s].reshape(-1) for q, s in route.receives.items()}, name)
+    sums = [comm.start_sum(packed[s], f"{name}, above the cut") for s in route.sums]
+
+    def arrived():
+        end()
+        own = packed[route.sends.get(comm.rank, slice(0, 0))]
+        parts = [part for part in (received, own, *(total() for total in sums)) if len(part)]
+        found = parts[0] if len(parts) == 1 else xp.concatenate([received[:0], *parts])
+        return [found[rows] for rows in route.arrivals]
+
+    return arrived
+
+
+def travel_back(comm, halos, vectors, name):
+    """The same of ghosts' vectors, whose rows go back to local ones; of rows from several ranks the sum is taken.
+
+    Returns a function of the rows of the local vectors.
     """
     xp, count, dtype = comm.xp, vectors[0].shape[1], vectors[0].dtype
-    here, there = ("receives", "sends") if back else ("sends", "receives")
-    peers = [sorted({q for halo in halos for q in getattr(halo, side)}) for side in (here, there)]
+    peers = [sorted({q for halo in halos for q in getattr(halo, side)}) for side in ("receives", "sends")]
     none = xp.zeros(0, np.int64)
 
     def packed(q):
-        parts = [v[getattr(halo, here).get(q, none)] for halo, v in zip(halos, vectors)]
-        return xp.concatenate(parts).ravel()
+        return xp.concatenate([v[halo.receives.get(q, none)] for halo, v in zip(halos, vectors)]).ravel()
 
     sends = {q: packed(q) for q in peers[0]}
-    rows = {q: [getattr(halo, there).get(q, none) for halo in halos] for q in peers[1]}
+    rows = {q: [halo.sends.get(q, none) for halo in halos] for q in peers[1]}
     buffers = {q: xp.empty(sum(map(len, parts)) * count, dtype) for q, parts in rows.items() if q != comm.rank}
     own = sends.pop(comm.rank, None)
     end = comm.start(sends, buffers, name)
     if own is not None:
         buffers[comm.rank] = own
-    summed = [_above(comm, halo, v, name, back) for halo, v in zip(halos, vectors)]
+    summed = [_above(comm, halo, v, name) for halo, v in zip(halos, vectors)]
 
     def arrived(sizes):
         end()
@@ -168,18 +247,12 @@ def travel(comm, halos, vectors, name, back=False):
     return arrived
 
 
-def _above(comm, halo, v, name, back):
-    """Begin the sum over the ranks of the clusters above the cut; returns a function that gives their rows and values,
-    for ghosts, or back for local vectors.
-    """
-    xp = comm.xp
+def _above(comm, halo, v, name):
+    """Begin the sum over the ranks of the ghosts above the cut; returns a function that gives local rows and values."""
     if halo.above is None:
         return lambda: (slice(0, 0), 0)
     local, chosen, ghosts = halo.above
-    part = xp.zeros((len(local), v.shape[1]), v.dtype)
-    if back:
-        part[chosen] = v[ghosts]
-    else:
-        part += v[local]
+    part = comm.xp.zeros((len(local), v.shape[1]), v.dtype)
+    part[chosen] = v[ghosts]
     total = comm.start_sum(part, f"{name}, above the cut")
-    return (lambda: (local, total())) if back else (lambda: (ghosts, total()[chosen]))
+    return lambda: (local, total())

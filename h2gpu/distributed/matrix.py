@@ -12,8 +12,9 @@ from types import ModuleType
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.device.graphs import repeated
 from h2gpu.distributed.communicators.communicator import Communicator
-from h2gpu.distributed.ghosts import Halo, Share, travel
+from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
@@ -198,26 +199,26 @@ class DistributedH2Matrix:
     def _product(self, x):
         """The story of the head of this file."""
         far, near, rows = self.far, self.near, int(self.row_basis.starts[-1])
-        x_hat = self.col_basis.forward(x)
+        x_hat = _recorded(self.col_basis, "forward", x)
         arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
         home = self._sent_home(x_hat, x) if self.once else None
         y = near.diagonal.multiply(x, self.rows.tree.n)
         y_hat = far.diagonal.multiply(x_hat, rows)
-        x_hat, x = arrived((far.halo.size, near.halo.size))
+        x_hat, x = arrived()
         y += near.off.multiply(x, self.rows.tree.n)
         y_hat += far.off.multiply(x_hat, rows)
         if home:
             off_hat, off = home((rows, self.rows.tree.n))
             y_hat += off_hat
             y += off
-        y += self.row_basis.backward(y_hat)
+        y += _recorded(self.row_basis, "backward", y_hat)
         return y
 
     def _sent_home(self, x_hat, x):
         """Begin the exchange of products with transposed off-diagonal blocks, which belong to the ghosts' owners."""
         far, near = self.far, self.near
         ghosts = far.off.multiply(x_hat, far.halo.size, True), near.off.multiply(x, near.halo.size, True)
-        return travel(self.comm, (far.halo, near.halo), ghosts, NAME, back=True)
+        return travel_back(self.comm, (far.halo, near.halo), ghosts, NAME)
 
     def _transposed(self, x):
         """The same backwards: products with off-diagonal blocks go home, and are added there."""
@@ -230,6 +231,12 @@ class DistributedH2Matrix:
         y += off
         y += self.col_basis.backward(y_hat + off_hat)
         return y
+
+
+def _recorded(basis, transformation, x):
+    """A transformation of a ClusterBasis; of one vector on a GPU as a graph, for the host starts many kernels else."""
+    work = getattr(basis, transformation)
+    return repeated(basis, transformation, work, x) if x.shape[1] == 1 else work(x)
 
 
 def gathered(comm, partition, y):

@@ -16,7 +16,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.base import Covariance
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.assembly import all_points
-from h2gpu.distributed.ghosts import Halo, travel
+from h2gpu.distributed.ghosts import Halo, travel, travel_back
 from h2gpu.distributed.matrix import DistributedH2Matrix, permutation_of
 from h2gpu.distributed.trees.exchange import swapped
 from h2gpu.progress import phase
@@ -72,14 +72,14 @@ class DistributedInverseFactor:
     def whiten(self, x: Array) -> Array:
         """W x."""
         x, shape = _block(x)
-        (ghosts,) = travel(self.comm, (self.halo,), (x,), NAME)((self.halo.size,))
+        (ghosts,) = travel(self.comm, (self.halo,), (x,), NAME)()
         return times(self.W, array_module(x).concatenate([x, ghosts])).reshape(shape)
 
     def whiten_transposed(self, z: Array) -> Array:
         """Wᵀ z."""
         z, shape = _block(z)
         y, own = times(self.Wt, z), len(z)
-        (more,) = travel(self.comm, (self.halo,), (y[own:],), NAME, back=True)((own,))
+        (more,) = travel_back(self.comm, (self.halo,), (y[own:],), NAME)((own,))
         return (y[:own] + more).reshape(shape)
 
 
