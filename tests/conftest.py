@@ -52,6 +52,20 @@ def allocator(request):
 
 
 @pytest.fixture
+def drawn(tmp_path):
+    """Asserts that the pictures of the tables in tmp_path are drawn, those of some names among them."""
+
+    def check(*names):
+        pytest.importorskip("matplotlib")
+        from h2gpu.apps.studies.baselines import plots
+
+        assert plots.main([str(tmp_path)]) == 0
+        assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in names)
+
+    return check
+
+
+@pytest.fixture
 def untimed(monkeypatch):
     """Studies on a device without its clock, its name, graphs, caches and processes that compile."""
     from h2gpu.apps.benchmarks import timing

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.device.graphs import repeated
+from h2gpu.batched.device.graphs import as_graph
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
 from h2gpu.distributed.partition import LocalTree
@@ -199,7 +199,7 @@ class DistributedH2Matrix:
     def _product(self, x):
         """The story of the head of this file."""
         far, near, rows = self.far, self.near, int(self.row_basis.starts[-1])
-        x_hat = _recorded(self.col_basis, "forward", x)
+        x_hat = as_graph(self.col_basis, "forward", self.col_basis.forward, x)
         arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
         home = self._sent_home(x_hat, x) if self.once else None
         y = near.diagonal.multiply(x, self.rows.tree.n)
@@ -211,7 +211,7 @@ class DistributedH2Matrix:
             off_hat, off = home((rows, self.rows.tree.n))
             y_hat += off_hat
             y += off
-        y += _recorded(self.row_basis, "backward", y_hat)
+        y += as_graph(self.row_basis, "backward", self.row_basis.backward, y_hat)
         return y
 
     def _sent_home(self, x_hat, x):
@@ -231,12 +231,6 @@ class DistributedH2Matrix:
         y += off
         y += self.col_basis.backward(y_hat + off_hat)
         return y
-
-
-def _recorded(basis, transformation, x):
-    """A transformation of a ClusterBasis; of one vector on a GPU as a graph, for the host starts many kernels else."""
-    work = getattr(basis, transformation)
-    return repeated(basis, transformation, work, x) if x.shape[1] == 1 else work(x)
 
 
 def gathered(comm, partition, y):

@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gpu.arrays import any_array, array_module, as_array, module_of_device
 from h2gpu.batched.core.offsets import ranges
-from h2gpu.batched.device.graphs import repeated
+from h2gpu.batched.device.graphs import as_graph
 from h2gpu.batched.device.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.typing import Array, ArrayLike, Device, DType, Integers
@@ -244,7 +244,7 @@ class H2Matrix:
             return rows.backward(y_hat)
 
         def through_trees():
-            return repeated(self, transpose, far, x) if x.shape[1] == 1 else far(x)
+            return as_graph(self, transpose, far, x)
 
         near, y = together(self.xp, lambda: self.nearfield.multiply(x, rows.tree.n, transpose), through_trees)
         near += y

@@ -72,9 +72,9 @@ def _leading(candidates, valid, m):
 def _of_copies(x, some, places, m):
     """N(i) of some positions, each at one of the first `places` places: earlier copies, then the nearest."""
     copies, rows = x[some], {i: row for row, i in enumerate(some.tolist())}
-    own, around = {}, nearest(cKDTree(x[:places]), copies, min(m, places))[1]
+    tree, own = cKDTree(x[:places]), {}
+    around, place = nearest(tree, copies, min(m, places))[1], nearest(tree, x[places:], 1)[1][:, 0]
     found = np.empty((len(copies), m), np.int64)
-    place = cKDTree(x[:places]).query(x[places:])[1]
     for i in range(places, len(x)):
         earlier = own.setdefault(place[i - places], [place[i - places]])
         if i in rows:

@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from h2gpu.apps.benchmarks.peers import lapack as lapack_peer
+from h2gpu.apps.benchmarks.peers.linear import LETTERS
 from h2gpu.apps.benchmarks.peers.peers import Peer
 from h2gpu.apps.benchmarks.peers.streams import Streams
 from h2gpu.arrays import to_host
@@ -15,7 +16,6 @@ from h2gpu.arrays import to_host
 STREAMS = 8
 LOOPED = 64  # matrices of cuSOLVER's loop that are timed at most
 HOST_WORK = 1 << 31  # n³ of the matrices that LAPACK is timed with, about
-LETTERS = {"float64": "d", "float32": "s"}
 
 
 def times(arrays):

@@ -10,13 +10,14 @@ from h2gpu.batched.device.plans import planned
 FIRST = 1  # times that it is done as it is: kernels are compiled then, plans made
 
 
-def repeated(owner, key, work, x):
-    """work(x), from the second time on as a CUDA graph that lives as long as `owner`; plainly where x is NumPy's.
+def as_graph(owner, key, work, x):
+    """work(x) of one vector (n, 1), from the second time on as a CUDA graph that lives as long as `owner`; plainly of
+    several vectors (n, count), which leave the host time enough, and where x is NumPy's.
 
     work   the same for an owner and key; launches the same kernels for all x of one shape, reads nothing else that ever
            changes, and waits for nothing
     """
-    if array_module(x) is np:
+    if array_module(x) is np or x.shape[1] != 1:
         return work(x)
     import cupy
 

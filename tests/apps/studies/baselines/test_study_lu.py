@@ -7,7 +7,7 @@ from h2gpu.apps.autotune import kernel_report
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import criteria
 from h2gpu.apps.studies.baselines import lu as study_lu
-from h2gpu.apps.studies.baselines import lu_stages, plots
+from h2gpu.apps.studies.baselines import lu_stages
 from h2gpu.arrays import to_host
 
 
@@ -85,14 +85,12 @@ def test_one_stage_alone_launches_nothing_else():
     ]
 
 
-def test_tables_and_picture_on_the_cpu(tmp_path, capsys):
+def test_tables_and_picture_on_the_cpu(tmp_path, capsys, drawn):
     assert study_lu.main(["--sizes", "8,24", "--output", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_lu-cpu.csv")
     assert {r["method"] for r in rows} == {"generic", "auto"} and "of bound" not in rows[0]
     assert "generic takes" in capsys.readouterr().out
-    pytest.importorskip("matplotlib")
-    assert plots.main([str(tmp_path)]) == 0
-    assert (tmp_path / "study_lu-cpu.png").stat().st_size > 10_000
+    drawn("study_lu-cpu")
 
 
 @pytest.mark.gpu

@@ -5,7 +5,7 @@ import pytest
 
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines import criteria
-from h2gpu.apps.studies.baselines import plots, qr
+from h2gpu.apps.studies.baselines import qr
 from h2gpu.arrays import to_host
 
 
@@ -27,13 +27,12 @@ def test_a_panel_is_turned_into_its_triangle():
         np.testing.assert_allclose(H.T @ P[0], np.vstack([R[0], np.zeros((32, 8))]), atol=1e-13)
 
 
-def test_the_table(tmp_path, capsys):
+def test_the_table(tmp_path, capsys, drawn):
     assert qr.main(["--sizes", "20,300", "--output", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_qr-cpu.csv")
     assert [r["method"] for r in rows[:3]] == ["tiles, 64", "products, tiles, 64", qr.LAPACK] and len(rows) == 12
     assert all(float(r["of allowed error"]) < 1 for r in rows if r.get("of allowed error"))
-    pytest.importorskip("matplotlib")
-    assert plots.main([str(tmp_path)]) == 0 and (tmp_path / "study_qr-cpu.png").is_file()
+    drawn("study_qr-cpu")
 
 
 @pytest.mark.gpu
