@@ -13,6 +13,7 @@ import numpy as np
 from h2gpu.batched import MatrixBatch, transpose
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.distributed.compression import PARTS, discarded, far_blocks, of_ghosts, projected
+from h2gpu.distributed.ghosts import with_ghosts
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
 from h2gpu.distributed.truncation import truncate
@@ -112,7 +113,7 @@ def _truncated(A, side, accuracy):
     """[ClusterBasis] and [BasisChange] of a symmetric matrix."""
     R = triangular_factors(side.basis)
     ghosts = of_ghosts(A.comm, A.far.share, side.local, R, "R of ghosts", stacked=True)
-    Z = total_weights(side.basis, _all_couplings(A, side.basis, ghosts), MatrixBatch.concatenated([R, ghosts]))
+    Z = total_weights(side.basis, _all_couplings(A, side.basis, ghosts), with_ghosts(R, ghosts))
     square = sum(float(nearfield_square(part)) for part in (A.near.diagonal, A.near.off))
     square += float(farfield_square(side.basis, Z))
     budget, decompose = discarded(A.comm, square, side.local.partition.tree.levels, accuracy)

@@ -11,7 +11,7 @@ from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.distributed.construction import all_couplings, couplings_of, nearfield_of, sides_of
-from h2gpu.distributed.ghosts import Halo, Share
+from h2gpu.distributed.ghosts import Halo, Share, with_ghosts
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
 from h2gpu.distributed.truncation import truncate
@@ -114,7 +114,7 @@ def _weights(comm, side, other, pairs, symmetric, cov):
     R = triangular_factors(other.basis)
     ghosts = of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
     couplings = all_couplings(side, other, pairs, symmetric, cov)
-    return total_weights(side.basis, couplings, MatrixBatch.concatenated([R, ghosts]))
+    return total_weights(side.basis, couplings, with_ghosts(R, ghosts))
 
 
 def of_ghosts(comm, share, local, batch, name, stacked):

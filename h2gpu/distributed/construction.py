@@ -12,7 +12,7 @@ from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
-from h2gpu.distributed.ghosts import Share
+from h2gpu.distributed.ghosts import Share, with_ghosts
 from h2gpu.distributed.partition import LocalTree, Partition
 from h2gpu.distributed.trees.exchange import fetched
 from h2gpu.h2matrix.basis import ClusterBasis
@@ -124,7 +124,7 @@ def _grids(comm, partition, clusters, ranks, own, x, orders):
         np.searchsorted(places, tree.start),
     )
     moved = replace(tree, start=start, stop=start + tree.sizes)  # where the points are now, of those clusters
-    return interpolation_grids(moved, clusters, ranks, own, points, orders).to(comm.xp)
+    return interpolation_grids(moved, clusters, ranks, own, comm.xp.asarray(points), orders)
 
 
 def _union(start, stop):
@@ -157,7 +157,7 @@ def all_couplings(side, other, pairs, symmetric, cov):
     t = np.append(t, side.local.numbers(side.share.rows))
     s = np.append(s, len(other.grids) + side.share.columns)
     order = np.lexsort((t, s))
-    grids = MatrixBatch.concatenated([other.grids, side.ghosts])
+    grids = with_ghosts(other.grids, side.ghosts)
     return EvaluatedCouplings(cov.pair_function, side.grids, grids, t[order], s[order], False)
 
 

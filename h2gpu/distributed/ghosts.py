@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.plans import planned
@@ -129,6 +130,11 @@ class Halo:
         sends, receives = ({q: xp.asarray(i) for q, i in part.items()} for part in (self.sends, self.receives))
         above = self.above and tuple(map(xp.asarray, self.above))
         return Halo(self.size, sends, receives, self.starts, above)
+
+
+def with_ghosts(batch, ghosts):
+    """A MatrixBatch of the local clusters' matrices, then the ghosts'."""
+    return batched.join([batch, ghosts]) if len(ghosts) else batch
 
 
 @dataclass(frozen=True, eq=False)

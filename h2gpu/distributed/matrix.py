@@ -12,10 +12,11 @@ from types import ModuleType
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.device.graphs import as_graph
+from h2gpu.batched.device.streams import together
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
 from h2gpu.distributed.partition import LocalTree
+from h2gpu.distributed.recording import recorded
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
 from h2gpu.typing import Array, ArrayLike, DType
@@ -198,21 +199,26 @@ class DistributedH2Matrix:
 
     def _product(self, x):
         """The story of the head of this file."""
-        far, near, rows = self.far, self.near, int(self.row_basis.starts[-1])
-        x_hat = as_graph(self.col_basis, "forward", self.col_basis.forward, x)
-        arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
-        home = self._sent_home(x_hat, x) if self.once else None
-        y = near.diagonal.multiply(x, self.rows.tree.n)
-        y_hat = far.diagonal.multiply(x_hat, rows)
-        x_hat, x = arrived()
-        y += near.off.multiply(x, self.rows.tree.n)
-        y_hat += far.off.multiply(x_hat, rows)
-        if home:
-            off_hat, off = home((rows, self.rows.tree.n))
-            y_hat += off_hat
-            y += off
-        y += as_graph(self.row_basis, "backward", self.row_basis.backward, y_hat)
-        return y
+        return recorded(self.comm, self, "product", self._by_ranks, x)
+
+    def _by_ranks(self, x):
+        far, near, rows, n = self.far, self.near, int(self.row_basis.starts[-1]), self.rows.tree.n
+
+        def sent():
+            x_hat = self.col_basis.forward(x)
+            arrived = travel(self.comm, (far.halo, near.halo), (x_hat, x), NAME)
+            home = self._sent_home(x_hat, x) if self.once else None
+            return far.diagonal.multiply(x_hat, rows), arrived, home
+
+        y, (y_hat, arrived, home) = together(self.xp, lambda: near.diagonal.multiply(x, n), sent)
+        x_hat, ghosts = arrived()
+        off_hat, off = home((rows, n)) if home else (0, 0)
+
+        def through_trees():
+            return self.row_basis.backward(y_hat + far.off.multiply(x_hat, rows) + off_hat)
+
+        others, farfield = together(self.xp, lambda: near.off.multiply(ghosts, n), through_trees)
+        return y + others + off + farfield
 
     def _sent_home(self, x_hat, x):
         """Begin the exchange of products with transposed off-diagonal blocks, which belong to the ghosts' owners."""

@@ -12,6 +12,7 @@ import h2gpu
 import h2gpu.statistics
 from h2gpu import distributed
 from h2gpu.covariance import Matern, Nugget
+from h2gpu.distributed.matrix import NAME
 from h2gpu.distributed.statistics import Kriging
 from h2gpu.statistics import systems
 
@@ -33,6 +34,17 @@ B = distributed.distribute(A.to_device("cuda"), comm)
 for _ in range(20):  # many exchanges in flight, one after the other
     local = B @ B.scatter(cupy.asarray(b))
 assert abs(B.gather(local) - y).max() < 1e-12 * abs(y).max()
+both = distributed.distribute(A.to_device("cuda"), comm), distributed.covariance_matrix(
+    np.array_split(x, comm.size)[comm.rank], cov, 1e-8, comm=comm, once=True
+)
+for M, atol in zip(both, (1e-12, 1e-7)):  # one vector: recorded at the second product
+    u, counts, products = M.scatter(cupy.asarray(b[:, 0])), [], []
+    for factor in (1, 1, 1, 2, 1):
+        products.append(M @ (factor * u) / factor)
+        counts.append([*comm.traffic.exchanges[NAME], sum(comm.traffic.sums.values())])
+    assert abs(M.gather(products[0]) - y[:, 0]).max() < atol * abs(y).max()
+    assert all((p == products[0]).all() for p in products)
+    assert (np.diff(counts, axis=0) == np.diff(counts, axis=0)[0]).all(), counts
 
 share = np.array_split(x, comm.size)[comm.rank]
 C = distributed.covariance_matrix(share, cov, 1e-8, comm=comm)

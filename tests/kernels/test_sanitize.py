@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from places import TESTS
-from sanitize import FALSE, FILES, TOOLS, main, reports, unexplained
+from sanitize import FALSE, FILES, TOOLS, _slices, main, reports, unexplained
 
 SAID = """\
 ========= COMPUTE-SANITIZER
@@ -50,6 +50,27 @@ def test_exit_status(said, status, expected, tmp_path, capsys):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     assert main(["--program", str(program), "--tool", "memcheck"]) == expected
     assert capsys.readouterr().out.startswith("memcheck: ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_slices_hold_every_test_once_and_one_bad_slice_is_told(tmp_path, capsys):
+    """The program given notes what it was asked to run, on which device, and fails for one test alone."""
+    program, log = tmp_path / "compute-sanitizer", tmp_path / "log"
+    program.write_text(
+        f'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $@" >> {log}\n'
+        'case "$*" in *test_near_under*) echo "1 failed"; exit 1;; esac\necho "9 passed"\n'
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    files = ["batched/systems/test_lu.py"]
+    options = ["--program", str(program), "--tool", "memcheck", "--jobs", "2", "--each", "9", "--devices", "4,5"]
+    assert main([*options, *files]) == 1
+    (every,) = _slices(files, 10**6)
+    asked = [word for line in log.read_text().splitlines() for word in line.split("/tests/")[1:]]
+    assert sorted(name.split(" /")[0].strip() for name in asked) == sorted(every) and len(every) > 18
+    assert {line.split()[0] for line in log.read_text().splitlines()} == {"4", "5"}
+    last = capsys.readouterr().out.splitlines()[-1]
+    runs = -(-len(every) // 9)
+    assert 0 < int(last.split()[0]) < runs and last.endswith(f"of {runs} runs without reports")
 
 
 def test_without_the_tool_it_is_one_line(capsys, monkeypatch):

@@ -61,19 +61,22 @@ def leading(
     return gather(A, np.arange(len(A)), out=out)
 
 
-def join(batches: Sequence[MatrixBatch], out: MatrixBatch) -> MatrixBatch:
+def join(batches: Sequence[MatrixBatch], out: MatrixBatch | None = None) -> MatrixBatch:
     """out_b = the leading part, as large as out_b, of the b-th matrix of several batches behind one another.
 
+    Without `out`: whole matrices of batches of one precision, at least one batch, as a new packed MatrixBatch.
     Raises ValueError unless out has as many matrices as they; that theirs are as large is their maker's business.
     Source: NumPy's `concatenate`, for matrices of differing sizes.
 
     >>> import numpy as np
     >>> from h2gpu import batched
     >>> A = batched.MatrixBatch.from_matrices([np.ones((2, 3)), np.ones((4, 1))])
-    >>> out = batched.MatrixBatch.empty([2, 4, 2, 4], [3, 1, 3, 1], np.float64)
-    >>> float(batched.join([A, A], out).buffer.sum())
+    >>> float(batched.join([A, A]).buffer.sum())
     20.0
     """
+    if out is None:
+        rows, columns = (np.concatenate([getattr(A, side) for A in batches]) for side in ("rows", "columns"))
+        out = MatrixBatch.empty(rows, columns, batches[0].dtype, batches[0].xp)
     if len(out) != sum(map(len, batches)):
         raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {brief(out)}")
     return twin(out).join(batches, out)

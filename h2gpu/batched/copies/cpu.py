@@ -28,8 +28,12 @@ def join(batches, out):
     """The leading parts of all matrices of several batches."""
     first = 0
     for A in batches:
-        gather(A, np.arange(len(A)), np.zeros(len(A), bool), out[first : first + len(A)])
+        part = out[first : first + len(A)]
         first += len(A)
+        if A.is_packed and part.is_packed and np.array_equal(A.sizes, part.sizes) and (A.columns == part.columns).all():
+            part.entries[...] = A.entries
+        else:
+            gather(A, np.arange(len(A)), np.zeros(len(A), bool), part)
     return out
 
 

@@ -1,5 +1,6 @@
 """Work on a GPU that is asked for again and again: recorded, then started as a whole, one launch for the host."""
 
+from contextlib import nullcontext
 from threading import Lock
 
 import numpy as np
@@ -25,7 +26,13 @@ def as_graph(owner, key, work, x):
 
 
 class Recording:
-    """A graph of launches in memory of its own, one use of which follows another, whichever streams they are of."""
+    """A graph of launches in memory of its own, one use of which follows another, whichever streams they are of.
+
+    Others may change what happens around it: `rehearsing` and `capturing` are entered for that long, `made` is told
+    whether there was room for it and says whether it is to be used, `begun` is told the event of its end.
+    """
+
+    rehearsing = capturing = staticmethod(nullcontext)
 
     def __init__(self):
         self._lock, self._times, self._graph = Lock(), 0, None
@@ -43,24 +50,36 @@ class Recording:
             self._graph.launch(stream)
             result = self._result.copy()
             self._done = stream.record()
+            self.begun(self._done)
             return result
 
+    def made(self, room):
+        """Whether the graph is to be used."""
+        return room
+
+    def begun(self, event):
+        """The graph has been started; the event is that of its end."""
+
     def _record(self, cupy, work, x):
-        """The graph; none where there is no room for what it needs."""
+        """The graph; none where there is no room for what it needs, or nobody wants it."""
         self._pool, stream = cupy.cuda.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
         stream.wait_event(cupy.cuda.get_current_stream().record())
         try:
             with cupy.cuda.using_allocator(self._pool.malloc), stream:
                 self._x = x.copy()
-                work(self._x)  # the pool then holds all that the graph will ask for
+                with self.rehearsing():
+                    work(self._x)  # the pool then holds all that the graph will ask for
                 stream.synchronize()
                 stream.begin_capture()
                 try:
-                    self._result = work(self._x)
+                    with self.capturing():
+                        self._result = work(self._x)
                 finally:
                     graph = stream.end_capture()
                 self._done = stream.record()
         except cupy.cuda.memory.OutOfMemoryError:
-            self._pool = self._x = None
-            return
-        self._graph = graph
+            graph = None
+        if self.made(graph is not None):
+            self._graph = graph
+        else:
+            self._pool = self._x = self._result = None

@@ -9,14 +9,15 @@ _here = local()  # .streams: the urgent stream of each device and stream that th
 
 
 def together(xp, work, urgent):
-    """(work(), urgent()), the second ahead wherever both could go on; one after the other where xp is numpy.
+    """(work(), urgent()), the second ahead wherever both could go on; before the first where xp is numpy.
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
     current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: it is given out
     again only here, after such a wait, because no other thread and no other stream of the caller's has that stream.
     """
     if xp is np:
-        return work(), urgent()
+        other = urgent()
+        return work(), other
     current, beside = xp.cuda.get_current_stream(), urgent_stream()
     beside.wait_event(current.record())
     result = work()

@@ -49,6 +49,14 @@ class Traffic:
         count[0] += len(arrays)
         count[1] += sum(array.nbytes for array in arrays)
 
+    def again(self, other):
+        """Count all that another has counted."""
+        for name, received in other.exchanges.items():
+            count = self.exchanges.setdefault(name, [0, 0])
+            count[:] = [mine + more for mine, more in zip(count, received)]
+        for name, sums in other.sums.items():
+            self.sums[name] = self.sums.get(name, 0) + sums
+
 
 class Communicator(ABC):
     """The ranks 0 … size − 1 of one job.
@@ -70,6 +78,16 @@ class Communicator(ABC):
             raise ValueError(f"limit: expected seconds above 0 that an exchange may wait, got {brief(limit)}")
         self.rank, self.size, self.xp, self.limit = rank, size, xp, float(limit)
         self.traffic, self.failure = Traffic(), None
+        self.mode = "plain"  # "rehearsed": exchanges leave arrays as they are; "recorded": into a CUDA graph
+
+    @property
+    def records(self) -> bool:
+        """Whether exchanges of arrays on a GPU can be recorded, with the work around them, in a CUDA graph."""
+        return False
+
+    def until(self, event: Any, name: str) -> None:
+        """Wait for an event of the device; TimeoutError after `limit` seconds, or what another rank failed with."""
+        self._until(lambda: event.done, name)
 
     @abstractmethod
     def _start(self, sends, receives, name):
@@ -190,6 +208,14 @@ class Alone(Communicator):
 
     def __init__(self, xp: ModuleType = np, limit: float = LIMIT) -> None:
         super().__init__(0, 1, xp, limit)
+
+    @property
+    def records(self) -> bool:
+        """True: nothing is sent."""
+        return True
+
+    def until(self, event: Any, name: str) -> None:
+        """Nobody else is waited for."""
 
     def _start(self, sends, receives, name):
         return lambda: None

@@ -34,10 +34,25 @@ class NCCL(MPI):
         self._nccl, self._group = nccl, nccl.NcclCommunicator(self.size, key, self.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
 
+    @property
+    def records(self) -> bool:
+        """True, since NCCL 2.9."""
+        return True
+
+    def until(self, event: Any, name: str) -> None:
+        """As `Communicator.until`; ends NCCL's kernels where another rank has failed."""
+        try:
+            super().until(event, name)
+        except (Exception, KeyboardInterrupt):
+            self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
+            raise
+
     def _start(self, sends, receives, name):
         arrays = [*sends.values(), *receives.values()]
         if all(isinstance(array, np.ndarray) for array in arrays):
             return super()._start(sends, receives, name)
+        if self.mode == "rehearsed":
+            return lambda: None
         cupy = self.xp
         self._stream.wait_event(cupy.cuda.get_current_stream().record())
         self._nccl.groupStart()
@@ -53,6 +68,8 @@ class NCCL(MPI):
         if isinstance(values, np.ndarray):
             return super()._start_sum(values, name)
         total, kind = self.xp.empty_like(values), getattr(self._nccl, TYPES[values.dtype.name])
+        if self.mode == "rehearsed":
+            return lambda: total
         self._stream.wait_event(self.xp.cuda.get_current_stream().record())
         places = values.data.ptr, total.data.ptr, values.size
         self._group.allReduce(*places, kind, self._nccl.NCCL_SUM, self._stream.ptr)
@@ -66,14 +83,11 @@ class NCCL(MPI):
 
     def _ending(self, arrays, name):
         """A function to call when what goes on on the stream, with these arrays, is needed."""
-        event = self._stream.record()
+        event, in_graph = self._stream.record(), self.mode == "recorded"
 
         def end():
-            try:
-                self._until(lambda: event.done, name)
-            except (Exception, KeyboardInterrupt):
-                self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
-                raise
+            if not in_graph:  # else the host waits for the graph
+                self.until(event, name)
             self.xp.cuda.get_current_stream().wait_event(event)
             arrays.clear()
 

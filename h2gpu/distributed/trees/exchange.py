@@ -63,11 +63,13 @@ def swapped(comm, parts, like, name):
 
 def fetched(comm, bounds, x, places, name):
     """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks."""
-    owners = np.searchsorted(bounds, places, side="right") - 1
-    asked = {q: (places[owners == q],) for q in np.flatnonzero(np.bincount(owners)).tolist()}
-    begin, some = bounds[comm.rank], np.zeros(0, np.int64)
+    begin, end, some = bounds[comm.rank], bounds[comm.rank + 1], np.zeros(0, np.int64)
+    away = np.flatnonzero((places < begin) | (places >= end))  # few: those of others
+    owners = np.searchsorted(bounds, places[away], side="right") - 1
+    asked = {q: (places[away[owners == q]],) for q in np.flatnonzero(np.bincount(owners)).tolist()}
     answers = {q: (x[i - begin],) for q, (i,) in swapped(comm, asked, (some,), name).items()}
-    found = np.empty((len(places), *x.shape[1:]), x.dtype)
+    own = np.clip(places - begin, 0, max(0, len(x) - 1))
+    found = x[own] if len(x) else np.empty((len(places), *x.shape[1:]), x.dtype)
     for q, (rows,) in swapped(comm, answers, (x[:0],), name).items():
-        found[owners == q] = rows
+        found[away[owners == q]] = rows
     return found

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.clustering.splitting import SPLITS, grow
 from h2gpu.distributed.trees.exchange import joined, swapped, taken
 from h2gpu.distributed.trees.halving import halved
@@ -60,7 +61,7 @@ def sorted_points(comm, x, leaf_size, split="median"):
     tops = [top for top, _ in roots]
     sorters = np.array([(top.place << (depth - top.level)) * comm.size >> depth for top in tops])
     arrived = _at_sorters(comm, x, [members for _, members in roots], sorters)
-    grown = {i: _subtree(tops[i], *points, leaf_size, halve) for i, points in arrived.items()}
+    grown = {i: _subtree(comm.xp, tops[i], *points, leaf_size, halve) for i, points in arrived.items()}
     mine = {i: (clusters.lower[0], clusters.upper[0]) for i, (clusters, *_) in grown.items()}
     corners = {i: found for part in comm.gather(mine, NAME) for i, found in part.items()}
     top = _grown([*inner, *((top, *corners[i]) for i, top in enumerate(tops))], x.dtype)
@@ -87,9 +88,10 @@ def _at_sorters(comm, x, members, sorters):
     return found
 
 
-def _subtree(top, x, numbers, leaf_size, halve):
-    """(Grown of a subtree with its root first, its points and their numbers in tree order)."""
-    order, start, size, parent, _, lower, upper, counts = grow(x, leaf_size, halve)
+def _subtree(xp, top, x, numbers, leaf_size, halve):
+    """(Grown of a subtree with its root first, its points and their numbers in tree order); split where xp is."""
+    order, start, size, parent, _, lower, upper, counts = grow(xp.asarray(x), leaf_size, halve)
+    order = to_host(order)
     level = top.level + np.repeat(np.arange(len(counts)), counts)
     above = np.where(parent >= 0, size[parent], top.above)
     return Grown(level, start + top.start, size, above, lower, upper), x[order], numbers[order]

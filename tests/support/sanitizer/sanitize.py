@@ -3,15 +3,18 @@
     memcheck    accesses outside of an allocation, leaks        racecheck   hazards in shared memory
     synccheck   barriers that some threads do not meet          initcheck   global memory read before it is written
 
-The tests marked gpu of FILES run once under each tool. A report is let pass only where FALSE names its tool and kernel
-with the reason; all others are printed, and the exit status is 1. Reference: the Compute Sanitizer manual, NVIDIA.
+The tests marked gpu of FILES run once under each tool; with --jobs in slices of a few tests, many at once. A report is
+let pass only where FALSE names its tool and kernel with the reason; all others are printed, and the exit status is 1.
+Reference: the Compute Sanitizer manual, NVIDIA.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -51,30 +54,53 @@ def main(argv=None):
     p = argparse.ArgumentParser(description="compute-sanitizer over the small cases of every kernel")
     p.add_argument("--tool", choices=TOOLS, action="append", help="default: all four")
     p.add_argument("--program", default=shutil.which("compute-sanitizer"), help="default: the one in the PATH")
+    p.add_argument("--jobs", type=int, default=1, help="slices of tests that run at once; default: all tests in one")
+    p.add_argument("--each", type=int, default=12, help="tests of a slice")
+    p.add_argument("--devices", default="", help="numbers of GPUs for the slices in turn, separated by commas")
     p.add_argument("files", nargs="*", default=FILES, help="under tests/; default: every room with kernels")
     a = p.parse_args(argv)
     if a.program is None:
         print("sanitize: error: expected compute-sanitizer of the CUDA toolkit in the PATH", file=sys.stderr)
         return 2
-    status = 0
-    for tool in a.tool or TOOLS:
-        output, returned = _run(a.program, tool, a.files)
-        left = unexplained(tool, output)
-        passed = re.search(r"\d+ passed", output)
-        tests = passed[0] if passed else "none passed"
-        print(f"{tool}: {len(reports(output))} reports, {len(left)} unexplained, tests: {tests}")
-        print(*(f"  {kernel or '?'}: {what}" for what, kernel in left), sep="\n")
-        if left or not passed or returned:
-            status = 1
-    return status
+    slices = [list(a.files)] if a.jobs == 1 else _slices(a.files, a.each)
+    work = [(tool, tests) for tool in a.tool or TOOLS for tests in slices]
+    devices = a.devices.split(",") if a.devices else [None]
+    with ThreadPoolExecutor(a.jobs) as pool:
+        runs = {pool.submit(_run, a.program, *job, devices[k % len(devices)]): job for k, job in enumerate(work)}
+        bad = [_told(*runs[run], *run.result()) for run in as_completed(runs)]
+    print(f"{bad.count(False)} of {len(work)} runs without reports")
+    return int(any(bad))
 
 
-def _run(program, tool, files):
+def _told(tool, tests, output, returned):
+    """Print what a run found; whether that is bad."""
+    left, passed = unexplained(tool, output), re.search(r"\d+ passed", output)
+    bad = bool(left or not passed or returned)
+    found = f"{len(reports(output))} reports, {len(left)} unexplained, tests: {passed[0] if passed else 'none passed'}"
+    print(f"{tool}: {found}, {tests[0]} …" if len(tests) > 1 else f"{tool}: {found}, {tests[0]}", flush=True)
+    print(*(f"  {kernel or '?'}: {what}" for what, kernel in left), sep="\n", end="\n" if left else "")
+    if bad and not left:
+        print(*output.splitlines()[-8:], sep="\n")
+    return bad
+
+
+def _slices(files, each):
+    """Names of the tests of the files, so many together."""
+    listed = subprocess.run(_pytest(files, "--collect-only"), cwd=ROOT, capture_output=True, text=True, check=False)
+    names = [line.removeprefix("tests/") for line in listed.stdout.splitlines() if "::" in line]
+    return [names[i : i + each] for i in range(0, len(names), each)]
+
+
+def _pytest(files, *more):
     tests = [str(ROOT / "tests" / file) for file in files]
     options = ["-q", "-m", "gpu", "-k", f"not ({LARGE})", "-p", "no:cacheprovider"]
-    command = [program, "--tool", tool, "--target-processes", "all", "--print-limit", "0"]
-    command += [sys.executable, "-m", "pytest", *options, *tests]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
+    return [sys.executable, "-m", "pytest", *options, *more, *tests]
+
+
+def _run(program, tool, files, device):
+    command = [program, "--tool", tool, "--target-processes", "all", "--print-limit", "0", *_pytest(files)]
+    place = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=os.environ | place)
     return done.stdout + done.stderr, done.returncode
 
 
