@@ -4,14 +4,17 @@
 
 Each row meets some dozens of blocks a level, so the work grows with the levels, not with the points. The traversal for
 η reaches a pair of clusters when none of its ancestor pairs is admissible: when η is below the least η of each. So one
-traversal for the smallest η answers for all larger ones. Blocks are those of `BlockTree`; of a symmetric matrix both
+traversal for the smallest η answers for all larger ones, and those of larger leaves part ways where the first leaf is
+met. Blocks are those of `BlockTree`; of a symmetric matrix both
 (t, s) and (s, t) count. The condition: Grasedyck & Hackbusch (2003).
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.clustering.admissibility import least_eta
 from h2gpu.clustering.cluster_tree import ClusterTree
 
@@ -22,22 +25,27 @@ class SampledBlocks:
 
     row_tree, col_tree   the cluster trees, which may go on below the leaves
     leaf_size            clusters of at most so many points are leaves
+    eta, kinks           of the traversal
     positions            (rows,) places of the rows in the order of the row tree, ascending
     row                  (pairs,) index of the row that visits the pair
     t, s                 (pairs,) row cluster, which holds that row, and column cluster
     least                (pairs,) smallest η for which the pair is admissible
     reached              (pairs,) η below which the traversal reaches the pair
+    first                (levels + 1,) first pair of each level of the traversal
     """
 
     row_tree: ClusterTree
     col_tree: ClusterTree
     leaf_size: int
+    eta: float
+    kinks: tuple
     positions: np.ndarray
     row: np.ndarray
     t: np.ndarray
     s: np.ndarray
     least: np.ndarray
     reached: np.ndarray
+    first: np.ndarray
 
     @classmethod
     def build(cls, row_tree, col_tree, leaf_size, eta, positions, kinks=()):
@@ -45,8 +53,25 @@ class SampledBlocks:
 
         kinks   as for `Admissibility`
         """
-        row, t, s = np.arange(len(positions)), np.zeros(len(positions), np.int64), np.zeros(len(positions), np.int64)
-        reached, visited = np.full(len(positions), np.inf), []
+        count = len(positions)
+        roots = np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, np.inf)
+        return cls._grown(row_tree, col_tree, leaf_size, eta, kinks, positions, [], roots)
+
+    def coarser(self, leaf_size):
+        """Those of larger leaves: the same down to the level where one of them is met, and traversed from there on."""
+        first = self.first[:-1]
+        leaf = is_leaf(self.row_tree, self.t, leaf_size) | is_leaf(self.col_tree, self.s, leaf_size)
+        level = int(np.searchsorted(first, np.argmax(leaf), side="right")) - 1 if leaf.any() else len(first) - 1
+        parts = self.row, self.t, self.s, self.least, self.reached
+        visited = [tuple(part[i:j] for part in parts) for i, j in pairwise(first[: level + 1])]
+        row, t, s, _, reached = (part[first[level] : self.first[level + 1]] for part in parts)
+        given = self.row_tree, self.col_tree, leaf_size, self.eta, self.kinks, self.positions
+        return self._grown(*given, visited, (row, t, s, reached))
+
+    @classmethod
+    def _grown(cls, row_tree, col_tree, leaf_size, eta, kinks, positions, visited, pairs):
+        """Those of the levels that were visited, and of all from the given pairs on: their row, t, s, reached."""
+        row, t, s, reached = pairs
         while len(t):
             least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s), kinks)
             if row_tree is col_tree:
@@ -62,7 +87,9 @@ class SampledBlocks:
             second = np.flatnonzero(~col_leaf)
             s = np.concatenate([s, s.take(second) + 1])
             row, t, reached = (np.concatenate([part, part.take(second)]) for part in (row, t, reached))
-        return cls(row_tree, col_tree, leaf_size, positions, *(np.concatenate(part) for part in zip(*visited)))
+        found = (np.concatenate(part) for part in zip(*visited))
+        first = offsets_of(np.array([len(level[0]) for level in visited]))
+        return cls(row_tree, col_tree, leaf_size, eta, kinks, positions, *found, first)
 
     def far(self, eta):
         """Indices of the low-rank blocks."""

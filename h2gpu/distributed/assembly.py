@@ -137,7 +137,7 @@ def error_on_rows(B, points, cov, rows, random_state=None):
     drawn = np.random.default_rng(random_state).choice(B.shape[0], min(rows, B.shape[0]), replace=False)
     order = np.argsort(numbers)
     with phase("check", len(drawn)) as advance:
-        for i in np.array_split(drawn, -(-len(drawn) // ROWS_TOGETHER)):
+        for i in np.array_split(drawn, -(-len(drawn) // ROWS_TOGETHER[xp.__name__])):
             place = order.take(np.searchsorted(numbers, i, sorter=order), mode="clip") if len(order) else i
             here = np.flatnonzero(numbers[place] == i) if len(order) else i[:0]
             unit = xp.zeros((len(numbers), len(i)), B.dtype)

@@ -167,21 +167,27 @@ def sampled_error(
 
 
 def error_on_rows(B, sites, rows, random_state=None):
-    """The same at Sites of B's shape."""
-    n = sites.shape[0]
-    drawn = np.random.default_rng(random_state).permutation(n)[:rows]
+    """The same at Sites of B's shape. A GPU is waited for once, when all rows are enqueued."""
+    xp, n = sites.xp, len(sites.points)
+    drawn = np.random.default_rng(random_state).choice(n, min(rows, n), replace=False)  # in no time, whatever n is
     B = meeting(B, drawn) if isinstance(B, H2Matrix) else B
-    error, norm, kind = 0.0, 0.0, np.result_type(B.dtype, sites.dtype)
+    passes, Y = np.array_split(drawn, -(-len(drawn) // together(n, xp))), _pieces(sites.columns)
+    norms = xp.empty((2, len(passes), len(Y)))  # of errors and of exact rows
     with phase("check", len(drawn)) as advance:
-        for i in np.array_split(drawn, -(-len(drawn) // together(n, sites.xp))):
-            unit = _unit_vectors(sites.xp, n, i, B.dtype)
-            exact, found = _exact_rows(sites, i, kind), _pieces(B.rmatmat(unit).astype(kind, copy=False))
-            if sites.symmetric and sites.cov.nugget:
-                exact = batched.axpy(_pieces(unit.astype(kind, copy=False)), exact, sites.cov.nugget)
-            error += _square(batched.axpy(exact, found, -1))
-            norm += _square(exact)
+        for k, i in enumerate(passes):
+            norms[0, k], norms[1, k] = _norms_of_rows(B, sites, i, Y)
             advance(len(i))
+        error, norm = (to_host(norms) ** 2).sum(axis=(1, 2)).tolist()
     return math.sqrt(error / norm) if norm else math.sqrt(error)
+
+
+def _norms_of_rows(B, sites, index, Y):
+    """‖error‖_F in some rows and ‖exact rows‖_F, (pieces,) each, for the pieces Y of the column sites."""
+    kind, unit = np.result_type(B.dtype, sites.dtype), _unit_vectors(sites.xp, B.shape[0], index, B.dtype)
+    exact, found = _exact_rows(sites, index, Y, kind), _pieces(B.rmatmat(unit).astype(kind, copy=False))
+    if sites.symmetric and sites.cov.nugget:
+        exact = batched.axpy(_pieces(unit.astype(kind, copy=False)), exact, sites.cov.nugget)
+    return batched.frobenius_norms(batched.axpy(exact, found, -1)), batched.frobenius_norms(exact)
 
 
 def _unit_vectors(xp, n, index, dtype):
@@ -192,11 +198,10 @@ def _unit_vectors(xp, n, index, dtype):
     return unit
 
 
-def _exact_rows(sites, index, dtype):
-    """Rows of the exact covariance without its nugget, as columns: _pieces of (columns, len(index))."""
-    single, y = np.ones(len(index)), sites.columns
+def _exact_rows(sites, index, Y, dtype):
+    """Rows of the exact covariance without its nugget, as columns: of each of the pieces Y of the column sites."""
+    single = np.ones(len(index))
     x = batched.gather(MatrixBatch.from_rows(sites.points, index, single), np.arange(len(index))).buffer
-    Y = _pieces(y)
     X = MatrixBatch.from_rows(x.reshape(-1, sites.dim), np.zeros(len(Y)), np.full(len(Y), len(index)))
     return batched.transpose(pairwise(sites.cov.pair_function, X, Y)).astype(dtype)
 
@@ -205,8 +210,3 @@ def _pieces(A):
     """Some rows of A after one another, a MatrixBatch: batched routines share out matrices."""
     starts = np.arange(0, len(A), ROWS_OF_A_PIECE)
     return MatrixBatch.from_rows(A, starts, np.minimum(len(A) - starts, ROWS_OF_A_PIECE))
-
-
-def _square(A):
-    """‖A‖_F² of a MatrixBatch."""
-    return float((to_host(batched.frobenius_norms(A)) ** 2).sum())

@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 WORTHWHILE = {"numpy": 0.5, "cupy": 0.0}  # part of the blocks up to which they are picked; a GPU reads all sooner
-ROWS_TOGETHER, ENTRIES_TOGETHER = 32, {"numpy": 1 << 26, "cupy": 1 << 23}  # of a product with unit vectors
+ROWS_TOGETHER = {"numpy": 32, "cupy": 64}  # of a product with unit vectors,
+ENTRIES_TOGETHER = {"numpy": 1 << 26, "cupy": 1 << 24}  # and of its vectors: kernels read the matrix once for 16
 
 
 def together(n, xp):
     """How many rows of n entries are worked out at a time."""
-    return max(1, min(ROWS_TOGETHER, ENTRIES_TOGETHER[xp.__name__] // n))
+    return max(1, min(ROWS_TOGETHER[xp.__name__], ENTRIES_TOGETHER[xp.__name__] // n))
 
 
 def meeting(A, rows):

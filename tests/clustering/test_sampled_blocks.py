@@ -16,9 +16,15 @@ def pairs_of(t, s):
     return set(zip(t.tolist(), s.tolist()))
 
 
+def assert_same_pairs(one, other):
+    for name in ("row", "t", "s", "least", "reached", "first"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
 def assert_same_blocks(rows, cols, leaf_size):
     """Every row sampled: far and near blocks of each η are those of the block tree, in units of row points."""
     sampled = SampledBlocks.build(rows, cols, leaf_size, min(ETAS), np.arange(rows.n))
+    assert_same_pairs(SampledBlocks.build(rows, cols, 1, min(ETAS), np.arange(rows.n)).coarser(leaf_size), sampled)
     cut = rows.cut(leaf_size), cols.cut(leaf_size)
     if rows is cols:
         cut = cut[0], cut[0]

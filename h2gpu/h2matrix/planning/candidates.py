@@ -12,9 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.clustering import ClusterTree
-from h2gpu.clustering.sampled_blocks import is_leaf
 from h2gpu.h2matrix.interpolation import largest_ranks
+from h2gpu.h2matrix.planning.cuts import Links
 from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, sampled_orders
 from h2gpu.h2matrix.rows import together
 from h2gpu.memory import readable
@@ -65,7 +64,7 @@ class Family:
 
     def __init__(self, planner, eta):
         self.planner, self.eta, self.samplers = planner, eta, planner.samplers(eta)
-        self._errors = {}
+        self._errors, self._farfields = {}, {}
 
     def squared_errors(self, order):
         """Estimated relative squared errors of interpolation by level of the deeper tree, sampled once an order."""
@@ -132,11 +131,12 @@ class Family:
 
     def _links(self, leaf_size):
         """The farfield of a leaf size, and the levels of its trees."""
-        blocks = self.planner.blocks(leaf_size)
-        far = blocks.far(self.eta)
-        share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
-        links = _Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
-        return links, max(_depth(tree, leaf_size) for tree in self.planner.trees)
+        if leaf_size not in self._farfields:
+            blocks = self.planner.blocks(leaf_size)
+            far = blocks.far(self.eta)
+            share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
+            self._farfields[leaf_size] = Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
+        return self._farfields[leaf_size], max(cut.levels for cut in self.planner.cuts(leaf_size))
 
     def _candidate(self, leaf_size, fixed):
         """[the Plan] of a leaf size; empty where no orders are accurate enough."""
@@ -153,7 +153,7 @@ class Family:
         if not len(links.t):
             return 1
         ranks = (LEAST_ORDER + np.arange(len(self.errors))) ** self.planner.dim
-        work = np.array([links.by_level(np.full(levels, k)) for k in ranks])
+        work = links.work(np.repeat(ranks[:, None], levels, axis=1))
         wanted, errors = self.planner.accuracy.interpolation, short**2 * self.errors[:, :levels]
         return cheapest_orders(errors, work, np.clip(np.sqrt(errors[-1].sum()), AIMED * wanted, wanted))
 
@@ -165,17 +165,15 @@ class Family:
             largest_ranks(orders, self.planner.dim, max(tree.n for tree in self.planner.trees)),
         )
         dense = self._dense_entries(blocks, near)
-        initial = [_Ranks(tree, most) for tree in planner.trees]
-        kept = [_Ranks(tree, ranks) for tree, ranks in zip(planner.trees, kept_by_level)]
-        couplings, after = (links.entries(ranks[0], ranks[-1]) for ranks in (initial, kept))
-        itemsize = planner.dtype.itemsize
-        leaves, transfers = self._basis_entries(leaf_size, initial)
+        cuts, itemsize = planner.cuts(leaf_size), planner.dtype.itemsize
+        couplings, after = links.entries(most, most), links.entries(kept_by_level[0], kept_by_level[-1])
+        leaves, transfers = _basis_entries(cuts, [most] * len(cuts))
         before = (dense + couplings + leaves + transfers) * itemsize
         if planner.computed:  # from the points
             near_bytes = sum(tree.n for tree in planner.trees) * planner.dim * itemsize
         else:
             near_bytes = dense * planner.entry_bytes
-        kept_leaves, kept_transfers = self._basis_entries(leaf_size, kept)
+        kept_leaves, kept_transfers = _basis_entries(cuts, kept_by_level)
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         number = float(links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1))
         stacks = min(planner.room.stacks * planner.stack_entries, WORK_PER_COUPLING * couplings)
@@ -184,8 +182,7 @@ class Family:
         work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
         sizes = [int(size) for size in (before, smaller, planner.room.results * smaller + work_bytes)]
         rtol = planner.accuracy.compression.rtol
-        clusters = sum(np.count_nonzero(tree.kept(leaf_size)) for tree in planner.trees)
-        has = len(orders), clusters, number, float(links.by_level(most).sum()), smaller
+        has = len(orders), sum(cut.count for cut in cuts), number, float(links.work(most).sum()), smaller
         orders, seconds = tuple(orders.tolist()), float(planner.pace.seconds(*has))
         return Plan(
             leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, seconds, planner.trees
@@ -202,58 +199,12 @@ class Family:
             return float(entries.sum())
         return float(entries.sum() + entries[blocks.t[near] == blocks.s[near]].sum()) / 2
 
-    def _basis_entries(self, leaf_size, ranks):
-        """Entries of all leaf matrices and of all transfer matrices for ranks given as functions of the clusters."""
-        leaves = transfers = 0.0
-        for tree, path, rank in zip(self.planner.trees, self.planner.paths, ranks):
-            t = path[(path >= 0) & tree.kept(leaf_size)[path]]
-            stands_for, k = tree.n / (path.shape[1] * tree.sizes[t]), rank(t)
-            leaves += float((stands_for * tree.sizes[t] * k)[is_leaf(tree, t, leaf_size)].sum())
-            transfers += float((stands_for * k * rank(tree.parent[t]))[t > 0].sum())
-        return leaves, transfers
-
     @cached_property
     def kept_by_level(self):
         """For each side, the sampled ranks after compression by level."""
         return [sampler.ranks(self.planner.threshold) for sampler in self.samplers]
 
 
-@dataclass(frozen=True)
-class _Links:
-    """Sampled farfield blocks (t, s) of two trees, and how many blocks each stands for."""
-
-    row_tree: ClusterTree
-    col_tree: ClusterTree
-    t: np.ndarray
-    s: np.ndarray
-    share: np.ndarray
-
-    def entries(self, rows, cols):
-        """Of all coupling matrices, of _Ranks."""
-        return float(self.share @ (rows(self.t) * cols(self.s)))
-
-    def by_level(self, most):
-        """Multiplications of their compression by level of the row tree, (levels,), for ranks of at most `most`."""
-        rows, cols = _Ranks(self.row_tree, most), _Ranks(self.col_tree, most)
-        work = 4.0 * self.share * rows(self.t) * cols(self.s) ** 2.0
-        return np.bincount(rows.level(self.t), work, minlength=len(most))
-
-
-@dataclass(frozen=True)
-class _Ranks:
-    """Ranks of given clusters, from those of their levels."""
-
-    tree: ClusterTree
-    by_level: np.ndarray
-
-    def level(self, clusters):
-        """Their levels."""
-        return np.searchsorted(self.tree.level_offsets, clusters, side="right") - 1
-
-    def __call__(self, clusters):
-        return np.minimum(self.by_level[self.level(clusters)], self.tree.sizes[clusters])
-
-
-def _depth(tree, leaf_size):
-    """Levels of a tree that is cut at a leaf size."""
-    return int(np.searchsorted(tree.level_offsets, np.flatnonzero(tree.kept(leaf_size))[-1], side="right"))
+def _basis_entries(cuts, by_level):
+    """Entries of all leaf matrices and of all transfer matrices of trees' Cuts, for ranks of their levels."""
+    return map(sum, zip(*(cut.basis_entries(ranks) for cut, ranks in zip(cuts, by_level))))

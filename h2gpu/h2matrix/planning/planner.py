@@ -24,6 +24,7 @@ from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.candidates import Family, Plan
 from h2gpu.h2matrix.planning.costs import PACES, ROOMS, best
+from h2gpu.h2matrix.planning.cuts import Cut
 from h2gpu.h2matrix.planning.estimation import Sampler
 from h2gpu.memory import free_memory
 from h2gpu.progress import phase
@@ -100,7 +101,7 @@ class Planner:
         self.stack_entries, self.room, self.pace = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS, PACES))
         self.memory = free_memory(sites.xp) if memory is None else memory
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
-        self._families = {}
+        self._families, self._cuts = {}, {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
         with phase("plan"):
             self.trees, self._points = grown or _grown(sides, self.leaf_sizes[0], split)
@@ -154,10 +155,20 @@ class Planner:
     def blocks(self, leaf_size, side=0):
         """Sampled rows of the block tree of a leaf size; side 1 are the rows of the transpose."""
         if (leaf_size, side) not in self._blocks:
-            trees, places = (self.trees[side], self.trees[self._other(side)]), self._places[side]
-            found = SampledBlocks.build(*trees, leaf_size, min(self.etas), places, self.cov.kinks)
+            least = self.leaf_sizes[0]
+            if leaf_size == least:
+                trees, places = (self.trees[side], self.trees[self._other(side)]), self._places[side]
+                found = SampledBlocks.build(*trees, least, min(self.etas), places, self.cov.kinks)
+            else:
+                found = self.blocks(least, side).coarser(leaf_size)
             self._blocks[leaf_size, side] = found
         return self._blocks[leaf_size, side]
+
+    def cuts(self, leaf_size):
+        """The Cut of each tree at a leaf size."""
+        if leaf_size not in self._cuts:
+            self._cuts[leaf_size] = [Cut.of(tree, path, leaf_size) for tree, path in zip(self.trees, self.paths)]
+        return self._cuts[leaf_size]
 
     def samplers(self, eta):
         """What draws from the rows for an admissibility and, of a rectangular matrix, from those of the transpose."""
@@ -185,7 +196,7 @@ class Planner:
     @cached_property
     def threshold(self):
         """What a cluster may discard, when all may discard as much."""
-        clusters = np.mean([np.count_nonzero(tree.kept(USUAL_LEAF_SIZE)) for tree in self.trees])
+        clusters = np.mean([cut.count for cut in self.cuts(USUAL_LEAF_SIZE)])
         return self.accuracy.compression.rtol * self.norm / np.sqrt(2 * clusters)
 
 
