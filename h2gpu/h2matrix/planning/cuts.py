@@ -104,6 +104,7 @@ class Links:
     def work(self, most):
         """Multiplications of their compression by level of the row tree, for ranks of at most `most`, (…, levels)."""
         work = 4.0 * self.share * self.rows.ranks(most) * self.columns.ranks(most) ** 2.0
-        work, levels = work.reshape(-1, len(self.share)), most.shape[-1]
+        levels = most.shape[-1]
+        work = work.reshape(most.size // levels, -1)
         cells = self.rows.levels + levels * np.arange(len(work))[:, None]
-        return np.bincount(cells.ravel(), work.ravel(), minlength=levels * len(work)).reshape(most.shape)
+        return np.bincount(cells.ravel(), work.ravel(), minlength=most.size).reshape(most.shape)

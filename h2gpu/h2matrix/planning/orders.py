@@ -45,22 +45,32 @@ def cheapest_orders(errors, work, wanted):
     most, levels = errors.shape
     if errors[-1].sum() > wanted**2:
         return None
-    chosen, lifts = np.zeros(levels, np.int64), np.concatenate([_lifts(levels, step) for step in STEPS])
-    while _sums(errors, chosen) > wanted**2:
-        higher = np.maximum(chosen, np.tile(chosen, len(STEPS))[:, None] + lifts)
-        higher = higher[higher.max(axis=1) < most]
-        gain = _sums(errors, chosen) - _sums(errors, higher)
-        chosen = higher[np.argmax(gain / np.maximum(_sums(work, higher) - _sums(work, chosen), 1))]
-    chosen = _lowered(chosen, errors, work, wanted**2)
+    tables, lifts = _Tables(errors, work), np.concatenate([_lifts(levels, step) for step in STEPS])
+    chosen, raised = np.zeros(levels, np.int64), np.tile(np.arange(levels), len(STEPS))
+    error, cost = tables.sums(chosen)
+    while error > wanted**2:
+        higher = np.maximum(chosen, chosen.take(raised)[:, None] + lifts)
+        higher = higher.take(np.flatnonzero(higher.max(axis=1) < most), axis=0)
+        left, costs = tables.sums(higher)
+        best = np.argmax((error - left) / np.maximum(costs - cost, 1))
+        chosen, error, cost = higher[best], left[best], costs[best]
+    chosen = _lowered(chosen, tables, wanted**2)
     first = int(np.argmax(errors[0] > 0))  # above it are no samples, but there may be clusters that larger leaves of
     # another tree meet
     chosen[:first] = chosen[first]
     return tuple((chosen + LEAST_ORDER).tolist())
 
 
-def _sums(table, chosen):
-    """Sums over levels of what a table (orders, levels) says of choices (…, levels)."""
-    return table[chosen, np.arange(table.shape[1])].sum(axis=-1)
+class _Tables:
+    """Errors and work (orders, levels), looked up for choices (…, levels): `take` of a flat table is soonest done."""
+
+    def __init__(self, errors, work):
+        self._tables, self._level = (errors.ravel(), work.ravel()), np.arange(errors.shape[1])
+
+    def sums(self, chosen):
+        """Sums over levels of the errors and of the work of choices."""
+        cells = chosen * len(self._level) + self._level
+        return [table.take(cells).sum(axis=-1) for table in self._tables]
 
 
 def _lifts(levels, step):
@@ -73,14 +83,15 @@ def _lifts(levels, step):
     return np.where(deeper >= 0, step - deeper, -FREE)
 
 
-def _lowered(chosen, errors, work, allowed):
+def _lowered(chosen, tables, allowed):
     """Orders lowered one by one where that keeps the error: the last one raised is often more than was needed."""
+    one = np.eye(len(chosen), dtype=np.int64)
     while True:
-        lower = chosen - np.eye(len(chosen), dtype=np.int64)
-        falls = np.diff(lower, axis=1).min(axis=1, initial=0) >= -1
-        lower = lower[(lower >= 0).all(axis=1) & falls]
-        lower = lower[_sums(errors, lower) <= allowed]
-        saved = _sums(work, chosen) - _sums(work, lower)
-        if not len(lower) or saved.max() <= 0:
+        may = chosen > 0
+        may[1:] &= np.diff(chosen) >= 0  # one lower, it is one below the level above at most
+        lower = chosen - one[may]
+        errors, costs = tables.sums(lower)
+        saved = np.where(errors <= allowed, tables.sums(chosen)[1] - costs, 0)
+        if saved.max(initial=0) <= 0:
             return chosen
         chosen = lower[np.argmax(saved)]
