@@ -19,7 +19,7 @@ __device__ double square(Real entry, double scale) {
 template <typename Real, int Warps, bool OfRounding>
 __global__ __launch_bounds__(Warps * WARP)
 void frobenius_norms(const Real* A, const long long* offsets, const long long* sizes, double* norms) {
-    constexpr int BYTES = 16, EACH = BYTES / sizeof(Real);
+    constexpr int BYTES = 16, AHEAD = 4, EACH = BYTES / sizeof(Real);  // AHEAD: pieces of a thread under way
     __shared__ double scratch[Warps];
     const Real* entries = A + offsets[blockIdx.x];
     const long long size = sizes[blockIdx.x];
@@ -28,12 +28,15 @@ void frobenius_norms(const Real* A, const long long* offsets, const long long* s
     const long long pieces = (size - head) / EACH, tail = head + pieces * EACH;
     const auto squares = [&](double scale) {
         double sum = 0;
-#pragma unroll 4  // loads under way
-        for (long long i = threadIdx.x; i < pieces; i += blockDim.x) {
-            Real piece[EACH];
-            read_wide(piece, entries + head + i * EACH);
+        for (long long i = threadIdx.x; i < pieces; i += AHEAD * blockDim.x) {
+            Real piece[AHEAD][EACH] = {};
 #pragma unroll
-            for (int e = 0; e < EACH; e++) sum += square<OfRounding>(piece[e], scale);
+            for (int a = 0; a < AHEAD; a++)
+                if (i + a * blockDim.x < pieces) read_wide(piece[a], entries + head + (i + a * blockDim.x) * EACH);
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++)
+#pragma unroll
+                for (int e = 0; e < EACH; e++) sum += square<OfRounding>(piece[a][e], scale);
         }
         if (threadIdx.x < head) sum += square<OfRounding>(entries[threadIdx.x], scale);
         if (threadIdx.x < size - tail) sum += square<OfRounding>(entries[tail + threadIdx.x], scale);

@@ -1,12 +1,36 @@
 // products/axpy.cuh — out_b = α_b X_b + Y_b; one block a run of AXPY_RUN entries of a matrix.
 #pragma once
 #include "common/thread/tiling.cuh"
+#include "common/thread/wide.cuh"
 #include "products/thread/operands.cuh"
 
 namespace products {
 using namespace common;
 
-constexpr int AXPY_THREADS = 256, AXPY_RUN = 2048;
+constexpr int AXPY_THREADS = 256, AXPY_RUN = 2048, AXPY_BYTES = 16;
+
+// out = alpha X + Y of a run of entries; a thread asks for all of its before it stores one, for out may be X or Y.
+// at most `left` entries; Wide: there are AXPY_RUN of them, and the three begin at multiples of 16 bytes
+template <bool Wide, typename Real>
+__device__ void axpy_run(const Real* X, const Real* Y, Real* out, long long left, Real alpha) {
+    constexpr int EACH = Wide ? AXPY_BYTES / sizeof(Real) : 1, STEP = AXPY_THREADS * EACH, STEPS = AXPY_RUN / STEP;
+    const int first = threadIdx.x * EACH;
+    Real x[STEPS][EACH], y[STEPS][EACH];
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        const int e = first + s * STEP;
+        if constexpr (Wide) read_wide(x[s], X + e), read_wide(y[s], Y + e);
+        else if (e < left) x[s][0] = X[e], y[s][0] = Y[e];
+    }
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) y[s][i] = alpha * x[s][i] + y[s][i];
+        const int e = first + s * STEP;
+        if constexpr (Wide) write_wide(out + e, y[s]);
+        else if (e < left) out[e] = y[s][0];
+    }
+}
 
 // X, Y, out: batch × m × n, `count` entries in all   table: products/thread/operands.cuh, X in the place of A, Y in that of y
 // alphas: (batch,), or null for alpha for all
@@ -19,9 +43,10 @@ void axpy(const Real* X, const Real* Y, Real* out, const long long* table, long 
     const Operands at(table, batch, tile.matrix, m, n, entries, entries);
     const long long size = min(static_cast<long long>(at.m) * at.n, count - at.out), begin = static_cast<long long>(tile.index) * AXPY_RUN;
     if (alphas) alpha = alphas[tile.matrix];
-#pragma unroll
-    for (int e = threadIdx.x; e < AXPY_RUN; e += AXPY_THREADS)
-        if (begin + e < size) out[at.out + begin + e] = alpha * X[at.a + begin + e] + Y[at.y + begin + e];
+    X += at.a + begin, Y += at.y + begin, out += at.out + begin;
+    const auto skew = (reinterpret_cast<unsigned long long>(X) | reinterpret_cast<unsigned long long>(Y) | reinterpret_cast<unsigned long long>(out)) % AXPY_BYTES;
+    if (size - begin >= AXPY_RUN && skew == 0) axpy_run<true>(X, Y, out, AXPY_RUN, alpha);
+    else axpy_run<false>(X, Y, out, size - begin, alpha);
 }
 
 }  // namespace products

@@ -13,6 +13,7 @@ namespace products {
 using namespace common;
 
 constexpr int PIECE_BYTES = 16;
+constexpr int AHEAD = 4;       // pieces of one row a thread reads together
 constexpr int ROWS_AHEAD = 4;  // rows of the transposed product a thread reads together
 
 template <typename Entry> struct alignas(PIECE_BYTES) Piece {
@@ -20,14 +21,15 @@ template <typename Entry> struct alignas(PIECE_BYTES) Piece {
     Entry entry[COUNT];
 };
 
-// A team of Lanes lanes takes Rows rows.   A: batch × m × n   x: n each   y, out: m each   table: products/thread/operands.cuh
+// A team of Lanes lanes takes Rows rows; more lanes than a warp's add up through shared memory.
+// A: batch × m × n   x: n each   y, out: m each   table: products/thread/operands.cuh
 // first, owner, each: common/thread/tiling.cuh, of tiles of all rows of a block; not asked for without a table
-// Aligned: every row and x begin at multiples of 16 bytes
+// Aligned: every row and x begin at multiples of 16 bytes   a lane of a team with one row asks for AHEAD pieces together
 template <typename Entry, int Threads, int Lanes, int Rows, bool Aligned>
 __global__ __launch_bounds__(Threads)
 void gemv_rows(const Entry* A, const Entry* x, const Entry* y, Entry* out, const long long* table, long long batch,
                const long long* first, const int* owner, int each, int m, int n, Entry alpha, Entry beta) {
-    constexpr int TEAMS = Threads / Lanes, COUNT = Piece<Entry>::COUNT;
+    constexpr int TEAMS = Threads / Lanes, COUNT = Piece<Entry>::COUNT, STEPS = Rows == 1 ? AHEAD : 1;
     const int team = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     long long b, group;
     if (table) {
@@ -51,24 +53,44 @@ void gemv_rows(const Entry* A, const Entry* x, const Entry* y, Entry* out, const
             skew[r] = Aligned ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(begin) % PIECE_BYTES / sizeof(Entry));
             row[r] = reinterpret_cast<const Piece<Entry>*>(begin - skew[r]);
         }
-        for (int k = lane; k * COUNT < n + (Aligned ? 0 : COUNT - 1); k += Lanes) {
-            Piece<Entry> a[Rows], same;
+        const int pieces = (n + (Aligned ? 0 : COUNT - 1) + COUNT - 1) / COUNT;
+        for (int k0 = lane; k0 < pieces; k0 += STEPS * Lanes) {
+            Piece<Entry> a[STEPS][Rows], same[STEPS];
 #pragma unroll
-            for (int r = 0; r < Rows; r++) a[r] = row[r][Aligned ? k : min(k, (n - 1 + skew[r]) / COUNT)];
-            if (Aligned) same = reinterpret_cast<const Piece<Entry>*>(x)[k];
+            for (int s = 0; s < STEPS; s++) {
+                const int k = k0 + s * Lanes;
+                if (s > 0 && k >= pieces) break;
 #pragma unroll
-            for (int r = 0; r < Rows; r++)
+                for (int r = 0; r < Rows; r++) a[s][r] = row[r][Aligned ? k : min(k, (n - 1 + skew[r]) / COUNT)];
+                if (Aligned) same[s] = reinterpret_cast<const Piece<Entry>*>(x)[k];
+            }
 #pragma unroll
-                for (int e = 0; e < COUNT; e++) {
-                    const int j = k * COUNT + e - skew[r];
-                    if (Aligned) sum[r] = multiply_add(sum[r], a[r].entry[e], same.entry[e]);
-                    else if (j >= 0 && j < n) sum[r] = multiply_add(sum[r], a[r].entry[e], x[j]);
-                }
+            for (int s = 0; s < STEPS; s++) {
+                const int k = k0 + s * Lanes;
+                if (s > 0 && k >= pieces) break;
+#pragma unroll
+                for (int r = 0; r < Rows; r++)
+#pragma unroll
+                    for (int e = 0; e < COUNT; e++) {
+                        const int j = k * COUNT + e - skew[r];
+                        if (Aligned) sum[r] = multiply_add(sum[r], a[s][r].entry[e], same[s].entry[e]);
+                        else if (j >= 0 && j < n) sum[r] = multiply_add(sum[r], a[s][r].entry[e], x[j]);
+                    }
+            }
         }
     }
+    __shared__ Entry parts[Lanes > WARP ? Threads / WARP : 1];
 #pragma unroll
     for (int r = 0; r < Rows; r++) {
-        const Entry total = part_sum<1, Lanes>(sum[r]);
+        Entry total = part_sum<1, (Lanes < WARP ? Lanes : WARP)>(sum[r]);
+        if constexpr (Lanes > WARP) {
+            static_assert(Rows == 1, "a row's parts of all its warps are in shared memory together");
+            if (lane % WARP == 0) parts[threadIdx.x / WARP] = total;
+            __syncthreads();
+            if (lane == 0)
+#pragma unroll
+                for (int w = 1; w < Lanes / WARP; w++) total = plus(total, parts[threadIdx.x / WARP + w]);
+        }
         if (live && lane == r % Lanes && row0 + r < m) out[at.out + row0 + r] = scaled_sum(alpha, total, beta, y + at.y + row0 + r);
     }
 }

@@ -12,7 +12,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, launch, tables, tiling, upload
 from h2gpu.batched.device.plans import remembered
 
-NORM_WARPS = 4
+NORM_WARPS, NORM_BYTES = (4, 8), 32 << 10  # of a block; bytes of a matrix on average from which they are the more
 LISTED = 1024  # matrices whose places are kept on the device
 FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
 SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a thread at least
@@ -108,15 +108,23 @@ def _norms(A, of_rounding):
     else:
         entries, size = cupy.ascontiguousarray(A), math.prod(A.shape[1:])
         places = _lists(len(A), size)
-    norms_plan(A.dtype, len(A), of_rounding)(entries, *places, norms)
+    norms_plan(A.dtype, len(A), norm_warps(entries.nbytes, len(A)), of_rounding)(entries, *places, norms)
     return norms
 
 
+def norm_warps(size, batch):
+    """Warps of a block for matrices of so many bytes in all.
+
+    Eight keep 64 KB a multiprocessor under way where 500 matrices of 128² are read, twice what four do.
+    """
+    return NORM_WARPS[size >= NORM_BYTES * batch]
+
+
 @remembered
-def norms_plan(dtype, batch, of_rounding):
+def norms_plan(dtype, batch, warps, of_rounding):
     """The launch for so many matrices."""
-    function = kernel("copies/frobenius_norms.cuh", "frobenius_norms", dtype, NORM_WARPS, of_rounding)
-    return Ready(function, batch, NORM_WARPS * WARP, 0, ())
+    function = kernel("copies/frobenius_norms.cuh", "frobenius_norms", dtype, warps, of_rounding)
+    return Ready(function, batch, warps * WARP, 0, ())
 
 
 def _lists(batch, size):

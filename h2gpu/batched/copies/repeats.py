@@ -17,6 +17,5 @@ def frobenius_norms(A):
         return None
     lists = cuda.kept_lists(batch, m * n)
     places = tuple(np.uint64(numbers.data.ptr) for numbers in lists)
-    return Direct(
-        cuda.norms_plan(A.dtype, batch, False), tuple(lead), np.dtype(np.float64), (None, *places), holds=lists
-    )
+    ready = cuda.norms_plan(A.dtype, batch, cuda.norm_warps(A.nbytes, batch), False)
+    return Direct(ready, tuple(lead), np.dtype(np.float64), (None, *places), holds=lists)

@@ -37,7 +37,7 @@ def gemv(A, x, y, alpha, beta, trans):
         return None
     (*lead, m, n), trans = A.shape, bool(trans)
     batch, way = math.prod(lead), vectors.BY_COLUMNS if trans else vectors.BY_ROWS
-    if vectors.in_runs(A.dtype, m, n, way):
+    if vectors.in_runs(A.dtype, batch, m, n, way):
         ready, after = vectors.run_plan(A.dtype, batch, m, n, way), ()
     else:
         aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
@@ -49,7 +49,7 @@ def symv(A, x, y, alpha, beta, lower):
     if y is not None or not alike(A, x):
         return None
     (*lead, n, _), way = A.shape, vectors.BY_LOWER if lower else vectors.BY_UPPER
-    if vectors.in_runs(A.dtype, n, n, way):
+    if vectors.in_runs(A.dtype, math.prod(lead), n, n, way):
         ready, after = vectors.run_plan(A.dtype, math.prod(lead), n, n, way), ()
     else:
         ready, after = vectors.symv_plan(A.dtype, math.prod(lead), n, bool(lower)), (NULL,)

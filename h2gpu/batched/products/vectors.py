@@ -12,7 +12,7 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, upload
-from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
+from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, multiprocessors, shared_limit
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
@@ -22,6 +22,9 @@ BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_ru
 RUN_THREADS, RUN_ROW = 256, 384  # its threads; bytes of a row of a symmetric matrix, of which others read half
 RUN_BYTES, RUN_FEW = 16 << 10, 8  # bytes of a block's matrices; twice as many where they hold fewer matrices than that
 RUN_MOST = 103 << 10  # bytes of a matrix at most
+RUN_TERMS = 32  # longer sums go there where a block has as many as they have terms
+ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer, a row is a team's, a row is a block's
+GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
 AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
@@ -35,7 +38,7 @@ def gemv(A, x, y, alpha, beta, trans):
         table, ready = _table(A, x, y, out), _gemv(A.dtype, len(A), *A.bounds, bool(trans), False, out.rows)
     else:
         way = BY_COLUMNS if trans else BY_ROWS
-        if in_runs(A.dtype, *A.shape[1:], way):
+        if in_runs(A.dtype, *A.shape, way):
             return _run(A, x, y, out, alpha, beta, way)
         aligned = not (A.data.ptr | x.data.ptr) % PIECE
         table, ready = NULL, gemv_plan(A.dtype, *A.shape, bool(trans), aligned)
@@ -51,6 +54,8 @@ def _gemv(dtype, batch, m, n, trans, aligned, sizes=None):
         count = each if aligned else 1
         row = knobs_of("gemv_t", dtype, pieces=-(-n // count), rows=m)
         lanes, threads = row["lanes"], row["threads"]
+        if sizes is None:
+            threads = resident(batch * -(-n // (lanes * count)), threads)
         shared = threads // WARP * lanes * count * dtype.itemsize
         instance = "gemv_columns", dtype, threads, lanes, count
         tiles = _tiles(sizes, batch, n, lanes * count)
@@ -58,11 +63,33 @@ def _gemv(dtype, batch, m, n, trans, aligned, sizes=None):
     else:
         row = knobs_of("gemv", dtype, pieces=-(-n // each) + (not aligned))
         lanes, rows, threads, shared = row["lanes"], row["rows"], row["threads"], 0
+        if sizes is None:
+            lanes, rows, threads = spread(batch, m, lanes, rows, threads)
         instance = "gemv_rows", dtype, threads, lanes, rows, aligned
         tiles = _tiles(sizes, batch, m, threads // lanes * rows)
         blocks = tiles.blocks if sizes is not None else -(-batch * -(-m // rows) // (threads // lanes))
     function = kernel("products/gemv.cuh", *instance, shared_bytes=shared)
     return Ready(function, blocks, threads, shared, (np.int64(batch), *tiles.arguments, m, n))
+
+
+def spread(batch, m, lanes, rows, threads):
+    """lanes, rows and threads, or those of smaller teams' rows where so few warps cannot hide how far memory is.
+
+    200 matrices of 16 × 512 on an H200, four rows a warp: 6 warps a multiprocessor.
+    """
+    full = multiprocessors(cupy.cuda.runtime.getDevice()) * WARP
+    if batch * -(-m // rows) * lanes >= ONE_ROW * full:
+        return lanes, rows, threads
+    return (GEMV_THREADS if batch * m * lanes < WHOLE_BLOCK * full else lanes), 1, GEMV_THREADS
+
+
+def resident(blocks, threads):
+    """Threads of each of so many blocks, or half where only then no block waits for another to end.
+
+    500 matrices of 128 × 128 on an H200, transposed: 1000 blocks, of which 792 of 256 threads fit.
+    """
+    fit = multiprocessors(cupy.cuda.runtime.getDevice()) * (GEMV_RESIDENT // threads)
+    return threads // 2 if threads > GEMV_THREADS and fit < blocks <= 2 * fit else threads
 
 
 gemv_plan = remembered(_gemv)
@@ -73,7 +100,7 @@ def symv(A, x, y, alpha, beta, lower):
     y, out = None if beta == 0 else y, _empty_columns(A, 0)
     beta = 0 if y is None else beta
     way = BY_LOWER if lower else BY_UPPER
-    if not isinstance(A, MatrixBatch) and in_runs(A.dtype, *A.shape[1:], way):
+    if not isinstance(A, MatrixBatch) and in_runs(A.dtype, *A.shape, way):
         return _run(A, x, y, out, alpha, beta, way)
     table = _table(A, x, y, out) if isinstance(A, MatrixBatch) else NULL
     ready = symv_plan(A.dtype, len(A), bounds_of(A)[0], bool(lower))
@@ -95,10 +122,20 @@ def symv_bytes(dtype, n, warps):
     return (2 + warps) * max(1, n) * dtype.itemsize
 
 
-def in_runs(dtype, m, n, way):
-    """Whether a batch of one shape goes to kernels/products/gemv_run.cuh."""
+def in_runs(dtype, batch, m, n, way):
+    """Whether a batch of one shape goes to kernels/products/gemv_run.cuh, where a thread adds up a result alone."""
     row = n * dtype.itemsize
-    return m * row <= RUN_MOST and (way in (BY_ROWS, BY_COLUMNS) or row <= RUN_ROW)
+    if way not in (BY_ROWS, BY_COLUMNS):
+        return m * row <= RUN_MOST and row <= RUN_ROW
+    results, terms = (n, m) if way == BY_COLUMNS else (m, n)
+    return m * row <= RUN_MOST and terms <= max(RUN_TERMS, results * run_each(dtype, batch, m, n))
+
+
+def run_each(dtype, batch, m, n):
+    """Matrices of a block: its bytes' worth, or fewer, that every multiprocessor has a block."""
+    size = max(m * n, m, n, 1) * dtype.itemsize
+    most = (RUN_BYTES if size * RUN_FEW <= RUN_BYTES else 2 * RUN_BYTES) // size
+    return max(1, min(most, -(-batch // multiprocessors(cupy.cuda.runtime.getDevice()))))
 
 
 def _run(A, x, y, out, alpha, beta, way):
@@ -109,8 +146,7 @@ def _run(A, x, y, out, alpha, beta, way):
 
 @remembered
 def run_plan(dtype, batch, m, n, way):
-    size = max(m * n, m, n, 1) * dtype.itemsize
-    each = max(1, (RUN_BYTES if size * RUN_FEW <= RUN_BYTES else 2 * RUN_BYTES) // size)
+    each = run_each(dtype, batch, m, n)
     shared = run_bytes(dtype, each * m * n, each * (m if way == BY_COLUMNS else n))
     function = kernel("products/gemv_run.cuh", "gemv_run", dtype, RUN_THREADS, way, shared_bytes=shared)
     blocks = -(-batch // each) if (n if way == BY_COLUMNS else m) else 0

@@ -10,6 +10,7 @@ from h2gpu.batched import MatrixBatch
 
 REAL, COMPLEX = [np.float32, np.float64], [np.complex64, np.complex128]
 SHAPES = [(4, 1, 1), (3, 5, 3), (5, 17, 32), (4, 33, 65), (2, 130, 127), (2, 3, 300), (2, 300, 4), (3, 4, 0), (0, 4, 4)]
+SHAPES.append((40, 16, 150))  # on a GPU few rows: one a team
 ORDERS = (1, 2, 7, 8, 9, 31, 32, 33, 64, 65, 100, 131)
 RAGGED = np.array([(3, 5), (64, 65), (1, 1), (33, 2), (0, 4), (7, 0), (130, 17), (16, 16)])
 
@@ -198,9 +199,13 @@ def test_a_bad_right_hand_side_spoils_what_comes_after_it_alone(xp):
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_axpy(xp, dtype):
-    X, Y, alpha = random((70, 5, 7), dtype), random((70, 5, 7), dtype, 1), random(70, dtype, 2)
+    X, Y, alpha = random((130, 5, 7), dtype), random((130, 5, 7), dtype, 1), random(130, dtype, 2)
     on = xp.asarray(X), xp.asarray(Y)
     close(batched.axpy(*on, 2), 2.0 * X + Y, 2 * np.abs(X) + np.abs(Y), dtype)
+    shifted = [M.reshape(-1)[1:] for M in on]  # begins at no multiple of 16 bytes
+    flat = np.abs(X).ravel()[1:], np.abs(Y).ravel()[1:]
+    expected = (2.0 * X + Y).ravel()[None, None, 1:]
+    close(batched.axpy(*(M[None, None] for M in shifted), 2), expected, 2 * flat[0] + flat[1], dtype)
     expected = wide(alpha)[0][:, None, None] * X + Y
     close(batched.axpy(*on, xp.asarray(alpha)), expected, np.abs(expected) + np.abs(Y), dtype)
     X, Y = ragged(*RAGGED.T, dtype), ragged(*RAGGED.T, dtype, 1)

@@ -51,11 +51,14 @@ def blas(constants, rows):
     for dtype in REAL + COMPLEX:
         size = np.dtype(dtype).itemsize
         tuned = "float32" if size == 4 else "float64"
-        for row, aligned in product(of(tuned, rows("gemv")), (False, True)):
-            shape = int(row["threads"]), int(row["lanes"]), int(row["rows"])
+        shapes = {tuple(int(row[knob]) for knob in ("threads", "lanes", "rows")) for row in of(tuned, rows("gemv"))}
+        threads = knobs["GEMV_THREADS"]
+        shapes |= {(threads, lanes, 1) for lanes in (threads, *(shape[1] for shape in shapes))}
+        for shape, aligned in product(sorted(shapes), (False, True)):
             yield "products/gemv.cuh", compiler.expression("gemv_rows", dtype, *shape, aligned), 0
-        for row, count in product(of(tuned, rows("gemv_t")), {1, knobs["PIECE"] // size}):
-            shape = int(row["threads"]), int(row["lanes"])
+        shapes = {(int(row["threads"]), int(row["lanes"])) for row in of(tuned, rows("gemv_t"))}
+        shapes |= {(half // 2, lanes) for half, lanes in shapes if half > threads}
+        for shape, count in product(sorted(shapes), sorted({1, knobs["PIECE"] // size})):
             yield "products/gemv.cuh", compiler.expression("gemv_columns", dtype, *shape, count), 0
         for way in range(4 if dtype in REAL else 2):  # rows, columns; lower and upper triangles
             yield "products/gemv_run.cuh", compiler.expression("gemv_run", dtype, knobs["RUN_THREADS"], way), 0

@@ -62,8 +62,8 @@ def instances():
             yield "solvers/row_products.cuh", compiler.expression(name, dtype, sparse["LANES"], sparse["THREADS"]), 0
         for name in ("kept_ranks", "discarded_squares"):
             yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0
-        for of_rounding in (False, True):
-            norms = compiler.expression("frobenius_norms", dtype, basics["NORM_WARPS"], of_rounding)
+        for warps, of_rounding in product(basics["NORM_WARPS"], (False, True)):
+            norms = compiler.expression("frobenius_norms", dtype, warps, of_rounding)
             yield "copies/frobenius_norms.cuh", norms, 0
         yield "copies/all_finite.cuh", compiler.expression("find_not_finite", dtype), 0
         for name in ("gather", "gather_batches"):
