@@ -12,7 +12,8 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, launch, tables, tiling, upload
 from h2gpu.batched.device.plans import remembered
 
-NORM_WARPS, NORM_BYTES = (4, 8), 32 << 10  # of a block; bytes of a matrix on average from which they are the more
+NORM_WARPS = (4, 8)  # of a block
+NORM_BYTES = 32 << 10  # of a matrix on average from which they are the more
 LISTED = 1024  # matrices whose places are kept on the device
 FINITE_THREADS, FINITE_EACH = 256, 16  # of all_finite: threads of a block, entries of a thread at least
 SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a thread at least
