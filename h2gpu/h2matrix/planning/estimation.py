@@ -15,8 +15,9 @@ from h2gpu import batched
 from h2gpu.arrays import array_module
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
-from h2gpu.batched.core.tails import rank_within
+from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.clustering import SampledBlocks
+from h2gpu.covariance import pairwise
 from h2gpu.h2matrix import interpolation
 from h2gpu.h2matrix.planning.orders import largest_order
 
@@ -147,50 +148,65 @@ class Sampler:
         path = tree.path(self.blocks.positions[rows])
         levels = np.arange(tree.levels)[::-1]
         levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
-        drawn, counts = [], [[] for _ in levels]
+        drawn = []
         for row, clusters in zip(rows, path.T):
             columns = _Columns(rng, self, row)
-            drawn += [(i, self._part(clusters[l], l, columns)) for i, l in enumerate(levels) if clusters[l] >= 0]
-        for (i, part), sigma in zip(drawn, _singular_values([part.A for _, part in drawn], array_module(self.like))):
-            counts[i].append(part.rank(sigma, threshold))
-        known = [i for i, count in enumerate(counts) if count]
-        return np.interp(np.arange(tree.levels), levels[known], [np.mean(counts[i]) for i in known])
+            drawn += [(i, clusters[l], *columns.down_to(l)) for i, l in enumerate(levels) if clusters[l] >= 0]
+        i, t, y, scale = zip(*drawn)
+        ranks, often = self._parts(np.array(t), y, scale).ranks(threshold), np.bincount(i, minlength=len(levels))
+        means, known = np.bincount(i, ranks, minlength=len(levels)) / np.maximum(often, 1), often > 0
+        return np.interp(np.arange(tree.levels), levels[known], means[known])
 
-    def _part(self, t, l, columns):
-        """The _Part of a cluster t of level l against the given columns."""
-        y, scale = columns.down_to(l)
-        size = self.blocks.row_tree.sizes[t]
-        rows = np.arange(min(size, ROWS_A_CLUSTER)) * size // min(size, ROWS_A_CLUSTER)
-        x = self.x(self.blocks.row_tree.start[t] + rows)
-        return _Part(self.values(x[:, None], y[None]).astype(np.float64) * scale, size)
+    def _parts(self, t, y, scale):
+        """The _Parts of clusters t (parts,) against points y, lists of (points, dim), with scales (points,)."""
+        tree, xp = self.blocks.row_tree, array_module(self.like)
+        size = tree.sizes.take(t)
+        count = np.minimum(size, ROWS_A_CLUSTER)
+        size_of, count_of = np.repeat(size, count), np.repeat(count, count)
+        x = self.x(np.repeat(tree.start.take(t), count) + ranges(np.zeros_like(count), count) * size_of // count_of)
+        points = np.array([len(part) for part in y])
+        sides = ((np.concatenate(y), points), (x, count))
+        Y, X = (MatrixBatch.from_rows(xp.asarray(z), offsets_of(number)[:-1], number) for z, number in sides)
+        return _Parts(_scaled(pairwise(self.values, Y, X).astype(np.float64), np.concatenate(scale)), size)
 
 
-def _singular_values(matrices, xp):
-    """Those of host matrices, found by the array module xp: a list of (least side,) host arrays, descending."""
-    batch = MatrixBatch.from_matrices([A.T if A.shape[0] < A.shape[1] else A for A in matrices])
-    some = np.flatnonzero(batch.columns)
-    values = [np.zeros(0)] * len(matrices)
-    if len(some):
-        found = batched.svd(batch[some].to(xp), "none").to(np)
-        for k, i in enumerate(some.tolist()):
-            values[i] = found[k][:, 0]
-    return values
+def _scaled(A, scale):
+    """Every row of a packed MatrixBatch times its scale, (all rows,): alike rows behind one another are one matrix."""
+    if not len(scale):
+        return A
+    owner = np.repeat(np.arange(len(A)), A.rows)
+    first = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(scale, prepend=np.inf) != 0))
+    width, rows = A.columns.take(owner), np.diff(np.append(first, len(owner)))
+    runs = MatrixBatch(A.buffer, offsets_of(width).take(first), rows, width.take(first))
+    scaled = batched.axpy(runs, runs, scale.take(first) - 1)
+    return scaled.stacked(np.bincount(owner.take(first), minlength=len(A)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """Some rows of a cluster against some points of its farfield, a column standing for many; of `size` points."""
+class _Parts:
+    """Some rows of clusters against points of their farfields, each of which stands for many.
 
-    A: np.ndarray
-    size: int
+    A       MatrixBatch of the transposed matrices, points × rows
+    sizes   (parts,) points of the clusters
+    """
 
-    def rank(self, sigma, threshold):
-        """The cluster's rank, from the singular values."""
-        rows, columns = self.A.shape
-        seen = 1 - np.arange(len(sigma)) / max(1, columns)  # of what is discarded: the rank's vectors fit the sample,
-        if rows < self.size:
-            seen *= 1 - np.arange(len(sigma)) / rows  # and not what was not drawn
-        return int(rank_within(sigma, threshold * np.sqrt(seen * rows / self.size)))
+    A: MatrixBatch
+    sizes: np.ndarray
+
+    def ranks(self, threshold):
+        """The ranks of the clusters, (parts,), where each may discard so much."""
+        points, rows, some = self.A.rows, self.A.columns, np.flatnonzero(self.A.rows)
+        ranks = np.zeros(len(points), np.int64)
+        if not len(some):
+            return ranks
+        wide = points < rows
+        A = batched.gather(self.A, some, wide[some]) if wide.any() else self.A[some]
+        sigma = padded(batched.svd(A, "none").to(np))
+        k, (points, rows, size) = np.arange(sigma.shape[1]), (part[some, None] for part in (points, rows, self.sizes))
+        seen = 1 - k / points  # of what is discarded: the rank's vectors fit the sample,
+        seen = np.maximum(seen * np.where(rows < size, 1 - k / rows, 1), 0)  # and not what was not drawn
+        ranks[some] = rank_within(sigma, threshold * np.sqrt(seen * rows / size))
+        return ranks
 
 
 @dataclass(frozen=True, eq=False)
