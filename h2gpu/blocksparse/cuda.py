@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.core.offsets import offsets_of, stable_order
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, launch, upload
 from h2gpu.blocksparse.panels import (
@@ -108,7 +108,7 @@ def make_plan(A, transpose):
 
 def _sums(row, start, height, part):
     """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
-    order = np.argsort(row, kind="stable")
+    order = stable_order(row)
     leader = np.flatnonzero(np.diff(row[order], prepend=-1))
     first = order[leader]
     table = upload(start[first], height[first], leader, np.append(leader, len(row))[1:])
