@@ -15,7 +15,7 @@ from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.plans import planned
-from h2gpu.distributed.partition import by_rank
+from h2gpu.distributed.partition import by_rank, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,13 @@ class Share:
             t, s = np.append(t, s[both]), np.append(s, t[both])
         spans = (row_partition.first[t], row_partition.last[t]), (col_partition.first[s], col_partition.last[s])
         mine, theirs = ((first <= rank) & (rank <= last) for first, last in spans)
-        ghosts = np.unique(s[mine])
+        ghosts = distinct(s[mine])
         sends = by_rank(s[theirs], *(side[theirs] for side in spans[0]))
         from_ranks = by_rank(ghosts, col_partition.first[ghosts], col_partition.last[ghosts])
         receives = {q: np.searchsorted(ghosts, clusters) for q, clusters in from_ranks.items()}
         order = np.flatnonzero(mine)
-        order = order[np.lexsort((t[order], s[order]))]
-        columns, above = np.searchsorted(ghosts, s[order]), np.unique(s[col_partition.above[s]])
+        order = order[np.argsort(s[order] << 32 | t[order], kind="stable")]
+        columns, above = np.searchsorted(ghosts, s[order]), distinct(s[col_partition.above[s]])
         return cls(diagonal, off[order], turned[order], t[order], columns, ghosts, sends, receives, above)
 
     def agreed(self, comm, partition):
