@@ -15,11 +15,31 @@ using namespace common;
 constexpr int WARP_ROWS = 2, WARP_COLUMNS = 2, GEMM_THREADS = WARP_ROWS * WARP_COLUMNS * WARP;
 constexpr int SLAB = 16, PITCH = SLAB + 4, STAGES = 3;
 constexpr int LARGE_TILE = 64 * 64;  // beyond it two blocks a multiprocessor are asked for, not four
+constexpr int SLAB_PIECE = 16;  // bytes of a copy where rows allow
 constexpr int RUN = 8;  // lanes along the contiguous direction of an operand that is turned on its way to shared memory
 
-// slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous.
+// Whether rows of X, of `inner` contiguous entries, begin at multiples of 16 bytes: copies are of as many then.
+template <bool Along, int Beyond, typename Real>
+__device__ bool in_pieces(const Real* X, int inner) {
+    return Along && Beyond == PADDED && inner % (SLAB_PIECE / static_cast<int>(sizeof(Real))) == 0 && reinterpret_cast<unsigned long long>(X) % SLAB_PIECE == 0;
+}
+
+// slab[r][k] = op(X)[row0 + r][k0 + k], zero outside; `along`: whether X has the inner index contiguous, `pieces`: as above.
 template <int Tile, bool Along, int Beyond = PADDED, typename Real>
-__device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows, int inner) {
+__device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows, int inner, bool pieces) {
+    if (Along && Beyond == PADDED && pieces) {
+        constexpr int EACH = SLAB_PIECE / sizeof(Real), ROW = SLAB / EACH, STEP = GEMM_THREADS / ROW;  // entries of a piece, pieces of a row, rows of a pass
+        const int k = threadIdx.x % ROW * EACH, r0 = threadIdx.x / ROW, last = k0 + k < inner ? rows - row0 : 0;
+        const Real* from = X + static_cast<long long>(row0 + r0) * inner + k0 + k;
+        const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(slab + r0 * PITCH + k));
+#pragma unroll
+        for (int r = 0; r < Tile; r += STEP, from += static_cast<long long>(STEP) * inner) {
+            if (Tile % STEP && r0 + r >= Tile) break;
+            const bool valid = r0 + r < last;
+            copy_piece(target + r * PITCH * static_cast<int>(sizeof(Real)), valid ? from : X, valid);
+        }
+        return;
+    }
 #pragma unroll
     for (int e = threadIdx.x; e < Tile * SLAB; e += GEMM_THREADS) {
         const int k = Along ? e % SLAB : e / RUN % SLAB;
@@ -47,10 +67,11 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
     const int column_strips = (n - column0 - warp_column * STRIP + COLUMN_STEP - 1) / COLUMN_STEP;
     TileProduct<Real, TileRows / ROW_STEP, TileColumns / COLUMN_STEP> product;
 
+    const bool pieces_a = in_pieces<AlongA, Beyond>(A, k), pieces_b = in_pieces<AlongB, Beyond>(B, k);
     const auto load = [&](int slab) {
         Real* stage = slabs + slab % STAGES * stage_size;
-        load_slab<TileRows, AlongA, Beyond>(stage, A, row0, slab * SLAB, m, k);
-        if (!same) load_slab<TileColumns, AlongB, Beyond>(stage + right, B, column0, slab * SLAB, n, k);
+        load_slab<TileRows, AlongA, Beyond>(stage, A, row0, slab * SLAB, m, k, pieces_a);
+        if (!same) load_slab<TileColumns, AlongB, Beyond>(stage + right, B, column0, slab * SLAB, n, k, pieces_b);
     };
     const int first = zeros / SLAB, count = (k + SLAB - 1) / SLAB;
     for (int slab = first; slab < first + STAGES - 1; slab++) {

@@ -57,6 +57,14 @@ def test_no_size_is_compiled_where_that_does_not_pay(dtype):
     assert all(chosen(dtype, n) in ("tiles", "vendor") for n in (fixed_plans.LARGEST + 1, 1000))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nobody_asks_the_vendor_for_products_that_are_done_sooner(dtype):
+    for n in range(1, choice.TILE + 1):
+        assert chosen(dtype, n, (choice.ASKED - 1) // n**3) == "tiles"
+    assert chosen(dtype, 32, -(-choice.ASKED // 32**3)) == "vendor"
+    assert chosen(dtype, 128, 1) == "vendor"
+
+
 def test_rows_in_whole_pieces_are_the_vendors_where_it_is_faster():
     assert [chosen("float64", n) for n in (63, 64, 111, 112, 159, 160)] == ["fixed", "vendor"] * 3
     assert choice.chosen(np.dtype(np.float64), MANY, (64, 63, 64), False) == "fixed"
