@@ -7,10 +7,7 @@ from h2gpu.batched.device import tuning
 EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 PIECE = 4  # entries: rows that divide by it come in whole ones
 WORTH = 1 << 29  # batch · m n k from which kernels are compiled for a size, about 0.1 ms
-ASKED, TILE = (
-    1 << 25,
-    48,
-)  # batch · m n k and sizes below which asking cuBLAS, 5 µs of host, takes longer than the product
+ASKED, TILE = 1 << 25, 48  # batch · m n k and sizes up to which asking cuBLAS, 5 µs of host, is longer than the product
 CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
 
 
@@ -19,7 +16,7 @@ def chosen(dtype, batch, sizes, transposed):
 
     sizes   (m, n, k)
 
-    Of transposed matrices CuPy makes copies first: not the vendor's, nor products that a device ends while the host asks
+    Of transposed matrices CuPy makes copies first: not the vendor's, nor products that end while the host asks
     cuBLAS. No size is compiled for them unasked, for small batches or for flat shapes: `cheap` in the table's limits.
     """
     if dtype.kind == "c":
