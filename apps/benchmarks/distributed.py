@@ -43,11 +43,11 @@ from h2gpu.distributed.matrix import NAME as EXCHANGE
 from h2gpu.distributed.partition import Partition
 from h2gpu.distributed.planning import planned
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
+from h2gpu.memory import StreamOrderedPool
 
 LEAF_SIZE, ETA, ORDER, RTOL = 64, 1.5, 8, 1e-7
 RANKS = 2, 4, 8, 16, 64, 256, 1024
 WARM_UP = 1 << 14  # sites of a process
-LARGE = 1 << 24  # likewise, of which memory is given back in between
 SAMPLED = 8  # ranks that are counted where there are more
 PRODUCTS, NEIGHBOURS, NUGGET = 20, 20, 0.1
 MEAN_RANK = 23  # after compression to 1e-7
@@ -80,6 +80,8 @@ def _work(argv):
         comm = communicator(options.device)
         rank = comm.rank
         with comm.together("benchmark"):
+            if comm.xp is not np:
+                StreamOrderedPool(comm.xp)
             if comm.xp is not np and not options.memory:
                 measured(comm, comm.size * WARM_UP, not options.no_solve)  # kernels, connections: once a process
             n = 2**options.log2 * (comm.size if options.weak else 1)
@@ -179,8 +181,6 @@ def measured(comm, n, solves):
     B, compressed = _timed(comm, compress)
     if comm.xp is not np:  # once more: kernels of these sizes are there, and memory
         del B
-        if n > LARGE * comm.size:  # pieces of what is free would be too small for the largest parts
-            comm.xp.get_default_memory_pool().free_all_blocks()
         B, compressed = _timed(comm, compress)
     x = comm.xp.asarray(B.scatter(np.random.default_rng(0).standard_normal(n)))
     for _ in range(3):

@@ -5,6 +5,8 @@
 Of a cluster above the cut each rank has the R of its own points; stacked, their R is that of all.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from h2gpu import batched
@@ -59,6 +61,7 @@ def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto",
     bases, changes = _truncated(
         comm, rows, cols, near, weights, blocks, cov, accuracy.unrounded if rounds else accuracy
     )
+    rows, cols = replace(rows, basis=None), replace(cols, basis=None)  # the largest part of what is there
     T = of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
     far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
     parts = dict(zip(PARTS, (*far, *near)))
