@@ -36,11 +36,13 @@ class KernelOrders:
             _launch(kernel(HEADER, "narrow"), n, key.argsort(), order, np.int64(n))
         self.permutation = cupy.empty(n, np.int64)
         self._goes_left = cupy.empty(n, bool)
-        self._corners = []
+        self._corners, self._axes = [], None
 
     def note_boxes(self, sizes):
-        """Remember the corners of the clusters' tight boxes."""
-        self._corners.append(self._measured(sizes)[:2])
+        """Remember the corners of the clusters' tight boxes, and their longest sides for a split of all of them."""
+        *corners, axis = self._measured(sizes)
+        self._corners.append(corners)
+        self._axes = len(sizes), axis
 
     def boxes(self):
         """The lower and the upper corners of all, (clusters, dim), on the host."""
@@ -58,7 +60,9 @@ class KernelOrders:
     def split(self, sizes):
         """Orders with the left points first in every cluster; returns how many go left."""
         left, old, (dim, live) = median(None, sizes), self.orders, self.orders.shape
-        axis, (first, lefts) = self._measured(sizes)[2], upload(offsets_of(sizes), offsets_of(left))
+        measured, axis = self._axes
+        axis = axis if measured == len(sizes) else self._measured(sizes)[2]  # others were leaves
+        first, lefts = upload(offsets_of(sizes), offsets_of(left))
         count, wide, tiles = len(sizes), np.int64(live), -(-live // (THREADS * EACH))
         _launch(kernel(HEADER, "mark"), live, old, first, lefts, axis, wide, count, self._goes_left)
         counts, self.orders = cupy.empty((dim, tiles), np.int32), cupy.empty_like(old)

@@ -104,7 +104,7 @@ def orders_together(known, order, largest):
 
 
 def mean_squares(function, samples, orders):
-    """The mean squared error of interpolation at a few entries of each of some blocks, (orders, blocks).
+    """The mean squared error of interpolation at a few entries of each of some blocks, (orders, blocks), anywhere.
 
     function   covariance of broadcast point arrays
     samples    boxes of the clusters that interpolate, how many points they have, (blocks,); x (blocks, rows, dim)

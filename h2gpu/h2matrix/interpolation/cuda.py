@@ -1,5 +1,7 @@
 """Interpolation on the GPU by kernels/interpolation/chebyshev.cuh; factors are as in `chebyshev`."""
 
+import itertools
+
 import cupy
 import numpy as np
 
@@ -57,7 +59,7 @@ def orders_together(known, order, largest):
 
 
 def mean_squares(function, samples, orders):
-    """See chebyshev.mean_squares: on the host where no kernel knows the function."""
+    """See chebyshev.mean_squares: on the host where no kernel knows the function, else nothing is waited for."""
     boxes, points, x, y, exact = samples
     known = function.on_device(x.shape[-1], x.dtype)
     if known is None or x.shape[1] > SAMPLED[0] or y.shape[1] > SAMPLED[1] or not len(points):
@@ -67,8 +69,11 @@ def mean_squares(function, samples, orders):
     for table, order in zip(tables.transpose(1, 0, 2), orders):
         table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
     sizes = np.array([len(points), x.shape[1], y.shape[1], orders[0], len(orders), most], np.int32)
-    corners = (np.ascontiguousarray(side, x.dtype) for side in (boxes.lower, boxes.upper))
-    host = *corners, points.astype(np.int64), *map(np.ascontiguousarray, (x, y, exact)), *tables.astype(x.dtype)
+    numbers = [boxes.lower, boxes.upper, x, y, exact, *tables]
+    packed, ends = cupy.asarray(np.concatenate([part.ravel() for part in numbers], dtype=x.dtype)), [0]
+    for part in numbers:
+        ends.append(ends[-1] + part.size)
+    lower, upper, *given = (packed[i:j] for i, j in itertools.pairwise(ends))
     out, shared = cupy.empty((len(orders), len(points))), warps * (SAMPLED[0] + 1) * x.shape[-1] * most * x.itemsize
     compiled = kernel(
         "interpolation/sampled_errors.cuh",
@@ -76,9 +81,10 @@ def mean_squares(function, samples, orders):
         shared_bytes=shared,
         definitions=known.definitions,
     )
-    arguments = *map(cupy.asarray, host), sizes.view(SAMPLED_SIZES)[0], out, *numbers_of(known)
+    counts = cupy.asarray(points.astype(np.int64, copy=False))
+    arguments = lower, upper, counts, *given, sizes.view(SAMPLED_SIZES)[0], out, *numbers_of(known)
     launch(compiled, -(-out.size // warps), warps * WARP, arguments, shared)
-    return out.get()
+    return out
 
 
 def _polynomials(x, boxes, first, order):

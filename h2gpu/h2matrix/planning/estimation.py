@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.tails import padded, rank_within
@@ -133,7 +133,9 @@ class Sampler:
             entries = self._entries[0], self._passed_on
             dim, dtype = entries[0].x.shape[-1], entries[0].x.dtype
             orders = doors.orders_together(self.values.on_device(dim, dtype), order, largest_order(dim))
-            squares = [doors.mean_squares(self.values, some.samples(self.blocks.row_tree), orders) for some in entries]
+            tree = self.blocks.row_tree
+            squares = [doors.mean_squares(self.values, some.samples(tree), orders) for some in entries]  # enqueued
+            squares = [to_host(square) for square in squares]
             for i, p in enumerate(orders):
                 self._errors[p] = sum(some.by_level(square[i], levels) for some, square in zip(entries, squares))
         return self._errors[order]

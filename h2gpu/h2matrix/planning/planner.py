@@ -103,7 +103,7 @@ class Planner:
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
         self._families, self._cuts = {}, {}
         sides = [sites.points] if sites.symmetric else [sites.points, sites.col_points]
-        with phase("plan"):
+        with phase("cluster"):
             self.trees, self._points = grown or _grown(sides, self.leaf_sizes[0], split)
         self._places = [_spaced(tree.n) for tree in self.trees]
         self.paths = [tree.path(places) for tree, places in zip(self.trees, self._places)]
