@@ -74,7 +74,6 @@ def lu_factor(A: Matrices, method: str = "auto", return_info: bool = False) -> t
     return LU, piv
 
 
-@any_array
 def lu_solve(lu_and_piv: tuple[Matrices, Any], b: Matrices) -> Matrices:
     """x_b with A_b x_b = b_b, from lu_factor of square matrices: like b. NaN where a matrix is singular.
 
@@ -91,6 +90,13 @@ def lu_solve(lu_and_piv: tuple[Matrices, Any], b: Matrices) -> Matrices:
     True
     """
     LU, piv = lu_and_piv
+    return by_factors(LU, piv, b)
+
+
+@repeated
+@any_array
+def by_factors(LU, piv, b):
+    """See `lu_solve`."""
     if isinstance(LU, MatrixBatch):
         right = _columns_of(LU, b, "lu_solve")
         _check_pivots(LU, piv)

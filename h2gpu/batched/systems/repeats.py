@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from h2gpu.batched.core.checks import alike
 from h2gpu.batched.device.direct import Direct
 from h2gpu.batched.device.launch import NULL
@@ -19,10 +21,21 @@ def trsm(A, B, alpha, side, lower, trans, unit):
 
 
 def cholesky_solve(L, b):
-    if not alike(L, b) or not b.size:
+    ready = _triangles(L, b, True)
+    return ready and Direct(ready, b.shape, b.dtype, (None, NULL, None), (NULL,))
+
+
+def by_factors(LU, piv, b):
+    ready = _triangles(LU, b, False) if piv.dtype == np.int32 else None
+    return ready and Direct(ready, b.shape, b.dtype, (None, None, None), (NULL,))
+
+
+def _triangles(F, b, symmetric):
+    """The launch; None where there are several."""
+    if not alike(F, b) or not b.size:
         return None
-    columns = b.shape[-1] if b.ndim == L.ndim else 1
-    sizes = math.prod(L.shape[:-2]), L.shape[-1], columns
-    if triangles.tiled(L) and triangles.many(*sizes):
+    columns = b.shape[-1] if b.ndim == F.ndim else 1
+    sizes = math.prod(F.shape[:-2]), F.shape[-1], columns
+    if triangles.tiled(F) and triangles.many(*sizes):
         return None
-    return Direct(triangles.plan(L.dtype, *sizes, True), b.shape, b.dtype, (None, NULL, None), (NULL,))
+    return triangles.plan(F.dtype, *sizes, symmetric)

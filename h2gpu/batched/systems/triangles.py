@@ -10,9 +10,11 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses, launch
+from h2gpu.batched.device.direct import Direct
+from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
+from h2gpu.batched.systems.trsm import plan as triangle
 from h2gpu.batched.systems.trsm import trsm
 
 SOLVE_WARPS, SOLVE_COLUMNS = 8, 8  # of a block, at most; columns of B that it takes where there are several
@@ -52,12 +54,27 @@ def _solve(F, piv, b, symmetric):
 
 
 def inverse_of(LU, piv):
-    """U⁻¹ L⁻¹ P of a stack."""
+    """U⁻¹ L⁻¹ P of a contiguous stack."""
     if not LU.size:
         return cupy.empty(LU.shape, LU.dtype)
     if not tiled(LU):
         return lu_solve(LU, piv, permuted_rows(None, None, LU.shape, LU.dtype))
-    return _by_trsm(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
+    steps = _inverse_steps(LU.dtype, *LU.shape[:2])
+    if steps is None:
+        return _by_trsm(LU, permuted_rows(piv, None, LU.shape, LU.dtype), False)
+    permuted, lower, upper = steps
+    return upper(LU, lower(LU, permuted(piv)))
+
+
+@remembered
+def _inverse_steps(dtype, batch, n):
+    """P as a matrix from pivots, L⁻¹ X and U⁻¹ X as launches laid out once; None where cuBLAS solves with triangles."""
+    shape, one = (batch, n, n), (dtype.type(1),)
+    lower, upper = (triangle(dtype, batch, n, n, False, of_lower, False, of_lower, False) for of_lower in (True, False))
+    if lower is None or upper is None:
+        return None
+    permuted = Direct(_permutation(dtype, *shape), shape, dtype, (None, NULL))
+    return permuted, *(Direct(ready, shape, dtype, (None, None), (NULL,), one) for ready in (lower, upper))
 
 
 def many(batch, n, columns):
@@ -80,12 +97,17 @@ def _by_trsm(F, X, symmetric):
 
 def permuted_rows(piv, b, shape, dtype):
     """P b of a stack of this shape for pivots (batch, n); the identity in place of b or of P that is None."""
-    X, (batch, n, columns) = cupy.empty(shape, dtype), shape
-    pieces = max(1, min(-(-n * columns // PERMUTED_ENTRIES), np.iinfo(np.int32).max // batch))
-    shared = 4 * n
-    function = kernel("systems/solve_triangles.cuh", "permuted_rows", X.dtype, PERMUTE_THREADS, shared_bytes=shared)
-    launch(function, batch * pieces, PERMUTE_THREADS, (*addresses(piv, b, X), n, columns, pieces), shared)
+    X = cupy.empty(shape, dtype)
+    _permutation(X.dtype, *shape)(*addresses(piv, b, X))
     return X
+
+
+@remembered
+def _permutation(dtype, batch, n, columns):
+    """The launch of permuted_rows."""
+    pieces, shared = max(1, min(-(-n * columns // PERMUTED_ENTRIES), np.iinfo(np.int32).max // max(1, batch))), 4 * n
+    function = kernel("systems/solve_triangles.cuh", "permuted_rows", dtype, PERMUTE_THREADS, shared_bytes=shared)
+    return Ready(function, batch * pieces, PERMUTE_THREADS, shared, (n, columns, pieces))
 
 
 def _solve_keys(n, columns):

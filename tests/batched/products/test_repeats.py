@@ -178,6 +178,28 @@ def test_the_same_call_gives_the_same_bits(name, shapes, options, dtype):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("b_shape", [(5, 7), (5, 7, 1), (5, 7, 3), (3, 40), (3, 40, 40)])
+def test_solutions_from_factors_are_the_same_at_every_call(b_shape, dtype):
+    """Other pivots and factors of the same shape are other solutions; pivots of 64 bits are taken too."""
+    import cupy
+
+    rng, order = np.random.default_rng(3), b_shape[1]
+    A, b = rng.standard_normal((b_shape[0], order, order)).astype(dtype), rng.standard_normal(b_shape).astype(dtype)
+    sides, close = b.reshape(*b_shape[:2], -1).astype(float), 2e4 * np.finfo(dtype).eps
+    for matrices in (A, A, A[:, ::-1].copy(), A):
+        LU, piv = batched.lu_factor(cupy.asarray(matrices))
+        right = np.linalg.solve(matrices.astype(float), sides).reshape(b_shape)
+        for pivots in (piv, piv.astype(np.int64), piv):
+            found = to_host(batched.lu_solve((LU, pivots), cupy.asarray(b)))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, right, rtol=0, atol=close * abs(right).max())
+        inverse = to_host(batched.inv(cupy.asarray(matrices)))
+        right = np.linalg.inv(matrices.astype(float))
+        np.testing.assert_allclose(inverse, right, rtol=0, atol=close * abs(right).max())
+
+
+@pytest.mark.gpu
 def test_turned_factors_are_remembered_as_such():
     import cupy
 
