@@ -22,7 +22,7 @@ BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_ru
 RUN_THREADS, RUN_ROW = 256, 384  # its threads; bytes of a row of a symmetric matrix, of which others read half
 RUN_BYTES, RUN_FEW = 16 << 10, 8  # bytes of a block's matrices; twice as many where they hold fewer matrices than that
 RUN_MOST = 103 << 10  # bytes of a matrix at most
-RUN_TERMS = 32  # longer sums go there where a block has as many as they have terms
+RUN_TERMS, RUN_BLOCKS, RUN_LONG = 32, 8, 8  # see `in_runs`: terms; blocks of a multiprocessor; terms for each sum
 ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer, a row is a team's, a row is a block's
 GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
@@ -123,12 +123,17 @@ def symv_bytes(dtype, n, warps):
 
 
 def in_runs(dtype, batch, m, n, way):
-    """Whether a batch of one shape goes to kernels/products/gemv_run.cuh, where a thread adds up a result alone."""
+    """Whether a batch of one shape goes to kernels/products/gemv_run.cuh, where a thread adds up a result alone.
+
+    Not where a block has fewer sums than they have terms and few blocks follow, or many times fewer.
+    """
     row = n * dtype.itemsize
     if way not in (BY_ROWS, BY_COLUMNS):
         return m * row <= RUN_MOST and row <= RUN_ROW
-    results, terms = (n, m) if way == BY_COLUMNS else (m, n)
-    return m * row <= RUN_MOST and terms <= max(RUN_TERMS, results * run_each(dtype, batch, m, n))
+    (results, terms), each = (n, m) if way == BY_COLUMNS else (m, n), run_each(dtype, batch, m, n)
+    few = batch < RUN_BLOCKS * multiprocessors(cupy.cuda.runtime.getDevice()) * each
+    most = results * each * (1 if few else RUN_LONG)
+    return m * row <= RUN_MOST and terms <= max(RUN_TERMS, most)
 
 
 def run_each(dtype, batch, m, n):

@@ -58,6 +58,23 @@ def test_gemv(xp, shape, dtype, trans):
     close(batched.gemv(*on, 1.5, -0.5, trans), expected, 2 * sizes + np.abs(Y), dtype)
 
 
+@pytest.mark.gpu
+def test_threads_share_long_sums_of_few_matrices():
+    import cupy
+
+    from h2gpu.batched.device.limits import multiprocessors
+    from h2gpu.batched.products import vectors
+
+    busy, dtype = multiprocessors(cupy.cuda.runtime.getDevice()), np.dtype(np.float64)
+    for batch, m, n, alone in ((1, 16, 128, 0), (1, 64, 64, 1), (100, 30, 100, 1), (100, 16, 512, 0), (100, 8, 8, 1)):
+        for shape, way in (((m, n), vectors.BY_ROWS), ((n, m), vectors.BY_COLUMNS)):
+            assert vectors.in_runs(dtype, batch * busy, *shape, way) == alone
+    for batch, of_team in ((3, (vectors.GEMV_THREADS, 1)), (4, (32, 1)), (15, (32, 1)), (16, (32, 4))):  # of one row
+        assert vectors.spread(batch * busy, 1, 32, 4, 128)[:2] == of_team
+    fit = vectors.GEMV_RESIDENT // 256 * busy
+    assert [vectors.resident(blocks, 256) for blocks in (fit, fit + 1, 2 * fit, 2 * fit + 1)] == [256, 128, 128, 256]
+
+
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("dtype", REAL)
 def test_gemv_of_ragged_matrices(xp, dtype, trans):
