@@ -137,7 +137,8 @@ class Exponential(Radial):
     def of_distances(self, r: Array) -> None:
         r *= -1 / self.first_length_scale
         array_module(r).exp(r, out=r)
-        r *= self.variance
+        if self.variance != 1:
+            r *= self.variance
 
     def of_device_distance(self, distance: DeviceFunction, dtype: DTypeLike) -> DeviceFunction | None:
         return matern([self.variance], 1 / self.first_length_scale, distance, dtype)

@@ -4,8 +4,11 @@ import numpy as np
 from scipy.linalg.blas import get_blas_funcs
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.device.stacks import each, like, shapes, transposed
+from h2gpu.batched.device.threads import parallel, pieces
 
+IN_CACHE = 1 << 17  # entries of a stack that a core's cache holds with what is made of it
 SYMV_OF_BLAS = 40  # order from which a call of BLAS a matrix is quicker than two products of NumPy with one triangle
 
 
@@ -34,8 +37,44 @@ def sampled(A, Omega):
 
 
 def triple_product(A, B, C, out):
+    """In stacks padded with zeros, each different A and C padded once: where shapes differ from matrix to matrix,
+    threads that take them one by one wait for the interpreter more than they multiply."""
     out = like(A, A.rows, C.rows) if out is None else out
-    return each(lambda A, B, C: (A @ B @ C.swapaxes(-1, -2),), [out], A, B, C)[0]
+    (left, a), (right, c) = _padded(A), _padded(C)
+
+    def run(piece):
+        (m, n), (middle, b), target = B[piece].bounds, _padded(B[piece]), out[piece]
+        with np.errstate(invalid="ignore"):
+            P = (
+                left[a[piece]][:, : target.bounds[0], :m]
+                @ middle[b]
+                @ right[c[piece]][:, : target.bounds[1], :n].swapaxes(1, 2)
+            )
+        rows, columns = (
+            np.arange(most) < sides[:, None] for most, sides in zip(target.bounds, (target.rows, target.columns))
+        )
+        values = P[rows[:, :, None] & columns[:, None]]
+        if target.is_packed:
+            target.entries[...] = values
+        else:
+            target.buffer[ranges(target.offsets, target.sizes)] = values
+
+    parallel(run, pieces(B.sizes, IN_CACHE))
+    return out
+
+
+def _padded(A):
+    """Matrices of a ragged batch with zeros to one shape, and the place of each among them: (stack, places)."""
+    m, n = A.bounds
+    stack = A.as_stack()
+    if stack is not None:
+        return stack, np.arange(len(A))
+    key = (A.offsets * (m + 1) + A.rows) * (n + 1) + A.columns
+    _, first, places = np.unique(key, return_index=True, return_inverse=True)
+    stack = np.zeros((len(first), m, n), A.dtype)
+    for padded, one in zip(stack, A[first].matrices()):
+        padded[: one.shape[0], : one.shape[1]] = one
+    return stack, places
 
 
 def gemv(A, x, y, alpha, beta, trans):

