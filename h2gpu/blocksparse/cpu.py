@@ -4,10 +4,12 @@
 
 P_p are the panels, the stacked blocks of a column; G, of zeros and ones, adds up what belongs to one row of y. All
 panels are independent of each other, and threads share them. A panel in float32 that meets vectors of float64 is
-widened into a core's cache first.
+widened into a core's cache first. The calls for a single vector are made beforehand, with their slices: half of what
+a small panel takes is their making.
 """
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,12 +31,14 @@ class Plan:
     entries    of a panel, on average
     met        for every row of every panel, the row of x that it meets transposed; None where nothing is transposed
     gathering  G, or None where all blocks are transposed
+    rooms      of `VectorRoom`s that no product uses now
     """
 
     tasks: list
     entries: float
     met: object
     gathering: object
+    rooms: list = field(default_factory=list)
 
 
 def block_multiply(A, x, size, transpose):
@@ -43,9 +47,69 @@ def block_multiply(A, x, size, transpose):
     if len(A):
         transpose = bool(transpose and not A.symmetric)
         plan = planned(A, (transpose, x.dtype), lambda: make_plan(A, size, transpose, x.dtype))
+        if x.shape[1] == 1:
+            with taken(plan.rooms, lambda: VectorRoom(plan, len(x), size, x.dtype)) as room:
+                y[:, 0] = room.product(x[:, 0])
+            return y
         for part in few_sides(x):
-            y[:, part] = _product(plan, columns_of(x, part), size).reshape(y[:, part].shape)
+            y[:, part] = _product(plan, np.ascontiguousarray(x[:, part]), size)
     return y
+
+
+@contextmanager
+def taken(rooms, make):
+    """A room of a list for one caller at a time, or a new one: vectors, and calls that work on them."""
+    try:
+        room = rooms.pop()
+    except IndexError:
+        room = make()
+    yield room
+    rooms.append(room)
+
+
+class VectorRoom:
+    """x, z, F and y of products with one vector, and the calls of each task: (entries, where they go, calls)."""
+
+    def __init__(self, plan, columns, rows, dtype):
+        self.plan, self.x, self.y = plan, np.empty(columns, dtype), np.zeros(rows, dtype)
+        self.z = None if plan.met is None else np.empty(len(plan.met), dtype)
+        self.F = None if plan.gathering is None else np.empty(plan.gathering.shape[1], dtype)
+        self.tasks = [self._task(groups) for groups in plan.tasks]
+
+    def product(self, x):
+        """A x."""
+        self.x[...] = x
+        if self.z is not None:
+            self.x.take(self.plan.met, out=self.z, mode="clip")  # which, unlike "raise", needs no copy
+        parallel(_called, self.tasks, self.plan.entries)
+        return self.y if self.F is None else self.y + self.plan.gathering @ self.F
+
+    def _task(self, groups):
+        most = max((entries.size for entries, _ in groups if entries.dtype != self.x.dtype), default=0)
+        copy, wide = np.empty(most, groups[0][0].dtype), np.empty(most, self.x.dtype)
+        return [self._group(entries, items, copy[: entries.size], wide[: entries.size]) for entries, items in groups]
+
+    def _group(self, entries, items, copy, wide):
+        stored, calls, first = entries.dtype == self.x.dtype, [], 0
+        for P, columns, rows, transposed, after in items:
+            if not stored:
+                P = wide[first : first + P.size].reshape(P.shape)
+                transposed, first = P[after.start - rows.start :].T, first + P.size
+            if self.F is not None:
+                calls.append((P.dot, self.x[columns], self.F[rows]))
+            if self.z is not None and after.stop > after.start:
+                calls.append((transposed.dot, self.z[after], self.y[columns]))
+        return entries, () if stored else (copy, wide), calls
+
+
+def _called(task):
+    """The calls of a task, each group's panels widened before; copied first, as in `_widened`."""
+    for entries, rooms, calls in task:
+        for room in rooms:
+            room[...] = entries
+            entries = room
+        for multiply, v, out in calls:
+            multiply(v, out)
 
 
 def few_sides(x):
@@ -53,17 +117,11 @@ def few_sides(x):
     return [slice(first, first + SIDES_AT_ONCE) for first in range(0, x.shape[1], SIDES_AT_ONCE)]
 
 
-def columns_of(x, part):
-    """Some columns of x, C-contiguous; a vector where it is one, which BLAS multiplies with the least ado."""
-    x = np.ascontiguousarray(x[:, part])
-    return x[:, 0] if x.shape[1] == 1 else x
-
-
 def _product(plan, x, size):
-    """A x for a vector or a few."""
-    y = np.zeros((size, *x.shape[1:]), x.dtype)
+    """A x for a few vectors."""
+    y = np.zeros((size, x.shape[1]), x.dtype)
     z = None if plan.met is None else x.take(plan.met, axis=0)
-    F = None if plan.gathering is None else np.empty((plan.gathering.shape[1], *x.shape[1:]), x.dtype)
+    F = None if plan.gathering is None else np.empty((plan.gathering.shape[1], x.shape[1]), x.dtype)
 
     def run(task):
         for P, columns, rows, transposed, after in _widened(task, x.dtype):
@@ -72,7 +130,7 @@ def _product(plan, x, size):
             if z is not None:
                 np.dot(transposed, z[after], out=y[columns])
 
-    parallel(run, plan.tasks, plan.entries * (1 if x.ndim == 1 else x.shape[1]))
+    parallel(run, plan.tasks, plan.entries * x.shape[1])
     if F is not None:
         y += plan.gathering @ F
     return y
