@@ -4,6 +4,7 @@
     down   v_b += P_b c_b       the same backwards
 
 The inner matrices come in steps: those of a step read, upwards, only what outer matrices and earlier steps have made.
+Rows v_b of one step do not overlap.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Products with block-sparse matrices are those with dense ones."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from batches import DTYPES, close, ragged, stack
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from reference import block_sparse_dense
 
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.blocksparse import BlockSparse, block_multiply
+from h2gpu.blocksparse import BlockSparse, Nested, block_multiply
 
 
 @st.composite
@@ -42,3 +44,43 @@ def test_block_multiply_is_the_dense_product(dtype, data, count):
     close(A.T.multiply(z, sum(col_sizes)), dense.T @ z, 30)
     np.testing.assert_array_equal(block_sparse_dense(A.T, col_sizes, row_sizes), dense.T)
     assert A.nbytes == A.blocks.buffer.nbytes and len(A) == len(A.rows)
+
+
+@pytest.mark.parametrize(
+    "stored, dtype", [(np.float32, np.float64), (np.float64, np.float64), (np.float32, np.float32)]
+)
+def test_a_vector_is_multiplied_as_a_column_of_several_whoever_multiplies_beside(stored, dtype):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(0, 40, 30)
+    columns, rows = np.nonzero(np.tri(len(sizes)).T * (rng.random((len(sizes),) * 2) < 0.5))
+    starts = offsets_of(sizes)[:-1]
+    A = BlockSparse(ragged(sizes[rows], sizes[columns], stored, 1), rows, columns, starts, starts, True)
+    X = stack((sizes.sum(), 8), dtype)
+    expected = A.multiply(X, sizes.sum())
+
+    def product(j):
+        return A.multiply(X[:, j % 8 : j % 8 + 1], sizes.sum())[:, 0]
+
+    with ThreadPoolExecutor(4) as pool:
+        for j, y in enumerate(pool.map(product, range(64))):
+            close(y, expected[:, j % 8], 30)
+
+
+def test_nested_products_with_a_vector_are_those_of_a_column_of_several_again_and_again():
+    rng = np.random.default_rng(1)
+    outer, inner = (
+        ragged(np.full(count, 2), columns, np.float64)
+        for count, columns in ((4, np.array([2, 2, 2, 1])), (3, np.full(3, 2)))
+    )
+    # leaves make c_0 … c_3, of which the last has one column and one row left; steps take rows 0 and 4, then 2
+    N = Nested(
+        outer, inner, 2 * np.arange(4), np.array([0, 4, 2]), 2 * np.arange(4), np.array([8, 10, 12]), [0, 2, 3], 14
+    )
+    X, C = (rng.random((size, 5)) for size in (8, 14))
+    sums, y = C.copy(), np.zeros((8, 5))
+    up, down = N.up(X), N.down(sums, y)
+    for j in (0, 3, 0, 4):
+        close(N.up(X[:, j : j + 1])[:, 0], up[:, j], 30)
+        c = C[:, j : j + 1].copy()
+        close(N.down(c, np.zeros((8, 1)))[:, 0], down[:, j], 30)
+        close(c[:, 0], sums[:, j], 30)
