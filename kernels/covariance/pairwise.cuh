@@ -1,4 +1,4 @@
-// covariance/pairwise.cuh — out_b[i, j] = f(X[x_start_b + i], Y[y_start_b + j]), b = 0, 1, …; one block a tile of at most
+// covariance/pairwise.cuh — out_b[i, j] = f(X_b[i], Y_b[j]), b = 0, 1, …; one block a tile of at most
 // Rows × Threads entries.
 //
 // As many threads as make whole rows take part: each stays in one column, whose point it keeps in registers, and steps
@@ -18,20 +18,20 @@ struct Parameters { Real values[Count]; };
 // k / n rounded down for 0 ≤ k ≤ 1024, 1 ≤ n ≤ 1024
 __device__ inline int quotient(int k, int n) { return static_cast<int>(__fdividef(k + 0.5f, n)); }
 
-// X, Y: points × dimension   out: buffer of all matrices   offsets: batch (first entry of each)
-// shapes: batch (first point in X, first in Y, rows, columns)
+// X, Y: points × dimension   out: buffer of all matrices
+// x_first, y_first, offsets: batch (first entry of each of their matrices)   rows_of, columns_of: batch, of out
 // first, owner, each: common/thread/tiling.cuh, tiles of Rows × Threads entries   tables: Function::table entries
 template <typename Real, int Threads, int Rows, typename Function>
 __global__ __launch_bounds__(Threads)
-void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const long long* offsets,
+void pairwise(const Real* X, const Real* Y, Real* out, const long long* x_first, const long long* y_first,
+              const long long* offsets, const long long* rows_of, const long long* columns_of,
               const long long* first, const int* owner, int each, const Real* tables,
               Parameters<Real, Function::parameters> parameters) {
     constexpr int DIM = Function::dimension;
     __shared__ Real points[Rows * DIM];
     const Tile tile = tile_of_block(first, owner, each);
-    const int4 shape = shapes[tile.matrix];
-    const long long pitch = shape.w;
-    int i0 = 0, j0 = 0, rows = shape.z, columns = shape.w;
+    const long long pitch = columns_of[tile.matrix];
+    int i0 = 0, j0 = 0, rows = static_cast<int>(rows_of[tile.matrix]), columns = static_cast<int>(pitch);
     if (rows <= 0 || columns <= 0) return;                  // an empty matrix
     if (rows > Rows || columns > Threads) {                 // tiles of even heights and widths
         const int across = (columns + Threads - 1) / Threads, down = (rows + Rows - 1) / Rows;
@@ -44,8 +44,8 @@ void pairwise(const Real* X, const Real* Y, Real* out, const int4* shapes, const
         return;
     }
     if (rows <= 0 || columns <= 0) return;
-    X += (shape.x + static_cast<long long>(i0)) * DIM;
-    Y += (shape.y + static_cast<long long>(j0)) * DIM;
+    X += x_first[tile.matrix] + static_cast<long long>(i0) * DIM;
+    Y += y_first[tile.matrix] + static_cast<long long>(j0) * DIM;
     for (int e = threadIdx.x; e < rows * DIM; e += Threads) points[e] = X[e];
     const int lines = quotient(Threads, columns), line = quotient(threadIdx.x, columns);
     const int j = threadIdx.x - line * columns;

@@ -13,13 +13,11 @@ from functools import lru_cache
 import cupy
 import numpy as np
 
-from h2gpu.arrays import array_module
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.compiler import NAMES, kernel
 from h2gpu.batched.device.launch import NULL, Tiling, launch, tiling, upload
 
 THREADS, ROWS = 256, 96  # of a block, also the most columns of its tile; rows of it: 125 in one piece cost 12 % (f64)
-MOST_COORDINATES = 1 << 31  # of the kernel: starts travel as int
 PAIR_THREADS, PAIR_RUN = 256, 2048  # of pairs: threads of a block, entries it makes
 TABLES = 32  # lists of tables kept on devices: 60 kB each
 PAIRS_AT_ONCE = 1 << 23  # pairs whose temporaries exist at a time: some 0.1 GB each in two dimensions
@@ -30,7 +28,7 @@ def pairwise(function, X, Y, out):
     if not len(out):
         return out
     known = function.on_device(X.bounds[1], X.dtype) if hasattr(function, "on_device") else None
-    if known is not None and X.dtype == Y.dtype == out.dtype and max(X.buffer.size, Y.buffer.size) < MOST_COORDINATES:
+    if known is not None and X.dtype == Y.dtype == out.dtype:
         launch(*prepared(known, X, Y, out))
     else:
         _by_arrays(function, X.on_host(), Y.on_host(), out.on_host())
@@ -44,14 +42,15 @@ def instance(function_type, dtype):
 
 def prepared(function, X, Y, out):
     """What `launch` needs to write all blocks at once: the compiled kernel, tiles, threads, arguments."""
-    shapes = array_module(out.rows).empty((len(out), 4), np.int32)
-    dim = X.bounds[1]
-    for column, values in enumerate((X.offsets // dim, Y.offsets // dim, out.rows, out.columns)):
-        shapes[:, column] = values
+    if all(batch.is_placed for batch in (X, Y, out)):
+        numbers = X.number(0), Y.number(0), *(out.number(side) for side in range(3))
+    else:
+        table = upload(X.offsets, Y.offsets, out.offsets, out.rows, out.columns)
+        numbers, vars(out)["numbers"] = tuple(table), table[2:]  # which others of `out` need as well
     tiles = tiling(out, (ROWS, THREADS))
-    sizes = cupy.asarray(shapes), cupy.asarray(out.offsets), *tiles.arguments
     compiled = kernel("covariance/pairwise.cuh", instance(function.type, X.dtype), definitions=function.definitions)
-    return compiled, tiles.blocks, THREADS, (X.buffer, Y.buffer, out.buffer, *sizes, *numbers_of(function))
+    arguments = X.buffer, Y.buffer, out.buffer, *numbers, *tiles.arguments, *numbers_of(function)
+    return compiled, tiles.blocks, THREADS, arguments
 
 
 def numbers_of(function):
