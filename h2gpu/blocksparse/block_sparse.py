@@ -82,8 +82,8 @@ class BlockSparse(Pairs):
 
     @property
     def shapes(self):
-        """Rows and columns of each block: (2, blocks)."""
-        return np.stack([self.blocks.rows, self.blocks.columns])
+        """Rows and columns of each block: two arrays (blocks,)."""
+        return self.blocks.rows, self.blocks.columns
 
     @cached_property
     def panel_counts(self):

@@ -140,7 +140,7 @@ def _kinds(narrowed):
 
 def _stored(A, index, dtype):
     """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece."""
-    m, n = A.shapes[:, index]
+    m, n = (side[index] for side in A.shapes)
     blocks = MatrixBatch.empty(m, n, dtype, A.xp)
     for part in pieces(m * n, PIECE_ENTRIES[A.xp.__name__]):
         _copy(A.select(index[part]), blocks[part])

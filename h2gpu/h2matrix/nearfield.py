@@ -7,6 +7,7 @@ They remember points in place of entries: n · dim numbers, whatever the leaf si
 
 import threading
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class EvaluatedNearfield(Pairs):
         """Bytes of the points."""
         return self.row_points.buffer.nbytes + (0 if self.symmetric else self.col_points.buffer.nbytes)
 
-    @property
+    @cached_property
     def shapes(self):
         """Rows and columns of each block: (2, blocks)."""
         return np.stack([self.row_points.rows[self.rows], self.col_points.rows[self.columns]])

@@ -63,12 +63,12 @@ def block_measures(A, measure):
 
 def _measured(A):
     """All MEASURES of all blocks: (measures, blocks)."""
-    found = np.zeros((len(MEASURES), len(A)))
+    made = []
     for part in pieces(A.sizes, STACK_ENTRIES[A.xp.__name__]):
         blocks = A.select(np.arange(part.start, part.stop))
-        for row, measure in zip(found, MEASURES):
-            row[part] = to_host(measure(blocks))
-    return found
+        made.append([measure(blocks) for measure in MEASURES])  # a GPU goes on meanwhile
+    rows = [[to_host(part) for part in measured] for measured in zip(*made)]
+    return [np.concatenate(row) for row in rows] if made else np.zeros((len(MEASURES), 0))
 
 
 def farfield_square(basis, weights):
