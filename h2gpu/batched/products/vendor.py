@@ -35,8 +35,8 @@ class Strided:
 
     def __call__(self, A, B, out):
         handle = cupy.cuda.device.get_cublas_handle()
-        second, first = (B.data.ptr, *self.between), (A.data.ptr, *self.pitches)
-        self.routine(handle, *self.head, *second, *first, out.data.ptr, *self.tail)
+        ours = B.data.ptr, *self.between, A.data.ptr, *self.pitches, out.data.ptr
+        self.routine(handle, *self.head, *ours, *self.tail)
 
 
 def vendor_product(A, B, C, alpha, beta, transa, transb, out):
