@@ -30,6 +30,7 @@ class RecordedProduct(Recording):
     def __init__(self, comm):
         super().__init__()
         self._comm, self._received = comm, None
+        comm.recordings.add(self)
 
     @contextmanager
     def rehearsing(self):

@@ -53,6 +53,10 @@ class Recording:
             self.begun(self._done)
             return result
 
+    def forget(self):
+        """Let the graph go; its memory stays, for it may be running."""
+        self._graph = None
+
     def made(self, room):
         """Whether the graph is to be used."""
         return room

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -79,6 +80,7 @@ class Communicator(ABC):
         self.rank, self.size, self.xp, self.limit = rank, size, xp, float(limit)
         self.traffic, self.failure = Traffic(), None
         self.mode = "plain"  # "rehearsed": exchanges leave arrays as they are; "recorded": into a CUDA graph
+        self.recordings = WeakSet()  # graphs with exchanges of these ranks
 
     @property
     def records(self) -> bool:

@@ -44,6 +44,8 @@ class NCCL(MPI):
         try:
             super().until(event, name)
         except (Exception, KeyboardInterrupt):
+            for recording in self.recordings:
+                recording.forget()  # NCCL waits for the last graph with its kernels to go
             self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
             raise
 
