@@ -7,13 +7,14 @@
 namespace products {
 using namespace common;
 
-constexpr int AXPY_THREADS = 256, AXPY_RUN = 2048, AXPY_BYTES = 16;
+constexpr int AXPY_THREADS = 256, AXPY_BLOCKS = 8, AXPY_BYTES = 16;  // of a multiprocessor; of a piece
+template <typename Real> constexpr int AXPY_RUN = 8192 / sizeof(Real);  // entries of a block
 
 // out = alpha X + Y of a run of entries; a thread asks for all of its before it stores one, for out may be X or Y.
 // at most `left` entries; Wide: there are AXPY_RUN of them, and the three begin at multiples of 16 bytes
 template <bool Wide, typename Real>
 __device__ void axpy_run(const Real* X, const Real* Y, Real* out, long long left, Real alpha) {
-    constexpr int EACH = Wide ? AXPY_BYTES / sizeof(Real) : 1, STEP = AXPY_THREADS * EACH, STEPS = AXPY_RUN / STEP;
+    constexpr int EACH = Wide ? AXPY_BYTES / sizeof(Real) : 1, STEP = AXPY_THREADS * EACH, STEPS = AXPY_RUN<Real> / STEP;
     const int first = threadIdx.x * EACH;
     Real x[STEPS][EACH], y[STEPS][EACH];
 #pragma unroll
@@ -35,17 +36,17 @@ __device__ void axpy_run(const Real* X, const Real* Y, Real* out, long long left
 // X, Y, out: batch × m × n, `count` entries in all   table: products/thread/operands.cuh, X in the place of A, Y in that of y
 // alphas: (batch,), or null for alpha for all
 template <typename Real>
-__global__ __launch_bounds__(AXPY_THREADS)
+__global__ __launch_bounds__(AXPY_THREADS, AXPY_BLOCKS)
 void axpy(const Real* X, const Real* Y, Real* out, const long long* table, long long batch, const long long* first, const int* owner,
           int each, int m, int n, long long count, const Real* alphas, Real alpha) {
     const Tile tile = tile_of_block(first, owner, each);
     const long long entries = static_cast<long long>(m) * n;
     const Operands at(table, batch, tile.matrix, m, n, entries, entries);
-    const long long size = min(static_cast<long long>(at.m) * at.n, count - at.out), begin = static_cast<long long>(tile.index) * AXPY_RUN;
+    const long long size = min(static_cast<long long>(at.m) * at.n, count - at.out), begin = static_cast<long long>(tile.index) * AXPY_RUN<Real>;
     if (alphas) alpha = alphas[tile.matrix];
     X += at.a + begin, Y += at.y + begin, out += at.out + begin;
     const auto skew = (reinterpret_cast<unsigned long long>(X) | reinterpret_cast<unsigned long long>(Y) | reinterpret_cast<unsigned long long>(out)) % AXPY_BYTES;
-    if (size - begin >= AXPY_RUN && skew == 0) axpy_run<true>(X, Y, out, AXPY_RUN, alpha);
+    if (size - begin >= AXPY_RUN<Real> && skew == 0) axpy_run<true>(X, Y, out, AXPY_RUN<Real>, alpha);
     else axpy_run<false>(X, Y, out, size - begin, alpha);
 }
 

@@ -13,6 +13,7 @@ namespace products {
 using namespace common;
 
 constexpr int PIECE_BYTES = 16;
+constexpr long long UINT_LARGEST = 0xffffffff;
 constexpr int AHEAD = 4;       // pieces of one row a thread reads together
 constexpr int ROWS_AHEAD = 4;  // rows of the transposed product a thread reads together
 
@@ -36,8 +37,10 @@ void gemv_rows(const Entry* A, const Entry* x, const Entry* y, Entry* out, const
         const Tile tile = tile_of_block(first, owner, each);
         b = tile.matrix, group = static_cast<long long>(tile.index) * TEAMS + team;
     } else {
-        const long long unit = static_cast<long long>(blockIdx.x) * TEAMS + team, groups = (m + Rows - 1) / Rows;
-        b = unit / groups, group = unit % groups;
+        const long long unit = static_cast<long long>(blockIdx.x) * TEAMS + team;
+        const int groups = (m + Rows - 1) / Rows;
+        b = unit <= UINT_LARGEST ? static_cast<unsigned>(unit) / static_cast<unsigned>(groups) : unit / groups;  // by 32 bits in a fifth of the clocks
+        group = unit - b * groups;
     }
     const bool live = b < batch;
     const Operands at(table, batch, live ? b : 0, m, n, n, m);

@@ -27,7 +27,7 @@ ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer
 GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
-AXPY_THREADS, AXPY_RUN = 256, 2048  # of the kernel: of a block, and its entries
+AXPY_THREADS, AXPY_RUN = 256, 8192  # of the kernel: of a block, and the bytes that it writes
 
 
 def gemv(A, x, y, alpha, beta, trans):
@@ -203,7 +203,7 @@ def axpy(X, Y, alpha):
         X, Y = (X.packed(), Y.packed()) if ragged else (X, Y)
         axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(NULL, alpha))
         return out
-    tiles = _tiles(X.sizes if ragged else None, len(X), math.prod(bounds_of(X)), AXPY_RUN)
+    tiles = _tiles(X.sizes if ragged else None, len(X), math.prod(bounds_of(X)), AXPY_RUN // X.dtype.itemsize)
     count, table = out.buffer.size if ragged else out.size, _table(X, Y, Y, out) if ragged else NULL
     ready = _axpy(X.dtype, len(X), tiles, *bounds_of(X), count)
     ready(*addresses(X, Y, out), table, behind=(alpha, X.dtype.type(0)))
@@ -219,8 +219,9 @@ def _axpy(dtype, batch, tiles, m, n, count, *table):
 @remembered
 def axpy_run(dtype, count):
     """The launch for so many entries, behind one another, and one alpha; no table."""
-    pieces = -(-count // AXPY_RUN)
-    return _axpy(dtype, 1, Tiling(pieces, pieces), pieces, AXPY_RUN, count, NULL)
+    run = AXPY_RUN // dtype.itemsize
+    pieces = -(-count // run)
+    return _axpy(dtype, 1, Tiling(pieces, pieces), pieces, run, count, NULL)
 
 
 def check_shared(name, shared, n):
