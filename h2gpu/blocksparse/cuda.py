@@ -90,37 +90,43 @@ def make_plan(A, transpose):
         backward=backward_first[run] + column,
         skip=np.clip(np.where(own, m[lead], 0)[panel] - first, 0, rows),
     )
-    terms = []  # (block row of y, its first row and rows, first part)
+    terms = []  # (block row of y, its rows, first part)
     if forward:
-        owner = np.repeat(np.arange(len(lead)), np.diff(np.append(lead, len(A))))
-        block, strip = numbered(strips[owner])
-        part = forward_first[owner] + first_row[:-1] - first_row[lead[owner]]
-        part = part[block] + strip * height[owner[block]]
-        terms.append((A.rows[block], A.row_starts[A.rows[block]], m[block], part))
+        if (strips == 1).all():  # then they are the rows of the blocks one after another
+            terms.append((A.rows, m, first_row[:-1]))
+        else:
+            owner = np.repeat(np.arange(len(lead)), np.diff(np.append(lead, len(A))))
+            block, strip = numbered(strips[owner])
+            part = forward_first[owner] + first_row[:-1] - first_row[lead[owner]]
+            terms.append((A.rows[block], m[block], part[block] + strip * height[owner[block]]))
     if backward:
         first_of = np.flatnonzero(column == 0)
         columns, run = A.columns[lead[panel[first_of]]], run[first_of]
-        terms.append((columns, A.col_starts[columns], width[panel[first_of]], backward_first[run]))
-    sums = _sums(*(np.concatenate(parts) for parts in zip(*terms)))
-    x_rows = _rows_met(A.row_starts[A.rows], m)
+        terms.append((columns, width[panel[first_of]], backward_first[run]))
+    starts = A.row_starts if forward else A.col_starts
+    sums = _sums(starts, *(np.concatenate(parts) if len(terms) > 1 else parts[0] for parts in zip(*terms)))
+    x_rows = _rows_met(A.row_starts[A.rows], m, first_row)
     return Plan(Product(forward, backward), PanelList.of(table), x_rows, int(backward_first[-1]), *sums)
 
 
-def _sums(row, start, height, part):
+def _sums(starts, row, height, part):
     """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
-    order = stable_order(row)
-    leader = np.flatnonzero(np.diff(row[order], prepend=-1))
-    first = order[leader]
-    table = upload(start[first], height[first], leader, np.append(leader, len(row))[1:])
-    lists = cupy.asarray(part[order].astype(np.int32))
-    return len(leader), int(height.max(initial=0)), table[0], lists
+    order, counts = stable_order(row), np.bincount(row)
+    some = np.flatnonzero(counts)
+    stop = np.cumsum(counts[some])
+    leader = stop - counts[some]
+    table = upload(starts[some], height[order[leader]], leader, stop)
+    lists = cupy.asarray(part.astype(np.int32)[order])
+    return len(some), int(height.max(initial=0)), table[0], lists
 
 
-def _rows_met(starts, counts):
-    """`ranges` on the device, as int32: differences from row to row, summed up."""
-    starts, counts = starts[counts > 0], counts[counts > 0]
-    jumps = starts.copy()
-    jumps[1:] -= starts[:-1] + counts[:-1] - 1
-    steps = cupy.ones(int(counts.sum()), np.int32)
-    steps[cupy.asarray(offsets_of(counts)[:-1])] = cupy.asarray(jumps.astype(np.int32))
+def _rows_met(starts, counts, first):
+    """`ranges` on the device, as int32: differences from row to row, summed up; first: offsets_of(counts)."""
+    if not counts.all():
+        some = np.flatnonzero(counts)
+        starts, counts, first = starts[some], counts[some], np.append(first[some], first[-1])
+    jumps = starts.astype(np.int32)
+    jumps[1:] -= (starts[:-1] + counts[:-1] - 1).astype(np.int32)
+    steps = cupy.ones(int(first[-1]), np.int32)
+    steps[cupy.asarray(first[:-1])] = cupy.asarray(jumps)
     return cupy.cumsum(steps, dtype=np.int32)

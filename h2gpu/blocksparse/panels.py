@@ -34,7 +34,8 @@ def panel_table(rows, width, **fields):
     fields        the other members by name; pitch is the width unless given
     """
     some = (rows > 0) & (width > 0)
-    table = np.zeros(int(some.sum()), FIELDS)
+    some = slice(None) if some.all() else some  # without copies
+    table = np.zeros(len(rows[some]), FIELDS)
     for name, values in {"rows": rows, "width": width, "pitch": width, **fields}.items():
         table[name] = values[some]
     return table
