@@ -1,5 +1,7 @@
 """The tree that ranks sort together is that of one process, to the last bit; each knows the blocks it has a part in."""
 
+import importlib
+
 import numpy as np
 import pytest
 from threads import all_of
@@ -33,9 +35,10 @@ SIDES = {
 
 @pytest.mark.parametrize("split", ["median", "mean", lambda x, sizes: np.maximum(sizes // 3, 1)])
 @pytest.mark.parametrize("name", POINTS)
-def test_the_tree_of_all_ranks_is_that_of_one(name, split):
-    points = POINTS[name]
+@pytest.mark.parametrize("where", ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
+def test_the_tree_of_all_ranks_is_that_of_one(name, split, where):
     """Of unequal and empty shares, sorted down to smaller leaves, each with the rank that Partition.of gives it."""
+    points, xp = POINTS[name], importlib.import_module(where)
     one = ClusterTree.build(points, 4, split).cut(16)
 
     def work(comm):
@@ -45,7 +48,7 @@ def test_the_tree_of_all_ranks_is_that_of_one(name, split):
         return whole_tree(comm, part)
 
     for ranks in (1, 2, 3, 4, 7):
-        for tree in all_of(ranks, work)[:1]:
+        for tree in all_of(ranks, work, xp=xp, limit=120.0)[:1]:
             for array in ARRAYS:
                 ours, theirs = getattr(tree, array), getattr(one, array)
                 assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs), array

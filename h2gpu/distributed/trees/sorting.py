@@ -57,10 +57,10 @@ def sorted_points(comm, x, leaf_size, split="median"):
     """Sorted of (n_r, dim) shares of points on the host, finite and n ≥ 1 in all; a call of all ranks."""
     depth = int(np.ceil(np.log2(comm.size))) + MORE if comm.size > 1 else 0
     halve = split if callable(split) else SPLITS[split]
-    inner, roots = halved(comm, x, leaf_size, halve, depth)
+    inner, roots = halved(comm, comm.xp.asarray(x) if depth else x, leaf_size, halve, depth)
     tops = [top for top, _ in roots]
     sorters = np.array([(top.place << (depth - top.level)) * comm.size >> depth for top in tops])
-    arrived = _at_sorters(comm, x, [members for _, members in roots], sorters)
+    arrived = _at_sorters(comm, x, [to_host(members) for _, members in roots], sorters)
     grown = {i: _subtree(comm.xp, tops[i], *points, leaf_size, halve) for i, points in arrived.items()}
     mine = {i: (clusters.lower[0], clusters.upper[0]) for i, (clusters, *_) in grown.items()}
     corners = {i: found for part in comm.gather(mine, NAME) for i, found in part.items()}
