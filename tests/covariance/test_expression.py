@@ -208,7 +208,7 @@ def test_parameters_are_read_strictly():
 
 
 def test_callers_covariances_become_matrices():
-    X = random_points(1500)
+    X = random_points(900)
     for cov in (EXPRESSIONS[3], BESIDE, from_distance(lambda r: 1 / (1 + r)), Expression("exp(-r)") + Nugget(0.1)):
         A = h2gpu.covariance_matrix(X, cov, rtol=1e-5)
         exact = cov(X)

@@ -129,7 +129,7 @@ def test_sites_lie_along_the_axes(cov):
     (Spherical(1.0, (0.6, 0.2), rotation=0.5), 1e-6), (Matern(1.0, (0.9, 0.1), 1.5, rotation=0.8), 1e-6),
 ], ids=lambda value: "formula" if callable(value) and not hasattr(value, "at_distance") else repr(value))  # fmt: skip
 def test_matrices_are_accurate_across_kinks(cov, rtol):
-    X = random_points(2500)
+    X = random_points(1600)
     C = h2gpu.covariance_matrix(X, cov, rtol)
     assert h2gpu.sampled_error(C, X, cov, rows=len(X)) <= rtol
     assert C.nbytes < 0.7 * 8 * len(X) ** 2

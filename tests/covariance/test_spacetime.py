@@ -122,7 +122,7 @@ def test_on_the_sphere():
     (SpaceTime(Exponential(1.0, 0.4), Exponential(1.0, 5.0)), 1e-3),
 ], ids=repr)  # fmt: skip
 def test_the_promised_accuracy_is_kept(cov, rtol):
-    X = places_and_times(2000)
+    X = places_and_times(1500)
     C = h2gpu.covariance_matrix(X, cov, rtol)
     assert h2gpu.sampled_error(C, X, cov, rows=len(X)) <= rtol
     assert C.nbytes < 0.7 * 8 * len(X) ** 2

@@ -13,9 +13,9 @@ from h2gpu.covariance import Exponential, Gaussian, Matern
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
-    point_sets(largest=300),
+    point_sets(largest=200),
     st.integers(1, 30),
     st.sampled_from([0.7, 1.0, 2.0]),
     st.integers(1, 4),

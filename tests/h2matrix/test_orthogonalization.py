@@ -26,7 +26,7 @@ def orthogonalized(A):
     return A.replace(row_basis=rows, col_basis=cols, couplings=project(A.couplings, rows, cols, row_change, col_change))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(point_sets(), st.integers(1, 20), st.integers(1, 4), st.sampled_from(["median", "mean"]))
 def test_every_cluster_has_an_orthonormal_basis_of_the_same_span(points, leaf_size, order, split):
     """QᵀQ = I and U_t = Q_t R_t for all clusters, Q nested"""

@@ -135,12 +135,12 @@ def test_float32_matrices_and_the_least_rtol_are_left_alone():
 
 @pytest.mark.parametrize("cols", [pytest.param(None, marks=pytest.mark.slow), 700])
 def test_a_matrix_in_two_precisions_does_what_others_do(cols, xp):
-    A = h2gpu.compress(built(cols, xp=xp), 1e-4)
+    A = h2gpu.compress(built(cols, n=900, xp=xp), 1e-4)
     dense, shape = dense_of(A), A.shape
     assert batched.to_host(A.to_dense()) == pytest.approx(dense, abs=1e-12)
     x = xp.asarray(np.random.default_rng(0).standard_normal(shape[0]))
     assert batched.to_host(A.T @ x) == pytest.approx(dense.T @ batched.to_host(x), abs=1e-11)
-    assert A.nbytes == sum(size for part, size in A.memory.items() if part != "total") < 0.6 * built(cols).nbytes
+    assert A.nbytes == sum(size for part, size in A.memory.items() if part != "total") < 0.6 * built(cols, n=900).nbytes
     if cols is None:
         np.testing.assert_array_equal(batched.to_host(A.diagonal()), np.diag(dense))
     B = h2gpu.compress(A, 1e-2)
@@ -182,7 +182,7 @@ def test_a_computed_nearfield_multiplies_as_a_stored_one(cols, cov, xp, monkeypa
 @pytest.mark.parametrize("cols", [None, 700])
 @pytest.mark.parametrize("storage", ["auto", "full"])
 def test_compression_keeps_or_stores_a_computed_nearfield(storage, cols, xp):
-    stored, A = built(cols, xp=xp), built(cols, "computed", xp=xp)
+    stored, A = built(cols, n=900, xp=xp), built(cols, "computed", n=900, xp=xp)
     for nearfield, kinds in ((None, EvaluatedNearfield), ("stored", (BlockSparse, MixedBlocks))):
         B = h2gpu.compress(A, 1e-6, storage=storage, nearfield=nearfield)
         assert isinstance(B.nearfield, kinds) and stored.relative_error(B) <= 1e-6 and A.relative_error(B) <= 1e-6

@@ -67,7 +67,7 @@ def test_more_neighbours_and_less_noise_leave_less_to_gain(monkeypatch):
     monkeypatch.setattr(estimation, "EXACT", 0)
     gains = []
     for nugget, neighbours in ((0.5, 5), (0.5, 30), (0.0, 30)):
-        data = data_of(Exponential(1.0, 0.3), 500, nugget, 3)
+        data = data_of(Exponential(1.0, 0.3), 300, nugget, 3)
         kinds = ("variance", "length_scale", "nugget") if nugget else ("variance", "length_scale")
         found = estimate(data, Model(Exponential(1.0, 0.3), nugget, kinds), neighbours)
         gains.append(expected_gain(data, found, neighbours)[0])

@@ -132,7 +132,7 @@ def test_sums_and_the_sphere_are_estimated():
 
 
 def test_numbers_of_an_expression_are_estimated():
-    X, y = sample(Exponential(2.0, 0.2), 150)
+    X, y = sample(Exponential(2.0, 0.2), 100)
     cov = Expression("sill * exp(-pow(r / reach, power))", sill=1.0, reach=7.0, power=1.0)
     assert [cov.role(name) for name in ("sill", "reach", "power")] == ["variance", "length_scale", "number"]
     kriging = Kriging(cov, fit_parameters=["sill", "length_scale", "nugget"]).fit(X, y)

@@ -87,18 +87,18 @@ def test_the_restricted_likelihood_is_that_of_contrasts():
 
 
 def test_vecchias_likelihood_with_all_neighbours_is_exact():
-    X, y = problem(60)
+    X, y = problem(40)
     for cov, nugget in MODELS:
         for trend, restricted in TRENDS:
             data, model = data_of(X, y, trend, restricted), Model(cov, nugget, NAMES)
-            value, _ = data.vecchia(model, vecchia_rows(X, cov, 59))
+            value, _ = data.vecchia(model, vecchia_rows(X, cov, 39))
             exact = data.log_likelihood(model, gradient=True)
             assert value == pytest.approx(exact, abs=1e-8)
             np.testing.assert_allclose(value.gradient, exact.gradient, atol=1e-5)
 
 
 def test_the_h2_likelihood_is_exact_within_its_standard_error(monkeypatch):
-    X, y = problem(1200)
+    X, y = problem(800)
     cov = Matern(2.0, 0.2, 1.5)
     for trend, restricted in ((None, False), ("linear", True)):
         monkeypatch.setattr(systems, "DENSE", 4096)

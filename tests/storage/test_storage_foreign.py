@@ -21,7 +21,7 @@ def saved(tmp_path):
 def test_truncated_and_flipped_files_are_noticed(saved, tmp_path):
     whole, path = np.fromfile(saved, np.uint8), tmp_path / "damaged.h5"
     rng, outcomes = np.random.default_rng(7), set()
-    for trial in range(400):
+    for trial in range(200):
         data = whole.copy()
         if trial % 2:
             data = data[: rng.integers(len(data))]

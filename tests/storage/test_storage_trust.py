@@ -104,7 +104,7 @@ def test_a_hole_in_the_matrix_is_refused(tmp_path):
     refused(tmp_path / "matrix.h5", "blocks that cover 300 × 300")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_integer_of_a_file_can_make_a_product_read_outside(data, tmp_path):
     """Any change of the structure is refused, or leaves a matrix that multiplies."""

@@ -52,7 +52,7 @@ def test_predictions_are_those_of_the_dense_equations(cov, trend, way):
 
 @pytest.mark.parametrize("cov", [LINEAR, MATERN], ids=["linear", "matern"])
 def test_the_matrix_is_that_of_its_correlations(cov):
-    X, Y, _ = sample(cov, 700)
+    X, Y, _ = sample(cov, 450)
     row, i = np.nonzero(np.isfinite(Y))
     S = np.column_stack([X[row], i])
     A, K = matrix_of(S, cov, 1e-6), cov(S)

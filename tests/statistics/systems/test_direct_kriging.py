@@ -76,7 +76,7 @@ def test_errors_of_measurement_differ_from_site_to_site(monkeypatch):
 
 
 def test_estimates_are_of_greatest_likelihood(sparse, monkeypatch):
-    X, y = data(SMOOTH, 0.05)
+    X, y = data(SMOOTH, 0.05, 400)
     exact = Kriging(Matern(smoothness=1.5), fit_parameters=True).fit(X, y)
     monkeypatch.setattr(estimation, "EXACT", 100)
     found = Kriging(Matern(smoothness=1.5), fit_parameters=True, solver="direct").fit(X, y)
@@ -85,7 +85,7 @@ def test_estimates_are_of_greatest_likelihood(sparse, monkeypatch):
 
 
 def test_profiles_of_the_full_likelihood_are_the_exact_ones(sparse, monkeypatch):
-    X, y = data(SMOOTH, 0.05)
+    X, y = data(SMOOTH, 0.05, 400)
     kriging = Kriging(Matern(smoothness=1.5), fit_parameters=["variance", "length_scale"], nugget=0.05).fit(X, y)
     values = kriging.parameters_["length_scale"] * np.array([0.9, 1.1])
     exact = kriging.profile("length_scale", values)
