@@ -208,7 +208,7 @@ def _grown(sides, leaf_size, split):
 
 def _in_order(x, tree):
     """The function from places in tree order to points."""
-    return lambda places: x[tree.permutation[places]]
+    return lambda places: x.take(tree.permutation.take(places), axis=0)
 
 
 def _spaced(n, seed=0):
