@@ -24,6 +24,8 @@ class Boxes:
         return len(self.lower)
 
     def __getitem__(self, index):
+        if isinstance(index, np.ndarray) and index.dtype != bool:  # a third of the time of indexing
+            return Boxes(self.lower.take(index, axis=0), self.upper.take(index, axis=0))
         return Boxes(self.lower[index], self.upper[index])
 
     def take(self, index):

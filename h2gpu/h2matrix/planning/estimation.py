@@ -230,7 +230,7 @@ class _Entries:
 
     def samples(self, tree):
         """As chebyshev.mean_squares takes them."""
-        return tree.boxes[self.t], tree.sizes[self.t], self.x, self.y, self.exact
+        return tree.boxes.take(self.t), tree.sizes.take(self.t), self.x, self.y, self.exact
 
     def by_level(self, squares, levels):
         """Sums over the entries that mean squares (samples,) stand for, (levels,)."""
