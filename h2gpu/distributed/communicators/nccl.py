@@ -5,6 +5,7 @@ is a sum; products of the diagonal blocks go on meanwhile. NVIDIA Collective Com
 """
 
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -12,6 +13,12 @@ from h2gpu.distributed.communicators.communicator import LIMIT
 from h2gpu.distributed.communicators.mpi import MPI
 
 TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int64": "NCCL_INT64", "uint8": "NCCL_UINT8"}
+
+
+def forget(recordings):
+    """Let graphs with NCCL's kernels go: a group that ends, by its own will or not, waits for the last of them."""
+    for recording in list(recordings):
+        recording.forget()
 
 
 class NCCL(MPI):
@@ -33,6 +40,7 @@ class NCCL(MPI):
         key = self.gather(nccl.get_unique_id() if self.rank == 0 else None, "NCCL's key")[0]
         self._nccl, self._group = nccl, nccl.NcclCommunicator(self.size, key, self.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
+        finalize(self, forget, self.recordings)  # at the latest when the process ends, before the group does
 
     @property
     def records(self) -> bool:
@@ -44,8 +52,7 @@ class NCCL(MPI):
         try:
             super().until(event, name)
         except (Exception, KeyboardInterrupt):
-            for recording in self.recordings:
-                recording.forget()  # NCCL waits for the last graph with its kernels to go
+            forget(self.recordings)
             self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
             raise
 
