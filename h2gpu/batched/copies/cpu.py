@@ -1,7 +1,5 @@
 """Copies and norms by NumPy, on the threads of this process."""
 
-from itertools import pairwise
-
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -16,9 +14,9 @@ def gather(A, index, transpose, out):
     """out_b = the leading part of A_index[b], transposed where transpose[b]."""
 
     def run(piece):
-        for b in range(piece.start, min(piece.stop, len(index))):
-            m, n = out.rows[b], out.columns[b]
-            out[b][...] = transposed(A[int(index[b])], transpose[b])[:m, :n]
+        sources, turns = A[index[piece]].matrices(), transpose[piece].tolist()
+        for M, W, turn in zip(sources, out[piece].matrices(), turns):
+            W[...] = transposed(M, turn)[: W.shape[0], : W.shape[1]]
 
     parallel(run, pieces(out.sizes, WORK_PER_TASK))
     return out
@@ -67,16 +65,15 @@ def norms(A, change):
         with np.errstate(over="ignore"):
             if isinstance(A, MatrixBatch):
                 entries, ends = change(part.entries), offsets_of(part.sizes)
-                rows = [entries[first:stop] for first, stop in pairwise(ends.tolist())]
                 held, squares = part.sizes > 0, np.zeros(len(part))
                 if held.any():
                     squares[held] = np.add.reduceat(entries * entries, ends[:-1][held])
             else:
-                rows = change(part.reshape(len(part), -1))
-                squares = np.einsum("ij,ij->i", rows, rows)
+                entries, ends = change(part.reshape(-1)), part[0].size * np.arange(len(part) + 1)
+                squares = np.einsum("ij,ij->i", *2 * [entries.reshape(len(part), -1)])
             found[piece] = np.sqrt(squares)
             for b in np.flatnonzero(~((SAFE_SQUARES[0] < squares) & (squares < SAFE_SQUARES[1]))):
-                found[piece][b] = norm(rows[b], squares[b])
+                found[piece][b] = norm(entries[ends[b] : ends[b + 1]], squares[b])
 
     parallel(run, stacks(A))
     return found

@@ -1,5 +1,6 @@
 """The reference for QR: LAPACK through NumPy and SciPy, threaded over the batch."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -73,6 +74,7 @@ def _upper(m, n, dtype):
 
 def triangles_of_products(products, out):
     """See h2gpu.batched.triangles_of_products: each stack is made where LAPACK factors it."""
+    products = [_used(kind) for kind in products]
     kinds = [_multiplier(kind) for kind in products]
     heights = sum(np.diff(offsets_of(kind.F.rows)[kind.first]) for kind in products)
 
@@ -87,6 +89,12 @@ def triangles_of_products(products, out):
                 _triangle(T, out[b])
 
     parallel(run, pieces(heights * out.columns, WORK_PER_TASK))
+
+
+def _used(kind):
+    """Without the links of segments that are not asked for: all clusters' links may be given for some of them."""
+    start, stop = int(kind.first[0]), int(kind.first[-1])
+    return replace(kind, F=kind.F[start:stop], S=kind.S[start:stop], first=kind.first - start)
 
 
 def _multiplier(kind):

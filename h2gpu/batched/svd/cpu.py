@@ -7,7 +7,7 @@ Matrices that hold NaN or Inf are found first: LAPACK would make garbage of them
 
 import numpy as np
 
-from h2gpu.batched.copies import transpose
+from h2gpu.batched.copies import leading, transpose
 from h2gpu.batched.copies.verdicts import refuse_nonfinite
 from h2gpu.batched.core.checks import precision
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -85,8 +85,11 @@ def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     tail = np.pad(tails(columns(s)), [(0, 0), (0, 1)])
     ranks = np.count_nonzero(tail > np.asarray(atol)[:, None], axis=1)
     missed = tail[np.arange(len(A)), ranks]
-    k = np.minimum(A.rows, A.columns) if padded else ranks
-    Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
-    for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):
-        q[:, :r], y[:r] = u[:, :r], x[:r]
+    if padded:
+        k = np.minimum(A.rows, A.columns)
+        Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
+        for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):
+            q[:, :r], y[:r] = u[:, :r], x[:r]
+    else:
+        Q, t = leading(U, A.rows, ranks), leading(s, ranks, np.ones_like(ranks))
     return (Q, t, missed, np.zeros(len(A), np.int32)) if return_info else (Q, t, missed)

@@ -10,6 +10,10 @@ when a point meets a node. On a side of zero length all nodes coincide and the f
 import numpy as np
 
 from h2gpu.arrays import array_module
+from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device.threads import in_order, pieces
+
+IN_CACHE = 1 << 17  # entries worked out at a time on the host, by one of its threads
 
 
 def nodes(order):
@@ -73,26 +77,41 @@ def leaf_values(points, lower, upper, order):
 
 def values_in_boxes(points, sizes, boxes, order):
     """L_ν of each box at its points, (points, order^dim), where the points are; the first sizes[0] are of box 0."""
-    xp, owner = array_module(points), np.repeat(np.arange(len(sizes)), sizes)
-    sides = boxes.lower[owner], boxes.upper[owner]
-    lower, upper = (xp.asarray(side.astype(points.dtype, copy=False)) for side in sides)
-    return leaf_values(points, lower, upper, order)
+    xp, first, dtype = array_module(points), offsets_of(sizes), points.dtype
+    out = xp.empty((len(points), order ** points.shape[1]), dtype)
+
+    def work(part):
+        owner, rows = np.repeat(np.arange(part.start, part.stop), sizes[part]), slice(*first[[part.start, part.stop]])
+        sides = (xp.asarray(side[owner].astype(dtype, copy=False)) for side in (boxes.lower, boxes.upper))
+        out[rows] = leaf_values(points[rows], *sides, order)
+
+    _in_parts(work, sizes * out.shape[1], xp)
+    return out
 
 
 def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
     """E of each child, L^parent at its grid: (children, order^dim, parent_order^dim), where `like` is."""
-    xp = array_module(like)
-    x, lower, upper = (
-        xp.asarray(side.astype(like.dtype, copy=False))
-        for side in (axis_nodes(child_boxes, order), parent_boxes.lower[..., None], parent_boxes.upper[..., None])
-    )
-    along = lagrange(x, lower, upper, parent_order)  # (children, dim, order, parent_order)
-    product = along[:, 0]
-    for j in range(1, along.shape[1]):
-        rows, columns = product.shape[1] * order, product.shape[2] * parent_order
-        product = product[:, :, None, :, None] * along[:, j, None, :, None, :]
-        product = product.reshape(len(product), rows, columns)
-    return product
+    xp, dim = array_module(like), child_boxes.lower.shape[1]
+    sides = axis_nodes(child_boxes, order), parent_boxes.lower[..., None], parent_boxes.upper[..., None]
+    x, lower, upper = (xp.asarray(side.astype(like.dtype, copy=False)) for side in sides)
+    out = xp.empty((len(x), order**dim, parent_order**dim), like.dtype)
+
+    def work(part):
+        along = lagrange(x[part], lower[part], upper[part], parent_order)  # (children, dim, order, parent_order)
+        product = along[:, 0]
+        for j in range(1, dim):
+            shape = len(product), product.shape[1] * order, product.shape[2] * parent_order
+            product = (product[:, :, None, :, None] * along[:, j, None, :, None, :]).reshape(shape)
+        out[part] = product
+
+    _in_parts(work, np.full(len(x), out.shape[1] * out.shape[2]), xp)
+    return out
+
+
+def _in_parts(work, entries, xp):
+    """work(slice of clusters), on the host for so many entries as a cache holds, by its threads."""
+    parts = pieces(entries, IN_CACHE) if xp is np else [slice(0, len(entries))]
+    list(in_order(work, parts, xp))
 
 
 def orders_together(known, order, largest):
