@@ -9,6 +9,7 @@ from commands import FAST
 
 import h2gpu
 from h2gpu.apps import h2compress, h2info
+from h2gpu.apps.command import structure_plot
 from h2gpu.apps.command.report import aligned
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.storage import read_header
@@ -136,7 +137,8 @@ def test_info_of_a_file_without_attributes(tmp_path, points, capsys):
     assert "unknown covariance" in told and "note          [1]" in told and "none: all blocks are dense" in told
 
 
-def test_few_points(tmp_path, capsys):
+def test_few_points(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(structure_plot, "DPI", 40)
     for n, dim in ((1, 1), (2, 3), (40, 2)):
         with h5py.File(tmp_path / "few.h5", "w") as file:
             file["points"] = np.zeros((n, dim))

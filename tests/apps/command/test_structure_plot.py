@@ -10,6 +10,12 @@ from h2gpu.covariance import Exponential
 pytest.importorskip("matplotlib")
 
 
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Pictures of fewer pixels."""
+    monkeypatch.setattr(structure_plot, "DPI", 40)
+
+
 @pytest.fixture
 def points():
     return np.random.default_rng(1).random((500, 2))
