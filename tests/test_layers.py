@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,13 @@ def module_name(path):
     return name.removesuffix(".__init__")
 
 
+@cache
 def imported(source):
     """The h2gpu modules that a file imports, anywhere in it; "h2gpu" for the package's public names."""
+    return list(_imported(source))
+
+
+def _imported(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.split(".")[0] == "h2gpu")

@@ -126,7 +126,7 @@ def test_a_covariance_that_gives_nan_far_away_fails_clearly(svd):
 
 def test_what_compression_no_longer_needs_is_freed_at_once(xp):
     """No array waits for the collector of cycles: it would be counted in the peak."""
-    points = xp.asarray(points_of("uniform", 2000, 2))
+    points = xp.asarray(points_of("uniform", 1000, 2))
     gc.collect()
     gc.disable()
     try:

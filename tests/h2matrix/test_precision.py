@@ -21,11 +21,11 @@ def xp(request):
     return pytest.importorskip(request.param)
 
 
-def points(n=1500, seed=0):
+def points(n=1000, seed=0):
     return np.random.default_rng(seed).random((n, 2))
 
 
-def built(cols=None, nearfield="stored", n=1500, xp=np, cov=COVARIANCE, order=6):
+def built(cols=None, nearfield="stored", n=1000, xp=np, cov=COVARIANCE, order=6):
     others = None if cols is None else xp.asarray(points(cols, 1))
     return h2gpu.build(xp.asarray(points(n)), cov, col_points=others, leaf_size=30, order=order, nearfield=nearfield)
 

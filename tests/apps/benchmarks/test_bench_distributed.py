@@ -49,6 +49,6 @@ def test_a_row_is_added_to_a_table(tmp_path, capsys):
 
 def test_memory_of_one_process_is_traced(tmp_path, capsys):
     path = tmp_path / "memory.csv"
-    assert distributed.main(["--log2", "11", "--memory", "--output", str(path)]) == 0
+    assert distributed.main(["--log2", "10", "--memory", "--output", str(path)]) == 0
     (row,) = tables.read(path)[1]
     assert 24 < float(row["bytes a site"]) < float(row["at most"]) and float(row["plan at most"]) > 24

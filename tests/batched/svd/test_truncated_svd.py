@@ -139,7 +139,8 @@ def test_ragged_ranks_are_exact(dtype, xp, rng):
 @pytest.mark.parametrize("copies", [1, 80])
 def test_ranks_may_stay_where_the_matrices_are(copies, dtype, xp, rng):
     """Results whose ranks nobody has read keep the same promise; what is not finite is told, and harms no neighbour."""
-    shapes = [(0, 5), (5, 0), (1, 1), (64, 64), (30, 90), (90, 30), (128, 128), (33, 128), (17, 9), (40, 64)] * copies
+    shapes = [(0, 5), (5, 0), (1, 1), (64, 64), (30, 90), (90, 30), (128, 128), (33, 128), (17, 9), (40, 64)]
+    shapes *= copies if xp is not np else min(copies, 8)
     matrices = [decaying((1, *shape), rng, dtype)[0] for shape in shapes]
     check.epsilon = np.finfo(dtype).eps
     matrices[3][2, 1] = np.nan if xp is not np else 0

@@ -65,7 +65,7 @@ def test_kernels_that_are_not_symmetric(way, xp):
 @pytest.mark.parametrize("name", POINT_SETS)
 def test_every_set_of_points(name):
     """Trees whose leaves lie on several levels among them: blocks between levels are met in the right order."""
-    x = points_of(name, 500, 2)
+    x = points_of(name, 350, 2)
     M = Exponential(1.0, 0.3)(x)
     for way in ("entries", "samples"):
         assert error(made(way, M, x, 1e-5, leaf_size=8, eta=0.8), M) <= 1.5e-5

@@ -15,7 +15,7 @@ from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.systems import direct
 
 SMOOTH, ROUGH = Matern(1.3, 0.1, 1.5), Exponential(1.0, 0.2)
-N = 600
+N = 450
 
 
 @pytest.fixture
