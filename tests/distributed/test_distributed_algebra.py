@@ -28,12 +28,17 @@ def pair(name):
     return h2gpu.compress(A, 1e-4), h2gpu.compress(B, 1e-5, storage="full")
 
 
+@cache
+def serial(name):
+    """A sum of the pair, exact and recompressed."""
+    total = h2gpu.add(*pair(name), 2.0, -0.5)
+    return total, h2gpu.compress(total, 1e-3, storage="full")
+
+
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 @pytest.mark.parametrize("name", ["plane", "line", "heaps"])
 def test_a_sum_and_what_is_left_of_it_are_the_serial_ones(name, ranks):
-    A, B = pair(name)
-    total = h2gpu.add(A, B, 2.0, -0.5)
-    small = h2gpu.compress(total, 1e-3, storage="full")
+    (A, B), (total, small) = pair(name), serial(name)
 
     def work(comm):
         C = distributed.add(*(distributed.distribute(M, comm) for M in (A, B)), 2.0, -0.5)

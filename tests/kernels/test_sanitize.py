@@ -65,7 +65,7 @@ def test_slices_hold_every_test_once_and_one_bad_slice_is_told(tmp_path, capsys)
     options = ["--program", str(program), "--tool", "memcheck", "--jobs", "2", "--each", "9", "--devices", "4,5"]
     assert main([*options, *files]) == 1
     (every,) = _slices(files, 10**6)
-    asked = [word for line in log.read_text().splitlines() for word in line.split("/tests/")[1:]]
+    asked = [word for line in log.read_text().splitlines() for word in line.split(f"{TESTS}/")[1:]]
     assert sorted(name.split(" /")[0].strip() for name in asked) == sorted(every) and len(every) > 18
     assert {line.split()[0] for line in log.read_text().splitlines()} == {"4", "5"}
     last = capsys.readouterr().out.splitlines()[-1]

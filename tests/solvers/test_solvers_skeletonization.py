@@ -53,17 +53,17 @@ def repeated(n):
 
 
 SAMPLES = {
-    "rough": (uniform(2048), ROUGH),
-    "smooth with a nugget": (uniform(2048), SMOOTH),
-    "smooth without": (uniform(2048), Matern(length_scale=0.02, smoothness=1.5)),
-    "anisotropic": (uniform(2048) * [1, 30], Exponential(length_scale=(0.1, 4.0))),
-    "along turned axes": (uniform(2048), Exponential(length_scale=(0.3, 0.03), rotation=0.6)),
-    "in a strip": (uniform(2048) * [1, 0.05], ROUGH),
-    "in clusters": (of_clusters(2048), ROUGH),
-    "smooth in clusters": (of_clusters(2048), Matern(length_scale=0.01, smoothness=1.5)),
-    "repeated": (repeated(2048), SMOOTH),
-    "on a line": (uniform(2048)[:, :1], Matern(length_scale=0.05, smoothness=1.5) + Nugget(1e-3)),
-    "on a sphere": (globe(2048), on_sphere(Exponential(length_scale=800.0))),
+    "rough": (uniform(1400), ROUGH),
+    "smooth with a nugget": (uniform(1400), SMOOTH),
+    "smooth without": (uniform(1400), Matern(length_scale=0.02, smoothness=1.5)),
+    "anisotropic": (uniform(1400) * [1, 30], Exponential(length_scale=(0.1, 4.0))),
+    "along turned axes": (uniform(1400), Exponential(length_scale=(0.3, 0.03), rotation=0.6)),
+    "in a strip": (uniform(1400) * [1, 0.05], ROUGH),
+    "in clusters": (of_clusters(1400), ROUGH),
+    "smooth in clusters": (of_clusters(1400), Matern(length_scale=0.01, smoothness=1.5)),
+    "repeated": (repeated(1400), SMOOTH),
+    "on a line": (uniform(1400)[:, :1], Matern(length_scale=0.05, smoothness=1.5) + Nugget(1e-3)),
+    "on a sphere": (globe(1400), on_sphere(Exponential(length_scale=800.0))),
     "few": (uniform(50), ROUGH),
     "one": (uniform(1), ROUGH),
 }

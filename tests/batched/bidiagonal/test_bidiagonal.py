@@ -57,7 +57,8 @@ def shapes_of(n):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", range(5))
 def test_every_size_in_one_batch(shape, dtype, xp, rng):
-    check(normal([shapes_of(n)[shape] for n in [*range(1, EVERY + 1), *SELECTED[::4]]], dtype, rng), xp)
+    every = range(1, EVERY + 1, 3 if xp is np else 1)  # the CPU has no kernel a size
+    check(normal([shapes_of(n)[shape] for n in [*every, *SELECTED[::4]]], dtype, rng), xp)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -52,7 +52,7 @@ def check(xp, batch, m, n, k, dtype, transa=False, transb=False, beta=0, method=
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 @pytest.mark.parametrize("first", SIZES[::16])
 def test_every_size(xp, first, dtype):
-    for n in range(first, first + 16):
+    for n in range(first, first + 16, 3 if xp is np else 1):  # the CPU has no plan a size
         plan = fixed_plans.plan(np.dtype(dtype), n, n, n, False, False)
         check(xp, 2 * plan.group + 1, n, n, n, dtype)
 
