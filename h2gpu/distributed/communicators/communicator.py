@@ -114,7 +114,8 @@ class Communicator(ABC):
     def start(self, sends: Sequence[Any], receives: Sequence[Any], name: str) -> Callable[[], None]:
         """Begin a grouped exchange of 1-D contiguous arrays; returns a function to call when they are needed.
 
-        sends      {rank: array}, which stay as they are until the exchange ends; empty ones are skipped
+        sends      {rank: array}, which stay as they are until the exchange ends; empty ones are skipped; on a GPU what
+                   the current stream has been given so far makes them
         receives   {rank: array to fill}, of the same sizes as what is sent; empty ones are skipped on this side too
         name       said where it takes too long
 

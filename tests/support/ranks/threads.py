@@ -13,6 +13,14 @@ from h2gpu.distributed.communicators.communicator import Communicator
 communicator.BRIEF = 0.0  # threads that look again and again keep the interpreter from those that work
 
 
+def settled(array):
+    """A copy that is done: another thread reads it on another stream."""
+    copy, xp = array.copy(), array_module(array)
+    if xp is not np:
+        xp.cuda.get_current_stream().synchronize()
+    return copy
+
+
 class Threads(Communicator):
     """One of `size` threads; arrays are copied into mailboxes."""
 
@@ -22,7 +30,7 @@ class Threads(Communicator):
 
     def _start(self, sends, receives, name):
         for q, array in sends.items():
-            self._boxes[self.rank, q].put(array.copy())
+            self._boxes[self.rank, q].put(settled(array))
         waiting = dict(receives)
 
         def done():
@@ -50,7 +58,7 @@ class Threads(Communicator):
         return [found[q] for q in range(self.size)]
 
     def _start_sum(self, values, name):
-        total = sum(self._gather(values.copy(), name), start=array_module(values).zeros_like(values))
+        total = sum(self._gather(settled(values), name), start=array_module(values).zeros_like(values))
         return lambda: total
 
     def _tell(self, failure):
