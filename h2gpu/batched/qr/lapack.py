@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import scipy.linalg.cython_lapack
 
-WIDTH = 16  # of a panel; 8 to 64 take the same within a fifth
+WIDTH = 8  # of a panel: 1700 × 64 in 0.44 ms, 0.49 with 16, 0.46 with 4; of 81 columns a seventh less than with 16
 SIGNATURE = b"void (int *, int *, int *, "  # whose integers are those passed here
 _word = ctypes.sizeof(ctypes.c_int)
 
