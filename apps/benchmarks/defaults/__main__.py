@@ -3,11 +3,15 @@
 Uniform random sites in the unit square, 2-D exponential covariance of length 0.1, everything chosen from rtol; several
 draws, since the plan samples. A row a draw; then one a size with the seconds of each phase, the device waited for.
 
+On a CPU, which others may use too, CPU seconds are counted as well, and those of the phases: beside the time of 1500
+singular value decompositions of 64 × 64 by LAPACK on one thread in the same run, the yardstick; and A x of a vector.
+
     python -m h2gpu.apps.benchmarks.defaults [--device cpu|cuda] [--log2 17,20] [--draws 8] [--rtol 1e-7]
                                              [--output benchmarks/compression/defaults-….csv]
 """
 
 import sys
+import time
 
 import numpy as np
 
@@ -17,8 +21,11 @@ from h2gpu.apps.benchmarks.compress_row import device_of, timed
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import at_least, positive
+from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.progress import PhaseTimes, watched_by
 
+YARDSTICK = 1500, 64  # matrices, rows of each
+PRODUCTS = 15  # of which the median is taken
 PHASES = "plan", "cluster", "basis", "orthogonalize", "weights", "truncate", "project", "store", "check"
 
 
@@ -46,6 +53,7 @@ def _work(argv):
 def measure(n, draws, rtol, device):
     """A row for each draw after a first job, which loads kernels; and the phases of the last draw once more."""
     (xp, synchronize, _), rows, cov = device_of(device), [], problems.paper_covariance()
+    clock = time.process_time if device == "cpu" else None
     for draw in (0, *range(draws)):
         points, tries = xp.asarray(np.random.default_rng(draw).random((n, 2))), PhaseCounts()
 
@@ -53,16 +61,35 @@ def measure(n, draws, rtol, device):
             return h2gpu.covariance_matrix(points, cov, rtol)
 
         with watched_by(tries):
+            begun = time.process_time()
             B, seconds = timed(job, synchronize)
+            spent = time.process_time() - begun
         error = h2gpu.sampled_error(B, points, cov, rows=min(256, n), random_state=1) / rtol
         row = {"n": n, "draw": draw, "total s": seconds, "tries": tries.counts["check"], "MB": B.nbytes / 1e6}
-        rows.append(row | {"error / rtol": error})
+        rows.append(row | {"error / rtol": error} | (on_cores(B, spent) if clock else {}))
         del B
-    times = PhaseTimes(synchronize)
+    times = PhaseTimes(synchronize, clock)
     with watched_by(times):
         _, seconds = timed(job, synchronize)
     phases = {f"{name} s": times.seconds.get(name, 0.0) for name in PHASES}
     return [*rows[1:], {"n": n, "draw": draws - 1, "total s": seconds} | phases]
+
+
+def on_cores(B, spent):
+    """What a job that spent so many CPU seconds, and then a product, took of a CPU."""
+    x = np.random.default_rng(0).random(B.shape[1])
+    products = [cpu_seconds(lambda: B @ x) for _ in range(1 + PRODUCTS)][1:]
+    matrices = np.random.default_rng(0).standard_normal((YARDSTICK[0], *2 * YARDSTICK[1:]))
+    unit = cpu_seconds(lambda: np.linalg.svd(matrices))
+    return {"CPU s": spent, "yardsticks": spent / unit, "A x CPU ms": 1e3 * float(np.median(products))}
+
+
+def cpu_seconds(work):
+    """Of work(), LAPACK on one thread."""
+    with one_blas_thread():
+        begun = time.process_time()
+        work()
+        return time.process_time() - begun
 
 
 class PhaseCounts:

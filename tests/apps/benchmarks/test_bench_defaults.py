@@ -1,13 +1,21 @@
 """The benchmark of defaults: a row a draw, how often each job was tried, and the phases of the last."""
 
+import pytest
+
 from h2gpu.apps.benchmarks.defaults import __main__ as defaults
 from h2gpu.h2matrix.planning import candidates
+
+
+@pytest.fixture(autouse=True)
+def small_yardstick(monkeypatch):
+    monkeypatch.setattr(defaults, "YARDSTICK", (20, 16))
 
 
 def test_rows_say_what_a_draw_took_and_whether_it_was_accurate():
     *draws, phases = defaults.measure(600, 2, 1e-4, "cpu")
     assert [row["draw"] for row in draws] == [0, 1]
     assert all(row["tries"] == 1 and 0 < row["error / rtol"] <= 1 for row in draws)
+    assert all(row["A x CPU ms"] > 0 and row["CPU s"] > 0 and row["yardsticks"] > 0 for row in draws)
     assert 0 < sum(phases[f"{name} s"] for name in defaults.PHASES) <= phases["total s"]
 
 
