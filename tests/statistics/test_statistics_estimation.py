@@ -32,7 +32,7 @@ from h2gpu.statistics.trends import trend_of
 SMOOTH = ("variance", "length_scale", "nugget", "smoothness")
 
 
-def sample(cov, n=400, nugget=0.1, seed=0):
+def sample(cov, n=300, nugget=0.1, seed=0):
     X = points_of("uniform", n, 2, seed)
     return X, simulate(cov, X, 1, seed, nugget=nugget)[:, 0] + 5
 
@@ -198,7 +198,7 @@ def test_vecchias_maximum_is_corrected_by_the_full_likelihood(monkeypatch):
 
 
 def test_where_little_is_to_be_gained_nothing_is_corrected(monkeypatch):
-    X, y = sample(Exponential(2.0, 0.2), 600)
+    X, y = sample(Exponential(2.0, 0.2), 450)
     monkeypatch.setattr(estimation, "EXACT", 100)
     monkeypatch.setattr(refinement, "_at", lambda *_: pytest.fail("the full likelihood was evaluated"))
     one = Kriging(Exponential(), fit_parameters=True, refine=False).fit(X, y)
