@@ -5,6 +5,8 @@ A sample, some minutes, most of them the compiler's. Any other test of the GPU r
     export PYTHONPATH=tests/support/standin EMULATED=/tmp/emulated
     python -m pytest -m gpu -p emulated -p no:cacheprovider tests/…
 
+With RACES=1 before it every race in dynamic shared memory is an error too (GCC alone tells of every access).
+
 In processes of their own, so that nothing of the stand-in for CuPy stays behind in that of the tests.
 """
 
@@ -22,6 +24,12 @@ from h2gpu.batched.device import compiler
 
 SAMPLES = {
     "emulator": ["kernels/test_emulator.py"],
+    "races": [
+        "kernels/test_races.py",
+        "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
+        "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-column]",
+        "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-shared]",
+    ],
     "products": [
         "batched/products/test_gemm_sizes.py::test_misaligned_matrices[33]",
         "batched/products/test_gemm_sizes.py::test_misaligned_matrices[65]",
@@ -94,6 +102,8 @@ def test_kernels_run_without_a_gpu(sample, tmp_path_factory):
     options = ["-q", "--tb=short", "-m", "gpu", "-p", "emulated", "-p", "no:cacheprovider"]
     paths = os.pathsep.join(filter(None, [str(STANDIN), os.environ.get("PYTHONPATH")]))
     compiled = {"EMULATED": str(tmp_path_factory.getbasetemp() / "emulated"), "OMP_NUM_THREADS": "1"}
+    if sample == "races":
+        compiled["RACES"] = "1"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in SAMPLES[sample])],
         cwd=ROOT,

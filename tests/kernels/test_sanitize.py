@@ -18,17 +18,44 @@ SAID = """\
 =========     at svd::svd_round<float, 2>(T1 *)+0x50 in svd.cu:10
 ========= ERROR SUMMARY: 2 errors
 """
+RACES = """\
+========= Error: Race reported between Read access at void systems::lu_column<double, (int)32, (int)8>(T1 *)+0x1d00
+=========     and Write access at void systems::lu_column<double, (int)32, (int)8>(T1 *)+0x1e40 [8 hazards]
+=========
+========= Error: Race reported between Write access at void svd::round<common::Complex<float>>(T1 *)+0x8720
+=========     and Read access at void svd::round<common::Complex<float>>(T1 *)+0x2d60 [16 hazards]
+=========     and Write access at void svd::round<common::Complex<float>>(T1 *)+0x2fe0 [4 hazards]
+=========
+========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)
+"""
 
 
 def test_reports_are_told_with_their_kernels():
     found = reports(SAID)
-    assert [kernel for _, kernel in found] == ["qr::householder_qr", "svd::svd_round"]
-    assert found[0][0] == "Invalid __global__ write of size 8 bytes"
+    assert [report.kernel for report in found] == ["qr::householder_qr", "svd::svd_round"]
+    assert found[0].what == "Invalid __global__ write of size 8 bytes"
+    assert found[0].details[1] == "by thread (3,0,0) in block (0,0,0)"
+
+
+def test_races_are_told_with_their_kernels_and_the_other_accesses():
+    """The kernel stands in a report's first line, behind the type of its result; the other accesses below."""
+    column, shared = reports(RACES)
+    assert (column.kernel, shared.kernel) == ("systems::lu_column", "svd::round")
+    details = column.details + shared.details
+    assert all(detail.startswith("and ") for detail in details)
+    assert [detail.rpartition("+")[2].partition(" ")[0] for detail in details] == ["0x1e40", "0x2d60", "0x2fe0"]
+
+
+def test_known_false_races_pass_and_others_do_not():
+    assert [report.kernel for report in unexplained("racecheck", RACES)] == ["svd::round"]
+    assert len(unexplained("memcheck", RACES)) == 2
+    assert not unexplained("racecheck", RACES.replace("svd::round", "systems::lu_shared"))
+    assert len(unexplained("racecheck", RACES.replace("lu_column", "lu_column_of"))) == 2
 
 
 def test_only_what_is_listed_passes():
     false = (("memcheck", "svd::svd_round", "because"),)
-    assert [kernel for _, kernel in unexplained("memcheck", SAID, false)] == ["qr::householder_qr"]
+    assert [report.kernel for report in unexplained("memcheck", SAID, false)] == ["qr::householder_qr"]
     assert len(unexplained("racecheck", SAID, false)) == 2
 
 
@@ -41,7 +68,13 @@ def test_every_room_with_kernels_is_covered_and_false_reports_have_reasons():
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
 @pytest.mark.parametrize(
     ("said", "status", "expected"),
-    [("3 passed", 0, 0), (SAID + "3 passed", 0, 1), ("no tests ran", 0, 1), ("2 passed, 1 failed", 1, 1)],
+    [
+        ("3 passed", 0, 0),
+        (SAID + "3 passed", 0, 1),
+        (RACES + "3 passed", 0, 1),
+        ("no tests ran", 0, 1),
+        ("2 passed, 1 failed", 1, 1),
+    ],
 )
 def test_exit_status(said, status, expected, tmp_path, capsys):
     (tmp_path / "said").write_text(said)

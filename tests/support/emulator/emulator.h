@@ -4,11 +4,14 @@
 // shared memory (translate.py). Warps run in an order of chance, a warp's lanes one after another, forwards or backwards, up to
 // the next exchange or barrier: what is missing there shows as wrong numbers in some order. Dynamic shared memory begins as
 // NaN, nothing may be written behind it, asynchronous copies arrive no earlier than they are waited for, and what waits
-// forever is told.
+// forever is told; with RACES set, so is every race (races.h), whatever the order.
 // Not here: clusters, what two blocks tell each other, time.
 #pragma once
+#include <dlfcn.h>
+
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -86,6 +89,7 @@ struct Barrier {
     int any[2] = {0, 0};
     unsigned present[2] = {0, 0};  // lanes
     Bytes slots[2][LANES][SLOT];
+    std::vector<int> known[2];  // see races.h
 };
 
 inline std::vector<Thread> threads;
@@ -109,9 +113,13 @@ inline std::string in_block(const std::string& what) { return what + " (block " 
     for (;;) pause();
 }
 
+}  // namespace emulator
+#include "races.h"
+namespace emulator {
+
 inline void pass(Barrier& barrier) {
     const int next = ++barrier.turn % 2;
-    barrier.arrived = barrier.any[next] = barrier.present[next] = 0, progress++;
+    barrier.arrived = barrier.any[next] = barrier.present[next] = 0, barrier.known[next].clear(), progress++;
 }
 
 // Waits until `all` threads are here; which half of the slots was theirs.
@@ -155,17 +163,31 @@ T reduced(unsigned lanes, T x, Combine combine) {
     return x;
 }
 
+// The same, and what any of them did before comes before what any does afterwards.
+template <typename Meet>
+int in_order(Barrier& barrier, Meet wait) {
+    arrive(barrier.known[barrier.turn % 2]);
+    const int half = wait();
+    return depart(barrier.known[half]), half;
+}
+inline void meet_warp(unsigned lanes) {
+    Barrier& barrier = of_warp(lanes);
+    in_order(barrier, [&] { return meet_lanes(barrier, lanes); });
+}
 inline int meet_block(int predicate = 0) {
     Barrier& barrier = named[0];
     barrier.any[barrier.turn % 2] |= predicate;
-    return barrier.any[meet(barrier, [] { return running; })];
+    return barrier.any[in_order(barrier, [&] { return meet(barrier, [] { return running; }); })];
 }
-inline void meet_some(int number, int count) { meet(named[number], [=] { return count; }); }
+inline void meet_some(int number, int count) {
+    in_order(named[number], [=] { return meet(named[number], [=] { return count; }); });
+}
 
 inline void set_out(void* to, const void* from, int bytes, int whole) {
     const auto target = static_cast<Bytes*>(to);
     if (reinterpret_cast<std::uintptr_t>(to) % whole || (bytes && reinterpret_cast<std::uintptr_t>(from) % whole)) fail("a copy is misaligned");
     threads[current].open.push_back({target, static_cast<const Bytes*>(from), bytes, whole});
+    visit(to, whole, true, __builtin_return_address(0));
 }
 inline void close_group() { threads[current].groups.push_back(std::exchange(threads[current].open, {})); }
 inline void await_groups(int pending) {
@@ -174,6 +196,7 @@ inline void await_groups(int pending) {
         for (const Copy& copy : groups.front()) {
             std::memcpy(copy.to, copy.from, copy.bytes);
             std::memset(copy.to + copy.bytes, 0, copy.whole - copy.bytes);
+            visit(copy.to, copy.whole, true, __builtin_return_address(0));
         }
         groups.erase(groups.begin());
     }
@@ -226,7 +249,9 @@ const char* launch(void (*kernel)(Parameters...), void** values, int blocks, int
     for (int block = 0; block < blocks && failure.empty(); block++) {
         blockIdx.x = block;
         std::memset(shared_memory(), 0xff, MOST_SHARED + CANARY);
+        watch(count);
         run_block(count);
+        watch(0);
         for (int i = shared_bytes; i < MOST_SHARED + CANARY && failure.empty(); i++)
             if (shared_memory()[i] != 0xff) failure = in_block("written behind " + std::to_string(shared_bytes) + " bytes of shared memory");
     }
@@ -243,7 +268,7 @@ template <typename A, typename B> constexpr auto max(A a, B b) { return a < b ? 
 inline void __syncthreads() { emulator::meet_block(); }
 inline int __syncthreads_or(int x) { return emulator::meet_block(x != 0); }
 inline int __syncthreads_and(int x) { return !emulator::meet_block(x == 0); }
-inline void __syncwarp(unsigned lanes = ~0u) { emulator::meet_lanes(emulator::of_warp(lanes), lanes); }
+inline void __syncwarp(unsigned lanes = ~0u) { emulator::meet_warp(lanes); }
 template <typename T>
 T __shfl_sync(unsigned lanes, T x, int from, int width = 32) {
     return emulator::exchanged(lanes, x).first[emulator::lane() / width * width + (from & (width - 1))];

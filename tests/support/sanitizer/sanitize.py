@@ -14,8 +14,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
 TOOLS = "memcheck", "racecheck", "synccheck", "initcheck"
@@ -25,28 +27,62 @@ FILES = (
     "covariance", "h2matrix/test_h2matrix_products.py",
 )  # fmt: skip
 LARGE = "many or large or huge or graph or time"  # tests that take hours under a tool; small sizes reach every kernel
-FALSE = ()  # (tool, pattern of the kernel, reason): reports that were looked at and are none; none is known yet
+FALSE = (  # (tool, pattern of the kernel, reason): reports that were looked at and are none
+    (
+        "racecheck",
+        "systems::lu_column",
+        "of what is left of a loop unrolled by 4, ptxas 13.0 reads v[j] and v[j + 1] at once, the second of which is "
+        "another thread's, and goes nowhere: no other access is reported",
+    ),
+    (
+        "racecheck",
+        "systems::lu_shared",
+        "reports name what one panel writes and the next one reads, with __syncthreads between, and only instances of "
+        "which some warps met at a barrier of their own before (systems/block/meet.cuh); support/emulator/races.h "
+        "follows barriers of both kinds, and finds no race",
+    ),
+)
 REPORT = re.compile(r"^=+ (?P<what>(?:Invalid|Error|Race|Barrier|Uninitialized|Leaked|Program hit).*)$")
-PLACE = re.compile(r"^=+ +(?:at|by) .*?(?P<kernel>\w+(?:::\w+)*)(?:<.*)?\(.*$")
+KERNEL = r"(?:at|by) .*?(?P<kernel>\w+(?:::\w+)*)(?:<.*)?\("
+PLACE = re.compile(rf"^=+ +{KERNEL}.*$")
+RACE = re.compile(rf"^Error: Race reported between \w+ access {KERNEL}.*$")
+DETAIL = re.compile(r"^=+ +(?P<detail>(?:and|at|by) .*)$")
+DETAILS = 3  # lines below a report that are kept: the other access, or place and thread
+
+
+class Report(NamedTuple):
+    """What is wrong, in which kernel ("" if none is named), and the lines below that say where or beside what."""
+
+    what: str
+    kernel: str
+    details: tuple
 
 
 def reports(output):
-    """(what, kernel) of every report in the tool's output."""
-    found = []
+    """Every Report in the tool's output."""
+    found, open_ = [], False
     for line in output.splitlines():
         if match := REPORT.match(line):
-            found.append([match["what"], ""])
-        elif found and not found[-1][1] and (match := PLACE.match(line)):
-            found[-1][1] = match["kernel"]
-    return [tuple(report) for report in found]
+            race = RACE.match(match["what"])
+            found.append(Report(match["what"], race["kernel"] if race else "", ()))
+            open_ = True
+        elif open_ and (match := DETAIL.match(line)):
+            what, kernel, details = found[-1]
+            place = PLACE.match(line)
+            found[-1] = Report(
+                what, kernel or (place["kernel"] if place else ""), (*details, match["detail"])[:DETAILS]
+            )
+        else:
+            open_ = False
+    return found
 
 
 def unexplained(tool, output, false=FALSE):
     """The reports that no entry of FALSE explains."""
     return [
-        (what, kernel)
-        for what, kernel in reports(output)
-        if not any(tool == t and re.fullmatch(pattern, kernel) for t, pattern, _ in false)
+        report
+        for report in reports(output)
+        if not any(tool == t and re.fullmatch(pattern, report.kernel) for t, pattern, _ in false)
     ]
 
 
@@ -78,7 +114,8 @@ def _told(tool, tests, output, returned):
     bad = bool(left or not passed or returned)
     found = f"{len(reports(output))} reports, {len(left)} unexplained, tests: {passed[0] if passed else 'none passed'}"
     print(f"{tool}: {found}, {tests[0]} …" if len(tests) > 1 else f"{tool}: {found}, {tests[0]}", flush=True)
-    print(*(f"  {kernel or '?'}: {what}" for what, kernel in left), sep="\n", end="\n" if left else "")
+    for (what, kernel, details), times in Counter(left).items():
+        print(f"  {kernel or '?'}: {what}" + f" ({times} times)" * (times > 1), *details, sep="\n    ")
     if bad and not left:
         print(*output.splitlines()[-8:], sep="\n")
     return bad

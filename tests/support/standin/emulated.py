@@ -1,7 +1,8 @@
 """pytest -p emulated: the GPU routines on the stand-in, their kernels compiled for the CPU and run (support/emulator).
 
 Slow, an instance some seconds to compile and a matrix some more, but the kernels are those of kernels/. Compiled ones
-stay in EMULATED, a folder of the environment's choice, until a source changes.
+stay in EMULATED, a folder of the environment's choice, until a source changes. With RACES set, slower still, every race
+in shared memory is an error (support/emulator/races.h).
 """
 
 import ctypes
@@ -21,7 +22,8 @@ from launched import Kernel as Checked
 from h2gpu.batched.device import compiler
 
 EMULATOR = Path(__file__).parents[1] / "emulator"
-OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
+OPTIONS = "-std=c++20", "-O1", "-w", "-fPIC", "-fno-gnu-unique", "-fno-strict-aliasing", "-ffp-contract=off"
+WATCHED = ("-fsanitize=thread", "-g", "-DRACES") if os.environ.get("RACES") else ()
 ONE = threading.Lock()  # kernel at a time: the emulator has one memory for all
 MULTIPROCESSORS = 4  # as few as tests of work that is dealt out admit
 
@@ -83,18 +85,26 @@ def compiled(header, expression, definitions):
     text += f"{{ emulator::Denormals denormals({kept}); "
     text += f"return emulator::launch({compiler.qualified(header, expression)}, a, blocks, threads, shared); }}\n"
     place = sources(header)
-    library = place / f"{sha256(text.encode()).hexdigest()[:24]}.so"
+    library = place / f"{sha256((text + repr(WATCHED)).encode()).hexdigest()[:24]}.so"
     if not library.is_file():
         source = library.with_suffix(f".{os.getpid()}.cpp")
         source.write_text(text, encoding="utf-8")
-        command = [COMPILER, *OPTIONS, f"-I{EMULATOR}", f"-I{place}", str(source), "-o", str(source.with_suffix(".so"))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{expression}: {done.stderr[:3000]}")
-        source.with_suffix(".so").replace(library)
+        unlinked, linked = source.with_suffix(".o"), source.with_suffix(".so")
+        _run(expression, *WATCHED, f"-I{EMULATOR}", f"-I{place}", "-c", source, "-o", unlinked)
+        _run(expression, "-shared", unlinked, "-o", linked)  # without the library that belongs to WATCHED
+        unlinked.unlink()
+        linked.replace(library)
     launch = ctypes.CDLL(str(library)).launch
     launch.restype = ctypes.c_char_p
     return launch
+
+
+def _run(expression, *words):
+    """The compiler. Raises RuntimeError with what it says against a kernel."""
+    command = [COMPILER, *OPTIONS, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{expression}: {done.stderr[:3000]}")
 
 
 compiler.kernel = Kernel  # before the modules that import it
