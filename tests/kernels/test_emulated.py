@@ -26,9 +26,9 @@ SAMPLES = {
     "emulator": ["kernels/test_emulator.py"],
     "races": [
         "kernels/test_races.py",
-        "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-column]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-shared]",
+        "batched/systems/test_lu.py::test_every_method_for_every_shape_and_type[cupy-shared-float64]",
     ],
     "products": [
         "batched/products/test_gemm_sizes.py::test_misaligned_matrices[33]",

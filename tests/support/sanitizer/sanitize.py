@@ -39,7 +39,7 @@ FALSE = (  # (tool, pattern of the kernel, reason): reports that were looked at 
         "systems::lu_shared",
         "reports name what one panel writes and the next one reads, with __syncthreads between, and only instances of "
         "which some warps met at a barrier of their own before (systems/block/meet.cuh); support/emulator/races.h "
-        "follows barriers of both kinds, and finds no race",
+        "follows barriers of both kinds, and finds no race there",
     ),
 )
 REPORT = re.compile(r"^=+ (?P<what>(?:Invalid|Error|Race|Barrier|Uninitialized|Leaked|Program hit).*)$")
