@@ -103,10 +103,13 @@ def test_collocated_data_are_those_of_one_more_site():
     np.testing.assert_allclose(found, full.predict(target, return_std=True), rtol=1e-8)
 
 
-@pytest.mark.parametrize("cov, start", [
+STARTS = pytest.mark.parametrize("cov, start", [
     (MATERN, MultivariateMatern((1.0, 1.0), 100.0, (0.5, 1.5), 0.0)),
     (Coregionalization(LINEAR.matrices[:1], [Exponential(1, 3)]), Coregionalization([np.eye(2)], [Exponential()])),
 ], ids=["matern", "linear"])  # fmt: skip
+
+
+@STARTS
 def test_the_truth_lies_within_the_errors_told(cov, start):
     X, Y, _ = sample(cov, 220)
     model = CoKriging(start, fit_parameters=True).fit(X, Y)
@@ -118,6 +121,13 @@ def test_the_truth_lies_within_the_errors_told(cov, start):
     for name, (low, high) in model.estimation_.intervals(0.9995).items():
         assert low <= truth[name] <= high, name
     assert all(abs(np.log(found / true)) < 1.5 for found, true in zip(model.nugget_, NUGGETS))
+
+
+@STARTS
+def test_a_nugget_on_its_way_to_nothing_does_not_keep_the_others_from_their_maximum(cov, start):
+    X, Y, _ = sample(cov, 160)
+    model = CoKriging(start, fit_parameters=True).fit(X, Y)
+    assert model.nugget_[0] < 1e-5 and abs(model.estimation_.value.gradient).max() < 0.05
 
 
 @pytest.mark.slow
