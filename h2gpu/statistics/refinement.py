@@ -16,7 +16,7 @@ import numpy as np
 
 from h2gpu.progress import phase
 from h2gpu.statistics.efficiency import expected_gain
-from h2gpu.statistics.likelihood.estimation import inverse_information
+from h2gpu.statistics.likelihood.estimation import inverse_information, newton_step
 
 logger = logging.getLogger("h2gpu")
 
@@ -83,9 +83,9 @@ def _shorter(gained, lost):
 
 def _stepped(data, found, value, moments):
     """The estimate after Newton's step, the step and its gain."""
-    covariance = inverse_information(data.information(found.model, moments))
-    step = covariance @ value.gradient
-    step *= min(1.0, LONGEST / max(abs(step).max(), 1e-300))
+    information, g = data.information(found.model, moments), value.gradient
+    longest, covariance = np.full(len(g), LONGEST), inverse_information(information)
+    step = newton_step(information, g, -longest, longest, np.ones(len(g), bool))
     found = replace(found, model=found.model.at(found.model.theta + step), covariance=covariance)
     return found, step, 0.5 * float(step @ value.gradient)
 

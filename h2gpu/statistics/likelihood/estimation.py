@@ -251,26 +251,35 @@ def _rescaled(evaluate, point):
 
 
 def _step(point, damping, low, high):
-    """The damped step within bounds, none of its parts beyond LONGEST, and what Newton's model says it gains.
+    """The damped step within bounds, none of its parts beyond LONGEST, and what Newton's model says it gains."""
+    g, information, theta = point.value.gradient, point.information, point.model.theta
+    lower, upper = np.maximum(low - theta, -LONGEST), np.minimum(high - theta, LONGEST)
+    inner = ~(((theta <= low) & (g < 0)) | ((theta >= high) & (g > 0)))
+    diagonal = np.diagonal(information)
+    damped = information + damping * np.diag(np.maximum(diagonal, 1e-12 * diagonal[inner].max(initial=1e-300)))
+    step = newton_step(damped, g, lower, upper, inner)
+    return step, float(g @ step - 0.5 * step @ information @ step)
+
+
+def newton_step(information, gradient, lower, upper, inner):
+    """I⁻¹ ∂ℓ/∂θ within lower ≤ step ≤ upper (J,), of the parameters `inner`; others stay.
 
     Of parts that go too far the farthest is cut and the others are found anew, given that one: so a parameter that
     nothing holds, a nugget on its way to 0, does not stop the others, and steps along a ridge stay on it.
     """
-    g, information, theta = point.value.gradient, point.information, point.model.theta
-    lower, upper = np.maximum(low - theta, -LONGEST), np.minimum(high - theta, LONGEST)
-    inner = ~(((theta <= low) & (g < 0)) | ((theta >= high) & (g > 0)))
-    step, diagonal = np.zeros(len(g)), np.diagonal(information)
-    A = information + damping * np.diag(np.maximum(diagonal, 1e-12 * diagonal[inner].max(initial=1e-300)))
+    step, inner = np.zeros(len(gradient)), inner.copy()
     while inner.any():
         step[inner] = 0.0
-        step[inner] = np.linalg.lstsq(A[np.ix_(inner, inner)], (g - A @ step)[inner], rcond=None)[0]
+        step[inner] = np.linalg.lstsq(
+            information[np.ix_(inner, inner)], (gradient - information @ step)[inner], rcond=None
+        )[0]
         beyond = np.where(inner, np.maximum(lower - step, step - upper), 0.0)
         farthest = int(beyond.argmax())
         if beyond[farthest] <= 0:
             break
         step[farthest] = np.clip(step[farthest], lower[farthest], upper[farthest])
         inner[farthest] = False
-    return step, float(g @ step - 0.5 * step @ information @ step)
+    return step
 
 
 def _without_needless_nugget(found, evaluate):
