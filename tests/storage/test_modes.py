@@ -1,5 +1,6 @@
 """Modes of files written whole, and the name that an error tells."""
 
+import errno
 import os
 import sys
 
@@ -33,6 +34,14 @@ def test_a_folder_that_refuses_is_told_by_the_name_of_the_output(ask, tmp_path, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+@pytest.mark.parametrize("named", [None, "temporary", "another"])
+def test_an_error_while_writing_names_the_output_unless_it_names_another_file(named, tmp_path):
+    out, other = tmp_path / "out.h5", str(tmp_path / "another")
+    with pytest.raises(OSError, match="No space") as caught, whole_file(out) as temporary:
+        raise OSError(errno.ENOSPC, "No space left", {"temporary": str(temporary), "another": other}.get(named))
+    assert caught.value.filename == (other if named == "another" else str(out)) and not list(tmp_path.iterdir())
+
+
 def test_temporary_files_of_killed_processes_go_when_the_file_is_written_again(tmp_path):
     path, names = tmp_path / "out.h5", [f".out.h5.{digit * 12}.tmp" for digit in "abcd"]
     strangers = [".out.h5.tmp", f".other.h5.{'a' * 12}.tmp", f".out.h5.{'A' * 12}.tmp"]
