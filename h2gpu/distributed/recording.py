@@ -7,10 +7,7 @@ ranks record together or none does: NCCL wants an exchange recorded on all sides
 from contextlib import contextmanager
 from copy import deepcopy
 
-import numpy as np
-
-from h2gpu.batched.device.graphs import Recording
-from h2gpu.batched.device.plans import planned
+from h2gpu.batched.device.graphs import Recording, as_graph
 
 
 def recorded(comm, owner, key, work, x):
@@ -18,10 +15,7 @@ def recorded(comm, owner, key, work, x):
 
     As `batched.device.graphs.as_graph`; plainly where the ranks' exchanges cannot be recorded.
     """
-    if comm.xp is np or not comm.records or x.shape[1] != 1:
-        return work(x)
-    number = comm.xp.cuda.Device().id, key, x.shape, x.dtype
-    return planned(owner, number, lambda: RecordedProduct(comm))(comm.xp, work, x)
+    return as_graph(owner, key, work, x, lambda: RecordedProduct(comm)) if comm.records else work(x)
 
 
 class RecordedProduct(Recording):

@@ -106,6 +106,11 @@ def test_slices_hold_every_test_once_and_one_bad_slice_is_told(tmp_path, capsys)
     assert 0 < int(last.split()[0]) < runs and last.endswith(f"of {runs} runs without reports")
 
 
+def test_slices_of_nothing_are_no_success(capsys):
+    assert main(["--program", "compute-sanitizer", "--jobs", "2", "docs/test_links.py"]) == 2
+    assert "expected tests marked gpu, found none in docs/test_links.py" in capsys.readouterr().err
+
+
 def test_without_the_tool_it_is_one_line(capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert main([]) == 2

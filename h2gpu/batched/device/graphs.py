@@ -11,18 +11,19 @@ from h2gpu.batched.device.plans import planned
 FIRST = 1  # times that it is done as it is: kernels are compiled then, plans made
 
 
-def as_graph(owner, key, work, x):
+def as_graph(owner, key, work, x, make=None):
     """work(x) of one vector (n, 1), from the second time on as a CUDA graph that lives as long as `owner`; plainly of
     several vectors (n, count), which leave the host time enough, and where x is NumPy's.
 
     work   the same for an owner and key; launches the same kernels for all x of one shape, reads nothing else that ever
            changes, and waits for nothing
+    make   the Recording to be used, where something else happens around it
     """
     if array_module(x) is np or x.shape[1] != 1:
         return work(x)
     import cupy
 
-    return planned(owner, (cupy.cuda.Device().id, key, x.shape, x.dtype), Recording)(cupy, work, x)
+    return planned(owner, (cupy.cuda.Device().id, key, x.shape, x.dtype), make or Recording)(cupy, work, x)
 
 
 class Recording:

@@ -99,6 +99,9 @@ def main(argv=None):
         print("sanitize: error: expected compute-sanitizer of the CUDA toolkit in the PATH", file=sys.stderr)
         return 2
     slices = [list(a.files)] if a.jobs == 1 else _slices(a.files, a.each)
+    if not slices:
+        print(f"sanitize: error: expected tests marked gpu, found none in {' '.join(a.files)}", file=sys.stderr)
+        return 2
     work = [(tool, tests) for tool in a.tool or TOOLS for tests in slices]
     devices = a.devices.split(",") if a.devices else [None]
     with ThreadPoolExecutor(a.jobs) as pool:
