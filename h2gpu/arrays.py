@@ -30,7 +30,7 @@ _foreign = {
     list: True,
 }
 # whether arguments of a type are arrays of another library, or may hold some; likewise
-_lost = False  # whether a parent of this process used the GPU before it was forked
+_lost: dict[str, str] = {}  # why this process, which was forked, cannot compute: by the name of the module of arrays
 DLPACK_CPU, DLPACK_CUDA = 1, 2  # kinds of devices, of dlpack.h
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +40,8 @@ def array_module(*arrays: object) -> ModuleType:
     """`cupy` when any of the arrays lives on the GPU, else `numpy`; CuPy is never imported for NumPy arrays.
 
     Raises ValueError for a masked array of which some is masked: what lies under a mask is no number to compute with;
-    RuntimeError for arrays of the GPU in a process that was forked after its parent used it.
+    RuntimeError for arrays of the GPU in a process that was forked after its parent used it, and for all arrays in one
+    that was forked while other threads held BLAS.
     """
     for array in arrays:
         kind = type(array)
@@ -59,8 +60,8 @@ def _module(array):
     """The module of an array whose type was not met before, or may be masked."""
     cupy = sys.modules.get("cupy")
     module = cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
+    _check_process(module.__name__)
     if module is not np:
-        _check_process()
         _read_headers_once(module)
     if not isinstance(array, np.ma.MaskedArray):
         _modules[type(array)] = module
@@ -72,21 +73,25 @@ def _module(array):
     return module
 
 
-def _check_process():
-    if _lost:
-        raise RuntimeError(
-            "the GPU was in use before this process was forked, and CUDA does not survive a fork: start processes by "
-            'multiprocessing.get_context("spawn")'
-        )
+def refuse(module, why):
+    """From now on arrays of numpy or cupy are asked for their module again, and refused with this reason."""
+    _lost[module.__name__] = why
+    for kind in [kind for kind, known in _modules.items() if known is module]:
+        del _modules[kind]
+
+
+def _check_process(name):
+    if name in _lost:
+        raise RuntimeError(_lost[name])
 
 
 def _forked():
-    """In a forked child: arrays of the GPU are asked for their module again, and refused."""
-    global _lost
-    kinds = [kind for kind, module in _modules.items() if module is not np]
-    for kind in kinds:
-        del _modules[kind]
-    _lost = _lost or bool(kinds)
+    for module in {*_modules.values()} - {np}:
+        refuse(
+            module,
+            "the GPU was in use before this process was forked, and CUDA does not survive a fork: start processes by "
+            'multiprocessing.get_context("spawn")',
+        )
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
@@ -111,7 +116,7 @@ def module_of_device(device):
     if device == "cpu":
         return np
     if device == "cuda":
-        _check_process()
+        _check_process("cupy")
         import cupy
 
         return cupy

@@ -13,6 +13,8 @@ oracles stay on the host.
 import faulthandler
 import json
 import os
+import re
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +34,9 @@ from h2gpu.memory import peak_memory
 BATTERIES = {}
 VARIABLE = "H2GPU_FUZZ_DEVICE"  # of the environment: workers are processes of their own
 SLOWEST = 120  # seconds of a case, beyond which it hangs
+FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line (\d+) in (\S+)')  # as faulthandler writes them
+FRAMES = 8
+_hanging = {}  # files in which a child, by its process id, tells where it hangs
 
 
 class FoundError(AssertionError):
@@ -74,14 +79,19 @@ def one_line(error):
 
 
 def in_child(work):
-    """Run `work()` in a forked process → its exit status, −k where signal k ended it, and its process id before that.
+    """Run `work()` in a forked process → its process id; `ended` waits for it.
 
-    `work` gets no arguments; an exception makes the status 99. Yields nothing of the child's but its status.
+    `work` gets no arguments; an exception makes the status 99. Yields nothing of the child's but its status. A child
+    that hangs ends before its parent would (no timer of faulthandler: those of the parent lock the child's).
     """
+    where = tempfile.TemporaryFile()  # noqa: SIM115 until `ended`
     child = os.fork()
     if child:
+        _hanging[child] = where
         return child
     status = 99
+    faulthandler.register(signal.SIGALRM, file=where, chain=True)
+    signal.alarm(SLOWEST // 2)
     try:
         status = work() or 0
     except BaseException:
@@ -93,8 +103,18 @@ def in_child(work):
 
 
 def ended(child):
-    """Wait for a child: its exit status, or −signal."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """Wait for a child: its exit status, or −signal; FoundError where it hangs."""
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with _hanging.pop(child) as where:
+        where.seek(0)
+        expect(status != -signal.SIGALRM, f"a child hangs: {frames(where.read().decode(errors='replace'))}")
+    return status
+
+
+def frames(text):
+    """What faulthandler wrote of the thread that matters: "hdf5.py:9 in read < …", innermost first."""
+    main = text.split("Current thread ")[-1].split("\n\n")[0] if "Current thread " in text else text
+    return " < ".join(f"{name}:{line} in {function}" for name, line, function in FRAME.findall(main)[:FRAMES])
 
 
 def work(name, seed, first, count, seconds):
@@ -102,6 +122,7 @@ def work(name, seed, first, count, seconds):
     faulthandler.enable()
     chosen, begun, told = BATTERIES[name], time.monotonic(), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what cases print is no line of ours
+    os.register_at_fork(after_in_child=lambda: os.close(told.fileno()))  # else a child that hangs keeps it open
     with tempfile.TemporaryDirectory(prefix="h2gpu-fuzz-") as folder:
         memory = None
         for number in range(first, first + count):
@@ -110,12 +131,12 @@ def work(name, seed, first, count, seconds):
             print(json.dumps({"begin": number}), file=told, flush=True)
             faulthandler.dump_traceback_later(SLOWEST, exit=True)
             line = _told(chosen, seed, number, folder)
-            faulthandler.cancel_dump_traceback_later()
             peak = peak_memory()
             memory = memory or peak
             if peak - memory > chosen.most_memory:
                 line, memory = {"finding": f"memory: {(peak - memory) >> 20} MiB more than before"}, peak
             print(json.dumps({"end": number, **line}), file=told, flush=True)
+    faulthandler.dump_traceback_later(SLOWEST, exit=True)  # threads that never end would keep the process
 
 
 def _told(chosen, seed, number, folder):

@@ -31,7 +31,7 @@ import cases_files
 import cases_kriging
 import cases_matrices
 import cases_structure
-from battery import BATTERIES, VARIABLE, work
+from battery import BATTERIES, VARIABLE, frames, work
 
 from h2gpu.texts import plain
 
@@ -41,8 +41,6 @@ MODULES = (
 )  # fmt: skip
 ON_DEVICE = "numerics: ", "device: "  # batteries that `--device cuda` runs
 MOST_FINDINGS, SHOWN = 1000, 3  # of a battery, then it ends; of which these are shown
-FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line (\d+) in (\S+)')  # as faulthandler writes them
-FRAMES = 8  # of a crash, innermost first
 
 
 @dataclass
@@ -159,9 +157,8 @@ def last_words(log):
     text = log.read().decode(errors="replace")
     why = re.findall(r"Fatal Python error: .*|Timeout \(.*", text)
     last = text[text.rindex(why[-1]) :] if why else text
-    main = last.split("Current thread ")[-1].split("\n\n")[0] if "Current thread " in last else last
-    frames = [f"{name}:{line} in {function}" for name, line, function in FRAME.findall(main)][:FRAMES]
-    return plain(f"{why[-1]}: {' < '.join(frames)}" if why and frames else " ".join(text[-300:].split()), 600)
+    where = frames(last)
+    return plain(f"{why[-1]}: {where}" if why and where else " ".join(text[-300:].split()), 600)
 
 
 def table(results):

@@ -1,6 +1,7 @@
 """The framework of the batteries finds what it is there to find, and gives the case that shows it."""
 
 import sys
+import time
 from collections import Counter
 
 import cases_files
@@ -14,7 +15,10 @@ BROKEN = """
 import os, sys, time
 sys.path[:0] = {paths!r}
 import battery, run
-battery.SLOWEST = 20
+battery.SLOWEST = 16
+
+def waits():
+    time.sleep(300)
 
 @battery.battery("broken", most_memory=1 << 26)
 def broken(rng, folder):
@@ -26,7 +30,10 @@ def broken(rng, folder):
     if number == 3:
         os.abort()
     if number == 5:
+        battery.in_child(waits)  # keeps nobody who listens to its parent
         time.sleep(300)
+    if number == 6:
+        battery.ended(battery.in_child(waits))
     if number == 7:
         broken.held = np.ones(1 << 25)
     print("noise")
@@ -39,17 +46,18 @@ sys.exit(run.main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_errors_crashes_hangs_and_memory_are_told_by_their_cases(tmp_path):
+    begun = time.monotonic()
     (tmp_path / "log").mkdir()
     script = BROKEN.format(paths=sys.path, log=str(tmp_path / "log"))
     result = supervised("broken", 1, 400, 9, (sys.executable, "-c", script))
     found = dict(result.findings)
-    assert sorted(found) == [1, 3, 5, 7] and result.words == {"right": 5}
+    assert sorted(found) == [1, 3, 5, 6, 7] and result.words == {"right": 4}
     assert found[1].startswith("ZeroDivisionError") and found[3].startswith("crashes, status -6: ")
-    assert "Aborted: <string>:15 in broken < battery.py:" in found[3] and found[5].startswith(
-        "hangs: Timeout (0:00:20)!"
-    )
-    assert "<string>:17 in broken < battery.py:" in found[5]
-    assert found[7].startswith("memory: ") and "| broken | 9 | 5 right | 4 |" in table([result])
+    assert "Aborted: <string>:18 in broken < battery.py:" in found[3]
+    assert found[5].startswith("hangs: Timeout (0:00:16)!: <string>:21 in broken < battery.py:")
+    assert "a child hangs: <string>:8 in waits < battery.py:" in found[6]
+    assert found[7].startswith("memory: ") and "| broken | 9 | 4 right | 5 |" in table([result])
+    assert time.monotonic() - begun < 80
 
 
 def test_results_of_several_seeds_are_added():

@@ -1,7 +1,8 @@
 """Threads over a batch on the CPU: NumPy releases the interpreter lock inside BLAS, LAPACK and array loops.
 
 Work inside work runs where it is called: a thread of the pool that waited for others of the pool could wait for ever.
-A process that was forked has none of its parent's threads, and makes a pool of its own.
+A process that was forked has none of its parent's threads, and makes a pool of its own. OpenBLAS (seen in 0.3.31) takes
+a lock for some instructions of each call; in a process that was forked in that moment nobody is left to release it.
 """
 
 import os
@@ -13,7 +14,14 @@ from functools import cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from h2gpu import arrays
+
 LARGE = 1 << 14
+PATIENCE = 5.0  # seconds, after which BLAS is taken for locked for ever; it answers in less than a millisecond
+FORKED = (
+    "this process was forked while another thread of its parent was inside BLAS, whose lock nobody can release here: "
+    'start processes before threads compute, or by multiprocessing.get_context("spawn")'
+)
 
 
 def thread_count():
@@ -62,27 +70,37 @@ class _Limit:
     def set(self):
         """Limit BLAS until `lift` was called as often."""
         with self._lock:
-            if self._wanted == 0:
+            self._wanted += 1  # first: whoever forks sees that BLAS may be at work
+            if self._wanted == 1:
                 self._limit = _controller().limit(limits=1, user_api="blas")
                 _release()
-            self._wanted += 1
             _here.limits = _limits_here() + 1
 
     def lift(self):
         """BLAS as before, unless others still want the limit."""
         with self._lock:
-            self._wanted -= 1
-            _here.limits = _limits_here() - 1
-            if self._wanted == 0:
+            if self._wanted == 1:
                 self._limit.restore_original_limits()
                 _release()
+            self._wanted -= 1
+            _here.limits = _limits_here() - 1
 
     def forked(self):
         """In a new process: of all threads only this one is left, and what the others wanted is void."""
         self._lock, others, self._wanted = threading.Lock(), self._wanted > _limits_here(), _limits_here()
-        if others and self._wanted == 0:
+        if others:
+            asked = threading.Thread(target=self._restore, daemon=True)
+            asked.start()
+            asked.join(PATIENCE)
+            if asked.is_alive():
+                arrays.refuse(np, FORKED)
+
+    def _restore(self):
+        if self._wanted:
+            _controller().limit(limits=1, user_api="blas")
+        elif self._limit:
             self._limit.restore_original_limits()
-            _release()
+        _release()
 
 
 _here = threading.local()  # .pooled: a thread of the pool; .limits: how often this thread wants BLAS limited

@@ -47,6 +47,43 @@ thread.join()
 assert os.waitpid(child, 0)[1] == 0
 """
 
+LOCKED = """
+import os, signal, threading, time
+import numpy as np
+import h2gpu
+from h2gpu import batched
+from h2gpu.batched.device import threads
+
+threads.PATIENCE = 0.2
+A = np.ones((3, 2, 2))
+inside, leave = threading.Event(), threading.Event()
+
+def another():
+    with threads.one_blas_thread():
+        inside.set()
+        leave.wait()
+
+def told():
+    try:
+        batched.qr(A, mode="r")
+    except RuntimeError as error:
+        return str(error) == threads.FORKED
+    return False
+
+thread = threading.Thread(target=another)
+thread.start()
+inside.wait()
+for library in threads._controller().lib_controllers:
+    library.set_num_threads = lambda number: time.sleep(1000)  # as where the lock of BLAS is held for ever
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if told() and told() else 1)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+assert not told()
+os._exit(status)
+"""
+
 
 @given(st.lists(st.integers(0, 50)), st.integers(0, 100))
 def test_pieces_are_consecutive_and_no_heavier_than_one_item_beyond_the_target(weights, target):
@@ -102,6 +139,12 @@ def test_blas_is_as_before_when_threads_left_in_the_order_in_which_they_came():
 def test_a_forked_process_has_a_pool_of_its_own():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_while_another_thread_held_blas_is_told_so_and_does_not_wait_for_ever():
+    command = [sys.executable, "-W", "ignore", "-c", LOCKED]
+    assert subprocess.run(command, timeout=60).returncode == 0
 
 
 def test_work_inside_of_work_ends(monkeypatch):
