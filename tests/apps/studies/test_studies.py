@@ -11,7 +11,7 @@ from h2gpu.apps.studies import gpboost_vecchia, prediction_study, published
 from h2gpu.apps.studies import heaton as study_heaton
 from h2gpu.apps.studies import kaust as study_kaust
 from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
-from h2gpu.statistics import Kriging
+from h2gpu.statistics import Kriging, log_likelihood
 
 pytest.importorskip("matplotlib")
 
@@ -67,7 +67,11 @@ def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
     _, (best, local) = tables.read(tmp_path / "study_kaust-estimated-cpu.csv")
     assert best["method"] == "h2gpu" and best["smoothness"] == local["smoothness"] == "0.6"
     assert (best["variance"], best["nugget"]) == (local["variance"], local["nugget"])  # the same parameters
-    truth = published.kaust(source)["rough"].truth
+    field = published.kaust(source)["rough"]
+    truth, variance, length, nugget = field.truth, *(float(best[key]) for key in ("variance", "length scale", "nugget"))
+    highest = log_likelihood(Matern(variance, length, 0.6), field.sites, field.values, nugget, "constant")
+    assert float(best["log-likelihood"]) == pytest.approx(highest, abs=0.01) and not local["log-likelihood"]
+    assert highest > log_likelihood(Matern(2 * variance, length, 0.6), field.sites, field.values, nugget, "constant")
     assert 0.05 < float(best["nugget"]) < 0.6 and float(best["rmse"]) < truth.std()
     assert "by the truth" in capsys.readouterr().out
 
