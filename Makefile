@@ -1,6 +1,7 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
 # make test      set up, lint, check types, run every test that needs no GPU and takes seconds, on all cores
-# make figures   measure every published table again, where it is; DEVICE=cpu or cuda, DATA=folder of the benchmark data
+# make figures   measure every published table again, on all GPUs that are there; DEVICE=cpu or cuda, DATA=folder of the benchmark data,
+#                LIMIT=seconds of all, ONLY="TABLE …" for some of them
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make fuzz-short  random cases against oracles, some seconds a battery; the seed is drawn and printed, or SEED=… (tests/fuzz)
 # make fuzz      the same for TIME seconds a battery, then fuzzing guided by coverage; needs atheris: pip install -e '.[fuzz]'
@@ -23,12 +24,11 @@ DEVICE ?= cpu
 DATA   ?= data
 SHORT  ?= 7
 TIME   ?= 3600
-RUN    := $(BIN)/python -m h2gpu.apps
 
 # Processes that tests start find the package compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test kernels fuzz fuzz-short sanitize wheel sdist man packages floor matrix lint bench figures figures-cpu figures-cuda clean
+.PHONY: demo docs test kernels fuzz fuzz-short sanitize wheel sdist man packages floor matrix lint bench figures clean
 
 demo: $(STAMP)
 	mkdir -p demo
@@ -93,40 +93,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m h2gpu.apps.benchmarks.compress
 
-figures: $(STAMP) figures-$(DEVICE)
-
-figures-cpu:
-	$(RUN).benchmarks.as_called --batches 1,500 --seconds 600 --output benchmarks/batched/as_called-cpu.csv --plot benchmarks/batched/as_called-cpu.png
-	$(RUN).benchmarks.compress --largest 17 --output benchmarks/compression/compress-cpu.csv
-	$(RUN).studies.memory --largest 16
-	$(RUN).studies.time --largest 16
-	$(RUN).benchmarks.solvers --heaton $(DATA)/heaton2019.h5 --kaust $(DATA)/kaust2021.h5 --output benchmarks/solvers/solvers-cpu.csv
-	$(RUN).studies.heaton --file $(DATA)/heaton2019.h5
-	$(RUN).studies.kaust --file $(DATA)/kaust2021.h5
-
-figures-cuda:
-	$(RUN).benchmarks.batched --figures
-	$(RUN).benchmarks.as_called --device cuda --batches 500 --seconds 240 --output benchmarks/batched/as_called-h200.csv --plot benchmarks/batched/as_called-h200.png
-	$(RUN).studies.small --draw
-	$(RUN).studies.gebrd --draw
-	$(RUN).studies.radar
-	$(RUN).studies.edges
-	$(RUN).studies.edges --dtype float32
-	$(RUN).studies.baselines.lu --device cuda
-	$(RUN).studies.baselines.gebrd --device cuda
-	$(RUN).studies.baselines.triangles --device cuda
-	$(RUN).studies.baselines.hessenberg --device cuda
-	$(RUN).studies.baselines.plots
-	$(RUN).benchmarks.pairwise --output benchmarks/compression/pairwise.csv
-	$(RUN).benchmarks.compress --device cuda --largest 20 --output benchmarks/compression/compress-h200.csv
-	$(RUN).benchmarks.compress --device cuda --largest 20 --stored --output benchmarks/compression/compress-stored-h200.csv
-	$(RUN).benchmarks.scale --device cuda --largest 25 --output benchmarks/compression
-	$(RUN).studies.memory --device cuda --largest 20
-	$(RUN).studies.time --device cuda --largest 19
-	$(RUN).benchmarks.first_use --device cuda --output benchmarks/kriging/first-use-h200.csv
-	$(RUN).benchmarks.kriging --device cuda --sizes 90000,1000000 --output benchmarks/kriging/kriging-h200.csv
-	$(RUN).studies.heaton --file $(DATA)/heaton2019.h5 --parameters given --device cuda
-	$(RUN).studies.kaust --file $(DATA)/kaust2021.h5 --parameters given --device cuda
+figures: $(STAMP)
+	$(BIN)/python -m h2gpu.apps.benchmarks.figures --device $(DEVICE) --data $(DATA) $(if $(LIMIT),--limit $(LIMIT)) \
+	    $(if $(ONLY),--only $(ONLY))
 
 # Compiled on all cores, and what is hardly imported not at all: pip takes 26 seconds for that, on one core.
 $(STAMP): pyproject.toml

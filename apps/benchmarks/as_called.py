@@ -12,7 +12,6 @@ ones, float64 first. Where --seconds end them, or an interrupt, --resume goes on
 peers: routines/calls.py.
 """
 
-import os
 import time
 from dataclasses import dataclass
 from itertools import product
@@ -25,6 +24,7 @@ from h2gpu.apps.benchmarks.report import called, tables
 from h2gpu.apps.benchmarks.routines.calls import ROUTINES, arguments, entries
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
 from h2gpu.apps.command.devices import CudaDevice, Device
+from h2gpu.batched.device.threads import thread_count
 
 SIZES, BATCHES, DTYPES = (4, 8, 16, 32, 33, 64, 128, 256, 512), (1, 500, 100_000), ("float64", "float32")
 LARGEST = 1 << 30  # bytes of an argument
@@ -71,7 +71,7 @@ def parser():
     p.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
     p.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so long, and tell")
     p.add_argument("--resume", action="store_true", help="measure what --output lacks; the same machine and commit")
-    p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile first")
+    p.add_argument("--compilers", type=int, default=thread_count(), metavar="N", help="processes that compile first")
     p.add_argument("-o", "--output", type=Path, metavar="FILE", help="CSV file to write")
     p.add_argument("--plot", type=Path, metavar="FILE", help="picture of the table (needs matplotlib)")
     return p

@@ -8,7 +8,6 @@ matrices; peers and KBLAS' times are in peers/peers.py, the cases in cases.py. W
 batched.md.
 """
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -24,6 +23,7 @@ from h2gpu.apps.benchmarks.report import profiles as bench_profiles
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines.batched import PAPER_BOUND, ROUTINES, Case
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
+from h2gpu.batched.device.threads import thread_count
 
 ABOUT = {
     "targets": "Targets, and every target's peers",
@@ -58,7 +58,7 @@ def parser():
     p.add_argument("--no-peers", action="store_true", help="without PyTorch's routines")
     p.add_argument("--figures", action="store_true", help="draw the tables too (needs matplotlib)")
     p.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so long, and tell")
-    p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile first")
+    p.add_argument("--compilers", type=int, default=thread_count(), metavar="N", help="processes that compile first")
     p.add_argument("-o", "--output", type=Path, default="benchmarks/batched", metavar="FOLDER", help="of the tables")
     return p
 

@@ -79,7 +79,8 @@ def _work(argv):
     parser.add_argument("--problems", help=f"some of {','.join(PROBLEMS)}; default: all")
     parser.add_argument("--largest", type=int, default=20, help="log2 of the largest n, where a problem goes so far")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further row after so many")
-    parser.add_argument("-o", "--output", help="folder for scale-DEVICE.csv and .png")
+    parser.add_argument("--name", default="scale", help="of the files, before -DEVICE (default: scale)")
+    parser.add_argument("-o", "--output", help="folder for NAME-DEVICE.csv and .png")
     parser.add_argument("--row", nargs=2, metavar=("PROBLEM", "N"), help="measure one row, print it as JSON")
     options = parser.parse_args(argv)
     if options.row:
@@ -105,7 +106,7 @@ def _work(argv):
 
 
 def _target(options, kind):
-    return str(Path(options.output) / f"scale-{options.device}.{kind}")
+    return str(Path(options.output) / f"{options.name}-{options.device}.{kind}")
 
 
 def _measured(name, n, device):

@@ -9,7 +9,6 @@ needs: W r that for the rows of W, the reflections that for other warps. Predict
     python -m h2gpu.apps.studies.gebrd [--dtypes float64,float32] [--output FOLDER] [--draw]
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import small_plots
 from h2gpu.batched import model
 from h2gpu.batched.bidiagonal import plans
+from h2gpu.batched.device.threads import thread_count
 from h2gpu.batched.model import bidiagonal as bidiagonal_counts
 
 PARTS = (*bidiagonal_counts.PARTS, "clock")  # as in kernels/bidiagonal/block/bidiagonal.cuh
@@ -39,7 +39,7 @@ def _work(argv):
     parser.add_argument("--dtypes", default=",".join(bench_cases.DTYPES), metavar="NAME[,NAME]")
     parser.add_argument("-o", "--output", type=Path, default="benchmarks/batched", help="folder for study_gebrd.csv")
     parser.add_argument("--draw", action="store_true", help="the picture too (needs matplotlib)")
-    parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
+    parser.add_argument("--compilers", type=int, default=thread_count(), help="processes that compile beforehand")
     options = parser.parse_args(argv)
     device, found = timing.gpu_name(), []
     cases = [(dtype, batch, n) for dtype in options.dtypes.split(",") for batch, n in bench_cases.GEBRD_ORDERS]

@@ -10,7 +10,6 @@ signal or control-C, gets the tables and the summary of what has been measured.
     python -m h2gpu.apps.studies.small [--figures 9,12,VII,7,4,library,11,8] [--seconds N] [--output FOLDER]
 """
 
-import os
 import statistics
 import sys
 import time
@@ -29,6 +28,7 @@ from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.studies import panels as study_panels
 from h2gpu.apps.studies import small_plots
 from h2gpu.batched import model, registers
+from h2gpu.batched.device.threads import thread_count
 from h2gpu.batched.model import registers as register_counts
 from h2gpu.batched.registers.layouts import layout
 
@@ -66,7 +66,7 @@ def _work(argv):
     parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
     parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for the tables")
     parser.add_argument("--draw", action="store_true", help="pictures of figures 8 and 11 too (needs matplotlib)")
-    parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="processes that compile beforehand")
+    parser.add_argument("--compilers", type=int, default=thread_count(), help="processes that compile beforehand")
     options = parser.parse_args(argv)
     end, device, rows = time.monotonic() + options.seconds, timing.gpu_name(), []
     panels = []

@@ -25,8 +25,7 @@ def circumstances(device):
             lines.append(f"{package}: {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    commit = os.environ.get("H2GPU_COMMIT") or _commit()
-    return [*lines, f"commit: {commit}", f"command: {' '.join(['python', *_module_arguments()])}"]
+    return [*lines, f"commit: {commit()}", f"command: {' '.join(['python', *_module_arguments()])}"]
 
 
 def device_name(device):
@@ -100,8 +99,13 @@ def _module_arguments():
     return [*(["-m", module.name] if module else [sys.argv[0]]), *sys.argv[1:]]
 
 
-def _commit():
-    """The commit of the sources, "-dirty" where they were changed; tables written meanwhile are none of them."""
+def commit():
+    """The commit of the sources, "-dirty" where they were changed; tables written meanwhile are none of them.
+
+    H2GPU_COMMIT says it where it is set; "unknown" without a history.
+    """
+    if said := os.environ.get("H2GPU_COMMIT"):
+        return said
     here = ["git", "-C", str(Path(__file__).resolve().parents[3])]
     try:
         name = subprocess.run([*here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)

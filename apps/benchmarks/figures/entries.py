@@ -1,0 +1,311 @@
+"""Which command measures which published table: every table of benchmarks/ has one entry here.
+
+Seconds are rough: sums of the seconds in the tables, with what warms up and compiles, and guesses where a table has
+none; `benchmarks.figures` tells those of a run at its end, which belong here. Tables named after a card become those
+of the card that is there.
+"""
+
+from functools import partial
+
+from h2gpu.apps.benchmarks.figures.entry import entry
+
+cpu, cuda = partial(entry, gpus=0), partial(entry, gpus=1)
+
+HEATON, KAUST = "heaton2019.h5", "kaust2021.h5"
+BOTH = f"{HEATON} {KAUST}"
+FIELDS = f"--heaton data/{HEATON} --kaust data/{KAUST}"
+LU, SVD = "batched_lu.csv batched_lu.png", "batched_svd_small.png batched_svd_large.png"
+GROUPS = "targets qr qr_ragged svd rsvd lu cholesky gemm gemm_sizes blas block_multiply truncated"  # GEBRD: for itself
+PLOTS = "studies.baselines.plots"
+RANKED = "benchmarks.distributed --device cuda"
+PARTS = f"{RANKED} --no-solve -o HERE/distributed-four.csv"
+LARGE = f"{RANKED} --no-solve -o HERE/distributed-large-CARD.csv"
+
+ON_CPU = (
+    cpu(
+        "batched",
+        "as_called-cpu.csv as_called-cpu.png",
+        430,
+        "benchmarks.as_called --batches 1,500 --output HERE/as_called-cpu.csv --plot HERE/as_called-cpu.png",
+        packages="torch",
+    ),
+    cpu("compression", "compress-cpu.csv", 120, "benchmarks.compress --largest 17 --output HERE/compress-cpu.csv"),
+    cpu(
+        "compression", "defaults-cpu.csv", 110, "benchmarks.defaults --log2 17 --draws 4 --output HERE/defaults-cpu.csv"
+    ),
+    cpu("compression", "study_memory-cpu.csv study_memory-cpu.png", 120, "studies.memory --largest 16"),
+    cpu("compression", "study_time-cpu.csv study_time-cpu.png", 240, "studies.time --largest 16"),
+    cpu("distributed", "counted.csv", 60, "benchmarks.distributed --count --log2 22 --output HERE/counted.csv"),
+    cpu(
+        "distributed",
+        "distributed-cpu.csv",
+        30,
+        "benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
+        "mpiexec -n 2 benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
+        "mpiexec -n 4 benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
+        alone=True,
+        packages="mpi4py",
+    ),
+    cpu(
+        "distributed",
+        "memory-cpu.csv",
+        40,
+        "benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
+        "mpiexec -n 2 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
+        "mpiexec -n 4 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
+        "mpiexec -n 8 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
+        packages="mpi4py",
+    ),
+    cpu("distributed", "study_scaling.csv study_scaling.png", 200, "studies.processes.scaling --largest 24"),
+    cpu(
+        "kriging",
+        "study_classics-cpu.csv",
+        130,
+        "studies.classics.compare --data data",
+        data="meuse.rda jura.rda sic2004.rda walker.rda baltimore.geojson",
+        packages="gpboost gstools pykrige rdata sklearn",
+    ),
+    cpu(
+        "kriging",
+        "study_heaton-estimated-cpu.csv",
+        360,
+        f"studies.heaton --file data/{HEATON} --parameters estimated --methods 'h2gpu,local 60'",
+        data=HEATON,
+    ),
+    cpu(
+        "kriging",
+        "study_heaton-given-cpu.csv",
+        170,
+        f"studies.heaton --file data/{HEATON} --parameters given --fields simulated",
+        data=HEATON,
+        packages="gpboost",
+    ),
+    cpu(
+        "kriging",
+        "study_kaust-estimated-cpu.csv",
+        1450,
+        f"studies.kaust --file data/{KAUST} --parameters estimated --methods 'h2gpu,local 60'",
+        data=KAUST,
+    ),
+    cpu(
+        "kriging",
+        "study_kaust-given-cpu.csv",
+        630,
+        f"studies.kaust --file data/{KAUST} --parameters given",
+        data=KAUST,
+        packages="gpboost",
+    ),
+    cpu(
+        "kriging",
+        "study_likelihoods-cpu.csv",
+        100,
+        "studies.likelihoods.compare --data data --sites 400 --targets 200",
+        data="meuse.rda sids.dbf NorthAmericanRainfall.rda coalash.rda sic2004.rda",
+        packages="gpboost rdata geopandas",
+    ),
+    cpu(
+        "kriging",
+        "study_wind-cpu.csv",
+        70,
+        "studies.spacetime.wind --file data/wind.rda --output HERE",
+        data="wind.rda",
+        packages="rdata",
+    ),
+    cpu(
+        "solvers",
+        "direct-cpu.csv",
+        120,
+        "benchmarks.direct --log2 12,13,14,15 --peers 15 --fields none --output HERE/direct-cpu.csv",
+        packages="gpboost",
+    ),
+    cpu("solvers", "solvers-cpu.csv", 800, f"benchmarks.solvers {FIELDS} --output HERE/solvers-cpu.csv", data=BOTH),
+)
+
+ON_CUDA = (
+    cuda(
+        "batched",
+        "batched_targets.csv batched_blas.csv batched_cholesky.csv batched_products.csv batched_profiles.csv"
+        " batched_qr.csv batched_qr_ragged.csv batched_rsvd.csv batched_sizes.csv batched_svd.csv batched_truncated.csv"
+        f" kernels.csv {LU} {SVD} batched_profiles.png batched_qr.png batched_sizes.png batched.md",
+        380,
+        f"benchmarks.batched {GROUPS} --figures",
+        packages="torch",
+        beside="batched_gebrd.csv",
+    ),
+    cuda(
+        "batched",
+        "batched_gebrd.csv batched_gebrd.png",
+        60,
+        "benchmarks.batched gebrd --figures",
+        alone=True,
+        packages="torch",
+    ),
+    cuda(
+        "batched",
+        "as_called-CARD.csv as_called-CARD.png",
+        240,
+        "benchmarks.as_called --device cuda --batches 500 --sizes 4,8,16,32,33,64,128"
+        " --output HERE/as_called-CARD.csv --plot HERE/as_called-CARD.png",
+        packages="torch",
+    ),
+    cuda("batched", "study_latency.csv study_bandwidth.csv study_latency.png", 40, "autotune.memory_curves"),
+    cuda(
+        "batched",
+        "study_small.csv study_panels.csv study_small.png study_panels.png study_small_space.png",
+        200,
+        "studies.small --figures 9,12,VII,7,4,library,8 --draw",
+        beside="batched_lu.csv",
+    ),
+    cuda(
+        "batched",
+        "study_small_peers.csv study_small_peers.png",
+        60,
+        "studies.small --figures 11 --draw",
+        alone=True,
+        packages="torch",
+    ),
+    cuda("batched", "study_radar.csv study_complex.csv", 120, "studies.radar", alone=True, packages="torch"),
+    cuda("batched", "study_gebrd.csv study_gebrd.png", 60, "studies.gebrd --draw"),
+    cuda("batched", "study_edges-float64.csv study_edges-float64.png", 200, "studies.edges", PLOTS),
+    cuda("batched", "study_edges-float32.csv study_edges-float32.png", 200, "studies.edges --dtype float32", PLOTS),
+    cuda("batched", "study_lu-cuda.csv study_lu-cuda.png", 150, "studies.baselines.lu --device cuda", PLOTS),
+    cuda(
+        "batched",
+        "study_gebrd_versions-cuda.csv study_gebrd_versions-cuda.png",
+        150,
+        "studies.baselines.gebrd --device cuda",
+        PLOTS,
+    ),
+    cuda(
+        "batched",
+        "study_triangles-cuda.csv study_triangles-cuda.png",
+        100,
+        "studies.baselines.triangles --device cuda",
+        PLOTS,
+    ),
+    cuda(
+        "batched",
+        "study_hessenberg-cuda.csv study_hessenberg-cuda.png",
+        120,
+        "studies.baselines.hessenberg --device cuda",
+        PLOTS,
+    ),
+    cuda(
+        "batched",
+        "study_qr-cuda.csv study_qr-cuda.png",
+        60,
+        "studies.baselines.qr --device cuda --sizes 1000,1001,2001,4001",
+        PLOTS,
+    ),
+    cuda("compression", "pairwise.csv", 40, "benchmarks.pairwise --output HERE/pairwise.csv"),
+    cuda(
+        "compression",
+        "compress-CARD.csv",
+        60,
+        "benchmarks.compress --device cuda --largest 20 --output HERE/compress-CARD.csv",
+    ),
+    cuda(
+        "compression",
+        "compress-stored-CARD.csv",
+        60,
+        "benchmarks.compress --device cuda --largest 20 --stored --output HERE/compress-stored-CARD.csv",
+    ),
+    cuda(
+        "compression",
+        "defaults-CARD.csv",
+        40,
+        "benchmarks.defaults --device cuda --output HERE/defaults-CARD.csv",
+    ),
+    cuda(
+        "compression",
+        "scale-cuda.csv scale-cuda.png",
+        240,
+        "benchmarks.scale --device cuda --largest 25 --output HERE",
+        gigabytes=100,
+    ),
+    cuda(
+        "compression",
+        "scale-chosen-cuda.csv",
+        60,
+        "benchmarks.scale --device cuda --problems grid-chosen,grid-large-chosen --largest 25 --name scale-chosen"
+        " --output HERE",
+    ),
+    cuda(
+        "compression",
+        "study_memory-cuda.csv study_memory-cuda.png",
+        60,
+        "studies.memory --device cuda --largest 20",
+    ),
+    cuda("compression", "study_time-cuda.csv study_time-cuda.png", 90, "studies.time --device cuda --largest 19"),
+    cuda(
+        "distributed",
+        "distributed-CARD.csv",
+        300,
+        *(f"{RANKED} -o HERE/distributed-CARD.csv --log2 {k}" for k in (18, 20, 22)),
+        *(f"mpiexec -n 2 {RANKED} -o HERE/distributed-CARD.csv --log2 {k}" for k in (18, 20, 22)),
+        gpus=2,
+        packages="mpi4py",
+    ),
+    cuda(
+        "distributed",
+        "distributed-large-CARD.csv",
+        200,
+        *(f"{LARGE} --log2 {k}" for k in (22, 24)),
+        *(f"mpiexec -n 2 {LARGE} {k}" for k in ("--log2 22", "--weak --log2 22", "--log2 24")),
+        gpus=2,
+        packages="mpi4py",
+    ),
+    cuda(
+        "distributed",
+        "distributed-four.csv",
+        300,
+        *(f"mpiexec -n 4 {PARTS} {k}" for k in ("--log2 22", "--log2 22", "--log2 24", "--weak --log2 25")),
+        *(f"mpiexec -n 2 {PARTS} {k}" for k in ("--log2 22", "--log2 24")),
+        *(f"{PARTS} {k}" for k in ("--log2 22", "--log2 24", "--weak --log2 25")),
+        gpus=4,
+        gigabytes=100,
+        packages="mpi4py",
+    ),
+    cuda("kriging", "first-use-CARD.csv", 40, "benchmarks.first_use --device cuda --output HERE/first-use-CARD.csv"),
+    cuda(
+        "kriging",
+        "kriging-CARD.csv",
+        130,
+        "benchmarks.kriging --device cuda --sizes 90000,1000000 --output HERE/kriging-CARD.csv",
+    ),
+    cuda(
+        "kriging",
+        "study_heaton-given-cuda.csv",
+        60,
+        f"studies.heaton --file data/{HEATON} --parameters given --device cuda",
+        data=HEATON,
+    ),
+    cuda(
+        "kriging",
+        "study_heaton-estimated-cuda.csv",
+        150,
+        f"studies.heaton --file data/{HEATON} --parameters estimated --methods h2gpu,direct,iterative --device cuda",
+        data=HEATON,
+    ),
+    cuda(
+        "kriging",
+        "study_kaust-given-cuda.csv",
+        90,
+        f"studies.kaust --file data/{KAUST} --parameters given --device cuda",
+        data=KAUST,
+    ),
+    cuda(
+        "solvers",
+        "direct-CARD.csv",
+        120,
+        "benchmarks.direct --device cuda --log2 13,15,17,20 --eta 0.01 --peers 17 --fields none"
+        " --output HERE/direct-CARD.csv",
+    ),
+    cuda(
+        "solvers",
+        "direct-fields-CARD.csv",
+        120,
+        f"benchmarks.direct --device cuda --eta 0.01 --cases '' {FIELDS} -o HERE/direct-fields-CARD.csv",
+        data=BOTH,
+    ),
+)

@@ -1,0 +1,71 @@
+"""What a command may have of the machine: a GPU of its own, and cores of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from h2gpu.apps.command.command import FailureError
+
+ASKED = """
+import cupy
+for i in range(cupy.cuda.runtime.getDeviceCount()):
+    found = cupy.cuda.runtime.getDeviceProperties(i)
+    print(found["totalGlobalMem"], found["name"].decode())
+"""
+
+
+class Slot(NamedTuple):
+    """A place for one command: the number of its GPU, "" for none, and its cores."""
+
+    gpu: str
+    cores: tuple
+
+
+def slots(gpus, count):
+    """So many slots that share no GPU and no core; cores of one processor stay together.
+
+    gpus   their numbers, () on the CPU
+    """
+    mine, count = cores(), len(gpus) or count
+    if count > len(mine):
+        raise FailureError(f"expected a core for each of {count} commands at once, got {len(mine)}; give fewer")
+    bounds = [i * len(mine) // count for i in range(count + 1)]
+    return [Slot(gpu, tuple(mine[a:b])) for gpu, a, b in zip(gpus or [""] * count, bounds, bounds[1:])]
+
+
+def cores():
+    """Those that this process may use, hyperthreads of a core one after the other."""
+    try:
+        return sorted(os.sched_getaffinity(0), key=lambda core: (_first_sibling(core), core))
+    except AttributeError:  # macOS and Windows
+        return list(range(os.cpu_count() or 1))
+
+
+def gpus():
+    """[(number, gigabytes, name)] of those that CUDA_VISIBLE_DEVICES leaves, asked for in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=False)
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    if done.returncode or not lines:
+        reason = (done.stderr.strip().splitlines() or ["none"])[-1]
+        raise FailureError(f"--device cuda: expected CuPy and a CUDA device, got {reason:.150}")
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    numbers = seen.split(",") if seen else map(str, range(len(lines)))
+    return [(number.strip(), int(size) / 1e9, name) for number, (size, name) in zip(numbers, lines)]
+
+
+def card(name):
+    """A GPU's name as names of files have it: "h200" of "NVIDIA H200"."""
+    found = re.search(r"\b[A-Z]+\d+", name)
+    return (found[0] if found else re.sub(r"\W+", "-", name)).lower()
+
+
+def _first_sibling(core):
+    """The first hyperthread of the same core."""
+    try:
+        path = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+        return int(re.match(r"\d+", path.read_text(encoding="ascii"))[0])
+    except (OSError, TypeError):
+        return core

@@ -1,0 +1,158 @@
+"""The queue of measurements: nothing shares a GPU, what runs alone runs alone, limits hold, failures stay alone.
+
+Commands of these tests are imagined, on a clock that a pause advances.
+"""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2gpu.apps.benchmarks.figures import machine
+from h2gpu.apps.benchmarks.figures.entry import entry
+from h2gpu.apps.benchmarks.figures.queue import LEAST, PATIENCE, PAUSE, Queue, needs_all
+from h2gpu.apps.command.command import FailureError
+
+
+class Machine:
+    """Commands that take a time and end well or not; remembers who ran when, in which slots."""
+
+    def __init__(self, times, problems=()):
+        self.now, self.times, self.problems, self.ran = 0.0, times, dict(problems), []
+
+    def start(self, one, slots):
+        command = Imagined(self, one.name, slots)
+        self.ran.append(command)
+        return command
+
+    def clock(self):
+        return self.now
+
+    def pause(self, seconds):
+        self.now += seconds
+
+
+class Imagined:
+    def __init__(self, machine, name, slots):
+        self.machine, self.name, self.slots, self.begun, self.ended = machine, name, slots, machine.now, None
+
+    def poll(self):
+        if self.machine.now - self.begun < self.machine.times[self.name]:
+            return None
+        self.ended = self.machine.now
+        return self.machine.problems.get(self.name, "")
+
+    def stop(self, why):
+        self.ended = self.machine.now
+        return why
+
+
+def figures(*seconds, gpus=1, **more):
+    """Entries of these rough seconds, called by their numbers."""
+    return [entry("a", f"{i}.csv", s, "x", gpus=gpus, **more) for i, s in enumerate(seconds)]
+
+
+def outcomes(entries, slots, machine, limit=math.inf):
+    queue = Queue(entries, slots, machine.start, limit, lambda line: None, machine.clock, machine.pause)
+    return {one.entry.name: one for one in queue.run()}
+
+
+jobs = st.tuples(st.integers(1, 900), st.floats(0.1, 4), st.sampled_from([1, 1, 1, 2, 4]), st.booleans(), st.booleans())
+
+
+@given(st.lists(jobs, max_size=12), st.integers(1, 4), st.one_of(st.just(math.inf), st.integers(10, 2000)))
+def test_rules_of_the_queue(drawn, count, limit):
+    """Commands of some rough seconds, times as long in truth, on some GPUs, alone or not, that fail or not."""
+    entries = [
+        entry("a", f"{i}.csv", s, "x", gpus=min(gpus, count), alone=alone)
+        for i, (s, _, gpus, alone, _) in enumerate(drawn)
+    ]
+    times = {str(i): s * factor for i, (s, factor, *_) in enumerate(drawn)}
+    problems = {str(i): "failed" for i, one in enumerate(drawn) if one[-1]}
+    there = Machine(times, problems)
+    slots = [machine.Slot(str(i), (i,)) for i in range(count)]
+    ends = outcomes(entries, slots, there, limit)
+    assert sorted(ends) == sorted(one.name for one in entries)
+    named = {one.name: one for one in entries}
+    for one in there.ran:
+        assert len({slot.gpu for slot in one.slots}) == len(one.slots) == (count if needs_all(named[one.name]) else 1)
+        assert one.begun + named[one.name].seconds <= limit
+        assert one.ended <= limit + PAUSE + 1e-6
+        assert one.ended - one.begun <= max(LEAST, PATIENCE * named[one.name].seconds) + PAUSE + 1e-6
+        for other in there.ran:
+            if other is not one and other.begun < one.ended and one.begun < other.ended:  # at the same time
+                assert not {slot.gpu for slot in one.slots} & {slot.gpu for slot in other.slots}
+                assert not needs_all(named[one.name])
+    for name, end in ends.items():
+        (ran,) = [one for one in there.ran if one.name == name] or [None]
+        assert (end.state == "left out") == (ran is None)
+        if end.state == "left out":
+            assert limit < math.inf
+        elif end.state == "done":
+            assert name not in problems and end.seconds == ran.ended - ran.begun >= times[name]
+        else:
+            assert name in problems or "limit" in end.why
+
+
+def test_a_failure_stops_no_other():
+    ends = outcomes(figures(3, 2, 1), machine_of(1), Machine({"0": 3, "1": 2, "2": 1}, {"0": "exit status 1\nlast"}))
+    assert [ends[name].state for name in "012"] == ["failed", "done", "done"]
+    assert ends["0"].why == "exit status 1\nlast"
+
+
+def test_the_longest_come_first_and_no_slot_waits():
+    there = Machine({"0": 10, "1": 40, "2": 20, "3": 30})
+    outcomes(figures(10, 40, 20, 30), machine_of(2), there)
+    assert [one.name for one in there.ran] == ["1", "3", "2", "0"]
+    assert there.now == pytest.approx(50, abs=5 * PAUSE)
+
+
+def test_what_does_not_fit_leaves_room_for_what_does():
+    there = Machine({"0": 100, "1": 50, "2": 60})
+    ends = outcomes(figures(100, 50, 60), machine_of(1), there, limit=90)
+    assert [(name, ends[name].state) for name in "012"] == [("0", "left out"), ("1", "left out"), ("2", "done")]
+    assert "about 100 s do not fit into the 90 s that are left" in ends["0"].why
+
+
+def test_whatever_ends_the_queue_ends_its_commands():
+    there = Machine({"0": 10, "1": 10})
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    queue = Queue(figures(10, 10), machine_of(2), there.start, math.inf, lambda line: None, there.clock, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queue.run()
+    assert [one.ended for one in there.ran] == [0.0, 0.0]
+
+
+def machine_of(count):
+    return [machine.Slot(str(i), (i,)) for i in range(count)]
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(1, []), (3, []), (5, ["0", "2"])])
+def test_slots_share_no_core(monkeypatch, count, numbers):
+    monkeypatch.setattr(machine, "cores", lambda: [0, 4, 1, 5, 2, 6, 3, 7])
+    slots = machine.slots(numbers, count)
+    assert [slot.gpu for slot in slots] == (numbers or [""] * count)
+    assert sorted(core for slot in slots for core in slot.cores) == list(range(8)) and all(s.cores for s in slots)
+
+
+def test_more_commands_than_cores_are_refused(monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: [0, 1])
+    with pytest.raises(FailureError, match="expected a core for each of 3 commands at once, got 2"):
+        machine.slots([], 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("My GPU", "my-gpu"),
+    ],
+)
+def test_a_card_has_a_short_name(name, short):
+    assert machine.card(name) == short
