@@ -16,7 +16,7 @@ from pathlib import Path
 import h2gpu
 from h2gpu.apps.benchmarks.figures import entry as entries
 
-LAST = 15  # lines of a command that failed
+LAST, WIDTH = 15, 200  # lines of a command that failed, and letters of each
 GRACE = 5.0  # seconds to end after SIGTERM
 ROOT = str(Path(h2gpu.__file__).resolve().parents[1])
 
@@ -98,7 +98,7 @@ class Command:
         self.log.close()
         lines = (self.stage / "log").read_text(encoding="utf-8", errors="replace").splitlines()[-LAST:]
         shutil.rmtree(self.stage, ignore_errors=True)
-        return "\n    ".join([problem, *lines]) if problem else ""
+        return "\n    ".join([problem, *(line[:WIDTH] for line in lines)]) if problem else ""
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class Queue:
 
     def __init__(self, entries, slots, start, limit=float("inf"), tell=print, clock=time.monotonic, pause=time.sleep):
         self.waiting = sorted(entries, key=lambda entry: (not needs_all(entry), -entry.seconds))
-        self.all, self.free, self.running, self.outcomes = list(slots), list(slots), [], []
+        self.free, self.running, self.outcomes = list(slots), [], []
         self.start, self.tell, self.clock, self.pause = start, tell, clock, pause
         self.begun, self.end = clock(), clock() + limit
 
@@ -70,14 +70,11 @@ class Queue:
             self._told(Outcome(entry, "left out", 0.0, why))
 
     def _begin(self):
-        """The next ones, as long as there are slots for them."""
+        """The next ones, as long as there are slots for them: all of them for what comes first, and runs alone."""
         while self.waiting and self.free:
-            entry = self.waiting[0]
-            if needs_all(entry) and len(self.free) < len(self.all):
-                return
-            taken = list(self.all) if needs_all(entry) else self.free[:1]
+            entry = self.waiting.pop(0)
+            taken = self.free if needs_all(entry) else self.free[:1]
             self.free = self.free[len(taken) :]
-            self.waiting.pop(0)
             now = self.clock()
             self.tell(f"{now - self.begun:6.0f} s  {entry.name} begins{_where(taken)}, about {entry.seconds:.0f} s")
             end = min(self.end, now + max(LEAST, PATIENCE * entry.seconds))

@@ -30,10 +30,10 @@ def test_the_table_and_the_picture_are_written(tmp_path, monkeypatch, capsys):
     found = bench_scale._row("grid", 1024, "cpu")
     monkeypatch.setattr(bench_scale, "_measured", lambda name, n, device: found | {"n": n})
     monkeypatch.setattr(bench_scale, "_copy_rate", lambda device: 1e4)
-    bench_scale.main(["--problems", "grid-peer", "--largest", "15", "--output", str(tmp_path)])
-    _, rows = tables.read(tmp_path / "scale-cpu.csv")
+    bench_scale.main(["--problems", "grid-peer", "--largest", "15", "--name", "peer", "--output", str(tmp_path)])
+    _, rows = tables.read(tmp_path / "peer-cpu.csv")
     assert [row["n"] for row in rows] == ["16384", "32768"] and float(rows[0]["A x / copy"]) > 0
-    assert (tmp_path / "scale-cpu.png").stat().st_size > 10_000 and "total s n^0.00" in capsys.readouterr().out
+    assert (tmp_path / "peer-cpu.png").stat().st_size > 10_000 and "total s n^0.00" in capsys.readouterr().out
 
 
 def test_what_cannot_be_measured_is_told_in_a_line(tmp_path, capsys):

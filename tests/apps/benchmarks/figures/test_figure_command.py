@@ -12,12 +12,10 @@ from h2gpu.apps.benchmarks.figures.machine import Slot
 from h2gpu.apps.benchmarks.report import tables
 
 STUB = """
-import os, subprocess, sys, time
+import os, subprocess, sys
 name, *words = sys.argv[1:]
 if "hangs" in words:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    open(os.environ["CHILD"], "w").write(str(child.pid))
-    time.sleep(60)
+    subprocess.run([sys.executable, "-c", os.environ["CHILD"]])
 if "fails" in words:
     sys.exit("the reason")
 seen = [os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ["OPENBLAS_NUM_THREADS"], sorted(os.sched_getaffinity(0))]
@@ -95,8 +93,16 @@ def test_what_fails_publishes_nothing(place, steps, words):
     assert os.listdir(place / "out") == ["a"]
 
 
+CHILD = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("PLACE", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+
+
 def test_what_is_stopped_ends_with_its_children(place, monkeypatch):
-    monkeypatch.setenv("CHILD", str(place / "child"))
+    monkeypatch.setenv("CHILD", CHILD.replace("PLACE", str(place / "child")))
     command = started(place, "t.csv", "benchmarks/a/t.csv hangs")
     while not (place / "child").exists() or not (place / "child").read_text():
         time.sleep(0.01)

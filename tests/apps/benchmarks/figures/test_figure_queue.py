@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from h2gpu.apps.benchmarks.figures import machine
 from h2gpu.apps.benchmarks.figures.entry import entry
-from h2gpu.apps.benchmarks.figures.queue import LEAST, PATIENCE, PAUSE, Queue, needs_all
+from h2gpu.apps.benchmarks.figures.queue import LEAST, PATIENCE, PAUSE, Queue
 from h2gpu.apps.command.command import FailureError
 
 
@@ -75,15 +75,16 @@ def test_rules_of_the_queue(drawn, count, limit):
     ends = outcomes(entries, slots, there, limit)
     assert sorted(ends) == sorted(one.name for one in entries)
     named = {one.name: one for one in entries}
+    alone = {one.name for one in entries if one.alone or one.gpus > 1}
     for one in there.ran:
-        assert len({slot.gpu for slot in one.slots}) == len(one.slots) == (count if needs_all(named[one.name]) else 1)
+        assert len({slot.gpu for slot in one.slots}) == len(one.slots) == (count if one.name in alone else 1)
         assert one.begun + named[one.name].seconds <= limit
         assert one.ended <= limit + PAUSE + 1e-6
         assert one.ended - one.begun <= max(LEAST, PATIENCE * named[one.name].seconds) + PAUSE + 1e-6
         for other in there.ran:
             if other is not one and other.begun < one.ended and one.begun < other.ended:  # at the same time
                 assert not {slot.gpu for slot in one.slots} & {slot.gpu for slot in other.slots}
-                assert not needs_all(named[one.name])
+                assert one.name not in alone
     for name, end in ends.items():
         (ran,) = [one for one in there.ran if one.name == name] or [None]
         assert (end.state == "left out") == (ran is None)
@@ -143,6 +144,34 @@ def test_more_commands_than_cores_are_refused(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: [0, 1])
     with pytest.raises(FailureError, match="expected a core for each of 3 commands at once, got 2"):
         machine.slots([], 3)
+
+
+CUPY = """
+class cuda:
+    class runtime:
+        getDeviceCount = staticmethod(lambda: COUNT)
+        getDeviceProperties = staticmethod(lambda i: {"totalGlobalMem": (i + 1) * 10**9, "name": b"NVIDIA H200"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("visible", "numbers"), [(None, ["0", "1"]), ("3,5", ["3", "5"])], ids=["all", "those that are visible"]
+)
+def test_gpus_keep_the_numbers_that_a_command_is_given(tmp_path, monkeypatch, visible, numbers):
+    (tmp_path / "cupy.py").write_text(CUPY.replace("COUNT", "2"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.gpus() == [(number, i + 1, "NVIDIA H200") for i, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize("cupy", ["raise ImportError('no driver')", CUPY.replace("COUNT", "0")])
+def test_no_gpu_is_told(tmp_path, monkeypatch, cupy):
+    (tmp_path / "cupy.py").write_text(cupy)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(FailureError, match=r"expected CuPy and a CUDA device, got (ImportError: no driver|none)"):
+        machine.gpus()
 
 
 @pytest.mark.parametrize(
