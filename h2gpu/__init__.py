@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """`h2gpu.statistics` on first use: scikit-learn, which it stands on, takes half a second to import."""
+    """`h2gpu.statistics` on first use: scikit-learn, which it stands on, takes a second to import."""
     if name == "statistics":
         return import_module("h2gpu.statistics")
     raise AttributeError(f"module 'h2gpu' has no attribute {name!r}")

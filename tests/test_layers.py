@@ -112,7 +112,8 @@ def test_uphill_imports_are_seen_wherever_they_stand():
     assert not uphill("h2gpu.apps.h2info", "import h2gpu")
 
 
-def test_importing_the_package_does_not_import_cupy_or_matplotlib():
-    code = "import sys, h2gpu; print(sorted({'cupy', 'matplotlib'} & set(sys.modules)))"
+def test_importing_the_package_imports_nothing_that_work_alone_needs():
+    late = {"cupy", "matplotlib", "sklearn", *(f"scipy.{name}" for name in ("linalg", "sparse", "spatial", "special"))}
+    code = f"import sys, h2gpu, h2gpu.distributed; print(sorted({late} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

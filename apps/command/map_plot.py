@@ -8,7 +8,7 @@ that 99 % of the places have. Grids keep their edges, and maps of scattered site
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from h2gpu.apps.command.structure_plot import INK, QUIET, require_matplotlib
 from h2gpu.texts import plain
@@ -100,7 +100,7 @@ def raster(points, values, extent, shape):
     rows, columns = shape
     x = left + (np.arange(columns) + 0.5) * (right - left) / columns
     y = top - (np.arange(rows) + 0.5) * (top - bottom) / rows
-    tree, pixels = cKDTree(points), np.stack(np.meshgrid(x, y), axis=-1)
+    tree, pixels = scipy.spatial.cKDTree(points), np.stack(np.meshgrid(x, y), axis=-1)
     spacing = np.percentile(tree.query(points, 2)[0][:, 1], MOST) if len(points) > 1 else 0.0
     pixel = np.hypot((right - left) / columns, (top - bottom) / rows)
     nearest = tree.query(pixels, distance_upper_bound=max(REACH * spacing, pixel))[1]

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+import h2gpu
 from h2gpu.apps.command import options
 from h2gpu.apps.command.command import InputError
 from h2gpu.covariance import Coregionalization, MultivariateMatern
 from h2gpu.covariance.models.variables import MOST_VARIABLES
-from h2gpu.statistics import CoKriging, scores
 
 OF_ONE = "time", "sphere", "radius", "drift", "rotation", "variance", "nugget", "plot"
 KINDS = "variance", "length_scale", "partial", "nugget"  # that are estimated
@@ -46,7 +46,7 @@ def model(arguments, cov, values, trend, dim):
     else:
         cov = Coregionalization([np.diag(spread)], [replace(cov, variance=1.0)], dim)
     kinds = [*KINDS, *options.shapes(a)]
-    return CoKriging(cov, 0.0, trend, a.rtol, fit_parameters=kinds)
+    return h2gpu.statistics.CoKriging(cov, 0.0, trend, a.rtol, fit_parameters=kinds)
 
 
 def scored(names, truth, mean, std):
@@ -55,7 +55,7 @@ def scored(names, truth, mean, std):
     for name, t, m, s in zip(names, truth.T, mean.T, std.T):
         known = np.isfinite(t)
         if known.any():
-            told[short(name)] = scores.summary(t[known], m[known], s[known])
+            told[short(name)] = h2gpu.statistics.scores.summary(t[known], m[known], s[known])
     return told
 
 

@@ -2,9 +2,9 @@
 
     room for the libraries? → import h2gpu.apps.NAME → its main()
 
-NumPy, SciPy and HDF5 take half a second to import. A Ctrl-C meanwhile, and libraries that do not fit into the address
-space, end like every other failure: one line on stderr, status 1. Installed beside the package, as `h2gpu_start`, since
-whatever lies in `h2gpu` imports them first.
+NumPy, HDF5 and the package take a third of a second to import. A Ctrl-C meanwhile, and libraries that do not fit into
+the address space, end like every other failure: one line on stderr, status 1. Installed beside the package, as
+`h2gpu_start`, since whatever lies in `h2gpu` imports them first.
 """
 
 import signal

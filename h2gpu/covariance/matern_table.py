@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.polynomial import chebyshev
-from scipy import special
 
 from h2gpu.arrays import array_module
 
@@ -80,7 +80,7 @@ def coefficients(smoothness, dtype):
     mantissas = 1 + (np.arange(pieces) + 0.5 * (nodes[:, None] + 1)) / pieces
     octaves = 2.0 ** np.arange(LOWEST, LOWEST + OCTAVES)
     z = (octaves[:, None] * mantissas[:, None, :]).reshape(degree + 1, -1)
-    G = special.kve(smoothness, z) * (2 / special.gamma(smoothness)) * (0.5 * z) ** smoothness
+    G = scipy.special.kve(smoothness, z) * (2 / scipy.special.gamma(smoothness)) * (0.5 * z) ** smoothness
     series = np.linalg.solve(chebyshev.chebvander(nodes, degree), G)
     table = powers_of_chebyshev(degree) @ series
     table *= (2.0 * pieces) ** np.arange(degree + 1)[:, None]

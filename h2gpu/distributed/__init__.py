@@ -12,6 +12,8 @@
 | `statistics.Kriging(cov, comm=comm).fit(my_X, my_y)`     | kriging, predictions at a rank's own targets        |
 """
 
+from importlib import import_module
+
 from h2gpu.distributed import solvers
 from h2gpu.distributed.algebra import add, compress
 from h2gpu.distributed.assembly import covariance_matrix
@@ -40,4 +42,12 @@ __all__ = [
     "gathered_matrix",
     "linear_operator",
     "solvers",
+    "statistics",
 ]
+
+
+def __getattr__(name):
+    """`h2gpu.distributed.statistics` on first use, as `h2gpu.statistics`."""
+    if name == "statistics":
+        return import_module("h2gpu.distributed.statistics")
+    raise AttributeError(f"module 'h2gpu.distributed' has no attribute {name!r}")

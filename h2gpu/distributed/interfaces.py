@@ -6,14 +6,19 @@ Every rank runs the same program on the same numbers; only products are shared o
 vectors by ranks of their own, take `A @ x` as it is: docs/distributed.md.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 import numpy as np
-import scipy.sparse.linalg
 
 from h2gpu.arrays import to_host
 from h2gpu.distributed.matrix import DistributedH2Matrix
 
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
-def linear_operator(A: DistributedH2Matrix) -> scipy.sparse.linalg.LinearOperator:
+
+def linear_operator(A: DistributedH2Matrix) -> "LinearOperator":
     """A as SciPy's LinearOperator on whole vectors (m,) of the host, in the caller's order, the same on all ranks.
 
     For `scipy.sparse.linalg.cg`, `minres`, `eigsh`, …, called by all ranks with the same arguments; random starts must
@@ -37,4 +42,5 @@ def linear_operator(A: DistributedH2Matrix) -> scipy.sparse.linalg.LinearOperato
         return lambda x: to_host(B.gather(B @ B.xp.asarray(B.scatter(np.ascontiguousarray(x)))))
 
     of_A, of_transpose = product(A), product(A.T)
-    return scipy.sparse.linalg.LinearOperator(A.shape, of_A, of_transpose, of_A, A.dtype, of_transpose)
+    operator = import_module("scipy.sparse.linalg").LinearOperator
+    return operator(A.shape, of_A, of_transpose, of_A, A.dtype, of_transpose)

@@ -8,11 +8,11 @@ square roots W, Wᵀ and W⁻¹ as well.
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
+import scipy
 
 from h2gpu.arrays import any_array, array_module
 from h2gpu.batched.core.dispatch import twins_of
@@ -95,7 +95,7 @@ class InverseFactor:
     def colour(self, z: ArrayLike) -> Array:
         """W⁻¹ z in the caller's order: of covariance (Wᵀ W)⁻¹ for z uncorrelated and of variance one."""
         xp = array_module(z)
-        solve = scipy.sparse.linalg.spsolve_triangular if xp is np else _device_solver()
+        solve = import_module("scipy.sparse.linalg" if xp is np else "cupyx.scipy.sparse.linalg").spsolve_triangular
         x = xp.empty_like(z)
         x[xp.asarray(self.order)] = solve(self.W, z, lower=True)
         return x
@@ -151,9 +151,3 @@ def ascending(W):
     W.sort_indices()
     W.has_canonical_format = True
     return W
-
-
-def _device_solver():
-    from cupyx.scipy.sparse.linalg import spsolve_triangular
-
-    return spsolve_triangular

@@ -8,7 +8,7 @@ twice as many.
 """
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from h2gpu.batched.device.threads import parallel, threads_for
 
@@ -52,7 +52,7 @@ def nearest_earlier_of(some, x, places, m):
 
 def _of_block(x, begin, end, m, positions):
     """N(i) of ascending positions among begin … end − 1."""
-    tree, found = cKDTree(x[:end]), np.empty((len(positions), m), np.int64)
+    tree, found = scipy.spatial.cKDTree(x[:end]), np.empty((len(positions), m), np.int64)
     left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
     while len(left):
         wanted = positions[left]
@@ -72,7 +72,7 @@ def _leading(candidates, valid, m):
 def _of_copies(x, some, places, m):
     """N(i) of some positions, each at one of the first `places` places: earlier copies, then the nearest."""
     copies, rows = x[some], {i: row for row, i in enumerate(some.tolist())}
-    tree, own = cKDTree(x[:places]), {}
+    tree, own = scipy.spatial.cKDTree(x[:places]), {}
     around, place = nearest(tree, copies, min(m, places))[1], nearest(tree, x[places:], 1)[1][:, 0]
     found = np.empty((len(copies), m), np.int64)
     for i in range(places, len(x)):

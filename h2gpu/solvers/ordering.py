@@ -14,7 +14,7 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 """
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from h2gpu.solvers.neighbours import nearest
 
@@ -25,7 +25,7 @@ CLOSEST = 0.05  # share of the sites that a level may remove without looking at 
 
 def nearest_distances(x, some=slice(None)):
     """The distances of some sites from their nearest others of x (n, dim), (count,)."""
-    return nearest(cKDTree(x), x[some], 2)[0][:, 1]
+    return nearest(scipy.spatial.cKDTree(x), x[some], 2)[0][:, 1]
 
 
 def maximin_order(points, random_state=0, distances=nearest_distances):
@@ -79,7 +79,8 @@ def _spread(x, h, rng):
     new[1:] = (cells[order[1:]] != cells[order[:-1]]).any(axis=1)
     some = order[new]
     chosen = np.zeros(len(x), bool)
-    chosen[some[_independent(cKDTree(x[some]).query_pairs(h, output_type="ndarray"), priority[some])]] = True
+    close = scipy.spatial.cKDTree(x[some]).query_pairs(h, output_type="ndarray")
+    chosen[some[_independent(close, priority[some])]] = True
     return chosen
 
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from h2gpu.arrays import any_array, array_module, to_host
@@ -30,6 +29,7 @@ from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.results.leave_one_out import joint_covariance
 from h2gpu.statistics.results.results import Results
 from h2gpu.statistics.scores import interval as central_interval
+from h2gpu.statistics.scores import r_squared
 from h2gpu.statistics.settings import check_accuracy, check_level, check_mean, tell_unused_mean
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.systems.direct import checked_solver
@@ -217,7 +217,7 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R², the share of the variance of observations y (n,) at X (n, features) that the predictions explain."""
         y = values(y, X) if array_module(y) is np else to_host(y)
-        return r2_score(y, to_host(self.predict(X)), sample_weight=sample_weight)
+        return r_squared(y, to_host(self.predict(X)), sample_weight)
 
     def log_marginal_likelihood(self, gradient: bool = False) -> LogLikelihood:
         """The log-likelihood of the training data at the parameters in use: a `LogLikelihood`, float with its error.

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -58,6 +59,7 @@ def _of_the_pool():
 
 @cache
 def _controller():
+    import_module("scipy.linalg")  # SciPy has a BLAS of its own, and only what is loaded is seen
     return ThreadpoolController()
 
 

@@ -10,7 +10,7 @@ sites at equal distances, as on a grid, rounding decides which pairs a KD-tree f
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.base import Covariance

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from h2gpu import statistics
 from h2gpu.arrays import array_module, to_host
@@ -19,6 +18,7 @@ from h2gpu.distributed.statistics.systems import DistributedSystem, system_of
 from h2gpu.statistics.equations import solved_equations
 from h2gpu.statistics.inputs import seed_of, targets
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
+from h2gpu.statistics.scores import r_squared
 from h2gpu.statistics.simulation import checked_count, field_samples, generator, given_data
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
@@ -153,7 +153,7 @@ class Kriging:
         predicted = self.predict(my_X)
         with self.comm.together("score"):
             pairs = self.comm.gather((to_host(my_y), to_host(predicted)), "scores")
-            return r2_score(*(np.concatenate(part) for part in zip(*pairs)))
+            return r_squared(*(np.concatenate(part) for part in zip(*pairs)))
 
     def sample_y(self, my_X: ArrayLike, n_samples: int = 1, random_state: Seed = 0) -> Array:
         """Conditional simulation: samples (m_r, n_samples) of the field at this rank's targets, one field over all.

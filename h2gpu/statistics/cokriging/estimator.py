@@ -12,7 +12,6 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from h2gpu.arrays import any_array, array_module, to_host
@@ -30,6 +29,7 @@ from h2gpu.statistics.likelihood.log_likelihood import Data, LogLikelihood
 from h2gpu.statistics.likelihood.parameters import USUAL, Model, checked_kinds
 from h2gpu.statistics.refinement import refined
 from h2gpu.statistics.scores import interval as central_interval
+from h2gpu.statistics.scores import r_squared
 from h2gpu.statistics.settings import check_accuracy, check_level, check_mean, tell_unused_mean
 from h2gpu.statistics.simulation import checked_count, conditional_samples, generator
 from h2gpu.statistics.tables import check_crs, check_same_crs, crs_of, table
@@ -204,7 +204,7 @@ class CoKriging(CoResults, BaseEstimator):
         """The mean over the variables of R² of the predictions, of Y (n, p) where it is no NaN."""
         Y, found = np.asarray(_host(Y), float), to_host(self.predict(X))
         known = np.isfinite(Y)
-        return float(np.mean([r2_score(y[k], f[k]) for y, f, k in zip(Y.T, found.T, known.T) if k.sum() > 1]))
+        return float(np.mean([r_squared(y[k], f[k]) for y, f, k in zip(Y.T, found.T, known.T) if k.sum() > 1]))
 
     def log_marginal_likelihood(self) -> LogLikelihood:
         """The log-likelihood of the observations at the parameters in use, a `LogLikelihood`."""

@@ -56,6 +56,18 @@ def test_too_little_address_space_is_told_before_the_libraries_load(megabytes, t
     assert f"got {megabytes} MB" in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("arguments", [["--version"], ["--wrong"], ["none.h5", "--targets", "none.h5", "--fit"]])
+def test_an_answer_without_work_loads_nothing_for_work(name, arguments):
+    """NumPy, HDF5 and the package take 0.3 s; SciPy would take as much again, scikit-learn a second."""
+    late = {"matplotlib", "pandas", "sklearn", "scipy.linalg", "scipy.spatial", "scipy.stats"}
+    arguments = arguments if name == "h2krige" else arguments[:1]
+    code = f"import sys\nfrom h2gpu_start import {name}\ntry:\n    {name}()\nexcept SystemExit:\n    pass\n"
+    code += f"print(sorted({late} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]" and (arguments == ["--version"] or ": error: " in done.stderr)
+
+
 def test_the_command_itself_comes_next(tmp_path):
     status, out, err = started("h2info", tmp_path)
     assert (status, err) == (0, "") and out.startswith("h2info ")

@@ -18,6 +18,7 @@ from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces
 FORKED = """
 import os, signal, threading
 import numpy as np
+import scipy.linalg
 from threadpoolctl import threadpool_info
 from h2gpu.batched.device import threads
 
@@ -45,6 +46,17 @@ if child == 0:
 leave.set()
 thread.join()
 assert os.waitpid(child, 0)[1] == 0
+"""
+
+LATER = """
+import sys
+from threadpoolctl import threadpool_info
+from h2gpu.batched.device import threads
+
+assert "scipy.linalg" not in sys.modules
+with threads.one_blas_thread():
+    import scipy.linalg
+    assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
 """
 
 LOCKED = """
@@ -115,6 +127,11 @@ def test_blas_runs_on_one_thread_inside_and_as_before_outside():
     with one_blas_thread():
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
+
+
+def test_blas_of_scipy_is_limited_too_though_it_is_loaded_on_first_use():
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", LATER], check=True, timeout=60, env=environment)
 
 
 def test_blas_is_as_before_when_threads_left_in_the_order_in_which_they_came():
