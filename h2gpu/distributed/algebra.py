@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from h2gpu.batched import MatrixBatch, transpose
+from h2gpu.batched import join, transpose
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.distributed.compression import PARTS, discarded, far_blocks, of_ghosts, projected
 from h2gpu.distributed.ghosts import with_ghosts
@@ -127,9 +127,9 @@ def _all_couplings(A, basis, ghosts):
     t = np.concatenate([inner.rows, inner.columns, off.rows])
     s = np.concatenate([inner.columns, inner.rows, len(basis.ranks) + off.columns])
     order = np.lexsort((t, s))
-    blocks = [blocks_of(inner).packed(), transpose(blocks_of(inner)).packed(), blocks_of(off).packed()]
+    blocks = [blocks_of(inner), transpose(blocks_of(inner)), blocks_of(off)]
     starts = basis.starts[:-1], np.append(basis.starts[:-1], basis.starts[-1] + A.far.halo.starts)
-    return BlockSparse(MatrixBatch.concatenated(blocks)[order].packed(), t[order], s[order], *starts, False)
+    return BlockSparse(join(blocks)[order].packed(), t[order], s[order], *starts, False)
 
 
 def _counts(A):
@@ -151,7 +151,7 @@ def _beside(A, B, alpha, beta, starts):
 def _sum(A, B, alpha, beta):
     """α D + β D̃ of all dense blocks."""
     D = scaled_blocks(blocks_of(A), alpha)
-    D.buffer[...] += beta * blocks_of(B).packed().entries
+    D.buffer[...] += beta * blocks_of(B).entries
     return stored(A, D)
 
 

@@ -137,7 +137,7 @@ def of_ghosts(comm, share, local, batch, name, stacked):
     ranks = sorted(found)
     numbers = np.concatenate([share.receives[q] for q in ranks])
     order = np.argsort(numbers, kind="stable")
-    every = batched.gather(MatrixBatch.concatenated([found[q] for q in ranks]), order)
+    every = batched.gather(batched.join([found[q] for q in ranks]), order)
     counts = np.bincount(numbers, minlength=len(share.ghosts))
     first = offsets_of(counts)[:-1]
     several = counts > 1
@@ -145,5 +145,5 @@ def of_ghosts(comm, share, local, batch, name, stacked):
         return batched.gather(every, first)
     stacks = every.stacked(counts)
     R = batched.qr(batched.gather(stacks, np.flatnonzero(several)), mode="r")
-    both = MatrixBatch.concatenated([batched.gather(stacks, np.flatnonzero(~several)), R])
+    both = batched.join([batched.gather(stacks, np.flatnonzero(~several)), R])
     return batched.gather(both, np.argsort(np.append(np.flatnonzero(~several), np.flatnonzero(several))))

@@ -130,5 +130,5 @@ def _sorted(pieces, structure):
     """A BlockSparse of blocks of one precision."""
     t, s = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
     order = np.lexsort((t, s))
-    blocks = batched.gather(MatrixBatch.concatenated([piece[2] for piece in pieces]), order)
+    blocks = batched.gather(batched.join([piece[2] for piece in pieces]), order)
     return BlockSparse(blocks, t[order], s[order], *structure)

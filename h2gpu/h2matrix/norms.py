@@ -126,7 +126,7 @@ class JointFactors:
             parts = RT.halves(alternating(U.ranks[t], V.ranks[t]))
             below = parts[::2], parts[1::2]
             levels.append(below)
-        return cls(*(MatrixBatch.concatenated(list(part)) for part in zip(*levels[::-1])))
+        return cls(*(batched.join(list(part)) for part in zip(*levels[::-1])))
 
 
 def _side_by_side(U, V, t, below):
@@ -161,8 +161,9 @@ def _rotated(row_factor, S, col_factor):
 
 
 def subtracted(A, B):
-    """A_b − B_b of two packed batches of equal shapes."""
-    return MatrixBatch(A.entries - B.entries, A.packed().offsets, A.rows, A.columns)
+    """A_b − B_b of two batches of equal shapes, packed."""
+    A, B = A.packed(), B.packed()
+    return MatrixBatch(A.buffer - B.buffer, A.offsets, A.rows, A.columns)
 
 
 def nearfield_difference(D, E):

@@ -102,6 +102,24 @@ def test_join(dtype, count):
     assert np.array_equal(device.buffer.get(), out.buffer)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, np.complex64, np.complex128, np.int32, np.int64])
+def test_matrices_that_lie_apart_are_packed_without_an_index_of_their_entries(dtype, monkeypatch):
+    A = random_batch([30, 2, 0, 41, 5], [3, 70, 4, 40, 1], np.float64).astype(dtype)
+    chosen = np.array([3, 0, 2, 4, 3])
+    sent = []
+    monkeypatch.setattr(cp, "asarray", lambda a, *rest, known=cp.asarray: (sent.append(np.size(a)), known(a, *rest))[1])
+    there = to_device(A)[chosen]
+    sent.clear()
+    packed, joined, entries = there.packed(), batched.join([there, there]), there[::2].entries
+    assert max(sent) <= 6 * 2 * len(chosen)
+    monkeypatch.undo()
+    expected = np.concatenate([A[b].ravel() for b in chosen])
+    assert packed.is_packed and packed.buffer.size == expected.size and packed.dtype == dtype
+    np.testing.assert_array_equal(packed.buffer.get(), expected)
+    np.testing.assert_array_equal(joined.buffer.get(), np.tile(expected, 2))
+    np.testing.assert_array_equal(entries.get(), np.concatenate([A[b].ravel() for b in chosen[::2]]))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pairwise(dtype, monkeypatch):
     from h2gpu.covariance.pairs import cuda
@@ -111,8 +129,14 @@ def test_pairwise(dtype, monkeypatch):
     X = rng.random((1000, 3)).astype(dtype)
     (x, y), (rows, columns) = np.sort(rng.integers(0, 900, (2, 80))), rng.integers(0, 90, (2, 80))
     pairs = [(MatrixBatch.from_rows(P, x, rows), MatrixBatch.from_rows(P, y, columns)) for P in (X, cp.asarray(X))]
-    out, device = (pairwise(lambda x, y: ((x - y) ** 2).sum(-1), *pair) for pair in pairs)
+
+    def squares(x, y):
+        return ((x - y) ** 2).sum(-1)
+
+    out, device = (pairwise(squares, *pair) for pair in pairs)
     np.testing.assert_allclose(device.buffer.get(), out.buffer, rtol=0, atol=10 * np.finfo(dtype).eps)
+    apart = MatrixBatch.empty(np.repeat(rows, 2), np.repeat(columns, 2), dtype, cp)[::2]
+    assert np.array_equal(pairwise(squares, *pairs[1], out=apart).entries.get(), device.buffer.get())
 
 
 def block_sparse(clusters, largest, symmetric, dtype, seed=10):

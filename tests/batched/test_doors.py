@@ -118,6 +118,7 @@ A34, A43, A32_SINGLE = np.zeros((2, 3, 4)), np.zeros((2, 4, 3)), np.zeros((2, 4,
         (lambda: batched.gather(ragged([2], [3]), [1]), "gather: expected indices of 1 matrices, got 1"),
         (lambda: batched.leading(ragged([2], [3]), [3], [3]), "gather: expected out of 1 matrices no larger"),
         (lambda: batched.join([ragged([2], [3])], ragged([2, 2], [3, 3])), "join: expected out of 1 matrices"),
+        (lambda: batched.join([ragged([2], [3]), ragged([2], [3], np.float32)]), "join: expected batches of float64"),
     ],
 )
 def test_bad_arguments_give_one_clear_error(call, message):

@@ -64,8 +64,11 @@ def leading(
 def join(batches: Sequence[MatrixBatch], out: MatrixBatch | None = None) -> MatrixBatch:
     """out_b = the leading part, as large as out_b, of the b-th matrix of several batches behind one another.
 
-    Without `out`: whole matrices of batches of one precision, at least one batch, as a new packed MatrixBatch.
-    Raises ValueError unless out has as many matrices as they; that theirs are as large is their maker's business.
+    batches   at least one, of one precision
+    out       None: whole matrices, as a packed MatrixBatch; of one batch that is packed already, itself
+
+    Raises ValueError unless out has as many matrices as they, and their precision; that theirs are as large is their
+    maker's business.
     Source: NumPy's `concatenate`, for matrices of differing sizes.
 
     >>> import numpy as np
@@ -74,12 +77,25 @@ def join(batches: Sequence[MatrixBatch], out: MatrixBatch | None = None) -> Matr
     >>> float(batched.join([A, A]).buffer.sum())
     20.0
     """
+    batches = [A for A in batches if len(A)] or batches[:1]
     if out is None:
+        if len(batches) == 1:
+            return batches[0].packed()
         rows, columns = (np.concatenate([getattr(A, side) for A in batches]) for side in ("rows", "columns"))
         out = MatrixBatch.empty(rows, columns, batches[0].dtype, batches[0].xp)
     if len(out) != sum(map(len, batches)):
         raise ValueError(f"join: expected out of {sum(map(len, batches))} matrices, got {brief(out)}")
+    if any(A.dtype != out.dtype for A in batches if len(A)):
+        raise ValueError(f"join: expected batches of {out.dtype}, got {', '.join(str(A.dtype) for A in batches)}")
     return twin(out).join(batches, out)
+
+
+def _copied(A):
+    """See MatrixBatch.copied."""
+    return twin(A).join([A], MatrixBatch.empty(A.rows, A.columns, A.dtype, A.xp))
+
+
+MatrixBatch.copied = staticmethod(_copied)
 
 
 def transpose(A: MatrixBatch) -> MatrixBatch:

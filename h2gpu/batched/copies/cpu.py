@@ -3,10 +3,11 @@
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.stacks import WORK_PER_TASK, stacks, transposed
 from h2gpu.batched.device.threads import parallel, pieces
 
+SLICED = 100  # entries of a matrix on average from which slices take less CPU time than an index of every entry
 SAFE_SQUARES, SAFE_SCALE = (2.0**-900, 2.0**1000), 2.0**600  # sums of squares to be trusted; what others are scaled by
 
 
@@ -14,8 +15,10 @@ def gather(A, index, transpose, out):
     """out_b = the leading part of A_index[b], transposed where transpose[b]."""
 
     def run(piece):
-        sources, turns = A[index[piece]].matrices(), transpose[piece].tolist()
-        for M, W, turn in zip(sources, out[piece].matrices(), turns):
+        sources, targets, turns = A[index[piece]], out[piece], transpose[piece]
+        if targets.is_packed and not turns.any() and _alike(sources, targets):
+            return _copy(sources, targets.entries)
+        for M, W, turn in zip(sources.matrices(), targets.matrices(), turns.tolist()):
             W[...] = transposed(M, turn)[: W.shape[0], : W.shape[1]]
 
     parallel(run, pieces(out.sizes, WORK_PER_TASK))
@@ -28,11 +31,27 @@ def join(batches, out):
     for A in batches:
         part = out[first : first + len(A)]
         first += len(A)
-        if A.is_packed and part.is_packed and np.array_equal(A.sizes, part.sizes) and (A.columns == part.columns).all():
-            part.entries[...] = A.entries
+        if part.is_packed and _alike(A, part):
+            _copy(A, part.entries)
         else:
             gather(A, np.arange(len(A)), np.zeros(len(A), bool), part)
     return out
+
+
+def _alike(A, B):
+    """Whether matrices, as many, have the same shapes."""
+    return bool((A.rows == B.rows).all() and (A.columns == B.columns).all())
+
+
+def _copy(A, entries):
+    """The entries of all matrices, one behind the other."""
+    if A.is_packed:
+        entries[...] = A.entries
+    elif len(entries) < SLICED * len(A):
+        A.buffer.take(ranges(A.offsets, A.sizes), out=entries, mode="clip")  # others go by a buffer of NumPy's
+    else:
+        ends = (A.offsets + A.sizes).tolist()
+        np.concatenate([A.buffer[i:j] for i, j in zip(A.offsets.tolist(), ends)], out=entries)
 
 
 def all_finite(A):

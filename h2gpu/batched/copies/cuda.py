@@ -46,6 +46,8 @@ def transposed(A):
 
 def join(batches, out):
     """See h2gpu.batched.join; as many batches a launch as the kernel takes."""
+    whole, (out, *batches) = out, map(_as_reals, (out, *batches))
+    MatrixBatch.place(out, *batches)
     first = offsets_of([len(A) for A in batches])
     for i in range(0, len(batches), SOURCES):
         these = batches[i : i + SOURCES]
@@ -59,7 +61,16 @@ def join(batches, out):
         function = kernel("copies/gather.cuh", "gather_batches", out.dtype, TILE, LINES)
         arguments = words.view(SOURCE_TABLE)[0], len(these), out.buffer, *tiles.arguments, *places
         launch(function, tiles.blocks, TILE * LINES, arguments)
-    return out
+    return whole
+
+
+def _as_reals(A):
+    """The same memory as real matrices: complex numbers as two columns, integers as numbers of as many bytes."""
+    if A.dtype.kind == "f":
+        return A
+    each = 2 if A.dtype.kind == "c" else 1
+    numbers, bounds = A.buffer.view(f"f{A.dtype.itemsize // each}"), (A.bounds[0], each * A.bounds[1])
+    return MatrixBatch.of(numbers, each * A.offsets, A.rows, each * A.columns, bounds)
 
 
 def all_finite(A):

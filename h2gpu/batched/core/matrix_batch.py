@@ -7,16 +7,16 @@ only: matrices that follow one another in the buffer and have equally many colum
 `ResidentBatch` has its sizes on the GPU, with the entries, and bounds of them on the host: all that a launch needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from h2gpu.arrays import any_array, array_module, moved, to_host
-from h2gpu.batched.core.offsets import offsets_of, ranges, rounded_up
+from h2gpu.batched.core.offsets import offsets_of, rounded_up
 from h2gpu.batched.core.pointers import addresses, spanned
 from h2gpu.typing import Array, ArrayLike, DType, DTypeLike, Integers, Truths
 
@@ -44,6 +44,8 @@ class MatrixBatch:
     offsets: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
+    # matrices → copies of them, packed: set by h2gpu.batched.copies, which stands above and knows how devices copy
+    copied: ClassVar[Callable[["MatrixBatch"], "MatrixBatch"]]
 
     @staticmethod
     def of(
@@ -253,13 +255,15 @@ class MatrixBatch:
         if self.is_packed:
             start = int(self.offsets[0])
             return self.buffer[start : start + int(self.sizes.sum())]
-        return self.buffer[self.xp.asarray(ranges(self.offsets, self.sizes))]
+        return self.packed().buffer
 
     def packed(self) -> "MatrixBatch":
         """The same matrices in a buffer of exactly their size; itself when that is so already."""
         if self.is_packed and self.buffer.size == self.sizes.sum():
             return self
-        return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
+        if self.is_packed:
+            return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
+        return MatrixBatch.copied(self)
 
     def to(self, xp: ModuleType) -> "MatrixBatch":
         """The same matrices in the memory of the array module xp, packed first where they do not cover the buffer."""
@@ -315,16 +319,6 @@ class MatrixBatch:
         xp = array_module(rows)
         offsets = xp.stack([self.offsets, self.offsets + rows[::2] * self.columns], axis=1).ravel()
         return MatrixBatch.of(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.bounds)
-
-    @staticmethod
-    def concatenated(batches: "Sequence[MatrixBatch]") -> "MatrixBatch":
-        """One packed batch of all matrices of several batches of one precision."""
-        batches = [batch for batch in batches if len(batch)] or batches[:1]
-        if len(batches) == 1:
-            return batches[0].packed()
-        buffer = batches[0].xp.concatenate([batch.entries for batch in batches])
-        rows, columns = (np.concatenate([getattr(batch, side) for batch in batches]) for side in ("rows", "columns"))
-        return MatrixBatch(buffer, offsets_of(rows * columns)[:-1], rows, columns)
 
 
 @dataclass(frozen=True, eq=False)

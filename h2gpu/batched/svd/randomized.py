@@ -14,7 +14,7 @@ Y does in float32 without power iterations, its Gram matrix in float64; a last t
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.copies import frobenius_norms, leading
+from h2gpu.batched.copies import frobenius_norms, join, leading
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -105,7 +105,7 @@ def left_within(A, allowed, samples, power=0, random_state=None, most=np.inf):
         return MatrixBatch.empty(A.rows, k, A.dtype, A.xp), MatrixBatch.empty(k, 1, A.dtype, A.xp), np.zeros(0)
     index, *parts, squares = zip(*done)
     order = np.argsort(np.concatenate(index))
-    U, s = (MatrixBatch.concatenated(part)[order] for part in parts)
+    U, s = (join(part)[order] for part in parts)
     return U, s, np.concatenate(squares)[order]
 
 
@@ -187,7 +187,7 @@ def scaled(A, exponents):
     A = A.packed()
     half, sizes = exponents // 2, A.rows * A.columns
     steps = (A.xp.asarray(np.repeat(np.ldexp(1.0, e), sizes).astype(A.dtype)) for e in (half, exponents - half))
-    entries = A.entries
+    entries = A.buffer
     for step in steps:
         entries = entries * step
     return MatrixBatch(entries, offsets_of(sizes)[:-1], A.rows, A.columns)

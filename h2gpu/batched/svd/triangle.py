@@ -10,6 +10,7 @@ from functools import cache
 import cupy as cp
 import numpy as np
 
+from h2gpu.batched.copies import join
 from h2gpu.batched.copies.cuda import transposed
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.launch import NULL, WARP, Ready, addresses
@@ -83,6 +84,6 @@ def svd_of_transposed(R, vectors, rank=None, rest=None, left=None):
     first, second = np.flatnonzero(square), np.flatnonzero(~square)
     parts = decompose(R[first], triangle, "register"), decompose(transposed(R[second]), vectors, "auto")
     order = np.argsort(np.concatenate([first, second]))
-    results = (MatrixBatch.concatenated(pair)[order] for pair in zip(*(results for results, _ in parts)))
+    results = (join(pair)[order] for pair in zip(*(results for results, _ in parts)))
     info = cp.concatenate([info[:-1] for _, info in parts])
     return (*results, info[cp.asarray(order)])

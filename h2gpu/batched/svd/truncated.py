@@ -11,6 +11,7 @@ from itertools import pairwise
 import cupy as cp
 import numpy as np
 
+from h2gpu.batched.copies import join
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
@@ -41,7 +42,7 @@ def _by_parts(A, atol, padded):
     if len(parts) == 1:
         return parts[0]
     U, s, missed = zip(*parts)
-    return MatrixBatch.concatenated(U), MatrixBatch.concatenated(s), cp.concatenate(missed)
+    return join(U), join(s), cp.concatenate(missed)
 
 
 def _truncate(A, atol, first, padded):

@@ -13,7 +13,9 @@ from functools import lru_cache
 import cupy
 import numpy as np
 
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.copies import join
+from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import NAMES, kernel
 from h2gpu.batched.device.launch import NULL, Tiling, launch, tiling, upload
 
@@ -92,4 +94,5 @@ def _piece_by_arrays(function, X, Y, out):
     if out.is_packed:
         out.entries[...] = values
     else:
-        out.buffer[cupy.asarray(ranges(out.offsets, out.sizes))] = values
+        values = cupy.ascontiguousarray(values, out.dtype).reshape(-1)
+        join([MatrixBatch(values, offsets_of(out.sizes)[:-1], out.rows, out.columns)], out)

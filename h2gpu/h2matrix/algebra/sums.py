@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from h2gpu.batched import MatrixBatch, transpose
+from h2gpu.batched import MatrixBatch, join, transpose
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.basis import ClusterBasis
@@ -63,8 +63,8 @@ def add(
     rows = joint_basis(A.row_basis, B.row_basis)
     cols = rows if A.symmetric else joint_basis(A.col_basis, B.col_basis)
     S = block_diagonal(scaled_blocks(blocks_of(A.couplings), alpha), scaled_blocks(blocks_of(B.couplings), beta))
-    D, other = scaled_blocks(blocks_of(A.nearfield), alpha), blocks_of(B.nearfield).packed()
-    D.buffer[...] += beta * other.entries
+    D = scaled_blocks(blocks_of(A.nearfield), alpha)
+    D.buffer[...] += beta * blocks_of(B.nearfield).entries
     couplings = BlockSparse(S, A.couplings.rows, A.couplings.columns, rows.starts[:-1], cols.starts[:-1], A.symmetric)
     total = H2Matrix(rows, cols, couplings, stored(A.nearfield, D))
     return total if rtol is None else compress(total, rtol, storage=storage)
@@ -131,7 +131,8 @@ def _multiple(part, alpha):
 
 def scaled_blocks(blocks, alpha):
     """α times each block, packed; the blocks stay as they are."""
-    return MatrixBatch(alpha * blocks.entries, blocks.packed().offsets, blocks.rows, blocks.columns)
+    blocks = blocks.packed()
+    return MatrixBatch(alpha * blocks.buffer, blocks.offsets, blocks.rows, blocks.columns)
 
 
 def _both(part):
@@ -140,5 +141,5 @@ def _both(part):
     rows = np.concatenate([part.rows, part.columns[off]])
     columns = np.concatenate([part.columns, part.rows[off]])
     order = np.lexsort((rows, columns))
-    both = MatrixBatch.concatenated([blocks.packed(), transpose(blocks[off])])[order].packed()
+    both = join([blocks, transpose(blocks[off])])[order].packed()
     return BlockSparse(both, rows[order], columns[order], part.row_starts, part.col_starts, False)

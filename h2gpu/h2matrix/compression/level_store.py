@@ -142,7 +142,7 @@ def assembled(basis, done):
             own, V = t.start + np.flatnonzero(is_leaf), _some(U, is_leaf)
             leaves.append(V if array_module(V.rows) is np else batched.leading(V, tree.sizes[own], ranks[own]))
     batched.join(inner, out=stacks[np.searchsorted(parents, top) :])
-    return ClusterBasis(tree, ranks, MatrixBatch.concatenated(leaves), E), BasisChange(T)
+    return ClusterBasis(tree, ranks, batched.join(leaves), E), BasisChange(T)
 
 
 def _all_ranks(tree, done):

@@ -31,7 +31,7 @@ def orthogonalize(basis):
     basis, tree = basis.widened(), basis.tree
     with phase("orthogonalize"):
         R, Q_leaf, F = _upsweep(basis, "reduced")
-    transfer = MatrixBatch.concatenated([_root_transfer(basis, R), *F])
+    transfer = batched.join([_root_transfer(basis, R), *F])
     return ClusterBasis(tree, R.rows, Q_leaf, transfer), BasisChange(R)
 
 

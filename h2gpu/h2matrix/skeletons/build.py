@@ -8,7 +8,7 @@ From the leaves up, all clusters of a level at once. Where the samples come from
 
 import numpy as np
 
-from h2gpu.batched import MatrixBatch
+from h2gpu import batched
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.matrix import H2Matrix
@@ -57,7 +57,7 @@ def skeletonized(blocks, entries, nearfield, sampler, atol):
     rows, *cols = [side.basis(entries.dtype, entries.xp) for side in sides]
     cols = cols[0] if cols else rows
     order = np.argsort(np.concatenate([here for here, _ in made]))
-    S = MatrixBatch.concatenated([batch for _, batch in made])[order].packed()
+    S = batched.join([batch for _, batch in made])[order].packed()
     couplings = BlockSparse(S, *far, rows.starts[:-1], cols.starts[:-1], symmetric)
     return H2Matrix(rows, cols, couplings, nearfield)
 

@@ -10,7 +10,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.core.offsets import ranges
+from h2gpu.batched.core.offsets import offsets_of, ranges
 
 
 def interpolative(Y, atol):
@@ -25,8 +25,8 @@ def interpolative(Y, atol):
     pivots = to_host(pivots.entries)
     first = np.concatenate([[0], np.cumsum(T.rows)[:-1]])  # row of each matrix among all rows
     kept = pivots[ranges(first, ranks)]
-    U = MatrixBatch.empty(T.rows, T.columns, T.dtype, T.xp)
+    order = np.empty(len(pivots), np.int64)
+    order[np.repeat(first, T.rows) + pivots] = np.arange(len(pivots))
     width = np.repeat(T.columns, T.rows)
-    places = ranges(np.repeat(U.offsets, T.rows) + pivots * width, width)
-    U.buffer[T.xp.asarray(places)] = T.entries
-    return U, ranks, kept
+    U = MatrixBatch(T.buffer, offsets_of(width)[:-1][order], np.ones_like(width), width).packed()  # its rows
+    return MatrixBatch(U.buffer, T.offsets, T.rows, T.columns), ranks, kept

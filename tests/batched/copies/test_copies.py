@@ -70,6 +70,16 @@ def test_batches_are_joined_by_their_leading_parts(lists, fraction):
         np.testing.assert_array_equal(part, A[: part.shape[0], : part.shape[1]])
 
 
+@pytest.mark.parametrize("side", [1, 3, 9, 10, 11, 40])
+def test_matrices_of_any_size_that_lie_apart_are_packed_in_order(side):
+    A = MatrixBatch.from_stack(stack((20, side, side)))
+    order = np.random.default_rng(side).permutation(20)[:15]
+    expected = np.concatenate([A[b].ravel() for b in order])
+    for found in (A[order].packed(), batched.join([A[order[:7]], A[order[7:]]]), batched.gather(A, order)):
+        np.testing.assert_array_equal(found.buffer, expected)
+    assert batched.join([A[:0], A, A[:0]]) is A and batched.join([A[:0]]).buffer.size == 0
+
+
 @given(SIZES, st.floats(0, 1))
 def test_leading_parts_and_transposes(sizes, fraction):
     A = of_sizes(sizes)

@@ -5,7 +5,7 @@ from batches import SIZES, of_sizes, ragged, stack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2gpu.batched import MatrixBatch
+from h2gpu.batched import MatrixBatch, join
 from h2gpu.batched.core.offsets import offsets_of, ranges
 
 
@@ -24,7 +24,7 @@ def test_a_batch_is_its_matrices(sizes):
     for b in range(len(A)):
         np.testing.assert_array_equal(backwards.packed()[b], A[len(A) - 1 - b])
     if sizes:
-        both = MatrixBatch.concatenated([A, backwards])
+        both = join([A, backwards])
         copied = MatrixBatch.from_matrices([A[b] for b in range(len(A))])
         np.testing.assert_array_equal(both.entries, np.concatenate([A.entries, backwards.entries]))
         np.testing.assert_array_equal(copied.entries, A.entries)
