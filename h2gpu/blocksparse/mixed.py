@@ -15,7 +15,7 @@ from h2gpu.batched.device.threads import parallel, pieces, thread_count
 from h2gpu.batched.products import triple_product
 from h2gpu.blocksparse.block_sparse import BlockSparse, Pairs
 
-PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
+PIECE_ENTRIES = {"numpy": 1 << 21, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
 
 
 @dataclass(frozen=True, eq=False)

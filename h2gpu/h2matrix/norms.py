@@ -17,6 +17,7 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
+from h2gpu.blocksparse.mixed import PIECE_ENTRIES
 from h2gpu.h2matrix.beside import alternating
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.matrix import H2Matrix
@@ -64,7 +65,7 @@ def block_measures(A, measure):
 def _measured(A):
     """All MEASURES of all blocks: (measures, blocks)."""
     made = []
-    for part in pieces(A.sizes, STACK_ENTRIES[A.xp.__name__]):
+    for part in pieces(A.sizes, PIECE_ENTRIES[A.xp.__name__]):
         blocks = A.select(np.arange(part.start, part.stop))
         made.append([measure(blocks) for measure in MEASURES])  # a GPU goes on meanwhile
     rows = [[to_host(part) for part in measured] for measured in zip(*made)]

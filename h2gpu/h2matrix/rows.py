@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 WORTHWHILE = {"numpy": 0.5, "cupy": 0.0}  # part of the blocks up to which they are picked; a GPU reads all sooner
-ROWS_TOGETHER = {"numpy": 32, "cupy": 64}  # of a product with unit vectors,
+ROWS_TOGETHER = {"numpy": 16, "cupy": 64}  # of a product with unit vectors,
 ENTRIES_TOGETHER = {"numpy": 1 << 26, "cupy": 1 << 24}  # and of its vectors: kernels read the matrix once for 16
 
 

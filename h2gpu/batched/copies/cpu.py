@@ -8,6 +8,7 @@ from h2gpu.batched.device.stacks import WORK_PER_TASK, stacks, transposed
 from h2gpu.batched.device.threads import parallel, pieces
 
 SLICED = 100  # entries of a matrix on average from which slices take less CPU time than an index of every entry
+LARGE = 1 << 12  # entries of a matrix that are worth a call
 SAFE_SQUARES, SAFE_SCALE = (2.0**-900, 2.0**1000), 2.0**600  # sums of squares to be trusted; what others are scaled by
 
 
@@ -70,7 +71,7 @@ def frobenius_norms(A):
 def rounding_errors(A):
     def rounded_off(entries):
         with np.errstate(over="ignore"):
-            return (entries - entries.astype(np.float32)).astype(np.float64, copy=False)
+            return entries - entries.astype(np.float32).astype(np.float64, copy=False)
 
     return norms(A, rounded_off)
 
@@ -84,9 +85,7 @@ def norms(A, change):
         with np.errstate(over="ignore"):
             if isinstance(A, MatrixBatch):
                 entries, ends = change(part.entries), offsets_of(part.sizes)
-                held, squares = part.sizes > 0, np.zeros(len(part))
-                if held.any():
-                    squares[held] = np.add.reduceat(entries * entries, ends[:-1][held])
+                squares = sums_of_squares(entries, part.sizes)
             else:
                 entries, ends = change(part.reshape(-1)), part[0].size * np.arange(len(part) + 1)
                 squares = np.einsum("ij,ij->i", *2 * [entries.reshape(len(part), -1)])
@@ -96,6 +95,21 @@ def norms(A, change):
 
     parallel(run, stacks(A))
     return found
+
+
+def sums_of_squares(x, sizes):
+    """Of float64 matrices of these sizes, whose entries follow one another.
+
+    By products of vectors where matrices are alike or large: 0.7 ns an entry, where squares are stored and added 1.5.
+    """
+    if len(sizes) and (sizes == sizes[0]).all():
+        return np.einsum("ij,ij->i", *2 * [x.reshape(len(sizes), sizes[0])])
+    ends, held, squares = offsets_of(sizes), sizes > 0, np.zeros(len(sizes))
+    if len(x) > LARGE * len(sizes):
+        squares[:] = [np.dot(v, v) for v in np.split(x, ends[1:-1])]
+    elif held.any():
+        squares[held] = np.add.reduceat(x * x, ends[:-1][held])
+    return squares
 
 
 def norm(x, square):

@@ -85,7 +85,8 @@ class Family:
     def plans(self, leaf_sizes, order):
         """Plans from the usual leaf size down as long as they get better, or smaller where that counts most.
 
-        Larger leaves are tried where smaller ones are worse, as long as they take less memory.
+        Larger leaves are tried where smaller ones are worse, as long as they take less memory; and where memory may be
+        given for time, as long as they get better.
 
         order   fixed, or None
         """
@@ -95,10 +96,11 @@ class Family:
             found += self._candidate(size, order)
             if not self._goes_on(found):
                 break
-        up = bool(found) and min(found, key=lambda plan: plan.bytes_after) is found[0]
+        up = bool(found) and (self.planner.gives or min(found, key=lambda plan: plan.bytes_after) is found[0])
         for size in leaf_sizes[middle + 1 :] if up else ():
             found += self._candidate(size, order)
-            if found[-1].bytes_after > found[0].bytes_after:
+            better = self.planner.gives and self.planner.best(found) is found[-1]
+            if found[-1].bytes_after > found[0].bytes_after and not better:
                 break
         return found
 

@@ -146,7 +146,12 @@ class Planner:
 
     def is_small(self, plans, plan):
         """Whether nearly the smallest plans are sought, and this one is smaller than others."""
-        return self.pace.nearly > 1 and plan.bytes_after < min(plan.bytes_after for plan in plans)
+        return self.gives and plan.bytes_after < min(plan.bytes_after for plan in plans)
+
+    @property
+    def gives(self):
+        """Whether memory, up to a limit, may be given for time."""
+        return self.pace.nearly > 1
 
     def best(self, plans):
         """The one to choose."""

@@ -38,6 +38,17 @@ def test_frobenius_norms(sizes, dtype):
     np.testing.assert_allclose(batched.frobenius_norms(uniform) ** 2, (uniform**2).sum(axis=(1, 2)), rtol=1e-13)
 
 
+@pytest.mark.parametrize("sizes", [[(70, 80), (1, 90), (0, 5), (200, 130)], 3 * [(70, 80)], [(3, 4), (0, 2)], []])
+def test_norms_of_large_matrices_and_of_small_ones_alike_or_not(sizes):
+    matrices = [np.random.default_rng(len(sizes)).standard_normal(size) for size in sizes]
+    A = batched.MatrixBatch.empty(*np.array(sizes, np.int64).reshape(-1, 2).T, np.float64)
+    for b, M in enumerate(matrices):
+        A[b][...] = M
+    np.testing.assert_allclose(batched.frobenius_norms(A), [np.linalg.norm(M) for M in matrices], rtol=1e-12)
+    lost = [np.linalg.norm(M - M.astype(np.float32)) for M in matrices]
+    np.testing.assert_allclose(batched.rounding_errors(A), lost, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1,), (257,), (70, 3, 5), (4099, 2)])
 def test_one_number_that_is_none_is_found_wherever_it_stands(shape, dtype, xp):

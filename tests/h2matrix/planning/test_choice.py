@@ -10,9 +10,27 @@ from h2gpu.covariance import Exponential
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.planning.candidates import Family, Plan
 from h2gpu.h2matrix.planning.costs import PACES, best
-from h2gpu.h2matrix.planning.planner import ETAS, Planner
+from h2gpu.h2matrix.planning.planner import ETAS, LEAF_SIZES, Planner
 
 GB = 10**9
+MEASURED = {  # blocks, multiplications, MB foretold, CPU seconds; exponential, rtol 1e-7
+    "uniform": [
+        (8670, 6.06e9, 90.8, 2.44),
+        (20300, 7.29e9, 68.4, 3.37),
+        (4320, 4.03e9, 122.6, 2.07),
+        (7280, 1.24e10, 80.9, 3.87),
+        (3980, 1.11e10, 101.1, 3.15),
+        (1520, 2.4e9, 250.7, 3.81),
+        (15100, 7.29e9, 132.2, 2.78),
+    ],
+    "in clusters": [
+        (11600, 1.5e10, 107.3, 3.83),
+        (27500, 1.62e10, 77.1, 4.62),
+        (4940, 1.13e10, 168.3, 3.70),
+        (9780, 2.01e10, 92.2, 4.57),
+        (4170, 1.68e10, 144.6, 4.40),
+    ],
+}
 
 
 def plan_of(leaf_size, seconds, size, peak):
@@ -43,6 +61,22 @@ def test_main_memory_is_given_for_time_up_to_a_limit():
     small, large = plan_of(16, 4.0, GB, GB), plan_of(64, 1.0, 1.3 * GB, GB)
     assert best([small, large], PACES["numpy"], np.inf) is large
     assert best([small, replace(large, bytes_after=2 * GB)], PACES["numpy"], np.inf) is small
+
+
+def test_larger_leaves_are_tried_where_memory_may_be_given_for_their_time():
+    """Whether or not leaves of 64 are the smallest; with blocks so dear, leaves get better the larger they are."""
+    planner = Planner(Sites.of(points_of("uniform", 6000, 2), Exponential(1.0, 0.1)), 1e-5)
+    planner.pace = replace(PACES["numpy"], block=1.0, nearly=100.0)
+    assert planner.plan().leaf_size == max(LEAF_SIZES)
+    planner.pace = replace(planner.pace, nearly=1.1)
+    assert planner.plan().leaf_size < 64
+
+
+def test_how_much_longer_than_another_a_plan_takes_is_foretold():
+    """By a quarter, of jobs on two cores that were measured, of 2^15 points and leaves of 32 to 256."""
+    for jobs in MEASURED.values():
+        foretold = [PACES["numpy"].seconds(1, 1, *job[:2], 1e6 * job[2]) for job in jobs]
+        np.testing.assert_allclose(np.divide(foretold, foretold[0]), [job[3] / jobs[0][3] for job in jobs], rtol=0.25)
 
 
 @pytest.mark.parametrize("n", [2000, 6000])
