@@ -29,6 +29,7 @@ SAMPLES = {
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-column]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-shared]",
         "batched/systems/test_lu.py::test_every_method_for_every_shape_and_type[cupy-shared-float64]",
+        "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
     ],
     "products": [
         "batched/products/test_gemm_sizes.py::test_misaligned_matrices[33]",
@@ -57,7 +58,6 @@ SAMPLES = {
         "h2matrix/test_compression.py::test_evaluated_couplings_compress_to_the_same_matrix[cupy-auto-None]",
     ],
     "systems": [
-        "batched/systems/test_lu.py::test_half_of_the_columns_at_a_time[cupy]",
         "batched/systems/test_lu.py::test_of_equal_candidates_the_first_is_the_pivot[cupy-panel]",
         "batched/systems/test_lu.py::test_nan_and_infinity_are_refused_and_neighbours_untouched[cupy-shared]",
         "batched/systems/test_systems.py::test_solutions[cupy-31-complex128]",
