@@ -1,11 +1,8 @@
 """Run by test_emulated.py, on the stand-in for CuPy: what the emulator tells of kernels with and without mistakes."""
 
-import cupy
 import numpy as np
 import pytest
-
-from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import launch
+from own_kernels import run_block
 
 MISTAKES = """
 __global__ void mistaken(double* out, int which) {
@@ -31,10 +28,7 @@ pytestmark = pytest.mark.gpu
 
 
 def ran(which):
-    out = cupy.zeros(THREADS)
-    function = kernel("products/fixed_gemm.cuh", "mistaken", definitions=(MISTAKES,))  # a header that has all it needs
-    launch(function, 1, THREADS, (out, which), THREADS * 8)
-    return out.get()
+    return run_block("mistaken", MISTAKES, THREADS, which)
 
 
 @pytest.mark.parametrize(

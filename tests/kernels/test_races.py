@@ -1,10 +1,7 @@
 """Run by test_emulated.py with RACES set: what the emulator tells of threads that do not wait for each other."""
 
-import cupy
 import pytest
-
-from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import launch
+from own_kernels import run_block
 
 RACES = """
 __global__ void racing(double* out, int which) {
@@ -31,15 +28,9 @@ THREADS = 128
 pytestmark = pytest.mark.gpu
 
 
-def run(which):
-    out = cupy.zeros(THREADS)
-    function = kernel("products/fixed_gemm.cuh", "racing", definitions=(RACES,))  # a header that has all it needs
-    launch(function, 1, THREADS, (out, which), THREADS * 8)
-
-
 @pytest.mark.parametrize("which", [0, 1, 2, 3, 4], ids=["block", "warp", "some", "some-then-block", "own"])
 def test_what_waits_is_no_race(which):
-    run(which)
+    run_block("racing", RACES, THREADS, which)
 
 
 @pytest.mark.parametrize("which", [5, 10, 11, 12, 13], ids=["write-behind-read", "copy", "warp", "some", "shuffle"])
@@ -47,4 +38,4 @@ def test_what_does_not_is_told_in_any_order(which):
     with pytest.raises(
         RuntimeError, match=r"a race: byte \d+ of shared memory is (read|written) at 0x\w+ beside thread \d+"
     ):
-        run(which)
+        run_block("racing", RACES, THREADS, which)
