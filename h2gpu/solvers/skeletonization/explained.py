@@ -57,7 +57,7 @@ def _level_by_level(G, located, pairs, advance):
 
 def _cell_by_cell(G, located, pairs, advance):
     """The same by the cells that are next to the targets."""
-    cells, values = Cells.of(G), np.empty(len(located.points))
+    cells, values = Cells.of(G, located.columns), np.empty(len(located.points))
     chunks = _chunks(cells, located.points.astype(np.float64), TARGETS)
 
     def work(chunk):
@@ -92,6 +92,7 @@ class Cells:
     finest    the deepest level
     steps     (cells,) of which step
     rows      (cells,) which of its rows
+    order     (n,) the sites, those of a cell together: rows that a step reads lie beside each other
     found     {depth: (keys of cells, ascending, their numbers)}
     """
 
@@ -99,11 +100,12 @@ class Cells:
     finest: int
     steps: np.ndarray
     rows: np.ndarray
+    order: np.ndarray
     found: dict
 
     @classmethod
-    def of(cls, G):
-        """Of a Skeletonization."""
+    def of(cls, G, sites):
+        """Of a Skeletonization of sites (n, dim)."""
         steps = np.repeat(np.arange(len(G.steps)), [len(step.places) for step in G.steps])
         rows = np.concatenate([np.arange(len(step.places)) for step in G.steps] or [np.empty(0, np.int64)])
         depths = np.array([step.depth for step in G.steps], np.int64)
@@ -113,7 +115,9 @@ class Cells:
             keys = key_of(np.concatenate([step.places for step in G.steps if step.depth == depth]))
             order = np.argsort(keys, kind="stable")
             found[depth] = keys[order], own[order]
-        return cls(G.grid, int(depths.max(initial=0)), steps, rows, found)
+        finest = int(depths.max(initial=0))
+        order = np.argsort(interleaved(G.grid.places(sites.astype(np.float64), finest), finest), kind="stable")
+        return cls(G.grid, finest, steps, rows, order, found)
 
     def beside(self, places):
         """Numbers of the cells of all levels that are next to these places of the finest one, ascending."""
@@ -148,8 +152,7 @@ def _of_chunk(G, cells, located, pairs, chunk):
         step, row = G.steps[cells.steps[number]], cells.rows[number]
         known[step.SN[row]] = True
         known[step.R[row]] = True
-    known[-1] = False
-    local = np.flatnonzero(known)
+    local = cells.order[known[cells.order]]
     position = np.full(G.n + 1, len(local))  # that of a padded index, whose row is zero
     position[local] = np.arange(len(local))
     most = max(8, ENTRIES["numpy"] // max(1, len(local)))
@@ -161,20 +164,19 @@ def _of_part(G, cells, located, pairs, chunk, part, numbers, position, local):
     """|G⁻¹ k|² of some targets of a chunk."""
     targets, places = chunk.targets[part], chunk.places[part]
     k = _covariances(located, pairs, targets, position, local)
-    squares = np.zeros(len(targets))
+    squares, everyone = np.zeros(len(targets)), np.arange(len(targets))
+    entries = k.reshape(-1)  # a view: one index an entry is read and written faster than two (0.11 and 0.19 ms a step)
     for number in numbers.tolist():
-        step, row, columns = G.steps[cells.steps[number]], cells.rows[number], slice(None)
+        step, row, columns = G.steps[cells.steps[number]], cells.rows[number], everyone
         if chunk.inside:
             near = (abs((places >> (cells.finest - step.depth)) - step.places[row]) <= 1).all(axis=1)
             if not near.any():
                 continue
-            columns = slice(None) if near.all() else np.flatnonzero(near)
-        SN, R, T = position[step.SN[row]], position[step.R[row]], step.T[row]
-        if not isinstance(columns, slice):
-            SN, R = SN[:, None], R[:, None]
-        x = k[R, columns] - T.T @ k[SN[: len(T)], columns]
+            columns = np.flatnonzero(near)
+        T, (SN, R) = step.T[row], (position[of[row]][:, None] * len(targets) + columns for of in (step.SN, step.R))
+        x = entries[R] - T.T @ entries[SN[: len(T)]]
         x = batched.trsm(step.L[row : row + 1], x[None])[0]
-        k[SN, columns] -= step.Y[row] @ x
+        entries[SN] = entries.take(SN) - step.Y[row] @ x
         squares[columns] += (x**2).sum(axis=0)
     x = batched.trsm(G.L[None], k[position[G.top]][None])[0]
     return squares + (x**2).sum(axis=0)
