@@ -85,7 +85,7 @@ def told():
 thread = threading.Thread(target=another)
 thread.start()
 inside.wait()
-for library in threads._controller().lib_controllers:
+for library in threads._libraries():
     library.set_num_threads = lambda number: time.sleep(1000)  # as where the lock of BLAS is held for ever
 child = os.fork()
 if child == 0:
