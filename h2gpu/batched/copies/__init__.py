@@ -90,7 +90,7 @@ def join(batches: Sequence[MatrixBatch], out: MatrixBatch | None = None) -> Matr
     return twin(out).join(batches, out)
 
 
-def _copied(A):
+def _copied(A: MatrixBatch) -> MatrixBatch:
     """See MatrixBatch.copied."""
     return twin(A).join([A], MatrixBatch.empty(A.rows, A.columns, A.dtype, A.xp))
 
