@@ -69,7 +69,7 @@ ON_CPU = (
         "kriging",
         "study_heaton-estimated-cpu.csv",
         360,
-        f"studies.heaton --file data/{HEATON} --parameters estimated --methods 'h2gpu,local 60'",
+        f"studies.heaton --file data/{HEATON} --parameters estimated --methods 'h2gpu,iterative,local 60'",
         data=HEATON,
     ),
     cpu(
@@ -84,7 +84,7 @@ ON_CPU = (
         "kriging",
         "study_kaust-estimated-cpu.csv",
         1450,
-        f"studies.kaust --file data/{KAUST} --parameters estimated --methods 'h2gpu,local 60'",
+        f"studies.kaust --file data/{KAUST} --parameters estimated --methods 'h2gpu,iterative,local 60'",
         data=KAUST,
     ),
     cpu(
