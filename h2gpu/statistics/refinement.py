@@ -7,6 +7,12 @@ than the sites behind them together: on 90,000 sites of Matérn 2.3 with a nugge
 standard errors off, which one step brought back. A step costs H²-matrices and a gradient by them, so that `efficiency`
 says first what it is expected to gain. Where that is little, errors are those of Vecchia's estimate, the step that was
 not taken among them.
+
+Vecchia's information may tell a fourth of what all sites tell, and steps by it are as much too long. A value without
+noise shows it: the step is shortened to where the parabola through both ends and the slope at its beginning is highest.
+Slopes there correct the information along the step (BFGS), and steps go on until they promise little.
+
+Reference: Nocedal & Wright (2006), Numerical optimization, section 6.1.
 """
 
 import logging
@@ -21,11 +27,13 @@ from h2gpu.statistics.likelihood.estimation import inverse_information, newton_s
 logger = logging.getLogger("h2gpu")
 
 WORTH = 0.4  # of log-likelihood a parameter, off by 0.9 standard errors: less is left, with errors that say so
-NEXT = 0.1  # of the gain of a step is that of the next, about
-STEPS = 4
+NEXT = 0.1  # of the gain of a step is that of the next, about, where noise hides what it was
+LITTLE = 0.1  # of what is worth a first step: where there is no noise, steps go on until less is left
+STEPS = 6
 CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
 LONGEST = 1.0  # step in the logarithm of a parameter
 BACK = 2  # times that a step is shortened
+LONGER = 4.0  # times as long as a step: the next one at most
 
 
 def refined(data, found, rtol, neighbours, random_state, solver="auto"):
@@ -41,16 +49,17 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
         if gain < worth:
             return found, None
         system, value, candidate, kept = None, found.value, found, "of Vecchia's likelihood"
-        move, gained, back = 0.0, 0.0, 0
+        move, gained, seen, back, wrong = 0.0, 0.0, [], 0, False
         for step in range(STEPS + 1):
             advance(1)
+            alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
             further = gain >= worth and step < STEPS
             try:
-                alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
                 new_system, new, moments = _at(data, candidate.model, options, further and not alone)
                 if system is not None and new < value - CERTAIN * (new.standard_error + value.standard_error):
                     if back < BACK:
-                        back, gain, part = back + 1, 0.0, _shorter(gained, float(value) - float(new))
+                        part = _along(gained, float(new) - float(value))[0]
+                        back, gain, wrong = back + 1, 0.0, True
                         move, gained = part * move, part * gained
                         candidate = replace(candidate, model=found.model.at(found.model.theta + move))
                         logger.info("full likelihood: %.6g, %.2g of the step", new, part)
@@ -58,14 +67,21 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                     told = f"full likelihood: {new:.6g} after a step, {value:.6g} before; kept the parameters before it"
                     found = found.told(told)
                     break
+                if alone:
+                    left = _along(gained, float(new) - float(value))[1]
+                    further = step < STEPS and (wrong or max(gain, left / LITTLE) >= worth)
+                before, back = value, 0
                 found, system, value = candidate, new_system, new
                 if not further:
                     break
                 if alone:
                     value, moments = data.full(found.model, True, system=system, **options)
+                    seen.append((move, before.gradient - value.gradient))
                 kept = "before this step"
-                candidate, move, gained = _stepped(data, found, value, moments)
+                candidate, move, gained = _stepped(data, found, value, moments, seen)
                 logger.info("full likelihood: %.6g, step %s gains %.3g", value, move.round(4), gained)
+                if alone and gained < LITTLE * worth:
+                    break
                 gain = NEXT * gained
             except np.linalg.LinAlgError as error:
                 found = found.told(f"full likelihood: {error}; kept the parameters {kept}")
@@ -73,21 +89,37 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
     return replace(found, value=value), system
 
 
-def _shorter(gained, lost):
-    """The part of a step at whose end the parabola through both values and the slope at its beginning is highest.
+def _along(gained, rise):
+    """The part of a step at whose end a parabola is highest, and how much higher than at the step's end.
 
-    gained   half the slope along the step       lost   how much lower the value is after the step
+    It goes through the values at both ends of the step and has the slope at its beginning.
+
+    gained   half the slope along the step       rise   how much higher the value is after the step
     """
-    return gained / (2 * gained + lost)
+    bend = max(2 * gained - rise, gained / LONGER, np.finfo(float).tiny)
+    return gained / bend, (gained - bend) ** 2 / bend
 
 
-def _stepped(data, found, value, moments):
-    """The estimate after Newton's step, the step and its gain."""
+def _stepped(data, found, value, moments, seen=()):
+    """The estimate after Newton's step, the step and its gain.
+
+    seen   steps before and how much the slopes fell along each, where they have no noise
+    """
     information, g = data.information(found.model, moments), value.gradient
     longest, covariance = np.full(len(g), LONGEST), inverse_information(information)
+    for move, fall in seen:
+        information = _corrected(information, move, fall)
     step = newton_step(information, g, -longest, longest, np.ones(len(g), bool))
     found = replace(found, model=found.model.at(found.model.theta + step), covariance=covariance)
     return found, step, 0.5 * float(step @ value.gradient)
+
+
+def _corrected(information, step, fall):
+    """The information with the curvature seen along a step, as BFGS corrects it; as it is where slopes did not fall."""
+    if not fall @ step > 0:
+        return information
+    along = information @ step
+    return information - np.outer(along, along) / (step @ along) + np.outer(fall, fall) / (fall @ step)
 
 
 def _at(data, model, options, gradient):
