@@ -49,7 +49,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
         if gain < worth:
             return found, None
         system, value, candidate, kept = None, found.value, found, "of Vecchia's likelihood"
-        move, gained, seen, back, wrong = 0.0, 0.0, [], 0, False
+        move, gained, seen, back = 0.0, 0.0, [], 0
         for step in range(STEPS + 1):
             advance(1)
             alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
@@ -59,7 +59,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                 if system is not None and new < value - CERTAIN * (new.standard_error + value.standard_error):
                     if back < BACK:
                         part = _along(gained, float(new) - float(value))[0]
-                        back, gain, wrong = back + 1, 0.0, True
+                        back, gain = back + 1, 0.0
                         move, gained = part * move, part * gained
                         candidate = replace(candidate, model=found.model.at(found.model.theta + move))
                         logger.info("full likelihood: %.6g, %.2g of the step", new, part)
@@ -69,7 +69,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                     break
                 if alone:
                     left = _along(gained, float(new) - float(value))[1]
-                    further = step < STEPS and (wrong or max(gain, left / LITTLE) >= worth)
+                    further = step < STEPS and (back > 0 or max(gain, left / LITTLE) >= worth)
                 before, back = value, 0
                 found, system, value = candidate, new_system, new
                 if not further:
