@@ -33,7 +33,7 @@ STEPS = 6
 CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
 LONGEST = 1.0  # step in the logarithm of a parameter
 BACK = 2  # times that a step is shortened
-LONGER = 4.0  # times as long as a step: the next one at most
+STRAIGHTEST = 0.25  # of the bend that a step expected: values that show less are not believed
 
 
 def refined(data, found, rtol, neighbours, random_state, solver="auto"):
@@ -96,11 +96,11 @@ def _along(gained, rise):
 
     gained   half the slope along the step       rise   how much higher the value is after the step
     """
-    bend = max(2 * gained - rise, gained / LONGER, np.finfo(float).tiny)
+    bend = max(2 * gained - rise, STRAIGHTEST * gained, np.finfo(float).tiny)
     return gained / bend, (gained - bend) ** 2 / bend
 
 
-def _stepped(data, found, value, moments, seen=()):
+def _stepped(data, found, value, moments, seen):
     """The estimate after Newton's step, the step and its gain.
 
     seen   steps before and how much the slopes fell along each, where they have no noise

@@ -63,8 +63,10 @@ for whole, part in zip((mean, std), found):
 
 try:
     with comm.together("work"):
-        if comm.rank == 1:
+        if comm.rank == 1:  # once all are here: before, they would hear of it in what they still wait for
+            comm.start({}, {q: np.empty(1) for q in range(comm.size) if q != 1}, "all are here")()
             raise ValueError("points: expected finite numbers")
+        comm.start({1: np.ones(1)}, {}, "all are here")()
         comm.start({}, {1: cupy.empty(1 << 20)}, "what never comes")() if comm.rank == 0 else comm.sum([1.0])
 except ValueError as error:
     assert str(error) == "rank 1: points: expected finite numbers", error

@@ -17,6 +17,8 @@ FIELDS = f"--heaton data/{HEATON} --kaust data/{KAUST}"
 LU, SVD = "batched_lu.csv batched_lu.png", "batched_svd_small.png batched_svd_large.png"
 GROUPS = "targets qr qr_ragged svd rsvd lu cholesky gemm gemm_sizes blas block_multiply truncated"  # GEBRD: for itself
 PLOTS = "studies.baselines.plots"
+SHARED = "benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv"
+MEMORY = "benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv"
 RANKED = "benchmarks.distributed --device cuda"
 PARTS = f"{RANKED} --no-solve -o HERE/distributed-four.csv"
 LARGE = f"{RANKED} --no-solve -o HERE/distributed-large-CARD.csv"
@@ -40,9 +42,8 @@ ON_CPU = (
         "distributed",
         "distributed-cpu.csv",
         33,
-        "benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
-        "mpiexec -n 2 benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
-        "mpiexec -n 4 benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv",
+        SHARED,
+        *(f"mpiexec -n {ranks} {SHARED}" for ranks in (2, 4)),
         alone=True,
         packages="mpi4py",
     ),
@@ -50,10 +51,8 @@ ON_CPU = (
         "distributed",
         "memory-cpu.csv",
         32,
-        "benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
-        "mpiexec -n 2 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
-        "mpiexec -n 4 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
-        "mpiexec -n 8 benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv",
+        MEMORY,
+        *(f"mpiexec -n {ranks} {MEMORY}" for ranks in (2, 4, 8)),
         packages="mpi4py",
     ),
     cpu("distributed", "study_scaling.csv study_scaling.png", 93, "studies.processes.scaling --largest 24"),

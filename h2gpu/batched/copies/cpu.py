@@ -84,11 +84,10 @@ def norms(A, change):
         part = A[piece]
         with np.errstate(over="ignore"):
             if isinstance(A, MatrixBatch):
-                entries, ends = change(part.entries), offsets_of(part.sizes)
-                squares = sums_of_squares(entries, part.sizes)
+                entries, sizes = change(part.entries), part.sizes
             else:
-                entries, ends = change(part.reshape(-1)), part[0].size * np.arange(len(part) + 1)
-                squares = np.einsum("ij,ij->i", *2 * [entries.reshape(len(part), -1)])
+                entries, sizes = change(part.reshape(-1)), np.full(len(part), part[0].size)
+            ends, squares = offsets_of(sizes), sums_of_squares(entries, sizes)
             found[piece] = np.sqrt(squares)
             for b in np.flatnonzero(~((SAFE_SQUARES[0] < squares) & (squares < SAFE_SQUARES[1]))):
                 found[piece][b] = norm(entries[ends[b] : ends[b + 1]], squares[b])

