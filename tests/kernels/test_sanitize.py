@@ -1,11 +1,20 @@
 """`make sanitize` reads what compute-sanitizer says, and fails where it should: on a program that says the like."""
 
+import json
+import os
 import re
 import stat
+import subprocess
 import sys
+import time
+from itertools import combinations
+from pathlib import Path
 
 import pytest
-from places import TESTS
+import reached
+import sanitize
+from places import ROOT, TESTS
+from reached import Reached, in_order
 from sanitize import FALSE, FILES, TOOLS, _slices, main, reports, unexplained
 
 SAID = """\
@@ -115,3 +124,91 @@ def test_without_the_tool_it_is_one_line(capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert main([]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_what_does_not_end_in_time_is_told_and_killed_and_the_rest_not_begun(tmp_path, capsys):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\necho begun\nsleep 600\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    options = ["--program", str(program), "--tool", "memcheck", "--tool", "initcheck", "--limit", "1"]
+    start = time.monotonic()
+    assert main(options) == 1 and time.monotonic() - start < 60
+    said = capsys.readouterr().out
+    assert "begun\n\nnot ended: the limit" in said and "not begun: the limit" in said
+    assert said.endswith("0 of 2 runs without reports\n")
+
+
+def test_the_tests_in_order_reach_every_kernel_first_then_every_instance_and_none_in_vain():
+    a1, a2, b, c = ("a.cuh", "a<1>"), ("a.cuh", "a<2>"), ("a.cuh", "b<1>"), ("c.cuh", "c<1>")
+    known = {
+        "dear": Reached(100.0, frozenset({a1, a2, b, c})),
+        "two": Reached(1.0, frozenset({a1, b})),
+        "other": Reached(1.0, frozenset({a2})),
+        "third": Reached(2.0, frozenset({c})),
+        "vain": Reached(9.0, frozenset({b})),
+    }
+    assert in_order([*known, "unknown"], known) == ["two", "third", "other"]
+    assert in_order(["dear", "vain"], known) in (["dear"], ["vain", "dear"])
+    for tests in combinations(known, 3):
+        every = frozenset().union(*(known[test].instances for test in tests))
+        found = [known[test].instances for test in in_order(tests, known)]
+        assert frozenset().union(*found) == every
+        assert all(one - frozenset().union(*found[:k]) for k, one in enumerate(found))
+
+
+def test_launches_are_noted_by_the_test_that_makes_them(tmp_path):
+    """The plugin beside a kernel of Python: what a test launches, not what it only asks for."""
+    (tmp_path / "fake.py").write_text(
+        "from h2gpu.batched.device import compiler\n"
+        "compiler._function = lambda device, header, instance, definitions: (lambda *a, **k: a)\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "from h2gpu.batched.device import compiler\n"
+        "def ask(name): return compiler._function(0, 'a.cuh', name, ())\n"
+        "kept = []\n"
+        "def test_one(): kept.append(ask('one<1>')); assert kept[0](1, 2) == (1, 2)\n"
+        "def test_two(): ask('two<1>')\n"
+        "def test_three(): kept[0](); ask('three<1>')()\n"
+    )
+    paths = os.pathsep.join(map(str, [tmp_path, Path(reached.__file__).parent, ROOT]))
+    env = {**os.environ, "PYTHONPATH": paths, "REACHED": str(tmp_path / "found")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "fake",
+        "-p",
+        "reached",
+        "-p",
+        "no:cacheprovider",
+        "test_it.py",
+    ]
+    subprocess.run(command, cwd=tmp_path, env=env, check=True, capture_output=True)
+    (file,) = (tmp_path / "found").iterdir()
+    with file.open("a") as more:
+        more.write('["test_it.py::cut')
+    found = reached.read(tmp_path / "found")
+    launched = {test.partition("::")[2]: sorted(name for _, name in r.instances) for test, r in found.items()}
+    assert launched == {"test_one": ["one<1>"], "test_two": [], "test_three": ["one<1>", "three<1>"]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_of_what_is_known_the_fewest_run_and_what_they_reached_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sanitize, "_pytest", lambda files, *more: ["printf", "%s\\n", *(f"tests/{f}" for f in files)])
+    lines = [("x.py::one", 1.0, [("a.cuh", "a<1>")]), ("x.py::two", 1.0, [("a.cuh", "a<1>"), ("b.cuh", "b<1>")])]
+    (tmp_path / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    program = tmp_path / "compute-sanitizer"
+    program.write_text('#!/bin/sh\necho "1 passed" "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    names = [line[0] for line in lines]
+    assert main(["--program", str(program), "--tool", "memcheck", "--reached", str(tmp_path), *names]) == 0
+    said = capsys.readouterr().out
+    assert "x.py::two" in said and "x.py::one" not in said
+    assert "memcheck: 2 of 2 kernels, 2 of 2 instances\n1 of 1 runs without reports" in said
+    assert main(["--program", str(program), "--tool", "memcheck", "--reached", str(tmp_path), names[0]]) == 0
+    assert "memcheck: 1 of 2 kernels, 1 of 2 instances\n  not reached: b.cuh b\n" in capsys.readouterr().out
+    assert main(["--program", str(program), "--reached", str(tmp_path / "none")]) == 2
+    assert "found nothing in" in capsys.readouterr().err

@@ -3,8 +3,11 @@
     memcheck    accesses outside of an allocation, leaks        racecheck   hazards in shared memory
     synccheck   barriers that some threads do not meet          initcheck   global memory read before it is written
 
-The tests marked gpu of FILES run once under each tool; with --jobs in slices of a few tests, many at once. A report is
-let pass only where FALSE names its tool and kernel with the reason; all others are printed, and the exit status is 1.
+The tests marked gpu of FILES run once under each tool; with --jobs in slices of a few tests, many at once. With
+--reached, the folder that `reached` has written, those alone that reach every kernel, then every instance: the cheapest
+first, so that a limit cuts off what adds least, and the kernels and instances that ran under each tool are counted. A
+report is let pass only where FALSE names its tool and kernel with the reason; all others are printed, and the exit
+status is 1.
 Reference: the Compute Sanitizer manual, NVIDIA.
 """
 
@@ -12,19 +15,25 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reached import in_order, kernel, read
 
 ROOT = Path(__file__).parents[3]
 TOOLS = "memcheck", "racecheck", "synccheck", "initcheck"
 FILES = (
     "batched/copies", "batched/products", "batched/registers", "batched/qr", "batched/bidiagonal", "batched/svd",
     "batched/systems", "batched/least_squares", "batched/test_batched_gpu.py", "blocksparse", "clustering",
-    "covariance", "h2matrix/test_h2matrix_products.py",
+    "covariance", "h2matrix/test_h2matrix_products.py", "h2matrix/test_chebyshev.py", "h2matrix/skeletons",
+    "h2matrix/test_construction.py", "h2matrix/test_compression.py", "solvers", "apps/studies",
 )  # fmt: skip
 LARGE = "many or large or huge or graph or time"  # tests that take hours under a tool; small sizes reach every kernel
 FALSE = (  # (tool, pattern of the kernel, reason): reports that were looked at and are none
@@ -87,28 +96,44 @@ def unexplained(tool, output, false=FALSE):
 
 
 def main(argv=None):
+    a = _options(argv)
+    if a.program is None:
+        print("sanitize: error: expected compute-sanitizer of the CUDA toolkit in the PATH", file=sys.stderr)
+        return 2
+    known = read(a.reached) if a.reached else {}
+    if a.reached and not known:
+        print(f"sanitize: error: expected what `reached` has written, found nothing in {a.reached}", file=sys.stderr)
+        return 2
+    slices = [list(a.files)] if a.jobs == 1 and not known else _slices(a.files, a.each, known)
+    if not slices:
+        print(f"sanitize: error: expected tests marked gpu, found none in {' '.join(a.files)}", file=sys.stderr)
+        return 2
+    work = [(tool, tests) for tests in slices for tool in a.tool or TOOLS]
+    devices, until = a.devices.split(",") if a.devices else [None], time.monotonic() + a.limit
+    done, bad = Counter(), []
+    with ThreadPoolExecutor(a.jobs) as pool:
+        runs = {pool.submit(_run, a.program, *job, devices[k % len(devices)], until): job for k, job in enumerate(work)}
+        for run in as_completed(runs):
+            (tool, tests), (output, returned) = runs[run], run.result()
+            bad.append(_told(tool, tests, output, returned))
+            done.update((tool, test) for test in tests if not bad[-1])
+    if known:
+        _tell_reach(a.tool or TOOLS, done, known)
+    print(f"{bad.count(False)} of {len(work)} runs without reports")
+    return int(any(bad))
+
+
+def _options(argv):
     p = argparse.ArgumentParser(description="compute-sanitizer over the small cases of every kernel")
     p.add_argument("--tool", choices=TOOLS, action="append", help="default: all four")
     p.add_argument("--program", default=shutil.which("compute-sanitizer"), help="default: the one in the PATH")
     p.add_argument("--jobs", type=int, default=1, help="slices of tests that run at once; default: all tests in one")
     p.add_argument("--each", type=int, default=12, help="tests of a slice")
     p.add_argument("--devices", default="", help="numbers of GPUs for the slices in turn, separated by commas")
+    p.add_argument("--reached", type=Path, help="folder of what the tests launch: the fewest that launch all of it")
+    p.add_argument("--limit", type=float, default=86_400, help="seconds; what has not ended by then is told")
     p.add_argument("files", nargs="*", default=FILES, help="under tests/; default: every room with kernels")
-    a = p.parse_args(argv)
-    if a.program is None:
-        print("sanitize: error: expected compute-sanitizer of the CUDA toolkit in the PATH", file=sys.stderr)
-        return 2
-    slices = [list(a.files)] if a.jobs == 1 else _slices(a.files, a.each)
-    if not slices:
-        print(f"sanitize: error: expected tests marked gpu, found none in {' '.join(a.files)}", file=sys.stderr)
-        return 2
-    work = [(tool, tests) for tool in a.tool or TOOLS for tests in slices]
-    devices = a.devices.split(",") if a.devices else [None]
-    with ThreadPoolExecutor(a.jobs) as pool:
-        runs = {pool.submit(_run, a.program, *job, devices[k % len(devices)]): job for k, job in enumerate(work)}
-        bad = [_told(*runs[run], *run.result()) for run in as_completed(runs)]
-    print(f"{bad.count(False)} of {len(work)} runs without reports")
-    return int(any(bad))
+    return p.parse_args(argv)
 
 
 def _told(tool, tests, output, returned):
@@ -117,17 +142,30 @@ def _told(tool, tests, output, returned):
     bad = bool(left or not passed or returned)
     found = f"{len(reports(output))} reports, {len(left)} unexplained, tests: {passed[0] if passed else 'none passed'}"
     print(f"{tool}: {found}, {tests[0]} …" if len(tests) > 1 else f"{tool}: {found}, {tests[0]}", flush=True)
-    for (what, kernel, details), times in Counter(left).items():
-        print(f"  {kernel or '?'}: {what}" + f" ({times} times)" * (times > 1), *details, sep="\n    ")
+    for (what, name, details), times in Counter(left).items():
+        print(f"  {name or '?'}: {what}" + f" ({times} times)" * (times > 1), *details, sep="\n    ")
     if bad and not left:
         print(*output.splitlines()[-8:], sep="\n")
     return bad
 
 
-def _slices(files, each):
-    """Names of the tests of the files, so many together."""
+def _tell_reach(tools, done, known):
+    """How many kernels and instances of all that are known ran under each tool, and the kernels that did not."""
+    every = frozenset().union(*(reached.instances for reached in known.values()))
+    for tool in tools:
+        ran = frozenset().union(*(reached.instances for test, reached in known.items() if done[tool, test]))
+        kernels, all_kernels = set(map(kernel, ran)), set(map(kernel, every))
+        print(f"{tool}: {len(kernels)} of {len(all_kernels)} kernels, {len(ran)} of {len(every)} instances")
+        for header, name in sorted(all_kernels - kernels):
+            print(f"  not reached: {header} {name}")
+
+
+def _slices(files, each, known=()):
+    """Names of the tests of the files, so many together; of what is known to reach kernels the fewest, in order."""
     listed = subprocess.run(_pytest(files, "--collect-only"), cwd=ROOT, capture_output=True, text=True, check=False)
     names = [line.removeprefix("tests/") for line in listed.stdout.splitlines() if "::" in line]
+    if known:
+        names = in_order(names, known)
     return [names[i : i + each] for i in range(0, len(names), each)]
 
 
@@ -137,11 +175,22 @@ def _pytest(files, *more):
     return [sys.executable, "-m", "pytest", *options, *more, *tests]
 
 
-def _run(program, tool, files, device):
+def _run(program, tool, files, device, until):
+    """Output and status of a run; of one that did not end in time what it said, and that."""
     command = [program, "--tool", tool, "--target-processes", "all", "--print-limit", "0", *_pytest(files)]
     place = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=os.environ | place)
-    return done.stdout + done.stderr, done.returncode
+    left = until - time.monotonic()
+    if left <= 0:
+        return "not begun: the limit", 1
+    options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": os.environ | place}
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            said, _ = process.communicate(timeout=left)
+            return said.decode(errors="replace"), process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            said, _ = process.communicate()
+            return said.decode(errors="replace") + "\nnot ended: the limit", 1
 
 
 if __name__ == "__main__":
