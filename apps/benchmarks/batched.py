@@ -42,6 +42,7 @@ ABOUT = {
     "profiles": "Phases (figures 9, 11): milliseconds between events around each launch",
     "kernels": "Kernels as compiled and launched",
 }
+WRITTEN_EVERY = 5  # seconds: whatever ends a run leaves what was measured before
 FILES = {name: f"batched_{name}.csv" if name != "kernels" else "kernels.csv" for name in ABOUT}
 
 
@@ -71,6 +72,7 @@ def _work(argv):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
     device = timing.gpu_name()
     cases, begin = list(bench_cases.chosen(groups, dtypes, options.quick)), time.perf_counter()
+    written = begin
     timing.side_by_side(run_once, cases, options.compilers)
     print(f"compiled in {time.perf_counter() - begin:.0f} s", flush=True)
     bench = Bench(with_peers=not options.no_peers)
@@ -79,8 +81,9 @@ def _work(argv):
             if time.perf_counter() - begin > options.seconds:
                 raise FailureError(f"{len(cases) - i} of {len(cases)} cases left out after {options.seconds:g} s")
             bench.add(case)
-            if case.table != cases[i - 1].table:
+            if time.perf_counter() - written > WRITTEN_EVERY:
                 write(options.output, bench.tables, device)
+                written = time.perf_counter()
     finally:
         write(options.output, bench.tables, device)
         if options.figures:
@@ -148,7 +151,8 @@ class Bench:
         facts = routine.facts(case, result) | kernel_report.summary(main)
         del result
         ms, call_ms = timing.device_ms(work, inputs), timing.call_ms(routine.call(case), inputs)
-        self.tables["profiles"] += bench_profiles.rows(case, when, ms)
+        if case.table != "peers":  # whose matrices and ways are not all that the figures show
+            self.tables["profiles"] += bench_profiles.rows(case, when, ms)
         row = described(case) | {"ms": ms, "call ms": call_ms} | nominal.of(ms) | facts | {"of allowed error": error}
         if PAPER_BOUND in facts:
             row["of paper's bound"] = row["GFLOP/s"] / facts[PAPER_BOUND]
@@ -200,7 +204,7 @@ def told(error):
 
 def write(folder, found, device):
     """The tables that have rows as CSV, and all tables of the folder as one Markdown page."""
-    found = found | {"profiles": bench_profiles.of_qr(found["qr"] + found["peers"]) + found["profiles"]}
+    found = found | {"profiles": bench_profiles.of_qr(found["qr"]) + found["profiles"]}
     for name, rows in found.items():
         if rows:
             tables.write(folder / FILES[name], with_neighbours(rows), device)

@@ -2,7 +2,7 @@
 
 Figure 8 and table V of Anderson, Sheffield & Keutzer (2012), 8,000 of 56 × 56 in float32 in place of theirs on a Quadro
 6000: instances of the kernels that read the clock at the borders of their parts (kernels/common/thread/stopwatch.cuh),
-averaged over all blocks. Predictions: h2gpu.batched.model, for a multiprocessor that holds as many blocks as it can.
+averaged over all blocks. Predictions: h2gpu.batched.model, for the blocks of all waves on average.
 
     python -m h2gpu.apps.studies.small --figures 8
 """
@@ -29,7 +29,7 @@ ROUTINES = {"lu": registers.lu, "qr": registers.qr}
 def rows(routine, A, device):
     """Lines of the table for (batch, n, n) matrices on the device: parts of panels, table V, the kernel as a whole."""
     measured, whole = cycles(routine, A)
-    predicted = foretold(routine, A.dtype.name, A.shape[-1], device)
+    predicted = foretold(routine, A.dtype.name, A.shape[-1], len(A), device)
     common = {"routine": routine, "dtype": A.dtype.name, "batch": len(A), "shape": f"{A.shape[1]}×{A.shape[2]}"}
     found = []
     for panel, part in measured:
@@ -93,12 +93,12 @@ def launched(routine, A):
     return found
 
 
-def foretold(routine, dtype, n, device):
+def foretold(routine, dtype, n, batch, device):
     """{(panel, part): cycles} by the model, empty where the device's constants are not known."""
     try:
         constants = model.Constants.of(device)
         *places, parts = zip(*register_counts.block_parts(routine, dtype, n, n, 0, layout(dtype, n, n, "2d")))
-        seconds, clock = model.wave(parts, dtype, constants), constants("clock")
+        seconds, clock = model.wave(parts, dtype, constants, batch, True), constants("clock")
     except (ValueError, LookupError):
         return {}
     found = defaultdict(float)

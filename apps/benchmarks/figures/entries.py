@@ -141,6 +141,14 @@ ON_CUDA = (
     ),
     cuda(
         "batched",
+        "batched_peers.csv batched_peers.png",
+        100,
+        "benchmarks.batched peers --figures --seconds 100",
+        packages="torch",
+        awaited=True,
+    ),
+    cuda(
+        "batched",
         "as_called-CARD.csv as_called-CARD.png",
         240,
         "benchmarks.as_called --device cuda --batches 500 --sizes 4,8,16,32,33,64,128"

@@ -26,6 +26,7 @@ class Entry:
     data       files that are read in the folder data
     packages   without which rows would be missing
     beside     published files of the folder that its pictures and pages show, too
+    awaited    nothing of it has been published yet
     """
 
     folder: str
@@ -38,6 +39,7 @@ class Entry:
     data: tuple = ()
     packages: tuple = ()
     beside: tuple = ()
+    awaited: bool = False
 
     @property
     def name(self):

@@ -123,7 +123,7 @@ def others(rows):
         curve(panels[0][column], square, "ms", "o-", "qr", "Q and R")
         _others(panels[0][column], square)
         large = [r for r in some if r["figure"] == "10"]
-        _methods(panels[1][column], large, "ms")
+        curve(panels[1][column], large, "ms", "o-", "auto", "ours")
         _others(panels[1][column], large)
         for line in panels:
             line[column].set(xlabel="n", title=dtype)

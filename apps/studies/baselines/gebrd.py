@@ -138,18 +138,23 @@ def products(A):
 
 
 def gemvs(A):
-    """{(stage, way): (work, inputs in turn)}: the stages' kernels and our gemv."""
+    """{(stage, way): (work, inputs in turn)}: the stages' kernels and our gemv.
+
+    Of 16 × n matrices the stages' kernel reads 16 rows of as many W as `batched.gemv` reads matrices: fewer would stay
+    in the cache.
+    """
     xp, (batch, n, _), found = array_module(A), A.shape, {}
-    of_wide, x = problems((batch, min(16, n), n), A.dtype, xp), A[:, 0].copy()
-    found[WIDE, "gemv"] = (lambda M: batched.gemv(M, x)), timed.in_turn(of_wide)
+    wide, x = timed.in_turn(problems((batch, min(16, n), n), A.dtype, xp)), A[:, 0].copy()
+    found[WIDE, "gemv"] = (lambda M: batched.gemv(M, x)), wide
     found[SQUARE, "gemv"] = (lambda M: batched.gemv(M, x, trans=True)), timed.in_turn(A)
     if xp is np:
         return found
+    wider = [gebrd_stages.stages(A, Variant(ALIGNED, True)) for _ in wide]
     places = {"aligned": (0, False), "misaligned": (1, False), "padded": (1, True)}
     for place, (off, padded) in places.items():
-        inputs = [gebrd_stages.stages(M, Variant(ALIGNED, True, padded)) for M in timed.in_turn(A)]
+        inputs = [gebrd_stages.stages(A, Variant(ALIGNED, True, True)) for _ in timed.in_turn(A)] if padded else wider
         found[SQUARE, place] = (lambda s, off=off: _columns(s, off)), inputs
-        if place != "padded":
+        if not padded:
             found[WIDE, place] = (lambda s, off=off: _wide(s, off)), inputs
     return found
 

@@ -136,9 +136,10 @@ def products(A):
             found[shape, way] = (lambda pair, way=way: batched.gemm(*pair, method=way)), pairs
         if xp is not np and columns <= n:
             places = 0, INNER, INNER, INNER + n, INNER, INNER + columns
-            larger = timed.in_turn(problems((batch, n + INNER, n + INNER), A.dtype, xp))
+            larger = problems((batch, n + INNER, n + INNER), A.dtype, xp)
+            in_turn = pairs if shape == "tall" else timed.in_turn(larger)  # tall: more, the cache holds part of each
             work = lambda stages, places=places: stages.product(*places)  # noqa: E731
-            found[shape, "in place"] = work, list(map(lu_stages.stages, larger))
+            found[shape, "in place"] = work, [lu_stages.stages(larger.copy()) for _ in in_turn]
     return found
 
 

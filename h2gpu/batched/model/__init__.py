@@ -162,23 +162,25 @@ def seconds(work, batch, dtype, constants):
     return constants("launch") + waves * wait + first + second / waves
 
 
-def wave(parts, dtype, constants, batch=ENDLESS):
-    """Seconds of each part of a kernel, Counts that follow one another, while a multiprocessor holds all it can.
+def wave(parts, dtype, constants, batch=ENDLESS, apart=False):
+    """Seconds of each part of a kernel, Counts that follow one another, of an average block of a batch.
 
     What each waits for, its bytes, and the busiest of what computes: blocks of a wave go through their parts together.
     Bytes of passes come meanwhile, and those that the common cache still holds from the pass before at its rate.
+    apart: waves are many; only those of the first go together, and bytes of others come and go while some compute.
     """
     real, clock = "float64" if np.dtype(dtype) == np.float64 else "float32", constants("clock")
     held, multiprocessors = resident(counts.added(*parts)), constants("multiprocessors")
     busiest = min(held, ceil(batch / multiprocessors)) * multiprocessors
-    at_once = batch / ceil(batch / (held * multiprocessors))  # on average
-    found = []
+    waves = ceil(batch / (held * multiprocessors))
+    at_once, moved, computed = batch / waves, [], []  # at_once: on average
     for part in parts:
         works = max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
         passes = _passed(at_once * part.passed, constants) if part.passed else 0.0
-        waits = at_once * part.nbytes / constants("copy_rate")
-        found.append(waits + max(passes, chain(part, real, constants) + works))
-    return found
+        moved.append(at_once * part.nbytes / constants("copy_rate"))
+        computed.append(max(passes, chain(part, real, constants) + works))
+    seen = 1 / waves if apart and sum(moved) < sum(computed) else 1
+    return [seen * of_memory + of_units for of_memory, of_units in zip(moved, computed)]
 
 
 def _passed(nbytes, constants):

@@ -44,7 +44,7 @@ def test_predicted_parts_add_up_to_the_whole(routine, dtype):
 
 @pytest.mark.parametrize("case", PANELS, ids=lambda case: case.routine)
 def test_panels_become_cheaper(case):
-    found = study_panels.foretold(case.routine, case.dtype, case.n, DEVICE)
+    found = study_panels.foretold(case.routine, case.dtype, case.n, case.batch, DEVICE)
     parts = ("publish", "update") if case.routine == "lu" else study_panels.PARTS[:-1]
     assert set(found) == {("load", ""), ("store", ""), *((panel, part) for panel in range(7) for part in parts)}
     for part in parts:
@@ -76,6 +76,19 @@ def test_predictions_are_those_of_the_published_table():
         found = study_gebrd.foretold(dtype, batch, n, DEVICE)
         assert 0.6 < sum(found.values()) / measured["kernel"] < 1.4, (dtype, n)
         assert 0.75 < found["W r"] / measured["W r"] < 1.35, (dtype, n)
+
+
+@pytest.mark.parametrize("case", PANELS, ids=lambda case: case.routine)
+def test_loading_computing_and_storing_are_foretold_within_a_factor_of_2(case):
+    """Table V. Of one wave, whose blocks load and store together, bytes take the whole time that memory needs."""
+    _, rows = tables.read(PUBLISHED.with_name("study_panels.csv"))
+    measured = {r["part"]: float(r["cycles"]) for r in rows if (r["routine"], r["figure"]) == (case.routine, "V")}
+    found, alone = (
+        study_panels.summed(study_panels.foretold(case.routine, case.dtype, case.n, batch, DEVICE))
+        for batch in (case.batch, 1000)
+    )
+    assert all(0.5 < number / measured[part] < 2 for part, number in found.items()), found
+    assert alone["store"] > 3 * found["store"]
 
 
 def test_tables_and_pictures(monkeypatch, tmp_path):
@@ -132,7 +145,7 @@ def test_the_design_space_is_drawn():
 
 def invented(routine):
     """Twice what is predicted, and clocks."""
-    found = {place: 2 * number for place, number in study_panels.foretold(routine, "float32", 56, DEVICE).items()}
+    found = {place: 2 * number for place, number in study_panels.foretold(routine, "float32", 56, 2, DEVICE).items()}
     return found | {(panel, "clock"): 10.0 for panel in range(7)}
 
 

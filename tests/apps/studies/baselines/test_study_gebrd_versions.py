@@ -67,6 +67,17 @@ def test_products_at_all_places():
         np.testing.assert_allclose(to_host(s.W)[:, :16, 64], product, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.gpu
+def test_products_of_wide_matrices_read_as_many_in_turn_by_either_kernel():
+    """Else the one finds in the cache what the other reads from memory."""
+    import cupy
+
+    found = study.gemvs(study.problems((2, 64, 64), "float64", cupy))
+    ours = {M.data.ptr for M in found[study.WIDE, "gemv"][1]}
+    for place in ("aligned", "misaligned"):
+        assert len({s.W.data.ptr for s in found[study.WIDE, place][1]}) == len(ours) > 1
+
+
 def test_table_and_picture_on_the_cpu(tmp_path, capsys, drawn):
     assert study.main(["--sizes", "16,32", "--output", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_gebrd_versions-cpu.csv")
