@@ -192,6 +192,14 @@ ON_CUDA = (
     ),
     cuda(
         "batched",
+        "study_fast_math-cuda.csv study_fast_math-cuda.png",
+        90,
+        "studies.baselines.fast_math",
+        PLOTS,
+        awaited=True,
+    ),
+    cuda(
+        "batched",
         "study_hessenberg-cuda.csv study_hessenberg-cuda.png",
         120,
         "studies.baselines.hessenberg --device cuda",

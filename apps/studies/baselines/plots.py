@@ -1,9 +1,9 @@
-"""The studies of baselines and of edges as pictures: figures of Abdelfattah et al., Dong et al., Nath et al.
+"""The studies of baselines and of edges as pictures: figures of Abdelfattah, Dong, Nath, Anderson et al.
 
     python -m h2gpu.apps.studies.baselines.plots [FOLDER]
 
-Reads study_lu-*.csv, study_gebrd_versions-*.csv, study_triangles-*.csv, study_hessenberg-*.csv, study_qr-*.csv and
-study_edges-*.csv in the folder and writes a picture beside each.
+Reads study_lu-*.csv, study_gebrd_versions-*.csv, study_triangles-*.csv, study_hessenberg-*.csv, study_qr-*.csv,
+study_edges-*.csv and study_fast_math-*.csv in the folder and writes a picture beside each.
 """
 
 import sys
@@ -82,6 +82,17 @@ def large(rows):
     return figure
 
 
+def penalties(rows):
+    """What exact quotients and roots cost, an axes a section."""
+    sections = list(dict.fromkeys(r["figure"] for r in rows))
+    figure, panels = grid(1, len(sections))
+    for axes, section in zip(panels[0], sections):
+        some = [r for r in rows if r["figure"] == section]
+        curves(axes, some, lambda r: r["routine"], "penalty", log=False)
+        axes.set(title=f"{some[0]['batch']} problems, section {section}", xlabel="n", ylabel="longer than by fast math")
+    return figure
+
+
 def edges(rows):
     """Rates of what threads beyond the edge may do, small sizes and large."""
     names = [key for key in rows[0] if key not in ("n", "batch") and "host" not in key]
@@ -136,6 +147,7 @@ PICTURES = {
     "study_hessenberg": large,
     "study_qr": large,
     "study_edges": edges,
+    "study_fast_math": penalties,
 }
 
 
