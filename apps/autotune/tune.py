@@ -13,7 +13,6 @@ short of time is gone on with by another. All tables take some minutes; with eve
 import csv
 import io
 import math
-import os
 import statistics
 import sys
 import time
@@ -30,6 +29,7 @@ from h2gpu.apps.benchmarks.routines.batched import ROUTINES
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import source_folder
+from h2gpu.batched.device.threads import thread_count
 from h2gpu.storage.whole_file import whole_file
 
 GAIN = 0.02  # of the time that a candidate must save
@@ -56,7 +56,7 @@ def parser():
     p.add_argument("--best", type=int, default=BEST, metavar="N", help=f"candidates of a row; default {BEST}, 0: all")
     p.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help=f"begin no row after so long: {SECONDS}")
     p.add_argument("--dry-run", action="store_true", help="say what would be tried; needs no GPU")
-    p.add_argument("--compilers", type=int, default=os.cpu_count(), metavar="N", help="processes that compile")
+    p.add_argument("--compilers", type=int, default=thread_count(), metavar="N", help="processes that compile")
     p.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of the tables; default: the installed ones'")
     return p
 

@@ -1,10 +1,10 @@
 """Measures the published tables again, several at once where there are several GPUs.
 
     python -m h2gpu.apps.benchmarks.figures [--device cpu|cuda] [--only TABLE …] [--list] [--data data]
-        [--output benchmarks] [--devices 0,1,…] [--jobs N] [--limit SECONDS] [--dirty]
+        [--output benchmarks] [--devices 0,1,…] [--jobs N] [--cores N] [--limit SECONDS] [--dirty]
 
-Each command has a GPU and cores of its own, on the CPU --jobs of them a share of the cores. Which commands: entries.py;
-in which order: queue.py. A table is replaced where its command has ended well.
+Each command has a GPU and cores of its own; on the CPU --jobs of them run at once, on two cores each, as published.
+Which commands: on_cpu.py, on_cuda.py; in which order: queue.py. A table is replaced where its command has ended well.
 """
 
 import shlex
@@ -13,7 +13,9 @@ from importlib.util import find_spec
 
 from h2gpu.apps.benchmarks.figures import machine
 from h2gpu.apps.benchmarks.figures.command import Command
-from h2gpu.apps.benchmarks.figures.entries import ON_CPU, ON_CUDA
+from h2gpu.apps.benchmarks.figures.on_cpu import ON_CPU
+from h2gpu.apps.benchmarks.figures.on_cuda import ON_CUDA
+from h2gpu.apps.benchmarks.figures.parts import parts_of
 from h2gpu.apps.benchmarks.figures.queue import Outcome, Queue, needs_all
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
@@ -34,6 +36,7 @@ def parser():
     p.add_argument("--output", default="benchmarks", metavar="FOLDER", help="in place of benchmarks/")
     p.add_argument("--devices", metavar="N[,N]", help="numbers of the GPUs; default: all")
     p.add_argument("--jobs", type=at_least(1), default=1, metavar="N", help="commands at once on the CPU")
+    p.add_argument("--cores", type=at_least(1), metavar="N", help="of a command; default: two on the CPU, else a share")
     p.add_argument("--limit", type=positive, default=float("inf"), metavar="SECONDS", help="of the whole run")
     p.add_argument("--dirty", action="store_true", help="although the sources differ from their commit")
     return p
@@ -52,14 +55,17 @@ def _work(argv):
         raise InputError(f"--devices: expected numbers of GPUs that are there, got {options.devices}")
     entries = chosen(options.device, options.only, machine.card(gpus[0][2]) if gpus else None)
     lacking = [(entry, entry.lacks([size for _, size, _ in gpus], options.data)) for entry in entries]
-    queue = Queue(
-        [entry for entry, why in lacking if not why],
-        machine.slots([number for number, *_ in gpus], options.jobs),
-        lambda entry, slots: Command(entry, slots, options.data, options.output),
-        options.limit,
-        lambda line: print(line, flush=True),
-    )
-    report([*queue.run(), *(Outcome(entry, "left out", 0.0, why) for entry, why in lacking if why)])
+    slots = machine.slots([number for number, *_ in gpus], options.jobs, options.cores)
+    with parts_of([entry for entry, why in lacking if not why], options.output) as parts:
+        queue = Queue(
+            parts.divided(),
+            slots,
+            lambda entry, slots: Command(entry, slots, options.data, parts.folder(entry)),
+            options.limit,
+            lambda line: print(line, flush=True),
+        )
+        outcomes = queue.run()
+    report([*outcomes, *(Outcome(entry, "left out", 0.0, why) for entry, why in lacking if why)])
 
 
 def chosen(device, only, card=None):
@@ -87,7 +93,8 @@ def listed(entry):
     """What --list says of an entry: seconds and tables, what they need, the commands."""
     needs = ["nothing beside it"] * needs_all(entry) + [f"{entry.gpus} GPUs"] * (entry.gpus > 1)
     needs += [f"{entry.gigabytes} GB of a GPU"] * (entry.gigabytes > 0) + [*entry.data, *entry.packages]
-    lines = [f"{entry.seconds:5.0f} s  {', '.join(entry.tables)}"] + [f"needs {', '.join(needs)}"] * bool(needs)
+    parts = [f"by --fields {', '.join(entry.parts)}"] * bool(entry.parts)
+    lines = [f"{entry.seconds:5.0f} s  {', '.join(entry.tables)}"] + [f"needs {', '.join(needs)}"] * bool(needs) + parts
     for ranks, module, arguments in entry.commands():
         lines.append(shlex.join([*(["mpiexec", "-n", str(ranks)] * (ranks > 1)), "python", "-m", module, *arguments]))
     return "\n         ".join(lines)

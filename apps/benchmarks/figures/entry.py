@@ -10,6 +10,9 @@ from pathlib import Path
 CARD = "CARD"  # in names of files: the GPU's name, as "h200"
 HERE = "HERE"  # in commands: the folder of the files
 RANKS = "mpiexec -n"  # before a command that several processes share
+HEATON, KAUST = "heaton2019.h5", "kaust2021.h5"  # published fields, in the folder data
+BOTH = f"{HEATON} {KAUST}"
+FIELDS = f"--heaton data/{HEATON} --kaust data/{KAUST}"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Entry:
     packages   without which rows would be missing
     beside     published files of the folder that its pictures and pages show, too
     awaited    nothing of it has been published yet
+    parts      names for the command's --fields: each may be measured by itself, several at once
+    part       the one that this entry is, as `divided` makes it
     """
 
     folder: str
@@ -40,11 +45,13 @@ class Entry:
     packages: tuple = ()
     beside: tuple = ()
     awaited: bool = False
+    parts: tuple = ()
+    part: str = ""
 
     @property
     def name(self):
-        """That of its first table."""
-        return self.files[0].removesuffix(".csv")
+        """That of its first table, and of its part."""
+        return " ".join([self.files[0].removesuffix(".csv"), *([self.part] if self.part else [])])
 
     @property
     def tables(self):
@@ -59,6 +66,19 @@ class Entry:
         """The same with the name of a GPU."""
         files, steps = (tuple(text.replace(CARD, card) for text in texts) for texts in (self.files, self.steps))
         return replace(self, files=files, steps=steps)
+
+    def divided(self):
+        """An entry for each part; itself where it has none."""
+        return [
+            replace(
+                self,
+                seconds=self.seconds / len(self.parts),
+                steps=tuple(f"{step} --fields {part}" for step in self.steps),
+                parts=(),
+                part=part,
+            )
+            for part in self.parts
+        ] or [self]
 
     def commands(self):
         """(number of processes, module, its arguments) of each step."""
@@ -84,9 +104,9 @@ class Entry:
         return f"needs {', '.join(missing + files)}" if missing + files else ""
 
 
-def entry(folder, files, seconds, *steps, data="", packages="", beside="", **more):
+def entry(folder, files, seconds, *steps, data="", packages="", beside="", parts="", **more):
     """An Entry; names in a text, separated by spaces."""
-    names = {"data": data, "packages": packages, "beside": beside}
+    names = {"data": data, "packages": packages, "beside": beside, "parts": parts}
     return Entry(
         folder, tuple(files.split()), seconds, steps, **{k: tuple(v.split()) for k, v in names.items()}, **more
     )

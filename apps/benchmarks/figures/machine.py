@@ -4,11 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from h2gpu.apps.command.command import FailureError
+from h2gpu.batched.device import threads
 
+PUBLISHED = 2  # cores of the published tables of CPUs
 ASKED = """
 import cupy
 for i in range(cupy.cuda.runtime.getDeviceCount()):
@@ -24,24 +28,25 @@ class Slot(NamedTuple):
     cores: tuple
 
 
-def slots(gpus, count):
+def slots(gpus, count, each=None):
     """So many slots that share no GPU and no core; cores of one processor stay together.
 
     gpus   their numbers, () on the CPU
+    each   cores of a slot; None: an equal share, on the CPU no more than the published tables have
     """
     mine, count = cores(), len(gpus) or count
-    if count > len(mine):
-        raise FailureError(f"expected a core for each of {count} commands at once, got {len(mine)}; give fewer")
+    if count * (each or 1) > len(mine):
+        wanted = f"{each} cores" if each else "a core"
+        raise FailureError(f"expected {wanted} for each of {count} commands at once, got {len(mine)}; give fewer")
+    each = each or (len(mine) if gpus else PUBLISHED)
     bounds = [i * len(mine) // count for i in range(count + 1)]
-    return [Slot(gpu, tuple(mine[a:b])) for gpu, a, b in zip(gpus or [""] * count, bounds, bounds[1:])]
+    shares = [_apart(mine[a:b])[:each] for a, b in pairwise(bounds)]
+    return [Slot(gpu, tuple(share)) for gpu, share in zip(gpus or [""] * count, shares)]
 
 
 def cores():
     """Those that this process may use, hyperthreads of a core one after the other."""
-    try:
-        return sorted(os.sched_getaffinity(0), key=lambda core: (_first_sibling(core), core))
-    except AttributeError:  # macOS and Windows
-        return list(range(os.cpu_count() or 1))
+    return sorted(threads.cores(), key=lambda core: (_first_sibling(core), core))
 
 
 def gpus():
@@ -60,6 +65,18 @@ def card(name):
     """A GPU's name as names of files have it: "h200" of "NVIDIA H200"."""
     found = re.search(r"\b[A-Z]+\d+", name)
     return (found[0] if found else re.sub(r"\W+", "-", name)).lower()
+
+
+def _apart(share):
+    """Cores with their first hyperthreads before the second: what takes few of them shares none."""
+    seen = Counter()
+
+    def turn(core):
+        first = _first_sibling(core)
+        seen[first] += 1
+        return seen[first]
+
+    return sorted(share, key=turn)
 
 
 def _first_sibling(core):

@@ -5,6 +5,7 @@ import importlib.metadata
 import io
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from datetime import date
@@ -25,7 +26,7 @@ def circumstances(device):
             lines.append(f"{package}: {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return [*lines, f"commit: {commit()}", f"command: {' '.join(['python', *_module_arguments()])}"]
+    return [*lines, f"commit: {commit()}", f"command: {shlex.join(['python', *_module_arguments()])}"]
 
 
 def device_name(device):
@@ -65,8 +66,26 @@ def write(path, rows, device):
     """
     if not rows:
         raise ValueError(f"{path}: nothing was measured, and nothing is written")
+    _write(path, circumstances(device), rows)
+
+
+def join(paths, path):
+    """One table of several that were measured alike: the rows of all, the command of each.
+
+    Raises ValueError where more than date and command differ.
+    """
+    heads, parts = zip(*map(read, paths))
+    same = [{line for line in head if not line.startswith(("date: ", "command: "))} for head in heads]
+    if any(lines != same[0] for lines in same):
+        raise ValueError(f"{path}: expected parts of one device and commit, got {sorted(set().union(*same))}")
+    commands = [line for head in heads for line in head if line.startswith("command: ")]
+    head = [line for line in heads[-1] if not line.startswith("command: ")]
+    _write(path, [*head, *commands], [row for rows in parts for row in rows])
+
+
+def _write(path, head, rows):
     buffer = io.StringIO()
-    buffer.writelines(f"# {line}\n" for line in circumstances(device))
+    buffer.writelines(f"# {line}\n" for line in head)
     csv.writer(buffer, lineterminator="\n").writerows(_cells(rows))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as temporary:

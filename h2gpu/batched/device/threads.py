@@ -25,12 +25,17 @@ FORKED = (
 )
 
 
-def thread_count():
-    """Cores this process may use."""
+def cores():
+    """Numbers of the cores this process may use."""
     try:
-        return len(os.sched_getaffinity(0))
+        return os.sched_getaffinity(0)
     except AttributeError:  # macOS and Windows
-        return os.cpu_count() or 1
+        return set(range(os.cpu_count() or 1))
+
+
+def thread_count():
+    """How many cores this process may use."""
+    return len(cores())
 
 
 def threads_for(tasks, least):

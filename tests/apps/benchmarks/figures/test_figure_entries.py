@@ -7,13 +7,15 @@ import pytest
 from places import ROOT
 
 from h2gpu.apps.benchmarks.figures import __main__ as figures
-from h2gpu.apps.benchmarks.figures.entries import ON_CPU, ON_CUDA
 from h2gpu.apps.benchmarks.figures.entry import CARD, entry
+from h2gpu.apps.benchmarks.figures.on_cpu import ON_CPU
+from h2gpu.apps.benchmarks.figures.on_cuda import ON_CUDA
+from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import InputError, Parser
 
 ALL = [*ON_CPU, *ON_CUDA]
 BENCHMARKS = ROOT / "benchmarks"
-STEPS = [(one, *command) for one in (one.on("h200") for one in ALL) for command in one.commands()]
+STEPS = [(p, *command) for one in ALL for p in one.on("h200").divided() for command in p.commands()]
 PUBLISHED = sorted(str(path.relative_to(BENCHMARKS)) for path in BENCHMARKS.rglob("*.csv"))
 
 
@@ -58,6 +60,16 @@ def test_commands_take_their_arguments_and_write_the_files_of_their_entry(monkey
     assert target in [f"benchmarks/{one.folder}", *(f"benchmarks/{name}" for name in one.outputs)]
     assert getattr(options, "device", None) in (None, "cuda" if one.gpus else "cpu")
     assert ranks <= max(one.gpus, 1) or not one.gpus
+
+
+@pytest.mark.parametrize("one", [one for one in ALL if one.parts], ids=lambda one: one.name)
+def test_parts_of_a_table_are_the_fields_that_are_published(one):
+    _, rows = tables.read(BENCHMARKS / one.outputs[0])
+    assert list(dict.fromkeys(row["field"] for row in rows)) == list(one.parts)
+    parts = one.divided()
+    assert [part.steps for part in parts] == [(f"{one.steps[0]} --fields {name}",) for name in one.parts]
+    assert sum(part.seconds for part in parts) == pytest.approx(one.seconds)
+    assert len({part.name for part in parts}) == len(parts) and all(part.divided() == [part] for part in parts)
 
 
 def test_what_is_missing_is_told(tmp_path):

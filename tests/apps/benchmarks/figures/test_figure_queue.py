@@ -137,13 +137,39 @@ def test_slots_share_no_core(monkeypatch, count, numbers):
     monkeypatch.setattr(machine, "cores", lambda: [0, 4, 1, 5, 2, 6, 3, 7])
     slots = machine.slots(numbers, count)
     assert [slot.gpu for slot in slots] == (numbers or [""] * count)
-    assert sorted(core for slot in slots for core in slot.cores) == list(range(8)) and all(s.cores for s in slots)
+    taken = sorted(core for slot in slots for core in slot.cores)
+    assert len(set(taken)) == len(taken) == (8 if numbers else 2 * count) and all(slot.cores for slot in slots)
 
 
-def test_more_commands_than_cores_are_refused(monkeypatch):
+@pytest.mark.parametrize("siblings", [1, 2], ids=["cores", "hyperthreads"])
+@pytest.mark.parametrize(("count", "each", "share"), [(16, None, 2), (16, 2, 2), (16, 3, 3), (5, None, 2), (4, 16, 16)])
+def test_commands_on_the_cpu_have_so_many_cores_each_two_by_default(monkeypatch, siblings, count, each, share):
+    """On 64 numbers, of 64 cores or of 32 with two hyperthreads i and i + 32."""
+    monkeypatch.setattr(machine.threads, "cores", lambda: set(range(64)))
+    monkeypatch.setattr(machine, "_first_sibling", lambda core: core % (64 // siblings))
+    slots = machine.slots([], count, each)
+    taken = [core for slot in slots for core in slot.cores]
+    assert {len(slot.cores) for slot in slots} == {share} and len(slots) == count
+    assert len(set(taken)) == len(taken) == count * share
+    if share == 2 and count <= 16:  # as many cores as are taken are there: none is taken twice
+        assert len({core % (64 // siblings) for core in taken}) == len(taken)
+
+
+def test_a_gpu_has_an_equal_share_of_the_cores_or_so_many(monkeypatch):
+    monkeypatch.setattr(machine.threads, "cores", lambda: set(range(64)))
+    monkeypatch.setattr(machine, "_first_sibling", lambda core: core)
+    numbers = ["0", "1", "2", "3"]
+    assert [slot.cores for slot in machine.slots(numbers, 1)] == [tuple(range(i, i + 16)) for i in (0, 16, 32, 48)]
+    assert [len(slot.cores) for slot in machine.slots(numbers, 1, 8)] == [8] * 4
+
+
+@pytest.mark.parametrize(
+    ("count", "each", "words"), [(3, None, "a core for each of 3"), (2, 2, "2 cores for each of 2")]
+)
+def test_more_commands_than_cores_are_refused(monkeypatch, count, each, words):
     monkeypatch.setattr(machine, "cores", lambda: [0, 1])
-    with pytest.raises(FailureError, match="expected a core for each of 3 commands at once, got 2"):
-        machine.slots([], 3)
+    with pytest.raises(FailureError, match=f"expected {words} commands at once, got 2; give fewer"):
+        machine.slots([], count, each)
 
 
 CUPY = """
