@@ -14,7 +14,7 @@ import numpy as np
 from h2gpu.batched.copies import join
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.qr.householder import qr
 from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, factor
 from h2gpu.batched.qr.reflectors import reflect
@@ -54,7 +54,7 @@ def _truncate(A, atol, first, padded):
     U = reflect(F, X, MatrixBatch.empty(A.rows, k if padded else F.ranks, A.dtype, cp))
     if padded:
         t = MatrixBatch.zeros(k, 1, A.dtype, cp)
-        t.buffer[cp.asarray(ranges(t.offsets, F.ranks))] = s.entries
+        join([s], MatrixBatch(t.buffer, t.offsets, s.rows, s.columns))
         s = t
     check(info, "truncated_svd", first)
     return U, s, F.missed

@@ -92,7 +92,7 @@ def test_a_command_on_the_cpu_sees_its_cores_alone(place, monkeypatch):
     assert (row["threads"], row["blas"]) == ("1", "1")
 
 
-def test_parts_of_a_table_are_joined_in_their_order(place, monkeypatch):
+def test_parts_of_a_table_are_joined_in_their_order(place, monkeypatch, capsys):
     """Each part by a command of its own; the table of one that is lacking stays what it was."""
     whole = stub("whole", 4, gpus=0, parts="second first")
     monkeypatch.setattr(figures, "ON_CPU", [whole, stub("other", 1, gpus=0)])
@@ -110,7 +110,7 @@ def test_parts_of_a_table_are_joined_in_their_order(place, monkeypatch):
         "commands",
         lambda self: iter([(1, "stub" if self.part == "first" else "no", ["benchmarks/a/whole.csv", "0"])]),
     )
-    assert ran(place, "--only", "whole") == 1
+    assert ran(place, "--only", "whole") == 1 and "whole second failed: exit status 1" in capsys.readouterr().out
     assert (place / "out" / "a" / "whole.csv").read_text() == before and os.listdir(place / "out") == ["a"]
 
 
