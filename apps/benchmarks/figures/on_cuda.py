@@ -201,8 +201,8 @@ ON_CUDA = (
     cuda(
         "kriging",
         "study_kaust-given-cuda.csv",
-        90,
-        f"studies.kaust --file data/{KAUST} --parameters given --device cuda",
+        130,
+        f"studies.kaust --file data/{KAUST} --parameters given --methods 'h2gpu,direct,local 60' --device cuda",
         data=KAUST,
     ),
     cuda(
