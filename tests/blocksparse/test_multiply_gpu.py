@@ -65,6 +65,23 @@ def test_products_of_equal_blocks_of_every_size(size, symmetric, dtype):
                 assert_close(block_multiply(B, cp.asarray(x), n, transpose).get(), y, 10 * size)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 5, 31, 67])
+def test_what_lies_beside_the_entries_of_panels_is_not_used(size, dtype):
+    """Pieces of 16 bytes reach beyond the first and the last entry: the same bits whatever lies there."""
+    for gap in (0, 1, 3):
+        A, n = band(np.full(5, size), False, dtype, gap)
+        blocks, found = A.blocks, []
+        for beside in (0, np.nan):
+            buffer = np.concatenate([np.full(gap, beside), blocks.buffer[gap:], np.full(5, beside)]).astype(dtype)
+            B = on_device(replace(A, blocks=MatrixBatch(buffer, blocks.offsets, blocks.rows, blocks.columns)))
+            for sides in (1, 2, 9):
+                x = cp.asarray(np.random.default_rng(2).standard_normal((n, sides)).astype(dtype))
+                found.append([block_multiply(B, x, n, transpose).get() for transpose in (False, True)])
+        assert np.isfinite(found[0]).all()
+        assert all((y == z).all() for one, other in zip(found[:3], found[3:]) for y, z in zip(one, other))
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("tall", [0, 5])
 def test_products_where_all_blocks_are_empty(symmetric, tall):
@@ -145,6 +162,7 @@ def test_many_right_hand_sides_are_the_single_ones_together(A):
 def test_plans_are_made_once_and_go_with_their_matrix(A):
     x = cp.ones(A.shape[1])
     A @ x
+    gc.collect()
     B = A.replace(couplings=A.couplings)  # shares everything that is planned but the recording of the whole
     before = len(plans._plans)
     A @ x, B @ x

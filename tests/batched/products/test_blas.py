@@ -88,6 +88,23 @@ def test_gemv_of_ragged_matrices(xp, dtype, trans):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_what_lies_beside_a_run_of_matrices_is_not_used(shift, dtype):
+    """Pieces of 16 bytes reach beyond the first and the last matrix: the same bits whatever lies there."""
+    cp = pytest.importorskip("cupy")
+    m, n, batch, found = 5, 5, 2001, []
+    x = cp.asarray(random((batch, n), dtype, 1))
+    for beside in (0, np.nan):
+        buffer = cp.full(shift + batch * m * n + 7, beside, dtype)
+        A = buffer[shift:][: batch * m * n].reshape(batch, m, n)
+        A[...] = cp.asarray(random((batch, m, n), dtype))
+        found.append([f.get() for f in (batched.gemv(A, x), batched.gemv(A, x, trans=True), batched.symv(A, x))])
+    for y, z in zip(*found):
+        assert np.isfinite(y).all() and (y == z).all()
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("shift", [1, 2, 3])
 @pytest.mark.parametrize("n", [64, 164])

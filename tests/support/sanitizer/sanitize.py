@@ -35,20 +35,38 @@ FILES = (
     "covariance", "h2matrix/test_h2matrix_products.py", "h2matrix/test_chebyshev.py", "h2matrix/skeletons",
     "h2matrix/test_construction.py", "h2matrix/test_compression.py", "solvers", "apps/studies",
 )  # fmt: skip
-LARGE = "many or large or huge or graph or time"  # tests that take hours under a tool; small sizes reach every kernel
-FALSE = (  # (tool, pattern of the kernel, reason): reports that were looked at and are none
+LARGE = "many or large or huge or graph or time or cublas"  # hours under a tool, where small sizes reach every kernel
+UNINITIALIZED = "Uninitialized __global__ memory read of size 16 bytes"  # not of an entry, unless it is of 16 bytes
+FALSE = (  # (tool, pattern of what is said, pattern of the kernel, reason): reports that were looked at and are none
     (
         "racecheck",
+        ".*",
         "systems::lu_column",
         "of what is left of a loop unrolled by 4, ptxas 13.0 reads v[j] and v[j + 1] at once, the second of which is "
         "another thread's, and goes nowhere: no other access is reported",
     ),
     (
         "racecheck",
+        ".*",
         "systems::lu_shared",
         "reports name what one panel writes and the next one reads, with __syncthreads between, and only instances of "
         "which some warps met at a barrier of their own before (systems/block/meet.cuh); support/emulator/races.h "
         "follows barriers of both kinds, and finds no race there",
+    ),
+    (
+        "initcheck",
+        UNINITIALIZED,
+        "blocksparse::panel_products",
+        "panels travel in pieces of 16 bytes, wherever rows begin: the last one brings along what lies behind the last "
+        "entry, within the allocation, and zeros take its place (cut_off in blocksparse/warp/panel_stage.cuh); "
+        "test_what_lies_beside_the_entries_of_panels_is_not_used puts NaN there",
+    ),
+    (
+        "initcheck",
+        UNINITIALIZED,
+        "products::gemv_run",
+        "the same of a run of matrices: nothing reads what the last piece brings along; "
+        "test_what_lies_beside_a_run_of_matrices_is_not_used puts NaN there",
     ),
 )
 REPORT = re.compile(r"^=+ (?P<what>(?:Invalid|Error|Race|Barrier|Uninitialized|Leaked|Program hit).*)$")
@@ -88,11 +106,12 @@ def reports(output):
 
 def unexplained(tool, output, false=FALSE):
     """The reports that no entry of FALSE explains."""
-    return [
-        report
-        for report in reports(output)
-        if not any(tool == t and re.fullmatch(pattern, report.kernel) for t, pattern, _ in false)
-    ]
+
+    def explained(report):
+        said = report.what, report.kernel
+        return any(tool == t and all(map(re.fullmatch, patterns, said)) for t, *patterns, _ in false)
+
+    return [report for report in reports(output) if not explained(report)]
 
 
 def main(argv=None):
