@@ -36,7 +36,7 @@ GAIN = 0.02  # of the time that a candidate must save
 TOGETHER = 64  # rows whose candidates are compiled side by side
 CHECKED = 5  # matrices of the check
 BEST, SECONDS = 4, 600  # candidates of a row, and seconds after which no row is begun, unless said otherwise
-IN_REGISTERS = "qr", "qr_tall", "lu_panel"  # whose kernels may use no more local memory than with the present values
+IN_REGISTERS = "qr", "qr_tall", "lu_panel", "gebrd"  # whose kernels may use no more local memory than with their own
 
 
 class RejectedError(Exception):

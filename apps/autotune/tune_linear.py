@@ -1,10 +1,13 @@
-"""What `tune` tries for LU, Cholesky, products with vectors and triangular solves; see apps/autotune/tune_space.py.
+"""What `tune` tries for LU, Cholesky, bidiagonal reductions, products with vectors and triangular solves.
+
+See apps/autotune/tune_space.py.
 
 | table | of which kernels | knobs |
 |---|---|---|
 | lu_shared | a block or warp a matrix in shared memory | rows a lane and columns of a panel, warps, blocks, window |
 | cholesky_shared | the same | warps, blocks |
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
+| gebrd | bidiagonal reduction in device memory | columns of V and X, twice a panel's; warps, blocks at most |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
 | symv | a triangle, read once | warps of a block |
 | trsm | triangles, a thread a right-hand side, by tiles, or cuBLAS | which; right-hand sides and warps of a block |
@@ -19,6 +22,7 @@ KNOBS = {
     "lu_shared": ("held", "warps", "resident", "window", "panel"),
     "cholesky_shared": ("warps", "resident"),
     "lu_panel": ("width",),
+    "gebrd": ("held", "warps", "resident"),
     "gemv": ("lanes", "rows", "threads"),
     "gemv_t": ("lanes", "threads"),
     "symv": ("warps",),
@@ -30,6 +34,8 @@ HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its colum
 LANE_BYTES = 512  # of a lane's rows, where a warp has a matrix
 MATRIX_BLOCKS = {"warps": 4, "resident": 4}  # of such
 WIDTHS, PANEL_THREADS = (8, 16, 32), 512  # columns of a panel; threads that share its rows
+COLUMNS_HELD, REDUCING_WARPS, REDUCING_BLOCKS = (8, 16, 32, 64), (4, 8, 16), (1, 2, 3)  # of bidiagonal reductions
+REDUCED, REDUCING_WORDS = 200, 64  # matrices of a batch; registers of a lane at least
 PANEL_WORDS, LEAST_WARPS = 64, 4  # registers of a lane with its rows of a panel; warps of a block, one a scheduler
 LEAST_REGISTERS = 64  # of a lane of a kernel that holds panels
 SPREAD = 4  # entries more than columns of a row in shared memory
@@ -80,6 +86,16 @@ def _lu_panel_space(row, hardware):
         words = slots * width * itemsize(row) // 4 + OTHER_WORDS
         if words <= SLACK * min(hardware.lane_registers, hardware.registers // PANEL_THREADS):
             yield {"width": width}
+
+
+def _gebrd_space(row, hardware):
+    """A row and the panel's columns for each warp, and two more, and the panel's rows lie in shared memory."""
+    n = limits(row)["columns"]
+    for held, warps, resident in product(COLUMNS_HELD, REDUCING_WARPS, REDUCING_BLOCKS):
+        shared = itemsize(row) * ((n + held) * (warps + 2) + n * held)
+        registers = REDUCING_WORDS * warps * WARP * resident
+        if resident * shared <= hardware.shared_bytes and registers <= hardware.registers:
+            yield {"held": held, "warps": warps, "resident": resident}
 
 
 def _gemv_space(row, hardware):
@@ -134,6 +150,13 @@ def _lu_panel_problems(dtype, size, free):
             yield Case("lu", dtype, BATCH // 2, shape, method="panel")
 
 
+def _gebrd_problems(dtype, size, free):
+    n = size["columns"]
+    for order in (n, 3 * n // 4):
+        if free(columns=order):
+            yield Case("gebrd", dtype, min(REDUCED, 2 * ENTRIES // n**2), (order, order))
+
+
 def _gemv_problems(dtype, size, free):
     pieces, each = min(size["pieces"], LARGEST["pieces"]), PIECE // itemsize({"dtype": dtype})
     for n in (pieces * each, (pieces - 1) * each - 1):  # rows that begin at multiples of 16 bytes, and others
@@ -164,6 +187,7 @@ SPACES = {
     "lu_shared": _lu_shared_space,
     "cholesky_shared": _cholesky_shared_space,
     "lu_panel": _lu_panel_space,
+    "gebrd": _gebrd_space,
     "gemv": _gemv_space,
     "gemv_t": _gemv_t_space,
     "symv": _symv_space,
@@ -173,6 +197,7 @@ PROBLEMS = {
     "lu_shared": _lu_shared_problems,
     "cholesky_shared": _cholesky_shared_problems,
     "lu_panel": _lu_panel_problems,
+    "gebrd": _gebrd_problems,
     "gemv": _gemv_problems,
     "gemv_t": _gemv_t_problems,
     "symv": _symv_problems,

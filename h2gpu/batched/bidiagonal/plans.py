@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from h2gpu.batched.device import tuning
+
 WARP = 32
 LARGEST = 1024  # columns
 TILES = (1, 2, 3, 4, 5, 6, 8)  # rows and columns of a lane
@@ -23,8 +25,7 @@ LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of col
     8: ((8, 2), (8, 4), (8, 8), (16, 5), (16, 6), (16, 8), (32, 8), (32, 16)),
 }
 SHARED_BLOCKS, SHARED_WARPS = (2, 1), 8  # of a multiprocessor, at best first; of a block: the matrix in shared memory
-# in device memory, by layout: blocks at most, warps, and columns of V and X, twice those of a panel; of other layouts
-MEMORY_BLOCKS, USUAL_BLOCKS = {(16, 16): (1, 8, 32), (32, 16): (1, 8, 16), (32, 8): (1, 16, 16)}, (2, 8, 16)
+TABLE, PRECISIONS = "gebrd", {4: np.float32, 8: np.float64}  # of knobs in device memory: kernels/tuning
 SPILL_BYTES = 150  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
@@ -55,10 +56,19 @@ class Rows(NamedTuple):
     held: int  # columns of V and X of a panel; 0: the matrix is in shared memory
 
 
+def published(routine, dtype, **sizes):
+    """A row of the fallback's tuning tables, for whoever has no device at hand."""
+    return tuning.first_row(tuning.FALLBACK, routine, dtype, **sizes)
+
+
 @lru_cache(maxsize=4096)
-def plan(itemsize, m, n, shared_limit):
-    """Tile or Rows for a matrix of m rows and n ≤ m columns; shared_limit: bytes of a block."""
-    return tile(itemsize, m, n) or large(itemsize, m, n, shared_limit)
+def plan(itemsize, m, n, shared_limit, row_of=published):
+    """Tile or Rows for a matrix of m rows and n ≤ m columns.
+
+    shared_limit   bytes of a block
+    row_of         looks up tuning tables: `tuning.row` for those of the current device
+    """
+    return tile(itemsize, m, n) or large(itemsize, m, n, shared_limit, row_of)
 
 
 def tile(itemsize, m, n):
@@ -77,14 +87,15 @@ def tile(itemsize, m, n):
     return None
 
 
-def large(itemsize, m, n, shared_limit):
-    """In shared memory where it fits, else in device memory."""
+def large(itemsize, m, n, shared_limit, row_of=published):
+    """In shared memory where it fits, else in device memory: blocks at most, warps and panels by the table."""
     across, vectors, capacity = _layout(itemsize, n)
     for resident in SHARED_BLOCKS:
         if resident * shared_bytes(itemsize, m, n, across, vectors, SHARED_WARPS, 0) <= shared_limit:
             return Rows(across, vectors, SHARED_WARPS, resident, 0)
-    most, warps, held = MEMORY_BLOCKS.get((across, vectors), USUAL_BLOCKS)
-    for resident in range(most, 0, -1):
+    row = row_of(TABLE, PRECISIONS[itemsize], columns=n)
+    warps, held = row["warps"], row["held"]
+    for resident in range(row["resident"], 0, -1):
         if resident * shared_bytes(itemsize, m, capacity, across, vectors, warps, held) <= shared_limit:
             return Rows(across, vectors, warps, resident, held)
 
@@ -140,5 +151,5 @@ def keys(itemsize, rows, columns, shared_limit):
     tall, wide = np.maximum(rows, columns).tolist(), np.minimum(rows, columns).tolist()
     if max(wide, default=0) > LARGEST:
         raise ValueError(f"bidiagonalize: expected min(m, n) ≤ {LARGEST} on the GPU, got {max(wide)}")
-    plans = [plan(itemsize, m, n, shared_limit) for m, n in zip(tall, wide)]
+    plans = [plan(itemsize, m, n, shared_limit, tuning.row) for m, n in zip(tall, wide)]
     return np.array([[isinstance(p, Rows), *p] for p in plans], np.int64).reshape(-1, 1 + len(Tile._fields)).T

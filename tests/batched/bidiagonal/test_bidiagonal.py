@@ -18,6 +18,7 @@ from h2gpu.apps.benchmarks.routines.criteria import (
 )
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.bidiagonal import plans
+from h2gpu.batched.device import tuning
 
 DTYPES = [np.float64, np.float32]
 EVERY = 40  # sizes without a gap; beyond, on either side of the limits of the kernels' instances
@@ -83,6 +84,19 @@ def test_larger_sizes(n, dtype, sharing, rng):
 def test_ends_of_panels(n, dtype, sharing, rng):
     """Too tall for shared memory, with few columns."""
     check(rng.standard_normal((1, TOO_MANY_ENTRIES // n, n)).astype(dtype), sharing)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("held", [8, 32, 64])
+def test_panels_of_other_widths(held, dtype, rng, monkeypatch):
+    """Those that `tune` may put into the table, by one thread block."""
+    monkeypatch.setattr(plans, "blocks", lambda *_: 1)
+    cupy, before = pytest.importorskip("cupy"), plans.keys(8, [9000], [21], SHARED_LIMIT)[-1]
+    with tuning.trial(plans.TABLE, held=held, warps=4, resident=1):
+        assert plans.keys(8, [9000], [21], SHARED_LIMIT)[-1] == held != before
+        check(rng.standard_normal((1, TOO_MANY_ENTRIES // 21, 21)).astype(dtype), cupy)
+    assert plans.keys(8, [9000], [21], SHARED_LIMIT)[-1] == before
 
 
 @pytest.mark.gpu
