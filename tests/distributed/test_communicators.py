@@ -115,14 +115,20 @@ else:
     def late(done, name):
         raise TimeoutError(name)
 
-    waits, comm._until = comm._until, late
-    end = comm.start({after: sent}, {before: found}, "ring")
+    one = distributed.NCCL(limit=20)
+    one._until, group = late, one._group
+    end = one.start({after: sent}, {before: found}, "ring")
     try:
         end()
         raise AssertionError("nobody was late")
     except TimeoutError:
-        assert comm._group.aborted
-    comm._until = waits
+        assert group.aborted
+    try:
+        one.start({after: sent}, {before: found}, "ring")
+        raise AssertionError("the group has ended")
+    except RuntimeError as error:
+        assert "exchanges between GPUs have ended" in str(error), error
+    group = comm._group
 
 try:
     with comm.together("work"):
@@ -133,6 +139,7 @@ try:
         comm.sum(np.ones(1))
 except ValueError as error:
     assert str(error) == "rank 1: points: expected finite numbers", error
+    assert kind == "MPI" or group.aborted  # on all ranks: NCCL ends those of a host together
     print("all well")
 """
 

@@ -4,6 +4,7 @@ An exchange is one group of sends and receives on a stream of its own, which beg
 is a sum; products of the diagonal blocks go on meanwhile. NVIDIA Collective Communications Library, version 2.
 """
 
+from threading import Thread
 from typing import Any
 from weakref import finalize
 
@@ -13,6 +14,8 @@ from h2gpu.distributed.communicators.communicator import LIMIT
 from h2gpu.distributed.communicators.mpi import MPI
 
 TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int64": "NCCL_INT64", "uint8": "NCCL_UINT8"}
+ENDING = 20.0  # seconds that the group of a job that failed may take to end
+_unended: list = []  # groups that took longer: left to the end of the process, which must not wait for them either
 
 
 def forget(recordings):
@@ -52,9 +55,38 @@ class NCCL(MPI):
         try:
             super().until(event, name)
         except (Exception, KeyboardInterrupt):
-            forget(self.recordings)
-            self._group.abort()  # kernels that wait for a rank that is gone would keep the device, and the process
+            self._end()
             raise
+
+    def fail(self, error: BaseException) -> None:
+        """As `Communicator.fail`; the group of all ranks ends, also where a rank waits for none of NCCL's kernels."""
+        try:
+            super().fail(error)
+        finally:
+            self._end()
+
+    def _end(self):
+        """End the group: kernels that wait for a rank that is gone would keep the device, and the process.
+
+        Those of one host end together, each once its own graphs are gone; so another thread waits for that, and not
+        longer than ENDING.
+        """
+        group, self._group = self._group, None
+        if group is None:
+            return
+        self.failure = self.failure or (self.rank, "RuntimeError", "exchanges between GPUs have ended with an error")
+        device = self.xp.cuda.Device()
+
+        def abort():
+            with device:
+                group.abort()
+
+        thread = Thread(target=abort, daemon=True)
+        thread.start()
+        forget(self.recordings)
+        thread.join(ENDING)
+        if thread.is_alive():
+            _unended.append(group)
 
     def _start(self, sends, receives, name):
         arrays = [*sends.values(), *receives.values()]
