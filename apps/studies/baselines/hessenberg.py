@@ -9,7 +9,9 @@ two rank-one updates a column, a launch each (kernels/studies/gebrd_stages.cuh):
     tiles       many thread blocks
     padded      the same, reads from where a segment of 128 bytes begins
 
-Beside it LAPACK's GEHRD on the CPU, by SciPy, in seconds of all its threads. Launches are CUDA graphs.
+Of symmetric matrices the same stages give the tridiagonal form, where Dong et al. (2018) look at the end: the columns
+and rows that are left alone, 8/3 n³ flops, twice those of SYTRD, whose rank-two update is not among the stages.
+Beside them LAPACK's GEHRD and SYTRD on the CPU, by SciPy, in seconds of all its threads. Launches are CUDA graphs.
 
     python -m h2gpu.apps.studies.baselines.hessenberg [--device cpu|cuda] [--output FOLDER]
 """
@@ -30,7 +32,7 @@ SIZES = {"cpu": (64, 100, 200), "cuda": (256, 512, 1000, 1001, 2000, 2001)}
 LARGEST_OF_A_BLOCK, OFTEN = 1024, 500  # sizes up to which one thread block is asked, and LAPACK several times
 VARIANTS = {"a block": Variant(0), "tiles": Variant(0, True), "padded": Variant(0, True, True)}
 TOLERANCE = 30  # of ‖A‖, and of traces of A², in units in the last place times n
-LAPACK = "LAPACK gehrd, CPU"
+LAPACK, SYMMETRIC, OF_SYMMETRIC = "LAPACK gehrd, CPU", "LAPACK sytrd, CPU", "tridiagonal, "
 
 
 def main(argv=None):
@@ -47,16 +49,22 @@ def _work(argv):
         lambda dtype, n, where, xp: rows(problems((1, n, n), dtype, xp)),
     )
     print("\n".join(gains(found, (("a block", "tiles"), ("tiles", "padded"), (LAPACK, "padded")))))
+    print(
+        "\n".join(
+            gains(found, ((OF_SYMMETRIC + "a block", OF_SYMMETRIC + "tiles"), (SYMMETRIC, OF_SYMMETRIC + "tiles")))
+        )
+    )
 
 
-def reduce(s):
-    """H on and above the diagonal of W, s.e below it; the vectors of Q stay under them."""
+def reduce(s, symmetric=False):
+    """H on and above the diagonal of W, s.e below it; the vectors of Q stay under them. symmetric: no rows above."""
     n = s.n
     for k in range(n - 2):
         r = n - k - 1
-        v, w, z = Vector(k + 1, k, r, True), Vector(n, 0, n), Vector(n + 1, 0, r)
+        first = k + 1 if symmetric else 0
+        v, w, z = Vector(k + 1, k, r, True), Vector(n, 0, n - first), Vector(n + 1, 0, r)
         s.reflect(v, s.e, k)
-        right, below = Block(0, k + 1, n, r), Block(k + 1, k + 1, r, r)
+        right, below = Block(first, k + 1, n - first, r), Block(k + 1, k + 1, r, r)
         s.rows(right, v, w)
         s.scale(w, k)
         s.rank_one(right, w, v)
@@ -74,26 +82,42 @@ def hessenberg(s):
     return H
 
 
+def tridiagonal(s):
+    """T of symmetric matrices, on the host: its lower triangle is H's."""
+    H, k = hessenberg(s), np.arange(s.n - 1)
+    T = np.zeros_like(H)
+    T[:, k, k + 1] = T[:, k + 1, k] = H[:, k + 1, k]
+    T[:, np.arange(s.n), np.arange(s.n)] = np.diagonal(H, axis1=1, axis2=2)
+    return T
+
+
 def rows(A):
     """A line a variant, all with the norm and traces of A. Raises ArithmeticError where one has others."""
-    xp, (_, n, _) = array_module(A), A.shape
+    B = A + A.swapaxes(1, 2)
+    yield from _variants(A, hessenberg, 10 / 3, "", LAPACK, scipy.linalg.hessenberg)
+    yield from _variants(B, tridiagonal, 4 / 3, OF_SYMMETRIC, SYMMETRIC, lapack_sytrd)
+
+
+def _variants(A, form, cubes, prefix, peer, theirs):
+    """Those of H, or of T of symmetric A, and LAPACK's; nominal work: cubes · n³ flops."""
+    xp, (_, n, _), symmetric = array_module(A), A.shape, form is tridiagonal
     names = ["a block"] if xp is np else [name for name in VARIANTS if n <= LARGEST_OF_A_BLOCK or name != "a block"]
     for name in names:
         s = gebrd_stages.stages(A, VARIANTS[name])
-        work = timed.on_copy(s.W[:, :n, :n], lambda s=s: reduce(s))
+        work = timed.on_copy(s.W[:, :n, :n], lambda s=s: reduce(s, symmetric))
         work(A)
-        error = departure(to_host(A)[0], hessenberg(s)[0])
+        error = departure(to_host(A)[0], form(s)[0])
         if not error < 1:
-            raise ArithmeticError(f"{name}, n = {n}: {error:.3g} of the allowed error")
+            raise ArithmeticError(f"{prefix}{name}, n = {n}: {error:.3g} of the allowed error")
         ms = timed.milliseconds(work, [A], xp)
-        yield described(A, "11", name) | {"ms": ms, "GFLOP/s": rate(n, ms), "of allowed error": error}
-    ms = lapack_ms(to_host(A)[0])
-    yield described(A, "11", LAPACK) | {"ms": ms, "GFLOP/s": rate(n, ms)}
+        yield described(A, "11", prefix + name) | {"ms": ms, "GFLOP/s": rate(cubes, n, ms), "of allowed error": error}
+    ms = lapack_ms(theirs, to_host(A)[0])
+    yield described(A, "11", peer) | {"ms": ms, "GFLOP/s": rate(cubes, n, ms)}
 
 
-def rate(n, ms):
-    """Nominal GFLOP/s, 10/3 n³ flops."""
-    return 10 / 3 * n**3 / ms * 1e-6
+def rate(cubes, n, ms):
+    """Nominal GFLOP/s."""
+    return cubes * n**3 / ms * 1e-6
 
 
 def departure(A, H):
@@ -105,10 +129,16 @@ def departure(A, H):
     return max(of_size, *of_traces) / allowed
 
 
-def lapack_ms(A):
-    """Median CPU milliseconds of scipy.linalg.hessenberg."""
+def lapack_sytrd(A):
+    """d, e of LAPACK's tridiagonal form, by blocks."""
+    sytrd, size = scipy.linalg.lapack.get_lapack_funcs(("sytrd", "sytrd_lwork"), (A,))
+    return sytrd(A, lwork=int(size(len(A))[0]))[1:3]
+
+
+def lapack_ms(form, A):
+    """Median CPU milliseconds of LAPACK's."""
     repeats = timed.CPU_REPEATS if len(A) <= OFTEN else 1
-    return statistics.median(timed.cpu_ms(scipy.linalg.hessenberg, A) for _ in range(repeats))
+    return statistics.median(timed.cpu_ms(form, A) for _ in range(repeats))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,35 @@ def test_the_form_on_a_device(variant):
     assert_lapacks(*reduced(cupy, 35, "float64", variant), 1e-8)
 
 
+def tridiagonal(xp, n, variant):
+    A = hessenberg.problems((2, n, n), "float64", np)
+    A += A.swapaxes(1, 2)
+    s = gebrd_stages.stages(xp.asarray(A), hessenberg.VARIANTS[variant])
+    hessenberg.reduce(s, symmetric=True)
+    return A, hessenberg.tridiagonal(s)
+
+
+def assert_of_lapack(A, T):
+    for a, t in zip(A, T):
+        np.testing.assert_allclose(np.linalg.eigvalsh(t), np.linalg.eigvalsh(a), atol=1e-12 * len(a))
+        d, e = hessenberg.lapack_sytrd(a[::-1, ::-1])  # which begins with the last column
+        np.testing.assert_allclose(np.diagonal(t), d[::-1], atol=1e-8)
+        np.testing.assert_allclose(abs(np.diagonal(t, 1)), abs(e)[::-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 40])
+def test_symmetric_matrices_become_tridiagonal(n):
+    assert_of_lapack(*tridiagonal(np, n, "a block"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("variant", hessenberg.VARIANTS)
+def test_symmetric_matrices_become_tridiagonal_on_a_device(variant):
+    import cupy
+
+    assert_of_lapack(*tridiagonal(cupy, 35, variant))
+
+
 def test_another_matrix_departs():
     A, H = reduced(np, 9, "float64", "a block")
     H[0, 3, 4] += 1e-6
@@ -43,7 +72,8 @@ def test_another_matrix_departs():
 def test_the_table(tmp_path, capsys):
     assert hessenberg.main(["--sizes", "20,33", "--output", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_hessenberg-cpu.csv")
-    assert [r["method"] for r in rows[:2]] == ["a block", hessenberg.LAPACK] and len(rows) == 8
+    assert [r["method"] for r in rows[:2]] == ["a block", hessenberg.LAPACK] and len(rows) == 16
+    assert [r["method"] for r in rows[2:4]] == ["tridiagonal, a block", hessenberg.SYMMETRIC]
 
 
 @pytest.mark.gpu
