@@ -97,7 +97,7 @@ ON_CUDA = (
     cuda(
         "batched",
         "study_hessenberg-cuda.csv study_hessenberg-cuda.png",
-        120,
+        200,
         "studies.baselines.hessenberg --device cuda",
         PLOTS,
     ),

@@ -80,4 +80,5 @@ def test_the_table(tmp_path, capsys):
 def test_the_table_of_a_device(tmp_path, untimed):
     assert hessenberg.main(["--device", "cuda", "--sizes", "20", "--dtypes", "float32", "-o", str(tmp_path)]) == 0
     _, rows = tables.read(tmp_path / "study_hessenberg-cuda.csv")
-    assert [r["method"] for r in rows] == [*hessenberg.VARIANTS, hessenberg.LAPACK]
+    symmetric = (*(hessenberg.OF_SYMMETRIC + name for name in hessenberg.VARIANTS), hessenberg.SYMMETRIC)
+    assert [r["method"] for r in rows] == [*hessenberg.VARIANTS, hessenberg.LAPACK, *symmetric]
