@@ -5,7 +5,7 @@
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make fuzz-short  random cases against oracles, some seconds a battery; the seed is drawn and printed, or SEED=… (tests/fuzz)
 # make fuzz      the same for TIME seconds a battery, then fuzzing guided by coverage; needs atheris: pip install -e '.[fuzz]'
-# make sanitize  every kernel's small cases under compute-sanitizer: needs a GPU and the CUDA toolkit
+# make sanitize  the fewest tests that launch every kernel, under compute-sanitizer: needs GPUs (GPUS=0,1) and the CUDA toolkit
 # make docs      set up, build the documentation site, docs/_build/html: its examples run, warnings are errors
 # make wheel     set up, compile the kernels that users meet for ARCHITECTURES, build dist/*.whl with them and check it: no GPU needed
 # make sdist     build dist/*.tar.gz, the sources, and check what it holds
@@ -24,6 +24,8 @@ DEVICE ?= cpu
 DATA   ?= data
 SHORT  ?= 7
 TIME   ?= 3600
+GPUS   ?= 0
+SLICES ?= 14
 
 # Processes that tests start find the package compiled.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,7 +55,9 @@ fuzz: $(STAMP)
 	for target in expression covariance matrix; do $(FUZZ)/guided.py $$target -max_total_time=$(TIME) || exit 1; done
 
 sanitize: $(STAMP)
-	$(BIN)/python tests/support/sanitizer/sanitize.py
+	rm -rf .reached
+	PYTHONPATH=tests/support/sanitizer REACHED=.reached $(BIN)/python -m pytest -q -m gpu -p reached -n $(SLICES) tests
+	$(BIN)/python tests/support/sanitizer/sanitize.py --reached .reached --jobs $(SLICES) --each 4 --devices $(GPUS)
 
 docs: $(DOCS)
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
