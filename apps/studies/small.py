@@ -7,7 +7,7 @@ its predicted one where the device's constants are known (apps/autotune/microben
 --seconds, a
 signal or control-C, gets the tables and the summary of what has been measured.
 
-    python -m h2gpu.apps.studies.small [--figures 9,12,VII,7,4,library,11,8] [--seconds N] [--output FOLDER]
+    python -m h2gpu.apps.studies.small [--figures 9,12,VII,7,4,library,11,12b,8] [--seconds N] [--output FOLDER]
 """
 
 import statistics
@@ -36,7 +36,7 @@ THREAD_BATCH, LAYOUT_BATCH, BLOCK_BATCH, LIBRARY_BATCH = 64_000, 10_000, 8_000, 
 DTYPES = ("float32", "float64", "complex64")
 RADAR = ((384, 80, 16), (128, 240, 66), (128, 192, 96))  # problems, rows, columns
 TOLERANCES = (0.25, 2.0)  # of the median, and the factor of all, that the model is to keep
-FIGURES = "9,12,VII,7,4,library,11,8"
+FIGURES, PEERED = "9,12,VII,7,4,library,11,12b,8", ("11", "12b")  # 12b: the peers of figure 12
 THREAD_SIZES = (2, 3, 4, 6, 8, 9, 11, 12, 14, 16)  # those that divide a sector's 8 words, and some that do not
 MATRICES = 64  # that differ; the batch repeats them
 REPEATS = 5
@@ -65,7 +65,7 @@ def _work(argv):
     parser.add_argument("--figures", default=FIGURES, help="in this order")
     parser.add_argument("--seconds", type=float, default=np.inf, help="that measuring may take, compilation included")
     parser.add_argument("-o", "--output", default="benchmarks/batched", help="folder for the tables")
-    parser.add_argument("--draw", action="store_true", help="pictures of figures 8 and 11 too (needs matplotlib)")
+    parser.add_argument("--draw", action="store_true", help="the pictures too (needs matplotlib)")
     parser.add_argument("--compilers", type=int, default=thread_count(), help="processes that compile beforehand")
     options = parser.parse_args(argv)
     end, device, rows = time.monotonic() + options.seconds, timing.gpu_name(), []
@@ -80,7 +80,7 @@ def _work(argv):
                 panels += study_panels.rows(case.routine, problems(case)[0], device)
                 continue
             rows.append(row(case, measured(case), predicted(case, device)))
-            if case.figure == "11":
+            if case.figure in PEERED:
                 inputs = timing.rotation(problems(case)[0])
                 rows[-1] |= small_peers.columns(case.routine, inputs, 1e-6 * flops(case))
             print(tables.text(rows[-1:]), flush=True)
@@ -91,9 +91,9 @@ def _work(argv):
 
 
 def write(folder, rows, panels, device):
-    """A table for figure 8, one for figure 11, one for the others: those that have rows."""
-    found = {"study_small": [r for r in rows if r["figure"] != "11"]}
-    found |= {"study_small_peers": [r for r in rows if r["figure"] == "11"], "study_panels": panels}
+    """A table for figure 8, one for others' libraries, one for the other figures: those that have rows."""
+    found = {"study_small": [r for r in rows if r["figure"] not in PEERED]}
+    found |= {"study_small_peers": [r for r in rows if r["figure"] in PEERED], "study_panels": panels}
     for name, these in found.items():
         if these:
             tables.write(folder / f"{name}.csv", these, device)
@@ -122,6 +122,8 @@ def cases():
                     yield Case("11", routine, "2d", dtype, BLOCK_BATCH, n, n)
             for routine in ("gauss-jordan", "lstsq"):
                 yield Case("12", routine, "2d", dtype, BLOCK_BATCH, n, n)
+                if dtype == "float32":
+                    yield Case("12b", routine, "2d", dtype, BLOCK_BATCH, n, n)
     for batch, m, n in RADAR:
         yield Case("VII", "qr", "2d", "complex64", batch, m, n)
     for dtype in DTYPES[:2]:

@@ -117,9 +117,10 @@ def panels(rows):
 
 
 def others(rows):
-    """GFLOP/s over n of LU and of QR: ours, the model's, others'."""
-    figure, axes = _axes(1, 2, sharey=True)
-    for place, routine in zip(axes[0], ("lu", "qr")):
+    """GFLOP/s over n of LU, of QR and of solutions: ours, the model's, others'."""
+    routines = list(dict.fromkeys(r["routine"] for r in rows))
+    figure, axes = _axes(-(-len(routines) // 2), 2, sharey=True)
+    for place, routine in zip(axes.flat, routines):
         these = [r for r in rows if r["routine"] == routine and r["ms"]]
         place.plot(*_line(these, lambda r: r["GFLOP/s"]), "o-", color=COLOURS[0], label="h2gpu, one problem a block")
         place.plot(*_by_model(these), "--", color=COLOURS[0], label="model")
@@ -129,7 +130,8 @@ def others(rows):
                 place.plot(*_line(some, lambda r, key=key: r[f"{key} GFLOP/s"]), "s-", color=colour, label=some[0][key])
         place.set(xlabel="n", title=f"{routine.upper()} of {rows[0]['batch']} in {rows[0]['dtype']}", yscale="log")
         place.legend(fontsize="small")
-    axes[0][0].set_ylabel("GFLOP/s")
+    for line in axes:
+        line[0].set_ylabel("GFLOP/s")
     return figure
 
 

@@ -62,8 +62,8 @@ ON_CUDA = (
     cuda(
         "batched",
         "study_small_peers.csv study_small_peers.png",
-        60,
-        "studies.small --figures 11 --draw",
+        90,
+        "studies.small --figures 11,12b --draw",
         alone=True,
         packages="torch",
     ),

@@ -1,4 +1,4 @@
-"""LAPACK's LU, QR and GEBRD of many small matrices on all cores of the host: a process a core, loops without Python.
+"""LAPACK's LU, QR, GEBRD and solutions of many small matrices: a process a core of the host, no Python loops.
 
 Threads of one interpreter would wait for it between calls of microseconds. Every process has its share of the matrices
 and one thread of BLAS, and factors its share again and again; all begin at one barrier, and the last
@@ -22,8 +22,9 @@ LETTERS = {"float64": "d", "float32": "s"}
 
 
 def milliseconds(routine, A, processes=None):
-    """Milliseconds of "lu", "qr" or "gebrd" of all matrices of A (batch, m, n), which stays as it is; how many cores.
+    """Milliseconds of a routine for all matrices of A (batch, m, n), which stays as it is; how many cores.
 
+    routine     "lu", "qr", "gebrd", "gesv" or "gels"
     processes   that share them; None: as many as there are cores, but no more than matrices
     """
     workers = _workers(min(len(A), processes or thread_count()))
@@ -68,7 +69,7 @@ def _serve(connection, barrier):
                 return
             if isinstance(task, tuple):
                 routine, A = task
-                work = {"lu": np.linalg.slogdet, "qr": raw_qr, "gebrd": gebrd}[routine]
+                work = {"lu": np.linalg.slogdet, "qr": raw_qr, "gebrd": gebrd, "gesv": gesv, "gels": gels}[routine]
                 work(A[:1])
                 continue
             barrier.wait()
@@ -83,6 +84,24 @@ def raw_qr(A):
     return np.linalg.qr(A, mode="raw")
 
 
+def gesv(A):
+    """x (batch, n, 1) of A x = (1, …, 1), by LU with pivots."""
+    return np.linalg.solve(A, np.ones((*A.shape[:2], 1), A.dtype))
+
+
+def gels(A):
+    """The same (batch, n) by QR, of A (batch, n, n)."""
+    W, x = A.copy(), np.ones(A.shape[:2], A.dtype)
+    batch, n, size = *x.shape, W.itemsize
+    room, transposed = np.empty(66 * n, A.dtype), ctypes.byref(ctypes.c_char(b"T"))  # by columns W is Aᵀ
+    order, one, length, info = (ctypes.byref(ctypes.c_int(value)) for value in (n, 1, len(room), 0))
+    call, first = _routine("gels", A.dtype.name, 11), (W.ctypes.data, x.ctypes.data)
+    for b in range(batch):
+        places = first[0] + b * n * n * size, order, first[1] + b * n * size, order
+        call(transposed, order, order, one, *places, room.ctypes.data, length, info)
+    return x
+
+
 def gebrd(A):
     """d (batch, n) and e (batch, n − 1) of the Aᵀ of A (batch, n, n)."""
     W = A.copy()
@@ -90,7 +109,7 @@ def gebrd(A):
     d, e, room = (np.empty(shape, A.dtype) for shape in ((batch, n), (batch, n), 66 * n))
     order, length, info = (ctypes.byref(ctypes.c_int(value)) for value in (n, 64 * n, 0))
     taus = [room.ctypes.data + place * n * size for place in range(3)]  # τ of either side, and workspace
-    call, first = _gebrd(A.dtype.name), (W.ctypes.data, d.ctypes.data, e.ctypes.data)
+    call, first = _routine("gebrd", A.dtype.name, 11), (W.ctypes.data, d.ctypes.data, e.ctypes.data)
     for b in range(batch):
         call(
             order,
@@ -106,13 +125,13 @@ def gebrd(A):
 
 
 @cache
-def _gebrd(dtype):
-    """LAPACK's function as SciPy has linked it: scipy.linalg.lapack wraps no GEBRD."""
+def _routine(name, dtype, arguments):
+    """LAPACK's function as SciPy has linked it: scipy.linalg.lapack wraps no GEBRD, and no loop calls GELS."""
     from scipy.linalg import cython_lapack
 
-    capsule, python = cython_lapack.__pyx_capi__[LETTERS[dtype] + "gebrd"], ctypes.pythonapi
+    capsule, python = cython_lapack.__pyx_capi__[LETTERS[dtype] + name], ctypes.pythonapi
     python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     python.PyCapsule_GetPointer.restype = ctypes.c_void_p
     python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     address = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 11)(address)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)

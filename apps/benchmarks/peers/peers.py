@@ -29,6 +29,8 @@ NAMES = {
     "symv": ("torch.bmm by a column",),
     "syrk": ("torch.bmm by its transpose",),
     "trsm": ("torch.linalg.solve_triangular",),
+    "solve": ("torch.linalg.solve",),
+    "lstsq": ("torch.linalg.lstsq",),
     "axpy": ("torch.add by alpha",),
 }
 
@@ -121,6 +123,8 @@ def _work(torch, name, columns):
         "torch.bmm by a column, transposed": lambda A, x: torch.bmm(A.mT, x[..., None]),
         "torch.bmm by its transpose": lambda A, _: torch.bmm(A, A.mT),
         "torch.add by alpha": lambda X, Y: torch.add(Y, X, alpha=AXPY_ALPHA),
+        "torch.linalg.solve": torch.linalg.solve,
+        "torch.linalg.lstsq": lambda A, b: torch.linalg.lstsq(A, b, driver="gels"),
         "torch.linalg.solve_triangular": lambda A, B: torch.linalg.solve_triangular(A, B, upper=False),
     }[name]
 

@@ -90,10 +90,19 @@ def test_lapack_finds_the_same_bidiagonal_form(dtype, rng):
     np.testing.assert_array_equal(A, before)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_lapack_solves_by_lu_and_by_qr(dtype, rng):
+    A = (rng.standard_normal((3, 17, 17)) + 17 * np.eye(17)).astype(dtype)
+    before = A.copy()
+    for x in (lapack.gesv(A)[..., 0], lapack.gels(A)):
+        np.testing.assert_allclose((A @ x[..., None])[..., 0], 1, atol=100 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(A, before)
+
+
 def test_lapack_works_in_processes(rng):
     """Times are those of all matrices: four times as many take longer, and less than ten times as long."""
     A = rng.standard_normal((40, 30, 30)).astype(np.float32)
-    for routine in ("lu", "qr"):
+    for routine in ("lu", "qr", "gesv", "gels"):
         (few, one), (many, cores) = lapack.milliseconds(routine, A[:10], 1), lapack.milliseconds(routine, A, 1)
         assert one == cores == 1 and few < many < 10 * few
     assert lapack.milliseconds("qr", A[:1].astype(np.complex64))[1] == 1
