@@ -39,7 +39,7 @@ ON_CUDA = (
         "batched",
         "batched_peers.csv batched_peers.png",
         100,
-        "benchmarks.batched peers --figures --seconds 100",
+        "benchmarks.batched peers --figures",
         packages="torch",
         awaited=True,
     ),
