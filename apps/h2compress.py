@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu import compress
+from h2gpu import compress, distributed
 from h2gpu.apps.command import options, structure_plot
 from h2gpu.apps.command.command import InputError, run, say
 from h2gpu.apps.command.devices import admitted, device
@@ -85,15 +85,16 @@ def _work_by_ranks(arguments, comm):
     """The same by the processes of mpiexec: all work, the first one speaks and writes."""
     arguments.quiet = arguments.quiet or comm.rank > 0
     job = _job(arguments)
-    if is_matrix_file(job.input) or arguments.method != "weighted" or arguments.svd != "auto":
-        raise InputError("several processes compress files of points, with --method weighted --svd auto; launch one")
+    if arguments.method != "weighted":
+        raise InputError(f"--method {arguments.method}: several processes compress with --method weighted; launch one")
     with watched(arguments.quiet, job.device.synchronize) as times:
-        B = gathered_matrix(_compressed_by_ranks(job, comm))
+        again = is_matrix_file(job.input)
+        A, B = _recompressed(job, comm) if again else (None, gathered_matrix(_compressed_by_ranks(job, comm)))
         if comm.rank == 0:
             with phase("write"):
                 save(B, job.output, attributes=_attributes(job, B))
     if comm.rank == 0:
-        _tell(job, None, B, times)
+        _tell(job, A, B, times)
 
 
 def _tell(job, A, B, times):
@@ -164,7 +165,7 @@ def _compressed_by_ranks(job, comm):
     for chosen in planned(comm, sites, ordered, a.rtol, finest=finest, storage=a.storage, **fixed):
         job.say(f"{chosen}, by {comm.size} processes")
         job.admit(chosen.bytes_peak / comm.size + points.nbytes)
-        B, error = of_plan(comm, sites, ordered, chosen, storage=a.storage, rows=ROWS)
+        B, error = of_plan(comm, sites, ordered, chosen, storage=a.storage, svd=a.svd, rows=ROWS)
         if error <= a.rtol or a.order is not None:
             break
     else:
@@ -177,8 +178,8 @@ def _compressed_by_ranks(job, comm):
     return B
 
 
-def _recompressed(job):
-    """Matrix file → the matrix in it, and the smaller one."""
+def _recompressed(job, comm=None):
+    """Matrix file → the matrix in it, and the smaller one, None on all processes of a communicator but the first."""
     a = job.arguments
     options.check_for_matrix(a)
     header = read_header(job.input)
@@ -188,15 +189,26 @@ def _recompressed(job):
     with phase("read"):
         A = load(job.input)
     A = in_precision(A, a.dtype or A.dtype).to_device(job.device.kind)
-    B = compress(A, a.rtol, method=a.method, svd=a.svd, storage=a.storage)
+    B = _smaller(A, a, comm)
     earlier = header.attributes.get("parameters")
     job.parameters = {**(earlier if isinstance(earlier, dict) else {}), "compression_rtol": a.rtol}
     job.parameters |= {"method": a.method, "svd": a.svd, "storage": a.storage}
-    job.errors = {"uncompressed": A.relative_error(B), "exact": None, "rows_sampled": 0}
+    job.parameters |= {"processes": comm.size} if comm else {}
+    job.errors = {"uncompressed": A.relative_error(B) if B else None, "exact": None, "rows_sampled": 0}
     before = header.attributes.get("rtol")
     if isinstance(before, (int, float)) and 0 < before < 1:  # errors add up: promised against the exact covariance
         job.promised = before + a.rtol * (1 + before)
     return A, B
+
+
+def _smaller(A, a, comm):
+    """The smaller matrix; by ranks, all of which have A, that of the first one."""
+    if comm is None:
+        return compress(A, a.rtol, method=a.method, svd=a.svd, storage=a.storage)
+    if not A.symmetric:
+        raise InputError("several processes compress symmetric matrices again, this one is not; launch one")
+    B = gathered_matrix(distributed.compress(distributed.distribute(A, comm), a.rtol, svd=a.svd, storage=a.storage))
+    return B and B.to_device("cuda" if comm.xp is not np else "cpu")
 
 
 def _attributes(job, B):

@@ -10,7 +10,7 @@ from h2gpu.apps.command.about import add_about
 from h2gpu.apps.command.command import Parser, run, say
 from h2gpu.apps.command.outputs import check_outputs
 from h2gpu.apps.command.points_file import check_file
-from h2gpu.apps.command.report import aligned, covariance_text, rank_lines
+from h2gpu.apps.command.report import aligned, covariance_text, parameters_text, rank_lines
 from h2gpu.covariance.checks import is_finite
 from h2gpu.distributed.communicators.launch import number
 from h2gpu.memory import readable
@@ -108,7 +108,7 @@ def _is_number(values, name):
 def _pairs(values):
     if not isinstance(values, dict):
         return "unknown"
-    return " · ".join(f"{name.replace('_', ' ')} {value!s:.20}" for name, value in values.items())
+    return parameters_text(values)
 
 
 if __name__ == "__main__":

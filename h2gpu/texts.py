@@ -20,3 +20,13 @@ def brief(value, most=200):
     'array([[1., 0.], [0., 1.]])'
     """
     return plain(" ".join(repr(value).split()), most)
+
+
+def described(error):
+    """The message of an error; of an OSError without its number: file, then reason.
+
+    >>> described(FileNotFoundError(2, "No such file or directory", "sites.h5"))
+    'sites.h5: No such file or directory'
+    """
+    words = getattr(error, "filename", None), getattr(error, "strerror", None)
+    return f"{words[0]}: {words[1]}" if all(words) else str(error)

@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from h2gpu.distributed.communicators import launch
-from h2gpu.texts import plain
+from h2gpu.distributed.communicators import communicator, launch
+from h2gpu.texts import described, plain
 from h2gpu_start import no_interrupt_lost
 
 
@@ -32,11 +32,19 @@ class FailureError(Exception):
     """Nothing wrong with the question, but it cannot be answered here and now."""
 
 
+communicator.KINDS[FailureError.__name__] = FailureError  # of one process it is that of all
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose error is one line."""
 
     def error(self, message):
         raise InputError(f"{message}; see {self.prog} --help")
+
+    def _print_message(self, message, file=None):
+        """--help and --version: of several processes the first one answers."""
+        if launch.number() == 0:
+            super()._print_message(message, file)
 
 
 def run(name, work, arguments):
@@ -120,11 +128,6 @@ class _Options(logging.Formatter):
 
 def _interrupted(*_):
     raise KeyboardInterrupt
-
-
-def described(error):
-    """An OSError without its number: file, then reason."""
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 def _failed(name, status, message):

@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 
-from h2gpu.apps.command.command import InputError, described
+from h2gpu.apps.command.command import InputError
 from h2gpu.apps.command.structure_plot import FORMATS, require_matplotlib
 from h2gpu.storage import check_writable
 from h2gpu.storage.exchange import check_map, is_map
+from h2gpu.texts import described
 
 HDF5 = ".h5", ".hdf5", ".hdf", ".he5", ""
 

@@ -35,7 +35,8 @@ def read_points(path, names, dtype, most, option="--points", time=None, share=AL
         columns, n = hdf5.columns(path, own, dtype, most, option, share)
     if time:
         columns = [*columns, read_values(path, time, n, "--time", missing=True, points=names, share=share)]
-    points = columns[0].reshape(len(columns[0]), -1) if len(columns) == 1 else np.column_stack(columns)
+    points = np.column_stack(columns) if len(columns) > 1 else columns[0]
+    points = points if points.ndim == 2 else points[:, None]
     with np.errstate(all="ignore"):
         points = points.astype(dtype, copy=False)
     check_finite(path, ",".join([*own, time] if time else own), points, "coordinates", rows_of(n, share).start)

@@ -69,10 +69,9 @@ def write_report(report, path):
 def summary(report):
     """The report as lines to read."""
     memory, times = report["memory"], report["memory"]["dense"] / max(1, report["memory"]["after"]["total"])
-    chosen = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in report["parameters"].items())
     device = report["device"]["kind"]
     yield f"{described(report)} · {covariance_text(report['covariance'])} · {report['dtype']} · {device}"
-    yield chosen
+    yield parameters_text(report["parameters"])
     yield ""
     before = {part: readable(memory["before"][part]) if memory["before"] else "by ranks" for part in PARTS}
     rows = [(f"  {part.replace('_', ' ')}", before[part], readable(memory["after"][part])) for part in PARTS]
@@ -142,6 +141,12 @@ def covariance_text(parameters):
         return repr(from_parameters(parameters))
     except ValueError:  # from a later version, or a file of another origin
         return f"{parameters!r:.100}"
+
+
+def parameters_text(parameters):
+    """{name: value} of a run in words."""
+    told = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in parameters.items()}
+    return " · ".join(f"{name.replace('_', ' ')} {value!s:.20}" for name, value in told.items())
 
 
 def versions():

@@ -6,6 +6,7 @@ Of a cluster above the cut each rank has the R of its own points; stacked, their
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
 from h2gpu.distributed.truncation import truncate
 from h2gpu.h2matrix.accuracy import Accuracy
-from h2gpu.h2matrix.compression.decompositions import InDouble, TruncatedSVD
+from h2gpu.h2matrix.compression.decompositions import STRATEGIES, InDouble
 from h2gpu.h2matrix.compression.orthogonalization import BasisChange, triangular_factors
 from h2gpu.h2matrix.compression.projection import project
 from h2gpu.h2matrix.compression.weights import total_weights
@@ -40,10 +41,10 @@ class GhostBasis:
         return self
 
 
-def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto", once=False):
+def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto", once=False, svd="auto"):
     """A rank's BlockTree, own points → the DistributedH2Matrix, compressed to rtol; a call of all ranks.
 
-    blocks, points   as for `sides_of`; storage as for `compress`, once as for `covariance_matrix`
+    blocks, points   as for `sides_of`; storage and svd as for `compress`, once as for `covariance_matrix`
     """
     accuracy = Accuracy.of(rtol, points[0].dtype)
     rounds = accuracy.rounds(storage)
@@ -58,9 +59,8 @@ def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto",
     if not rounds:
         near = [part.stored() for part in near]
     weights = dict(zip(PARTS, (1, 1 + once) * 2))
-    bases, changes = _truncated(
-        comm, rows, cols, near, weights, blocks, cov, accuracy.unrounded if rounds else accuracy
-    )
+    share_of = partial(discarded, comm, accuracy=accuracy.unrounded if rounds else accuracy, decompose=STRATEGIES[svd])
+    bases, changes = _truncated(comm, rows, cols, near, weights, blocks, cov, share_of)
     rows, cols = replace(rows, basis=None), replace(cols, basis=None)  # the largest part of what is there
     T = of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
     far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
@@ -91,13 +91,11 @@ def far_blocks(comm, diagonal, off, share, local, basis, ghost_ranks):
     return Blocks(diagonal, off, halo, local.partition.numbers[share.ghosts], share)
 
 
-def _truncated(comm, rows, cols, near, weights, blocks, cov, accuracy):
+def _truncated(comm, rows, cols, near, weights, blocks, cov, share_of):
     """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares."""
     Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
     square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
-    budget, decompose = discarded(
-        comm, square + float(farfield_square(rows.basis, Z)), blocks.row_tree.levels, accuracy
-    )
+    budget, decompose = share_of(square + float(farfield_square(rows.basis, Z)), blocks.row_tree.levels)
     found = [truncate(comm, rows, Z, budget, decompose)]
     if not blocks.symmetric:
         W = _weights(comm, cols, rows, blocks.far[::-1], False, cov)
@@ -105,10 +103,10 @@ def _truncated(comm, rows, cols, near, weights, blocks, cov, accuracy):
     return [basis for basis, _ in found], [change for _, change in found]
 
 
-def discarded(comm, square, levels, accuracy):
+def discarded(comm, square, levels, accuracy, decompose):
     """What each side may discard of the squares of all ranks, and the decomposition that finds it."""
     part, in_double = accuracy.discarded(levels)
-    decompose = InDouble(TruncatedSVD()) if in_double else TruncatedSVD()
+    decompose = InDouble(decompose) if in_double else decompose
     return float(comm.sum(np.array([square]), "norm")[0]) * part / 2, decompose
 
 

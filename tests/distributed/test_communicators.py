@@ -1,6 +1,7 @@
 """Adapters of the protocol: what is sent arrives, and an error on one rank is one error of all."""
 
 import json
+import re
 import sys
 
 import h5py
@@ -157,34 +158,50 @@ COMMANDS = """
 import sys
 from h2gpu.apps import h2compress, h2info
 
-source, target, report = sys.argv[1:4]
+source, target, smaller, two, report = sys.argv[1:6]
+options = sys.argv[6:]
 statuses = [
-    h2compress.main([source, "-o", target, "--report", report, *sys.argv[4:]]),
+    h2compress.main([source, "-o", target, "--report", report, *options]),
     h2info.main([target, "--check"]),
-    h2compress.main([target, "-o", source]),
+    h2compress.main([target, "-o", smaller, "--rtol", "1e-2", "--svd", "jacobi", "--quiet"]),
+    h2compress.main([two, "-o", two + ".h5", *options, "--quiet"]),
+    h2compress.main([source, "-o", source + ".h5", *options, "--method", "basis"]),
+    h2compress.main([source, "-o", source + ".h5", *options, "--max-memory", "1M", "--quiet"]),
 ]
-print(statuses)
+try:
+    h2info.main(["--version"])
+except SystemExit as ended:
+    print(statuses, ended.code)
 """
 
 
 @needs_mpi
 def test_the_commands_by_processes(tmp_path):
-    """One file as a serial run writes it; one line for what is wrong, and nothing else on stderr."""
-    source, target = tmp_path / "places.h5", tmp_path / "matrix.h5"
+    """Files as a serial run writes them, also of fewer points than processes; one line for what is wrong, and nothing
+    else on stderr."""
+    source, target, smaller, two = (tmp_path / f"{name}.h5" for name in ("places", "matrix", "smaller", "two"))
     points = np.random.default_rng(0).random((900, 2))
-    with h5py.File(source, "w") as file:
-        file["points"] = points
+    for path, some in ((source, points), (two, points[:2])):
+        with h5py.File(path, "w") as file:
+            file["points"] = some
     options = "--leaf-size", "32", "--eta", "1.5", "--rtol", "1e-4", "--length-scale", "0.3"
     report, script = tmp_path / "report.json", tmp_path / "commands.py"
     script.write_text(COMMANDS)
-    done = launch(2, script, source, target, report, *options)
-    assert done.returncode == 0 and done.stdout.count("[0, 0, 2]") == 2, done.stderr
-    assert done.stderr.count("\n") == 1 and "h2compress: error: rank" in done.stderr
-    assert done.stdout.count("estimated peak memory") == 1 and "by 2 processes" in done.stdout
+    done = launch(3, script, source, target, smaller, two, report, *options)
+    assert done.returncode == 0 and done.stdout.count("[0, 0, 0, 0, 2, 1] 0") == 3, done.stderr
+    method, memory = sorted(done.stderr.splitlines(), key=lambda line: "job within" in line)
+    assert re.fullmatch(r"h2compress: error: rank \d: --method basis: several processes compress with .*", method)
+    assert re.fullmatch(r"h2compress: error: rank \d: expected a job within --max-memory 1 MB, got .*", memory)
+    assert done.stdout.count("estimated peak memory") == 1 and "by 3 processes" in done.stdout
+    assert done.stdout.count("h2info 0.") == 1
     assert json.loads(report.read_text())["error"]["exact"] < 1e-4
     cov = h2gpu.covariance.Exponential(length_scale=0.3)
     assert h2gpu.sampled_error(h2gpu.load(target), points, cov, random_state=1) < 1e-4
     assert done.stdout.count("in order") == 1
+    A, B = h2gpu.load(target), h2gpu.load(smaller)
+    C = h2gpu.compress(A, 1e-2, svd="jacobi")
+    assert 1e-4 < A.relative_error(B) < 1e-2 and B.nbytes == C.nbytes and C.relative_error(B) < 1e-6
+    assert np.allclose(h2gpu.load(f"{two}.h5").to_dense(), cov(points[:2]))
 
 
 KRIGED = """

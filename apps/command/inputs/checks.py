@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from h2gpu.apps.command.command import InputError, described
+from h2gpu.apps.command.command import InputError
+from h2gpu.texts import described
 
 ALL = (0, 1)
 MOST_COORDINATES = 8  # interpolation takes at least 2^dim points

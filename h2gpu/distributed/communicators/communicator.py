@@ -23,13 +23,13 @@ from weakref import WeakSet
 
 import numpy as np
 
-from h2gpu.texts import brief
+from h2gpu.texts import brief, described
 from h2gpu.typing import Array, ArrayLike
 
 LIMIT = 600.0  # seconds that an exchange may wait for others, unless told otherwise
 INTERRUPTED = KeyboardInterrupt  # Ctrl-C; SIGTERM of a command: else the others would wait
-SHARED = ValueError, TypeError, MemoryError, TimeoutError, np.linalg.LinAlgError, INTERRUPTED
-KINDS = {kind.__name__: kind for kind in SHARED}
+SHARED = ValueError, TypeError, MemoryError, TimeoutError, OSError, ImportError, np.linalg.LinAlgError, INTERRUPTED
+KINDS = {kind.__name__: kind for kind in SHARED}  # commands add one of theirs; of others comes a RuntimeError
 BRIEF, PAUSE = 1e-3, 5e-5  # seconds of waiting without a pause, then a pause between two looks
 
 
@@ -160,7 +160,7 @@ class Communicator(ABC):
         if not isinstance(error, ToldError):
             kind = next((name for name in KINDS if isinstance(error, KINDS[name])), "RuntimeError")
             kind = "LinAlgError" if isinstance(error, np.linalg.LinAlgError) else kind
-            text = str(error) or ("interrupted" if isinstance(error, INTERRUPTED) else "")
+            text = described(error) or ("interrupted" if isinstance(error, INTERRUPTED) else "")
             self.failure = self.rank, kind, text if kind in KINDS else f"{type(error).__name__}: {error}"
             self._tell(self.failure)
             raise told(*self.failure) from error
