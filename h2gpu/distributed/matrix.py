@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module
 from h2gpu.batched.device.streams import together
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
@@ -241,7 +241,7 @@ class DistributedH2Matrix:
 
 def gathered(comm, partition, y):
     """The whole vector, in the caller's order of points, on the host of all ranks."""
-    whole = np.concatenate(comm.gather(to_host(y), "a whole vector"))
+    whole = np.concatenate(comm.gather(comm.fetch(y, "a whole vector"), "a whole vector"))
     out = np.empty_like(whole)
     out[permutation_of(comm, partition)] = whole
     return out

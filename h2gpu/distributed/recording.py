@@ -52,6 +52,6 @@ class RecordedProduct(Recording):
         return all(self._comm.gather(room, "recording of a product"))
 
     def begun(self, event):
-        """Wait, as for any exchange: a rank may be gone."""
+        """Wait until all ranks have begun it, as for any exchange: a rank may be gone."""
         self._comm.traffic.again(self._received)
-        self._comm.until(event, "a recorded product")
+        self._comm.begun(event, "a recorded product")

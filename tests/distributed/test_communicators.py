@@ -113,10 +113,21 @@ if kind == "MPI":
     y = A @ x
     assert abs(B.gather(B @ B.scatter(x)) - y).max() < 1e-13 * abs(y).max()
 else:
-    def late(done, name):
+    def late(done, name, brief):
         raise TimeoutError(name)
 
-    one = distributed.NCCL(limit=20)
+    pending = type("Event", (), {"done": False})()
+    one = distributed.NCCL(limit=0.2)
+    one.begun(pending, "a product")  # by all: its end is not waited for
+    group = one._group
+    try:
+        one.begun(pending, "the next product")
+        raise AssertionError("the one before had not ended")
+    except TimeoutError as error:
+        assert "0.2 s for other ranks in the exchange 'the next product'" in str(error) and group.aborted
+    one, pending.done = distributed.NCCL(limit=20), True
+    one.begun(pending, "a product")
+    one.begun(pending, "a product after it")
     one._until, group = late, one._group
     end = one.start({after: sent}, {before: found}, "ring")
     try:
@@ -171,7 +182,7 @@ statuses = [
 try:
     h2info.main(["--version"])
 except SystemExit as ended:
-    print(statuses, ended.code)
+    print(f"{statuses} {ended.code}")
 """
 
 

@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from h2gpu.arrays import to_host
 from h2gpu.texts import brief, described
 from h2gpu.typing import Array, ArrayLike
 
@@ -90,6 +91,16 @@ class Communicator(ABC):
     def until(self, event: Any, name: str) -> None:
         """Wait for an event of the device; TimeoutError after `limit` seconds, or what another rank failed with."""
         self._until(lambda: event.done, name)
+
+    def begun(self, event: Any, name: str) -> None:
+        """This rank has given its device work with exchanges in it, up to an event. Raises as `until`."""
+        self.until(event, name)
+
+    def fetch(self, values: Array, name: str) -> Array:
+        """An array on the host; one that stands behind an exchange on the device is waited for as that."""
+        if not isinstance(values, np.ndarray):
+            self.until(self.xp.cuda.get_current_stream().record(), name)
+        return to_host(values)
 
     @abstractmethod
     def _start(self, sends, receives, name):
@@ -180,7 +191,7 @@ class Communicator(ABC):
         if self.failure is not None:
             raise told(*self.failure)
 
-    def _until(self, done, name):
+    def _until(self, done, name, brief=None):
         """Wait for done(); TimeoutError after the limit, or what another rank failed with."""
         begun = time.monotonic()
         while not done():
@@ -189,7 +200,7 @@ class Communicator(ABC):
             waited = time.monotonic() - begun
             if waited > self.limit:
                 raise TimeoutError(f"waited {self.limit:g} s for other ranks in the exchange {name!r}")
-            if waited > BRIEF:
+            if waited > (BRIEF if brief is None else brief):
                 time.sleep(PAUSE)
 
 

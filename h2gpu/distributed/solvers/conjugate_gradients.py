@@ -8,7 +8,7 @@ computed at the end, and columns that missed start again. Chronopoulos & Gear (1
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.distributed.solvers.inverse_factor import DistributedInverseFactor
 from h2gpu.progress import phase
@@ -80,7 +80,8 @@ class _Run:
 
     def dots(self, *pairs):
         """x_jᵀ y_j of the columns of each pair, (pairs, count) by one sum over the ranks; LinAlgError unless finite."""
-        sums = self.comm.sum(np.stack([to_host(column_dots(X, Y)).astype(np.float64) for X, Y in pairs]), NAME)
+        parts = array_module(self.B).stack([column_dots(X, Y).astype(np.float64) for X, Y in pairs])
+        sums = self.comm.sum(self.comm.fetch(parts, NAME), NAME)
         if not np.isfinite(sums).all():
             raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
         return sums

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module
 from h2gpu.covariance.checks import checked
 from h2gpu.distributed.matrix import DistributedH2Matrix
 from h2gpu.distributed.solvers.inverse_factor import DistributedInverseFactor
@@ -21,6 +21,8 @@ from h2gpu.solvers.operators import check_vectors, column_dots, shifted
 from h2gpu.solvers.square_root import root_of
 from h2gpu.texts import brief
 from h2gpu.typing import Array, Seed
+
+NAME = "dot products"
 
 
 def log_determinant(
@@ -115,7 +117,7 @@ def dots_of(comm):
     """(X, Y) → x_jᵀ y_j over all ranks, where X is."""
 
     def dots(X, Y):
-        return array_module(X).asarray(comm.sum(to_host(column_dots(X, Y)), "dot products"))
+        return array_module(X).asarray(comm.sum(comm.fetch(column_dots(X, Y), NAME), NAME))
 
     return dots
 
@@ -129,7 +131,7 @@ def against_of(comm):
     def against(basis, U):
         xp = array_module(U)
         for _ in range(2):
-            parts = comm.sum(np.stack([to_host(column_dots(Q, U)) for Q in basis]), "dot products")
+            parts = comm.sum(comm.fetch(xp.stack([column_dots(Q, U) for Q in basis]), NAME), NAME)
             U = U - sum(Q * xp.asarray(part) for Q, part in zip(basis, parts))
         return U
 
