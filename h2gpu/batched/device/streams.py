@@ -8,8 +8,10 @@ URGENT = -1  # priority of a stream; 0 is the lowest
 _here = local()  # .streams: the urgent stream of each device and stream that this thread works on
 
 
-def together(xp, work, urgent):
-    """(work(), urgent()), the second ahead wherever both could go on; before the first where xp is numpy.
+def together(xp, work, urgent, then=lambda result: result):
+    """(work(), then(urgent())), the second ahead wherever both could go on; before the first where xp is numpy.
+
+    then   what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
     current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: it is given out
@@ -17,12 +19,12 @@ def together(xp, work, urgent):
     """
     if xp is np:
         other = urgent()
-        return work(), other
+        return work(), then(other)
     current, beside = xp.cuda.get_current_stream(), urgent_stream()
     beside.wait_event(current.record())
     result = work()
     with beside:
-        other = urgent()
+        other = then(urgent())
         done = beside.record()
     current.wait_event(done)
     return result, other
