@@ -1,62 +1,52 @@
 """How do building, compressing, products and solves scale over processes, and what do they send?
 
-    mpiexec -n P python -m h2gpu.apps.benchmarks.distributed [--device cpu|cuda] [--log2 17] [--weak] [--output …csv]
+    mpiexec -n P python -m h2gpu.apps.benchmarks.distributed [--device cpu|cuda] [--log2 17,…] [--weak …] [-o …csv]
 
-measures one row: n = 2^log2 sites in all (strong scaling) or of each process (weak), 2-D exponential covariance on a
-perturbed grid, leaf 64, eta 1.5, 8 × 8 points, rtol 1e-7; seconds are those of the slowest process. A file that is
-there gains a row.
+measures a row for each size: n = 2^log2 sites in all (strong scaling) or 2^weak of each process, 2-D exponential
+covariance on a perturbed grid, leaf 64, eta 1.5, 8 × 8 points, rtol 1e-7; seconds are those of the slowest process. A
+file that is there gains each row as soon as it is measured; on GPUs the picture beside it is drawn at the end.
 
     mpiexec -n P python -m h2gpu.apps.benchmarks.distributed --memory [--log2 17] [--output …csv]
 
 traces what the largest process takes for points, trees and lists of blocks, in bytes a site of all.
 
-    python -m h2gpu.apps.benchmarks.distributed --count [--log2 20] [--output …csv]
+    python -m h2gpu.apps.benchmarks.distributed --count [--log2 20] [--measured …csv] [--output …csv]
 
-counts what the worst rank receives for a product, from the trees alone, for any number of processes; and a model,
-
-    seconds = max(FLOOR + WAIT, n / P · SECONDS_A_SITE) + messages · LATENCY + bytes received / LINK
-
-where a sum over the ranks of what lies above the cut is 2 log₂ P messages. Measured on one H200 are FLOOR and
-SECONDS_A_SITE, on two H100 WAIT; LATENCY of more messages and LINK are assumed.
+counts what the worst rank receives for a product, from the trees alone, for any number of processes, and what a model
+with the latency and bandwidth of a measured table makes of it (processes/model.py).
 """
 
 import gc
 import sys
 import tracemalloc
+from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
 from h2gpu.apps.benchmarks import problems
+from h2gpu.apps.benchmarks.processes import plots
+from h2gpu.apps.benchmarks.processes.counting import ETA, LEAF_SIZE, counted
+from h2gpu.apps.benchmarks.processes.model import Machine
+from h2gpu.apps.benchmarks.processes.parts import FIRST, PRODUCTS, exchange_of, seconds
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import at_least
-from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.clustering import Admissibility
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed import communicator, solvers
 from h2gpu.distributed.assembly import blocks_of, own_part, sites_of_shares, sorted_sides
 from h2gpu.distributed.compression import built_and_compressed
-from h2gpu.distributed.ghosts import Share, travel
 from h2gpu.distributed.matrix import NAME as EXCHANGE
-from h2gpu.distributed.partition import Partition
 from h2gpu.distributed.planning import planned
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
 from h2gpu.memory import StreamOrderedPool
 
-LEAF_SIZE, ETA, ORDER, RTOL = 64, 1.5, 8, 1e-7
-RANKS = 2, 4, 8, 16, 64, 256, 1024
+ORDER, RTOL = 8, 1e-7
 WARM_UP = 1 << 14  # sites of a process
-SAMPLED = 8  # ranks that are counted where there are more
-PRODUCTS, NEIGHBOURS, NUGGET = 20, 20, 0.1
-MEAN_RANK = 23  # after compression to 1e-7
-SECONDS_A_SITE, FLOOR = (
-    27e-3 / 2**25,
-    0.49e-3,
-)  # of a product on one H200: README
-WAIT = 0.43e-3  # more than FLOOR for products of few sites on two H100: the host begins and ends an exchange
-LATENCY, LINK = 20e-6, {"NVLink": 400e9, "InfiniBand": 45e9}  # assumed: seconds a message, bytes a second
+AGAIN = 4.0  # seconds of a compression that is not worth a second one, with kernels and memory there
+NEIGHBOURS, NUGGET = 20, 0.1
 
 
 def main(argv=None):
@@ -64,75 +54,48 @@ def main(argv=None):
     return run("benchmarks.distributed", _work, argv)
 
 
+def sizes(text):
+    """Logarithms in a text, separated by commas."""
+    return [at_least(8)(part) for part in text.split(",") if part]
+
+
 def _work(argv):
     parser = Parser(prog="benchmarks.distributed", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--log2", type=at_least(8), default=17, help="log2 of the number of sites")
-    parser.add_argument("--no-solve", action="store_true", help="without Vecchia's factor and conjugate gradients")
-    parser.add_argument("--weak", action="store_true", help="so many sites a process")
+    parser.add_argument("--log2", type=sizes, default=None, help="log2 of numbers of sites in all")
+    parser.add_argument("--weak", type=sizes, default=[], help="log2 of numbers of sites of each process")
+    parser.add_argument("--solve", type=int, default=22, metavar="LOG2", help="solve with up to so many sites in all")
     parser.add_argument("--memory", action="store_true", help="memory of points, trees and lists of blocks alone")
     parser.add_argument("--count", action="store_true", help="count messages and bytes from the trees alone")
+    parser.add_argument("--measured", help="table of GPUs, whose latency and bandwidth the model takes")
     parser.add_argument("-o", "--output", help="CSV file to write")
     options = parser.parse_args(argv)
+    strong = ([] if options.weak else [17]) if options.log2 is None else options.log2
     if options.count:
-        rows, rank = counted(2**options.log2), 0
-    else:
-        comm = communicator(options.device)
-        rank = comm.rank
-        with comm.together("benchmark"):
-            if comm.xp is not np:
-                StreamOrderedPool(comm.xp)
-            if comm.xp is not np and not options.memory:
-                measured(comm, comm.size * WARM_UP, not options.no_solve)  # kernels, connections: once a process
-            n = 2**options.log2 * (comm.size if options.weak else 1)
-            row = remembered(comm, n) if options.memory else measured(comm, n, not options.no_solve)
-        rows = [{"scaling": "weak" if options.weak else "strong"} | row]
-    if rank == 0:
-        print(tables.text(rows))
-        if options.output:
-            earlier = [] if options.count or not Path(options.output).exists() else tables.read(options.output)[1]
-            tables.write(options.output, [*earlier, *rows], tables.device_name(options.device))
+        rows = [row for k in strong for row in counted(2**k, Machine.of(options.measured))]
+        _tell([{"scaling": "strong"} | row for row in rows], options, anew=True)
+        return
+    comm = communicator(options.device)
+    with comm.together("benchmark"):
+        if comm.xp is not np:
+            StreamOrderedPool(comm.xp)
+        if comm.xp is not np and not options.memory:
+            measured(comm, comm.size * WARM_UP, options.solve > 0)  # kernels, connections: once a process
+        jobs = [("strong", 2**k) for k in strong] + [("weak", comm.size * 2**k) for k in options.weak]
+        for scaling, n in jobs:
+            row = remembered(comm, n) if options.memory else measured(comm, n, n <= 2**options.solve)
+            if comm.rank == 0:
+                _tell([{"scaling": scaling} | row], options)
+    if comm.rank == 0 and options.output and options.device == "cuda" and find_spec("matplotlib"):
+        plots.draw(tables.read(options.output)[1], Path(options.output).with_suffix(".png"))
 
 
-def counted(n):
-    """One row a number of ranks: what the worst of them receives, and what the model makes of it."""
-    tree = ClusterTree.build(problems.perturbed_grid(n), LEAF_SIZE)
-    blocks, rows = BlockTree.build(tree, tree, Admissibility(ETA)), []
-    for ranks in (p for p in RANKS if p <= len(tree.leaves) // 4):
-        worst = of_worst(blocks, ranks)
-        names = "messages", "far clusters", "near points", "off-diagonal far %", "off-diagonal near %", "summed"
-        size = 8 * (MEAN_RANK * worst[1] + worst[2])
-        row = {"n": n, "ranks": ranks} | dict(zip(names, worst.tolist()))
-        rows.append(row | {"kB received": size / 1e3} | modelled(n, ranks, worst[0], size, worst[5]))
-    return rows
-
-
-def modelled(n, ranks, messages, size, summed=0):
-    """{link: milliseconds of a product, speed-up} of the model."""
-    if summed:
-        messages, size = messages + 2 * np.ceil(np.log2(ranks)), size + 2 * 8 * MEAN_RANK * summed
-    row, alone = {}, max(FLOOR, n * SECONDS_A_SITE)
-    for link, bandwidth in LINK.items():
-        seconds = max(FLOOR + WAIT * (ranks > 1), n / ranks * SECONDS_A_SITE) + messages * LATENCY + size / bandwidth
-        row |= {f"{link} ms": 1e3 * seconds, f"{link} speed-up": alone / seconds}
-    return row
-
-
-def of_worst(blocks, ranks):
-    """What `_of_rank` tells of the worst of some ranks."""
-    partition = Partition.of(blocks.row_tree, ranks)
-    some = np.unique(np.linspace(0, ranks - 1, min(ranks, SAMPLED)).round().astype(int))
-    return np.max([_of_rank(blocks, partition, int(rank)) for rank in some], axis=0)
-
-
-def _of_rank(blocks, partition, rank):
-    """Messages, far clusters, near points received, off-diagonal blocks in per cent, clusters above that are summed."""
-    far, near = (Share.of(pairs, True, partition, partition, rank) for pairs in (blocks.far, blocks.near))
-    messages = len(set().union(*(receives for share in (far, near) for _, receives in [share.peers()])) - {rank})
-    points = blocks.col_tree.sizes[near.ghosts].sum()
-    parts = [100 * len(share.off) / max(1, len(share.off) + 2 * len(share.diagonal)) for share in (far, near)]
-    below = len(np.setdiff1d(far.ghosts, far.above))
-    return messages, below, points, *parts, len(far.above)
+def _tell(rows, options, anew=False):
+    """Print rows, and add them to the table that is there, unless it is anew."""
+    print(tables.text(rows), flush=True)
+    if options.output:
+        earlier = [] if anew or not Path(options.output).exists() else tables.read(options.output)[1]
+        tables.write(options.output, [*earlier, *rows], tables.device_name(options.device))
 
 
 def remembered(comm, n):
@@ -170,79 +133,55 @@ def _traced(work):
 
 def measured(comm, n, solves):
     """Seconds of the slowest rank, bytes of the largest, and what it received."""
-    points, cov = problems.perturbed_grid(n), problems.paper_covariance() + Nugget(NUGGET)
-    share = own_part(comm, Sites.of(points, cov).points)
-    (blocks, own), trees = _timed(comm, lambda: blocks_of(comm, [share], LEAF_SIZE, Admissibility(ETA)))
-    placed = Sites.of(points[:1], cov).cov
+    gc.collect()  # what the size before has left
+    cov = problems.paper_covariance() + Nugget(NUGGET)
+    share = Sites.of(problems.perturbed_grid(n, share=(comm.rank, comm.size)), cov).points
+    (blocks, own), trees = seconds(comm, lambda: blocks_of(comm, [share], LEAF_SIZE, Admissibility(ETA)), 1)
+    placed = Sites.of(share[:1], cov).cov
 
     def compress():
         return built_and_compressed(comm, blocks, own, placed, ORDER, RTOL)
 
-    B, compressed = _timed(comm, compress)
-    if comm.xp is not np:  # once more: kernels of these sizes are there, and memory
+    before = _traffic(comm)
+    B, compressed = seconds(comm, compress, 1)
+    sent = _traffic(comm) - before
+    if comm.xp is not np and compressed < AGAIN:  # once more: kernels of these sizes are there, and memory
         del B
-        B, compressed = _timed(comm, compress)
-    x = comm.xp.asarray(B.scatter(np.random.default_rng(0).standard_normal(n)))
-    for _ in range(3):
-        B @ x  # plans are made, then a graph is recorded
+        B, compressed = seconds(comm, compress, 1)
+    x = comm.xp.asarray(np.random.default_rng(comm.rank).standard_normal(B.local_shape[1]))
+    seconds(comm, lambda: B @ x, FIRST)
     before = list(comm.traffic.exchanges[EXCHANGE])
-    _, product = _timed(comm, lambda: [B @ x for _ in range(PRODUCTS)])
+    _, product = seconds(comm, lambda: B @ x)
     received = [(now - then) // PRODUCTS for now, then in zip(comm.traffic.exchanges[EXCHANGE], before)]
-    worst = np.max(comm.gather([B.nbytes / 1e6, 100 * B.memory["off_diagonal"] / B.nbytes, *received]), axis=0)
+    worst = np.max(comm.gather([B.nbytes / 1e6, 100 * B.memory["off_diagonal"] / B.nbytes, *received, *sent]), axis=0)
     row = {
         "n": n,
         "ranks": comm.size,
         "trees s": trees,
         "compressed s": compressed,
-        "A x ms": 1e3 * product / PRODUCTS,
-        **_by_part(comm, B, x),
+        "A x ms": 1e3 * product,
+        **exchange_of(B, x, product),
         "MB of the largest rank": worst[0],
         "off-diagonal %": worst[1],
         "messages a product": int(worst[2]),
         "kB received": worst[3] / 1e3,
+        "messages to compress": int(worst[4]),
+        "MB to compress": worst[5] / 1e6,
+        "sums to compress": int(worst[6]),
     }
-    return row | (_solved(comm, B, points, cov, x) if solves else dict.fromkeys(("Vecchia s", "CG s", "iterations")))
+    return row | (_solved(comm, B, share, cov, x) if solves else dict.fromkeys(("Vecchia s", "CG s", "iterations")))
 
 
-def _by_part(comm, B, x):
-    """Milliseconds of a product's parts, each by itself: what it would take if nothing went on beside the exchange."""
-    x, size = x[:, None], int(B.row_basis.starts[-1])
-    x_hat, halos = B.col_basis.forward(x), (B.far.halo, B.near.halo)
-
-    def arrive():
-        return travel(comm, halos, (x_hat, x), EXCHANGE)()
-
-    def own():
-        y_hat = B.far.diagonal.multiply(B.col_basis.forward(x), size)
-        return B.near.diagonal.multiply(x, B.rows.tree.n), B.row_basis.backward(y_hat)
-
-    def others():
-        return B.near.off.multiply(near, B.rows.tree.n), B.far.off.multiply(far, size)
-
-    far, near = arrive()
-    parts = {"exchange ms": arrive, "own blocks ms": own, "others' blocks ms": others}
-    return {
-        name: 1e3 * _timed(comm, lambda w=work: [w() for _ in range(PRODUCTS)])[1] / PRODUCTS
-        for name, work in parts.items()
-    }
+def _traffic(comm):
+    """Messages, bytes and sums that a rank has received so far."""
+    return np.array([*np.sum([[0, 0], *comm.traffic.exchanges.values()], axis=0), sum(comm.traffic.sums.values())])
 
 
-def _solved(comm, B, points, cov, x):
+def _solved(comm, B, share, cov, x):
     """Seconds of a factor and of a solution by it."""
-    share = points if comm.rank == 0 else points[:0]
-    W, vecchia = _timed(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS))
-    solution, solve = _timed(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8))
+    W, vecchia = seconds(comm, lambda: solvers.vecchia(B, share, cov, NEIGHBOURS), 1)
+    solution, solve = seconds(comm, lambda: solvers.conjugate_gradients(B, x, W, rtol=1e-8), 1)
     return {"Vecchia s": vecchia, "CG s": solve, "iterations": int(solution.iterations[0])}
-
-
-def _timed(comm, work):
-    """(result, seconds of the slowest rank)."""
-    comm.sum(np.zeros(1), "start of a measurement")
-    begun = perf_counter()
-    result = work()
-    if comm.xp is not np:
-        comm.xp.cuda.Device().synchronize()
-    return result, max(comm.gather(perf_counter() - begun))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,18 @@ JACKSBORO_SITES = 138632
 CENTRES, SPREAD = 64, 0.02  # of points in clusters
 
 
-def perturbed_grid(n, random_state=0):
-    """About n points: a regular grid of the unit square, each point moved by up to 0.4 spacings a direction, (n, 2)."""
+def perturbed_grid(n, random_state=0, share=(0, 1)):
+    """About n points: a regular grid of the unit square, each point moved by up to 0.4 spacings a direction, (n, 2).
+
+    share   (rank, ranks): this part of them alone, the same numbers
+    """
     rows = 2 ** int(np.log2(n) / 2) if np.log2(n).is_integer() else round(np.sqrt(n))
-    counts = np.array([n // rows, rows])
-    grid = np.stack(np.meshgrid(*(np.arange(count) for count in counts), indexing="ij"), axis=-1).reshape(-1, 2)
-    return (grid + 0.5 + np.random.default_rng(random_state).uniform(-0.4, 0.4, grid.shape)) / counts
+    counts, (rank, ranks) = np.array([n // rows, rows]), share
+    begin, end = (int(counts.prod()) * k // ranks for k in (rank, rank + 1))
+    rng = np.random.default_rng(random_state)
+    rng.bit_generator.advance(2 * begin)
+    grid = np.stack(np.divmod(np.arange(begin, end), rows), axis=-1)
+    return (grid + 0.5 + rng.uniform(-0.4, 0.4, grid.shape)) / counts
 
 
 def paper_covariance():

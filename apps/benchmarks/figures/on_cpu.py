@@ -29,7 +29,13 @@ ON_CPU = (
     ),
     cpu("compression", "study_memory-cpu.csv study_memory-cpu.png", 120, "studies.memory --largest 16"),
     cpu("compression", "study_time-cpu.csv study_time-cpu.png", 240, "studies.time --largest 16"),
-    cpu("distributed", "counted.csv", 14, "benchmarks.distributed --count --log2 22 --output HERE/counted.csv"),
+    cpu(
+        "distributed",
+        "counted.csv",
+        14,
+        "benchmarks.distributed --count --log2 22 --measured HERE/distributed-four.csv --output HERE/counted.csv",
+        beside="distributed-four.csv",
+    ),
     cpu(
         "distributed",
         "distributed-cpu.csv",
@@ -46,7 +52,13 @@ ON_CPU = (
         *(f"mpiexec -n {ranks} {MEMORY}" for ranks in (2, 4, 8)),
         packages="mpi4py",
     ),
-    cpu("distributed", "study_scaling.csv study_scaling.png", 93, "studies.processes.scaling --largest 24"),
+    cpu(
+        "distributed",
+        "study_scaling.csv study_scaling.png",
+        93,
+        "studies.processes.scaling --largest 24 --measured HERE/distributed-four.csv",
+        beside="distributed-four.csv",
+    ),
     cpu(
         "kriging",
         "study_classics-cpu.csv",

@@ -12,9 +12,7 @@ cuda = partial(entry, gpus=1)
 LU, SVD = "batched_lu.csv batched_lu.png", "batched_svd_small.png batched_svd_large.png"
 GROUPS = "targets qr qr_ragged svd rsvd lu cholesky gemm gemm_sizes blas block_multiply truncated"  # GEBRD: for itself
 PLOTS = "studies.baselines.plots"
-RANKED = "benchmarks.distributed --device cuda"
-PARTS = f"{RANKED} --no-solve -o HERE/distributed-four.csv"
-LARGE = f"{RANKED} --no-solve -o HERE/distributed-large-CARD.csv"
+RANKED = "benchmarks.distributed --device cuda -o HERE/distributed-four.csv"
 
 ON_CUDA = (
     cuda(
@@ -150,29 +148,11 @@ ON_CUDA = (
     cuda("compression", "study_time-cuda.csv study_time-cuda.png", 90, "studies.time --device cuda --largest 19"),
     cuda(
         "distributed",
-        "distributed-CARD.csv",
-        300,
-        *(f"{RANKED} -o HERE/distributed-CARD.csv --log2 {k}" for k in (18, 20, 22)),
-        *(f"mpiexec -n 2 {RANKED} -o HERE/distributed-CARD.csv --log2 {k}" for k in (18, 20, 22)),
-        gpus=2,
-        packages="mpi4py",
-    ),
-    cuda(
-        "distributed",
-        "distributed-large-CARD.csv",
-        200,
-        *(f"{LARGE} --log2 {k}" for k in (22, 24)),
-        *(f"mpiexec -n 2 {LARGE} {k}" for k in ("--log2 22", "--weak --log2 22", "--log2 24")),
-        gpus=2,
-        packages="mpi4py",
-    ),
-    cuda(
-        "distributed",
-        "distributed-four.csv",
-        300,
-        *(f"mpiexec -n 4 {PARTS} {k}" for k in ("--log2 22", "--log2 22", "--log2 24", "--weak --log2 25")),
-        *(f"mpiexec -n 2 {PARTS} {k}" for k in ("--log2 22", "--log2 24")),
-        *(f"{PARTS} {k}" for k in ("--log2 22", "--log2 24", "--weak --log2 25")),
+        "distributed-four.csv distributed-four.png",
+        275,
+        f"mpiexec -n 4 {RANKED} --log2 22,24 --weak 25",
+        f"mpiexec -n 2 {RANKED} --log2 22,24 --weak 20",
+        f"{RANKED} --log2 22,24 --weak 25,20",
         gpus=4,
         gigabytes=100,
         packages="mpi4py",

@@ -1,16 +1,16 @@
 """How would products and compression scale to 1,024 GPUs? Counts from trees, and a model; nothing is measured here.
 
-    seconds = work of one GPU on its sites + messages · LATENCY + bytes received / LINK
+    seconds = work of one GPU on its sites + wait + messages · latency + bytes received / link
 
-where the work of a product takes FLOOR + WAIT at least if there is an exchange, as in benchmarks.distributed --count.
+as in benchmarks.distributed --count, with the latency and bandwidth of a measured table.
 
 What the worst rank receives is counted from trees of 2^largest sites and of a quarter of them, and is a + b √(sites a
 rank) beyond: a rank meets others along its border. A column says how far that law from the two smaller trees is off at
-the largest. Seconds of one H200 are those of scale-cuda.csv ("grid-large"), of compression those of 2^25 sites; WAIT is
-of two H100; LATENCY and LINK are assumed. Nothing of it overlaps. Memory is that of points, tree and lists of blocks
-of a process's own sites; what it knows of others adds a quarter of that or less (memory-cpu.csv).
+the largest. Seconds of compression are those of 2^25 sites on one H200, scale-cuda.csv ("grid-large"). Nothing of it
+overlaps. Memory is that of points, tree and lists of blocks of a process's own sites; what it knows of others adds a
+quarter of that or less (memory-cpu.csv).
 
-    python -m h2gpu.apps.studies.processes.scaling [--largest 22] [--output FOLDER]
+    python -m h2gpu.apps.studies.processes.scaling [--largest 22] [--measured TABLE] [--output FOLDER]
 
 H2Opus, whose published figures stand beside: Zampini et al. (2021), arXiv:2109.05451, abstract.
 """
@@ -21,17 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from h2gpu.apps.benchmarks import problems
-from h2gpu.apps.benchmarks.distributed import (
-    ETA,
-    FLOOR,
-    LATENCY,
-    LEAF_SIZE,
-    LINK,
-    MEAN_RANK,
-    SECONDS_A_SITE,
-    WAIT,
-    of_worst,
-)
+from h2gpu.apps.benchmarks.processes.counting import ETA, LEAF_SIZE, of_worst
+from h2gpu.apps.benchmarks.processes.model import MEAN_RANK, Machine
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.options import at_least
@@ -57,9 +48,11 @@ def _work(argv):
     parser.add_argument(
         "-o", "--output", default="benchmarks/distributed", help="folder for study_scaling.csv and .png"
     )
+    parser.add_argument("--measured", help="table of GPUs, whose latency and bandwidth the model takes")
     options = parser.parse_args(argv)
-    counts, kept = counted(options.largest)
-    rows = [row for kind in ("strong", *(f"weak, 2^{m}" for m in WEAK)) for row in scaled(kind, counts, kept)]
+    machine, (counts, kept) = Machine.of(options.measured), counted(options.largest)
+    kinds = "strong", *(f"weak, 2^{m}" for m in WEAK)
+    rows = [row for kind in kinds for row in scaled(kind, machine, counts, kept)]
     print(tables.text(rows))
     tables.write(Path(options.output) / "study_scaling.csv", rows, tables.device_name("cpu"))
     plot(rows, Path(options.output) / "study_scaling.png")
@@ -98,7 +91,7 @@ def _through(sizes, values, log2m):
     return values[sizes[1]] + slope * (2 ** (log2m / 2) - root[1])
 
 
-def scaled(kind, counts, kept):
+def scaled(kind, machine, counts, kept):
     """Rows of one kind of scaling, by ranks."""
     whole, own = (STRONG, None) if kind == "strong" else (None, int(kind.partition("^")[2]))
     rows = []
@@ -109,8 +102,8 @@ def scaled(kind, counts, kept):
         received = 8 * (MEAN_RANK * (far + 2 * summed) + near)
         row = {"scaling": kind, "GPUs": ranks, "sites": n, "far clusters": far, "near points": near, "summed": summed}
         row |= {"law off %": 100 * off, "kB received": received / 1e3}
-        product, compression = seconds(2.0**log2m, n, ranks, messages, far, received, summed)
-        alone = seconds(2.0**log2m if own is not None else n, n, 1, 0, 0, 0, 0)
+        product, compression = seconds(machine, n, ranks, messages, far, received, summed)
+        alone = seconds(machine, 2.0**log2m if own is not None else n, 1, 0, 0, 0, 0)
         share = 1 if own is not None else ranks
         row |= {"A x ms": 1e3 * product, "A x efficiency": alone[0] / share / product}
         row |= {"compression s": compression, "compression efficiency": alone[1] / share / compression}
@@ -118,16 +111,15 @@ def scaled(kind, counts, kept):
     return rows
 
 
-def seconds(own, n, ranks, messages, far, received, summed):
-    """(product, compression) of the model, on so many sites of a GPU."""
-    link = LINK["NVLink" if ranks <= ON_A_NODE else "InfiniBand"]
+def seconds(machine, n, ranks, messages, far, received, summed):
+    """(product, compression) of the model, of n sites in all; received: bytes, with those of sums."""
+    link = "NVLink" if ranks <= ON_A_NODE else "InfiniBand"
     hops = 2 * np.ceil(np.log2(ranks))  # of a sum over the ranks
-    work = max(FLOOR + WAIT * (ranks > 1), own * SECONDS_A_SITE)
-    product = work + (messages + bool(summed) * hops) * LATENCY + received / link
+    product = machine.product(n, ranks, messages + bool(summed) * hops, received, link)
     levels, above = np.log2(n / LEAF_SIZE), np.log2(ranks)
     factors = 8 * far * BUILT_RANK * (BUILT_RANK + MEAN_RANK)  # R and T of ghosts
     waits = 2 * messages + (levels * SUMS_A_LEVEL + above + GATHERS) * hops
-    return product, own * COMPRESSION + waits * LATENCY + factors / link
+    return product, n / ranks * COMPRESSION + waits * machine.latency + factors / machine.links[link]
 
 
 def plot(rows, path):

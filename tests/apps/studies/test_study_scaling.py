@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from h2gpu.apps.benchmarks.processes.model import Machine
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.studies.processes import scaling
 
@@ -24,7 +25,8 @@ def test_the_law_goes_through_what_it_was_made_of():
 
 
 def test_more_ranks_cost_what_they_say_to_each_other():
-    alone = scaling.seconds(2.0**22, 2.0**22, 1, 0, 0, 0, 0)
-    times = [scaling.seconds(2.0**22, p * 2.0**22, p, 7, 1000, 1e6, 10) for p in (8, 64, 1024)]
+    machine = Machine(wait=1e-4)
+    alone = scaling.seconds(machine, 2.0**22, 1, 0, 0, 0, 0)
+    times = [scaling.seconds(machine, p * 2.0**22, p, 7, 1000, 1e6, 10) for p in (8, 64, 1024)]
     assert np.all(np.diff([alone, *times], axis=0) > 0)
-    assert scaling.seconds(2.0**18, 2.0**28, 1024, 0, 0, 0, 0)[0] == scaling.FLOOR + scaling.WAIT
+    assert scaling.seconds(machine, 2.0**28, 1024, 0, 0, 0, 0)[0] == machine.floor + machine.wait

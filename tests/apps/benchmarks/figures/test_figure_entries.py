@@ -93,4 +93,4 @@ def test_a_list_of_all_runs_nothing(capsys):
     assert figures.main(["--list", "--device", "cuda"]) == 0
     told = capsys.readouterr().out
     assert all(name in told for one in ON_CUDA for name in one.tables)
-    assert "mpiexec -n 4 python -m h2gpu.apps.benchmarks.distributed --device cuda --no-solve" in told
+    assert "mpiexec -n 4 python -m h2gpu.apps.benchmarks.distributed --device cuda -o" in told

@@ -1,0 +1,79 @@
+"""The exchange of a product: how long it takes by itself, and how much of that goes on behind the diagonal blocks.
+
+    hidden = 1 − (A x − A x without its exchange) / exchange
+
+On GPUs all of these are CUDA graphs, as the product is: the host's launches are in none of them.
+"""
+
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from h2gpu.distributed import Alone
+from h2gpu.distributed.ghosts import travel
+from h2gpu.distributed.matrix import NAME
+from h2gpu.distributed.recording import recorded
+
+PRODUCTS, FIRST = 20, 3  # timed ones, and those before: plans are made, then a graph is recorded
+LARGE = {"numpy": 1 << 16, "cupy": 1 << 22}  # numbers that a rank sends to each other one, for the bandwidth
+
+
+def seconds(comm, work, times=PRODUCTS):
+    """(result of the last work(), seconds of one on the slowest rank)."""
+    comm.sum(np.zeros(1), "start of a measurement")
+    begun = perf_counter()
+    for _ in range(times):
+        result = work()
+    if comm.xp is not np:
+        comm.xp.cuda.Device().synchronize()
+    return result, max(comm.gather((perf_counter() - begun) / times))
+
+
+def exchange_of(B, x, product):
+    """{column: value} of a matrix's exchange; x: a local vector, product: seconds of B @ x. Calls of all ranks."""
+    comm = B.comm
+    if comm.size == 1:
+        return {}
+    with np.errstate(all="ignore"):
+        without = _timed(comm, silent(B), "product", None, x)
+    x_hat, halos, column = B.col_basis.forward(x[:, None]), (B.far.halo, B.near.halo), x[:, None]
+    exchange = _timed(comm, B, "exchange", lambda x: travel(comm, halos, (x_hat, x), NAME)()[1], column)
+    hidden = 100 * min(1.0, max(0.0, 1 - (product - without) / exchange))
+    names = "without exchange ms", "exchange ms", "hidden %"
+    return dict(zip(names, (1e3 * without, 1e3 * exchange, hidden))) | links(B, column)
+
+
+def links(B, x):
+    """{column: value}: microseconds of an exchange of one number with each other rank, and GB/s received of large ones.
+
+    B   a DistributedH2Matrix, whose graphs these are; x: a local vector (own, 1)
+    """
+    comm, xp, found = B.comm, B.xp, []
+    others = [q for q in range(comm.size) if q != comm.rank]
+    for count in (1, LARGE[xp.__name__]):
+        sent, arriving = xp.zeros(count), {q: xp.empty(count) for q in others}
+
+        def work(x, sent=sent, arriving=arriving):
+            comm.start(dict.fromkeys(others, sent), arriving, "links")()
+            return x[:1]
+
+        found.append(_timed(comm, B, f"links, {count}", work, x))
+    return {"latency us": 1e6 * found[0], "GB/s": 8e-9 * len(others) * LARGE[xp.__name__] / found[1]}
+
+
+def silent(B):
+    """The same matrix, whose exchanges bring nothing: ghosts are what was in memory."""
+    comm = Alone(B.xp)
+    comm.rank, comm.size = B.comm.rank, B.comm.size
+    return replace(B, comm=comm)
+
+
+def _timed(comm, owner, key, work, x):
+    """Seconds of work(x), recorded for an owner where its ranks record; of owner @ x for None."""
+
+    def once():
+        return owner @ x if work is None else recorded(comm, owner, key, work, x)
+
+    seconds(comm, once, FIRST)
+    return seconds(comm, once)[1]
