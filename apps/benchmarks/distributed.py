@@ -73,7 +73,7 @@ def _work(argv):
     strong = ([] if options.weak else [17]) if options.log2 is None else options.log2
     if options.count:
         rows = [row for k in strong for row in counted(2**k, Machine.of(options.measured))]
-        _tell([{"scaling": "strong"} | row for row in rows], options, anew=True)
+        _tell(rows, options, anew=True)
         return
     comm = communicator(options.device)
     with comm.together("benchmark"):

@@ -2,7 +2,8 @@
 
     hidden = 1 − (A x − A x without its exchange) / exchange
 
-On GPUs all of these are CUDA graphs, as the product is: the host's launches are in none of them.
+On GPUs all of these are CUDA graphs, as the product is, and of exchanges there are a dozen in one: the host's launches
+are in none of them.
 """
 
 from dataclasses import replace
@@ -16,7 +17,8 @@ from h2gpu.distributed.matrix import NAME
 from h2gpu.distributed.recording import recorded
 
 PRODUCTS, FIRST = 20, 3  # timed ones, and those before: plans are made, then a graph is recorded
-LARGE = {"numpy": 1 << 16, "cupy": 1 << 22}  # numbers that a rank sends to each other one, for the bandwidth
+TOGETHER = 12  # exchanges of a graph, one after the other
+LARGE = {"numpy": 1 << 14, "cupy": 1 << 22}  # numbers that a rank sends to each other one, for the bandwidth
 
 
 def seconds(comm, work, times=PRODUCTS):
@@ -36,29 +38,30 @@ def exchange_of(B, x, product):
     if comm.size == 1:
         return {}
     with np.errstate(all="ignore"):
-        without = _timed(comm, silent(B), "product", None, x)
-    x_hat, halos, column = B.col_basis.forward(x[:, None]), (B.far.halo, B.near.halo), x[:, None]
-    exchange = _timed(comm, B, "exchange", lambda x: travel(comm, halos, (x_hat, x), NAME)()[1], column)
+        mute = silent(B)
+        seconds(comm, lambda: mute @ x, FIRST)
+        without = seconds(comm, lambda: mute @ x)[1]
+    halos, vectors = (B.far.halo, B.near.halo), (B.col_basis.forward(x[:, None]), x[:, None])
+    exchange = _each(B, "exchange", lambda: travel(comm, halos, vectors, NAME)())
     hidden = 100 * min(1.0, max(0.0, 1 - (product - without) / exchange))
     names = "without exchange ms", "exchange ms", "hidden %"
-    return dict(zip(names, (1e3 * without, 1e3 * exchange, hidden))) | links(B, column)
+    return dict(zip(names, (1e3 * without, 1e3 * exchange, hidden))) | links(B)
 
 
-def links(B, x):
+def links(B):
     """{column: value}: microseconds of an exchange of one number with each other rank, and GB/s received of large ones.
 
-    B   a DistributedH2Matrix, whose graphs these are; x: a local vector (own, 1)
+    B   a DistributedH2Matrix, whose graphs these are
     """
     comm, xp, found = B.comm, B.xp, []
     others = [q for q in range(comm.size) if q != comm.rank]
     for count in (1, LARGE[xp.__name__]):
         sent, arriving = xp.zeros(count), {q: xp.empty(count) for q in others}
 
-        def work(x, sent=sent, arriving=arriving):
+        def work(sent=sent, arriving=arriving):
             comm.start(dict.fromkeys(others, sent), arriving, "links")()
-            return x[:1]
 
-        found.append(_timed(comm, B, f"links, {count}", work, x))
+        found.append(_each(B, f"links, {count}", work))
     return {"latency us": 1e6 * found[0], "GB/s": 8e-9 * len(others) * LARGE[xp.__name__] / found[1]}
 
 
@@ -69,11 +72,17 @@ def silent(B):
     return replace(B, comm=comm)
 
 
-def _timed(comm, owner, key, work, x):
-    """Seconds of work(x), recorded for an owner where its ranks record; of owner @ x for None."""
+def _each(B, key, work):
+    """Seconds of work(), recorded where the ranks of a matrix record."""
+    x = B.xp.zeros((1, 1))  # a graph has an argument
+
+    def several(x):
+        for _ in range(TOGETHER):
+            work()
+        return x
 
     def once():
-        return owner @ x if work is None else recorded(comm, owner, key, work, x)
+        return recorded(B.comm, B, key, several, x)
 
-    seconds(comm, once, FIRST)
-    return seconds(comm, once)[1]
+    seconds(B.comm, once, FIRST)
+    return seconds(B.comm, once)[1] / TOGETHER
