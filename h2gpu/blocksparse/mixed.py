@@ -92,7 +92,7 @@ class MixedBlocks(Pairs):
         out = MatrixBatch.empty(*self.shapes[:, index], self.dtype, self.xp)
         for part, (chosen, _) in zip((self.wide, self.narrow), _kinds(self.narrowed[index])):
             if chosen.any():
-                _copy(part.select(self.places[index[chosen]]), out[chosen])
+                copy(part.select(self.places[index[chosen]]), out[chosen])
         return out
 
     def part(self, index):
@@ -139,11 +139,18 @@ def _kinds(narrowed):
 
 
 def _stored(A, index, dtype):
-    """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece."""
-    m, n = (side[index] for side in A.shapes)
-    blocks = MatrixBatch.empty(m, n, dtype, A.xp)
-    for part in pieces(m * n, PIECE_ENTRIES[A.xp.__name__]):
-        _copy(A.select(index[part]), blocks[part])
+    """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece.
+
+    Where A has all its blocks in float32 beside, `in_float32`, they are taken.
+    """
+    blocks = getattr(A, "in_float32", None) if dtype == np.float32 else None
+    if blocks is None:
+        m, n = (side[index] for side in A.shapes)
+        blocks = MatrixBatch.empty(m, n, dtype, A.xp)
+        for part in pieces(m * n, PIECE_ENTRIES[A.xp.__name__]):
+            copy(A.select(index[part]), blocks[part])
+    elif len(index) < len(A):
+        blocks = gather(blocks, index)
     return BlockSparse(blocks, A.rows[index], A.columns[index], A.row_starts, A.col_starts, A.symmetric)
 
 
@@ -157,7 +164,7 @@ def _convert(source, target):
     parallel(run, [slice(first, first + step) for first in range(0, len(source), step)])
 
 
-def _copy(blocks, out):
+def copy(blocks, out):
     """Blocks into places of the same shapes and of any precision."""
     every = np.arange(len(blocks))
     blocks = blocks if blocks.is_packed else gather(blocks, every)

@@ -170,12 +170,12 @@ def error_on_rows(B, sites, rows, random_state=None):
     """The same at Sites of B's shape. A GPU is waited for once, when all rows are enqueued."""
     xp, n = sites.xp, len(sites.points)
     drawn = np.random.default_rng(random_state).choice(n, min(rows, n), replace=False)  # in no time, whatever n is
-    B = meeting(B, drawn) if isinstance(B, H2Matrix) else B
     passes, Y = np.array_split(drawn, -(-len(drawn) // together(n, xp))), _pieces(sites.columns)
     norms = xp.empty((2, len(passes), len(Y)))  # of errors and of exact rows
     with phase("check", len(drawn)) as advance:
         for k, i in enumerate(passes):
-            norms[0, k], norms[1, k] = _norms_of_rows(B, sites, i, Y)
+            C = meeting(B, i) if isinstance(B, H2Matrix) else B
+            norms[0, k], norms[1, k] = _norms_of_rows(C, sites, i, Y)
             advance(len(i))
         error, norm = (to_host(norms) ** 2).sum(axis=(1, 2)).tolist()
     return math.sqrt(error / norm) if norm else math.sqrt(error)

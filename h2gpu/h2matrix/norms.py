@@ -15,7 +15,7 @@ from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.device.plans import planned
-from h2gpu.batched.device.threads import pieces
+from h2gpu.batched.device.threads import in_order, pieces
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.blocksparse.mixed import PIECE_ENTRIES
 from h2gpu.h2matrix.beside import alternating
@@ -25,6 +25,7 @@ from h2gpu.progress import phase
 from h2gpu.texts import brief
 
 PIECE = 1 << 16  # entries of one sum of squares
+MEASURED = {"numpy": 1 << 19, "cupy": PIECE_ENTRIES["cupy"]}  # entries evaluated at a time, on the CPU by a thread
 MEASURES = batched.frobenius_norms, batched.rounding_errors
 
 
@@ -59,17 +60,24 @@ def block_measures(A, measure):
     """One of MEASURES of all blocks of A, (blocks,) on the host; all are taken of blocks that are not in memory."""
     if isinstance(A, BlockSparse):
         return to_host(measure(A.blocks))
-    return planned(A, "measures", lambda: dict(zip(MEASURES, _measured(A))))[measure]
+    return (getattr(A, "measures", None) or planned(A, "measures", lambda: measures(A)))[measure]
 
 
-def _measured(A):
-    """All MEASURES of all blocks: (measures, blocks)."""
-    made = []
-    for part in pieces(A.sizes, PIECE_ENTRIES[A.xp.__name__]):
+def measures(A, keep=None):
+    """{measure: (blocks,) on the host}: all MEASURES of blocks that are not in memory, some at a time.
+
+    keep   function of a slice of the blocks and these blocks, which takes what else they are needed for
+    """
+
+    def work(part):
         blocks = A.select(np.arange(part.start, part.stop))
-        made.append([measure(blocks) for measure in MEASURES])  # a GPU goes on meanwhile
-    rows = [[to_host(part) for part in measured] for measured in zip(*made)]
-    return [np.concatenate(row) for row in rows] if made else np.zeros((len(MEASURES), 0))
+        if keep is not None:
+            keep(part, blocks)
+        return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
+
+    made = list(in_order(work, pieces(A.sizes, MEASURED[A.xp.__name__]), A.xp))
+    rows = [[to_host(part) for part in measured] for measured in zip(*made)] or [[np.zeros(0)]] * len(MEASURES)
+    return {measure: np.concatenate(row) for measure, row in zip(MEASURES, rows)}
 
 
 def farfield_square(basis, weights):

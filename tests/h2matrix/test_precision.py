@@ -82,7 +82,7 @@ def test_selected_blocks_are_copies_in_float64(xp):
 
 
 def test_rounding_errors(xp):
-    A, _ = blocks()
+    A, _ = blocks(clusters=200)  # more entries than are rounded at a time
     D = A.blocks.buffer
     D[:2] = 1e300, 1e-300
     errors = batched.to_host(batched.rounding_errors(A.to(xp).blocks))
@@ -187,6 +187,24 @@ def test_compression_keeps_or_stores_a_computed_nearfield(storage, cols, xp):
         B = h2gpu.compress(A, 1e-6, storage=storage, nearfield=nearfield)
         assert isinstance(B.nearfield, kinds) and stored.relative_error(B) <= 1e-6 and A.relative_error(B) <= 1e-6
     assert h2gpu.compress(A, 1e-6, nearfield="stored").nbytes == h2gpu.compress(stored, 1e-6).nbytes
+
+
+@pytest.mark.parametrize("rtol", [1e-5, 1e-7, 5e-8, 1e-9])
+@pytest.mark.parametrize("cols", [None, 700])
+def test_a_nearfield_to_be_rounded_is_evaluated_once_and_is_what_rounding_makes_of_it(cols, rtol, monkeypatch):
+    stored, A, met, select = built(cols), built(cols, "computed"), [], EvaluatedNearfield.select
+    monkeypatch.setattr(EvaluatedNearfield, "select", lambda D, index: met.append(index) or select(D, index))
+    B, C = (h2gpu.compress(M, rtol, nearfield="stored").nearfield for M in (A, stored))
+    if rtol == 1e-9:
+        assert isinstance(B, BlockSparse) and B.blocks.buffer.tobytes() == C.blocks.buffer.tobytes()
+        return
+    wide = np.flatnonzero(~B.narrowed)
+    found = np.bincount(np.concatenate(met), minlength=len(B))
+    assert (B.narrowed == C.narrowed).all() and (found == np.where(B.narrowed, 1, 2)).all()
+    assert len(wide) < len(B) and (len(wide) > 0) == (rtol == 5e-8)
+    for part in ("wide", "narrow"):
+        one, other = (getattr(M, part).blocks.buffer for M in (B, C))
+        assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
 def test_covariance_matrix_passes_both_on():

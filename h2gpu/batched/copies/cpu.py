@@ -9,6 +9,7 @@ from h2gpu.batched.device.threads import parallel, pieces
 
 SLICED = 100  # entries of a matrix on average from which slices take less CPU time than an index of every entry
 LARGE = 1 << 12  # entries of a matrix that are worth a call
+RUN = 1 << 14  # entries that are rounded at a time
 SAFE_SQUARES, SAFE_SCALE = (2.0**-900, 2.0**1000), 2.0**600  # sums of squares to be trusted; what others are scaled by
 
 
@@ -69,11 +70,18 @@ def frobenius_norms(A):
 
 
 def rounding_errors(A):
-    def rounded_off(entries):
-        with np.errstate(over="ignore"):
-            return entries - entries.astype(np.float32).astype(np.float64, copy=False)
+    return norms(A, _rounded_off)
 
-    return norms(A, rounded_off)
+
+def _rounded_off(entries):
+    """What float32 leaves of entries, in runs that a cache holds: 1 ns an entry, where whole arrays take 3 to 5."""
+    off, narrow = np.empty(len(entries)), np.empty(min(RUN, len(entries)), np.float32)
+    for first in range(0, len(entries), RUN):
+        x, rest = entries[first : first + RUN], off[first : first + RUN]
+        narrow[: len(x)] = x
+        rest[...] = narrow[: len(x)]
+        np.subtract(x, rest, out=rest)
+    return off
 
 
 def norms(A, change):

@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.decompositions import STRATEGIES, InDouble, TruncatedSVD
+from h2gpu.h2matrix.compression.narrowed import with_narrowed
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.precision import check_storage, rounded
 from h2gpu.h2matrix.compression.projection import project
@@ -67,11 +68,11 @@ def compress(
     check_storage(storage)
     computed = _stays_computed(A, nearfield)
     shared, decompose = accuracy.rounds(storage), svd if callable(svd) else STRATEGIES[svd]
-    held = [A.widened()]
+    evaluated = isinstance(A.nearfield, EvaluatedNearfield) and not computed
+    held = [with_narrowed(A.widened(), accuracy) if shared and evaluated else A.widened()]
     del A  # where nobody else holds it, its memory serves for what follows, as soon as it is no longer needed
     held = [METHODS[method](held, accuracy.unrounded if shared else accuracy, decompose)]
     with phase("store"):
-        evaluated = isinstance(held[0].nearfield, EvaluatedNearfield) and not computed
         B = rounded(held.pop(), accuracy, but=("nearfield",) if computed else ()) if shared else held.pop()
         evaluated = evaluated and isinstance(B.nearfield, EvaluatedNearfield)  # rounding may have stored it
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B

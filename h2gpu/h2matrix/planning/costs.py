@@ -56,7 +56,7 @@ class Pace:
         return host + self.multiplication * multiplications + self.byte * nbytes
 
 
-# CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.83 to 1.03 of it
+# CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.78 to 1.23 of it
 # H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.75 to 1.4 times what was used
 ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 2.5, 4.5, 0, 1)}
 
