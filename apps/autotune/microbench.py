@@ -97,7 +97,7 @@ def of_precision(bench, dtype):
     yield "fma_rate", name, 2 * blocks * THREADS * LONG_STEPS * UNROLLED / seconds, "flop/s"
     for constant, root in (("root_latency", True), ("division_latency", False)):
         yield constant, name, bench.latency("slow_latency", (dtype, root), WARP, (number,), sink), "s"
-    seconds, blocks = bench.rate("tensor_products", (dtype, UNROLLED), THREADS, (number,), dtype, BLOCKS)
+    seconds, blocks = bench.rate("tensor_core_products", (dtype, UNROLLED), THREADS, (number,), dtype, BLOCKS)
     yield "mma_rate", name, 2 * 16 * 8 * 8 * blocks * THREADS / WARP * LONG_STEPS * UNROLLED / seconds, "flop/s"
     yield "product_rate", name, bench.product_rate(dtype), "flop/s"
 

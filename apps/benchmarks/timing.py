@@ -1,7 +1,7 @@
 """Times on the device: medians of CUDA events, over inputs that no cache holds, with and without the host's share.
 
 Small kernels are over before the host has asked for the next one. Calls are therefore queued behind a kernel that only
-waits (kernels/copies/hold.cuh): the device then finds all its work ready, and events tell the device's time alone.
+waits (kernels/studies/hold.cuh): the device then finds all its work ready, and events tell the device's time alone.
 Routines that read something back in between keep the host's share, whatever is done.
 """
 
@@ -68,7 +68,7 @@ def hold(nanoseconds):
     from h2gpu.batched.device.compiler import kernel
     from h2gpu.batched.device.launch import launch
 
-    launch(kernel("copies/hold.cuh", "hold"), 1, 1, (np.uint64(nanoseconds),))
+    launch(kernel("studies/hold.cuh", "hold"), 1, 1, (np.uint64(nanoseconds),))
 
 
 def once_ms(work, one):

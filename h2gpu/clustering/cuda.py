@@ -33,7 +33,7 @@ class KernelOrders:
         _launch(deal, n, cupy.ascontiguousarray(points), self.columns, keys, np.int64(n), dim)
         self.orders = cupy.empty((dim, n), np.int32)
         for key, order in zip(keys, self.orders):
-            _launch(kernel(HEADER, "narrow"), n, key.argsort(), order, np.int64(n))
+            _launch(kernel(HEADER, "narrow_orders"), n, key.argsort(), order, np.int64(n))
         self.permutation = cupy.empty(n, np.int64)
         self._goes_left = cupy.empty(n, bool)
         self._corners, self._axes = [], None

@@ -21,7 +21,7 @@ __global__ void deal(const Real* points, Real* columns, Real* keys, long long n,
     }
 }
 
-__global__ void narrow(const long long* order, int* out, long long n) {
+__global__ void narrow_orders(const long long* order, int* out, long long n) {
     const long long i = own_number();
     if (i < n) out[i] = static_cast<int>(order[i]);
 }

@@ -144,7 +144,7 @@ __global__ void slow_latency(int steps, Real offset, long long* cycles, Real* si
 
 // Products of 16 × 8 × 8 on the tensor cores, Unrolled sums at once; float32: one product of TF32.
 template <typename Real, int Unrolled>
-__global__ void tensor_products(int steps, Real factor, Real* sink) {
+__global__ void tensor_core_products(int steps, Real factor, Real* sink) {
     Real c[Unrolled][4] = {};
     const Real a[4] = {factor, factor, factor, factor};
     for (int i = 0; i < steps; i++)

@@ -36,7 +36,7 @@ def test_conditions_that_no_row_can_meet(table, where, match):
 
 
 def test_every_kernel_page_has_drawing_bound_and_measurement():
-    pages = [page for page in ROOT.glob("docs/kernels/*.md") if page.name != "index.md"]
+    pages = [page for page in ROOT.glob("docs/kernels/*.md") if page.name not in ("index.md", "reach.md")]
     assert len(pages) == 10
     for page in pages:
         text = page.read_text(encoding="utf-8")

@@ -81,7 +81,7 @@ SAMPLES = {
         "batched/svd/test_svd_gpu.py::test_singular_values_of_scaled_columns_are_relatively_accurate[60-auto-float64]",
     ],
 }
-UNKNOWN = {"copies/hold.cuh", "studies/microbench.cuh", "bidiagonal/block/cluster.cuh"}  # clocks, and blocks that meet
+UNKNOWN = {"studies/hold.cuh", "studies/microbench.cuh", "bidiagonal/block/cluster.cuh"}  # clocks, and blocks that meet
 
 
 def compiles():

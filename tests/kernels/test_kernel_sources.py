@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import pytest
+from places import ROOT
 
 from h2gpu.batched.device import compiler
 
@@ -76,6 +77,8 @@ ROOMS = {
 }
 FLOORS = "thread", "warp", "block"  # lowest first; kernels stand above, at the top of their room
 MOST_HEADERS = 15  # of a folder
+KERNEL = re.compile(r"^(?:__global__ )?void (\w+)\(", re.MULTILINE)
+BUILT = "thread_", "block_", "lu_"  # kernels whose names host code puts together
 
 
 def headers():
@@ -142,11 +145,20 @@ def test_a_header_is_read_once_and_its_namespace_is_its_room():
         assert set(used) == rooms - {room}, header
 
 
+def test_no_kernel_is_left_that_nothing_reaches():
+    """Host code asks for each by its name, whole or put together."""
+    code = "".join(path.read_text(encoding="utf-8") for top in ("h2gpu", "apps") for path in (ROOT / top).rglob("*.py"))
+    kernels = [name for text in headers().values() for name in KERNEL.findall(text)]
+    assert len(kernels) > 100
+    named = set(re.findall(r'["/](\w+)["<{]', code))
+    assert [name for name in kernels if name not in named and not name.startswith(BUILT)] == []
+
+
 def test_kernels_names_are_theirs_alone():
     """A kernel is found by its name: no other kernel has it, and no function of a room."""
     kernels = Counter()
     for text in headers().values():
-        kernels.update(re.findall(r"^void (\w+)\(", text, re.MULTILINE))
+        kernels.update(KERNEL.findall(text))
     functions = {
         (place(header)[0], name)
         for header, text in headers().items()

@@ -55,7 +55,7 @@ def gemm(
     method      a kernel of the GPU by name or "auto": "fixed" compiled for the sizes (of one shape, up to 160),
                 "tiles", "redirected" (ragged, up to 80), "vendor" for cuBLAS; where it is not for a batch, another
                 is taken. "auto" compiles where that was measured faster and pays: untransposed stacks up to 160,
-                nearly cubic, batch · m n k ≥ 2³⁰ (gemm_choice.py). "fixed", so "auto" there, splits float32 of
+                nearly cubic, batch · m n k ≥ 2³⁰ (products/choice.py). "fixed", so "auto" there, splits float32 of
                 m n k > 33³ into parts: infinite entries, and those beyond 3.4e38, give NaN
     out         optional MatrixBatch (of packed or shared memory), or contiguous array, that receives the result
     triangular  the A_b of a MatrixBatch are upper triangular or trapezoidal: zeros below may be passed over

@@ -122,5 +122,5 @@ def test_linear_systems_on_the_device_are_right(name, method):
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
 def test_the_holding_kernel_compiles():
-    options = [*compiler.options("copies/hold.cuh"), "-arch=sm_90"]
-    assert len(nvrtc.compiled('#include "copies/hold.cuh"\n', options, ["copies::hold"]).code) > 0
+    options = [*compiler.options("studies/hold.cuh"), "-arch=sm_90"]
+    assert len(nvrtc.compiled('#include "studies/hold.cuh"\n', options, ["studies::hold"]).code) > 0

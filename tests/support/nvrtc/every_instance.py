@@ -127,7 +127,7 @@ def instances():
 def cluster_instances(knobs):
     """Growing trees, and interpolation on their boxes."""
     header = "clustering/growth.cuh"
-    for name in ("narrow", "mark", "retire"):
+    for name in ("narrow_orders", "mark", "retire"):
         yield header, compiler.expression(name), 0
     for name in ("count", "part"):
         yield header, compiler.expression(name, knobs["THREADS"], knobs["EACH"]), 0

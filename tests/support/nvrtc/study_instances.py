@@ -83,6 +83,6 @@ def microbench_instances():
         for dtype in DTYPES:
             yield header, compiler.expression("multiply_adds", dtype, chains), 0
     for dtype in DTYPES:
-        yield header, compiler.expression("tensor_products", dtype, unrolled), 0
+        yield header, compiler.expression("tensor_core_products", dtype, unrolled), 0
         for root in (False, True):
             yield header, compiler.expression("slow_latency", dtype, root), 0

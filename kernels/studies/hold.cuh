@@ -1,7 +1,7 @@
-// copies/hold.cuh — keeps a stream busy for some time, so that a benchmark can queue its work behind it; one thread.
+// studies/hold.cuh — keeps a stream busy for some time, so that a benchmark can queue its work behind it; one thread.
 #pragma once
 
-namespace copies {
+namespace studies {
 
 __device__ inline unsigned long long nanoseconds() {
     unsigned long long now;
@@ -13,4 +13,4 @@ __global__ void hold(unsigned long long duration) {
     for (const unsigned long long start = nanoseconds(); nanoseconds() - start < duration;) {}
 }
 
-}  // namespace copies
+}  // namespace studies
