@@ -18,7 +18,7 @@ from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
 from h2gpu.distributed.partition import LocalTree
 from h2gpu.distributed.recording import recorded
-from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.basis import ClusterBasis, memory_by_part
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
 from h2gpu.typing import Array, ArrayLike, DType
 
@@ -122,14 +122,8 @@ class DistributedH2Matrix:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes of this rank by part, as `H2Matrix.memory`; `off_diagonal`: of blocks that are counted in these."""
-        bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
-        parts = {
-            "nearfield": self.near.nbytes,
-            "leaf_basis": sum(basis.leaf.nbytes for basis in bases),
-            "transfer": sum(basis.transfer.nbytes for basis in bases),
-            "coupling": self.far.nbytes,
-        }
-        return {**parts, "total": sum(parts.values()), "off_diagonal": self.near.off.nbytes + self.far.off.nbytes}
+        parts = memory_by_part(self.near, self.row_basis, self.col_basis, self.far)
+        return {**parts, "off_diagonal": self.near.off.nbytes + self.far.off.nbytes}
 
     @property
     def nbytes(self) -> int:

@@ -84,3 +84,15 @@ class ClusterBasis:
     def backward(self, y_hat):
         """Σ_t U_t ŷ_t: (Σ ranks, count) → (n, count) in tree order; overwrites ŷ with the sums over ancestors."""
         return self.nested.down(y_hat, self.leaf.xp.zeros((self.tree.n, y_hat.shape[1]), self.dtype))
+
+
+def memory_by_part(nearfield, row_basis, col_basis, couplings):
+    """Bytes of a matrix by part: nearfield, leaf_basis, transfer, coupling, total; a shared basis counts once."""
+    bases = [row_basis] if row_basis is col_basis else [row_basis, col_basis]
+    parts = {
+        "nearfield": nearfield.nbytes,
+        "leaf_basis": sum(basis.leaf.nbytes for basis in bases),
+        "transfer": sum(basis.transfer.nbytes for basis in bases),
+        "coupling": couplings.nbytes,
+    }
+    return {**parts, "total": sum(parts.values())}

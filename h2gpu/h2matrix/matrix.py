@@ -13,7 +13,7 @@ from h2gpu.arrays import any_array, array_module, as_array, module_of_device
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.device.graphs import as_graph
 from h2gpu.batched.device.streams import together
-from h2gpu.h2matrix.basis import ClusterBasis
+from h2gpu.h2matrix.basis import ClusterBasis, memory_by_part
 from h2gpu.typing import Array, ArrayLike, Device, DType, Integers
 
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
@@ -86,14 +86,7 @@ class H2Matrix:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes by part: nearfield, leaf_basis, transfer, coupling, total."""
-        bases = [self.row_basis] if self.symmetric else [self.row_basis, self.col_basis]
-        parts = {
-            "nearfield": self.nearfield.nbytes,
-            "leaf_basis": sum(basis.leaf.nbytes for basis in bases),
-            "transfer": sum(basis.transfer.nbytes for basis in bases),
-            "coupling": self.couplings.nbytes,
-        }
-        return {**parts, "total": sum(parts.values())}
+        return memory_by_part(self.nearfield, self.row_basis, self.col_basis, self.couplings)
 
     @property
     def nbytes(self) -> int:

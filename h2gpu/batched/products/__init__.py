@@ -93,10 +93,16 @@ def gemm(
         C = as_array(C)
         C = stack(xp.broadcast_to(of_precision("gemm", "C", C, A), shape))
     A, B = stack(A), stack(B)
-    if out is not None and (out.shape != shape or out.dtype != A.dtype or not out.flags.c_contiguous):
-        raise ValueError(f"gemm: expected out contiguous, {shape} {A.dtype}, got {out.shape} {out.dtype}")
-    out = None if out is None else stack(out)
+    if out is not None:
+        out = _out(out, shape, A.dtype)
     return twin(A).gemm(A, B, C, alpha, beta, transa, transb, out, method).reshape(shape)
+
+
+def _out(out, shape, dtype):
+    """The (batch, m, n) view of the array that receives a result. ValueError for another shape, precision or order."""
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+        raise ValueError(f"gemm: expected out contiguous, {shape} {dtype}, got {out.shape} {out.dtype}")
+    return stack(out)
 
 
 def triple_product(A: MatrixBatch, B: MatrixBatch, C: MatrixBatch, out: MatrixBatch | None = None) -> MatrixBatch:
