@@ -12,7 +12,7 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.clustering import ClusterTree
 from h2gpu.covariance import Exponential
 from h2gpu.h2matrix import ClusterBasis, orthogonalize, project
-from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.orthogonalization import by_turns, triangular_factors
 
 
 def matrix(points, xp=np, leaf_size=8, order=3, split="mean", **more):
@@ -45,6 +45,18 @@ def test_every_cluster_has_an_orthonormal_basis_of_the_same_span(points, leaf_si
 def test_triangular_factors_alone_are_those_of_the_orthogonalization(name, xp):
     """RᵀR = UᵀU for all clusters, without forming Q."""
     check_triangular_factors(matrix(points_of(name, 300, 2), xp).row_basis)
+
+
+def test_levels_take_turns_in_the_room_of_the_largest():
+    basis = matrix(points_of("outlier", 300, 2)).row_basis
+    tree, rows = basis.tree, np.minimum(basis.tree.sizes, basis.ranks)
+    RE = by_turns(tree, rows, basis)
+    sizes = [int(RE.sizes[tree.span(l)].sum()) for l in range(tree.levels)]
+    assert RE.buffer.size == max(sizes) < sum(sizes)
+    for l in range(tree.levels):
+        level = RE[tree.span(l)]
+        assert level.offsets[0] == 0 and (np.diff(level.offsets) == level.sizes[:-1]).all()
+        assert (level.rows == rows[tree.span(l)]).all()
 
 
 def test_triangular_factors_above_levels_without_any(xp):

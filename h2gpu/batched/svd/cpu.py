@@ -81,12 +81,15 @@ def discarded(sigma, ranks):
 
 def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     """See h2gpu.batched.truncated_svd: a full SVD without what of its tail is small enough."""
-    U, s = svd(A, "left", "auto")
+    refuse_nonfinite(A, "truncated_svd")
+    k = np.minimum(A.rows, A.columns)
+    U = MatrixBatch(A.buffer, A.offsets, A.rows, k) if consume else like(A, A.rows, k)
+    s = like(A, k, 1, precision(A.dtype))
+    each(lambda M: factors(M, "left"), [U, s], A)
     tail = np.pad(tails(columns(s)), [(0, 0), (0, 1)])
     ranks = np.count_nonzero(tail > np.asarray(atol)[:, None], axis=1)
     missed = tail[np.arange(len(A)), ranks]
     if padded:
-        k = np.minimum(A.rows, A.columns)
         Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
         for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):
             q[:, :r], y[:r] = u[:, :r], x[:r]

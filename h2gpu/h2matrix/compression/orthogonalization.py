@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies.identities import with_identities
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.progress import phase
 
@@ -50,7 +51,7 @@ def _upsweep(basis, mode):
         known[tree.leaves] = basis.identical
     others = _consecutive(np.flatnonzero(~known[tree.leaves]))
     R, leaf = with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[others]
-    RE = MatrixBatch.empty(rows, basis.transfer.columns, basis.dtype, xp)
+    RE = by_turns(tree, rows, basis)
     stacks = RE[1:].pairs()  # siblings follow each other, in the order of their parents
     R, leaf, transfer, RE, stacks = MatrixBatch.place(R, leaf, basis.transfer, RE, stacks)  # sizes go up once
     Q_leaf = _factor(leaf, R[_consecutive(tree.leaves[others])], mode)
@@ -64,6 +65,16 @@ def _upsweep(basis, mode):
         if Q is not None:
             F.append(Q.halves(rows[children]))
     return R, Q_leaf, F[::-1]
+
+
+def by_turns(tree, rows, basis):
+    """Room for R_t E_t of all clusters, rows[t] × the parent's rank: levels take turns, each is soon done with."""
+    columns = np.where(tree.parent >= 0, basis.ranks[tree.parent], 0)
+    before = offsets_of(rows * columns)
+    starts = before[tree.level_offsets]
+    buffer = basis.leaf.xp.empty(int(np.diff(starts).max()), basis.dtype)
+    offsets = before[:-1] - np.repeat(starts[:-1], np.diff(tree.level_offsets))
+    return MatrixBatch(buffer, offsets, rows, columns)
 
 
 def _consecutive(t):

@@ -225,3 +225,17 @@ def test_info_tells_what_failed_and_harms_no_neighbour(vectors, xp, rng):
     np.testing.assert_allclose(s[~bad], np.linalg.svd(A[~bad], compute_uv=False), atol=1e-13)
     ragged = MatrixBatch.from_stack(xp.asarray(A.reshape(6, 12, 10)))
     assert (to_host(batched.svd(ragged, vectors, return_info=True)[-1]) < 0).tolist() == bad.ravel().tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_may_be_consumed_gives_the_same_in_its_place(dtype, rng):
+    """On the CPU: wide and tall matrices, one by one and in stacks of one shape."""
+    shapes = [(64, 64), (30, 90), (0, 5), (90, 30), (17, 9)] + 9 * [(20, 31)] + 9 * [(31, 20)]
+    A = MatrixBatch.from_matrices([decaying((1, *shape), rng, dtype)[0] for shape in shapes])
+    before = A.buffer.copy()
+    U, s, missed, _ = batched.truncated_svd(A, 1e-3, return_info=True)
+    assert A.buffer.tobytes() == before.tobytes()
+    V, t, rest, _ = batched.truncated_svd(A, 1e-3, return_info=True, consume=True)
+    assert (A.buffer != before).any() and (rest == missed).all()
+    for one, other in ((U, V), (s, t)):
+        assert (one.columns == other.columns).all() and one.buffer.tobytes() == other.buffer.tobytes()
