@@ -8,9 +8,10 @@ standard errors off, which one step brought back. A step costs H²-matrices and 
 says first what it is expected to gain. Where that is little, errors are those of Vecchia's estimate, the step that was
 not taken among them.
 
-Vecchia's information may tell a fourth of what all sites tell, and steps by it are as much too long. A value without
-noise shows it: the step is shortened to where the parabola through both ends and the slope at its beginning is highest.
-Slopes there correct the information along the step (BFGS), and steps go on until they promise little.
+An information may tell a fourth of what all sites tell, as Vecchia's does, or be that of another place: steps by it are
+too long. A value without noise shows it: the step is shortened to where the parabola through both ends and the slope at
+its beginning is highest. Slopes there correct the information along the step (BFGS), and steps go on until they promise
+little.
 
 Reference: Nocedal & Wright (2006), Numerical optimization, section 6.1.
 """

@@ -10,7 +10,7 @@ import scipy.linalg
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize
-from h2gpu.solvers.skeletonization import flat_changes
+from h2gpu.solvers.skeletonization import flat_changes, skeletonize_alike
 from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
 from h2gpu.solvers.skeletonization.elimination import skeletons
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
@@ -94,6 +94,34 @@ def test_the_three_halves_are_inverse_and_transposed_to_each_other(xp):
     np.testing.assert_allclose(to_host(G.multiply_half(G.solve_half(x))), to_host(x), atol=1e-11)
     np.testing.assert_allclose(float(G.solve_half(x) @ z), float(x @ G.solve_half_transposed(z)), rtol=1e-9)
     np.testing.assert_allclose(to_host(G @ x), to_host(G.solve_half_transposed(G.solve_half(x))), rtol=1e-9)
+    np.testing.assert_allclose(float(G.multiply_half(x) @ z), float(x @ G.multiply_half_transposed(z)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_skeletons_of_a_factor_give_it_again(name, xp):
+    points, cov = SAMPLES[name]
+    points = xp.asarray(points)
+    G = skeletonize(points, cov)
+    again, z = skeletonize_alike(G, points, cov, cov), xp.asarray(np.random.default_rng(2).standard_normal(len(points)))
+    assert [step.SN.shape for step in again.steps] == [step.SN.shape for step in G.steps]
+    np.testing.assert_allclose(to_host(again.multiply_half(z)), to_host(G.multiply_half(z)), atol=1e-7)
+
+
+@pytest.mark.parametrize("noise", [1e-3, np.linspace(0.5, 2, 2500) * 1e-2])
+def test_differences_by_the_same_skeletons_are_the_derivatives(noise):
+    points, y, h = uniform(2500), np.random.default_rng(3).standard_normal(2500), 1e-4
+
+    def at(length):
+        return Matern(length_scale=0.1 * np.exp(length), smoothness=1.5)
+
+    K, D = at(0)(points) + noise * np.eye(2500), (at(h)(points) - at(-h)(points)) / (2 * h)
+    u = np.linalg.solve(K, y)
+    G = skeletonize(points, at(0), 1e-3, nugget=noise)
+    near = skeletonize_alike(G, points, at(0), at(h), noise)
+    slope = (near.log_determinant() - G.log_determinant()) / h
+    of_square = ((near.solve_half(y) ** 2).sum() - (G.solve_half(y) ** 2).sum()) / h
+    np.testing.assert_allclose(slope, np.trace(np.linalg.solve(K, D)), rtol=1e-3)
+    np.testing.assert_allclose(of_square, -u @ D @ u, rtol=1e-3)
 
 
 @pytest.mark.parametrize("cov", [ROUGH, SMOOTH])

@@ -1,6 +1,7 @@
 """Strong recursive skeletonization: C ≈ G Gᵀ in linear time, from the points, for sites in the plane or on a sphere.
 
     cells → proxies → elimination, colour by colour and level by level → a dense root
+    for differences by parameters: the same skeletons at a covariance near it, `similar`
 
 eta is the tolerance relative to the smallest conditional variance of each cell. The error of log det goes as n eta².
 
@@ -25,10 +26,11 @@ from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite
 from h2gpu.solvers.skeletonization.factor import Skeletonization
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies
+from h2gpu.solvers.skeletonization.similar import alike
 from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike
 
-__all__ = ["Skeletonization", "skeletonize"]
+__all__ = ["Skeletonization", "skeletonize", "skeletonize_alike"]
 
 logger = logging.getLogger("h2gpu")
 
@@ -94,22 +96,50 @@ def _check_dimension(sites):
         )
 
 
+def skeletonize_alike(G, points, cov, other, nugget=0.0):
+    """The factor at a covariance near that of G, by G's choice of skeletons: a Skeletonization.
+
+    cov, other   G's covariance and the one near it
+    nugget       as for `skeletonize`, of the other
+
+    For differences: no jump from one choice of skeletons to another. Raises LinAlgError where it is not positive
+    definite.
+    """
+    here, there = Sites.of(points, cov), Sites.of(points, other)
+    nugget = check_nuggets(nugget, here.shape[0]) + there.cov.nugget
+    x = here.points.astype(np.float64)
+    return _factored(x, _field(there, nugget, G.grid, G.eta), G)
+
+
 def _factor(sites, nugget, eta):
     """One attempt; NotDefinite where it fails."""
-    xp, n, x = sites.xp, sites.shape[0], sites.points.astype(np.float64)
-    grid = Grid.around(x)
+    x = sites.points.astype(np.float64)
+    return _factored(x, _field(sites, nugget, Grid.around(x), eta))
+
+
+def _field(sites, nugget, grid, eta):
+    """The Field of Sites, with the padded one."""
+    xp, x = sites.xp, sites.points.astype(np.float64)
     radius = getattr(sites.cov.embedding, "radius", None)
-    proxies = Proxies(grid.corner, to_host(x.max(axis=0)), n, radius)
+    proxies = Proxies(grid.corner, to_host(x.max(axis=0)), len(x), radius)
+    x, nugget = xp.concatenate([x, x[:1]]), xp.asarray(np.append(nugget, 0.0))
+    return Field(x, sites.cov.pair_function, nugget, proxies, grid, eta)
+
+
+def _factored(x, field, like=None):
+    """The factor of a Field, in cells of the points x (n, dim); by the steps of another one where it is given."""
+    xp, n, grid = array_module(x), field.n, field.grid
     depth, steps = grid.deepest(x), []
     level, changes = Level.of(grid.places(x, depth)), None
-    x = xp.concatenate([x, x[:1]])
-    field = Field(x, sites.cov.pair_function, xp.asarray(np.append(nugget, 0.0)), proxies, grid, eta)
     with phase("skeletonize", n) as advance:
         while level.left > (ROOT if xp is np else WIDER * ROOT) and depth > 1:
             changes = (Changes if xp is np else FlatChanges).zeros(level) if changes is None else changes
             before = level.left
-            for cells in level.colours:
-                steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
+            if like is not None:
+                steps += alike(field, level, changes, [step for step in like.steps if step.depth == depth])
+            else:
+                for cells in level.colours:
+                    steps += _colour(field, level, changes, depth, cells[level.count[cells] >= FEWEST])
             advance(before - len(level.active))
             left = level.left
             logger.info("skeletonize: level %d, %d cells, %d of %d indices left", depth, len(level), left, before)
@@ -118,7 +148,7 @@ def _factor(sites, nugget, eta):
             above, parent, start = coarser(level)
             changes, level, depth = changes.merged(level, above, parent, start), above, depth - 1
     top = level.active
-    return Skeletonization(n, eta, steps, top, _root(field, level, changes, top), grid)
+    return Skeletonization(n, field.eta, steps, top, _root(field, level, changes, top), grid)
 
 
 def _colour(field, level, changes, depth, cells):

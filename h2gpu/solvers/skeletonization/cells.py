@@ -113,6 +113,10 @@ class Level:
         """All indices left, cell by cell, where the work is done."""
         return self.members[_ranges(self.first[:-1], self.count, array_module(self.members))]
 
+    def numbers(self, places):
+        """The cells at these places (cells, dim), all of which exist."""
+        return np.searchsorted(key_of(self.places), key_of(places))
+
     @property
     def owners(self):
         """The cell of each of them."""

@@ -69,38 +69,79 @@ class Field:
         return xp.where(self.n > I, self.nugget[I], 1.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Panels of some cells b of one colour, and what their elimination brings up to date.
+
+    field     what the entries come from; level, changes and depth: where the cells are
+    cells     (cells,) their numbers
+    rows      `cells.Rows` of the panels
+    indices   (cells, rows) site numbers
+    places    of the blocks of changes in the panels
+    K         (cells, rows and proxies, most indices of a cell), A_bb first
+    """
+
+    field: object
+    level: object
+    changes: object
+    depth: int
+    cells: np.ndarray
+    rows: Rows
+    indices: object
+    places: object
+    K: object
+
+    @classmethod
+    def of(cls, field, level, changes, depth, cells):
+        """Of these cells."""
+        xp, width, rows = array_module(field.points), field.grid.width(depth), Rows.of(level, cells)
+        own, indices = rows.own, level.members[rows.at]
+        centres = field.grid.corner + (level.places[cells] + 0.5) * width
+        proxies = field.proxies.around(xp.asarray(centres), width)
+        K = field.panel(indices, own, rows.sizes.min() < own, *proxies)
+        add_to_diagonals(K, field.diagonal(indices[:, :own]))
+        places = changes.places(level, cells, rows)
+        changes.add(K, places)
+        return cls(field, level, changes, depth, cells, rows, indices, places, K)
+
+    def step(self, part, some, S, R, T, kept):
+        """The Step of part of the cells, level and changes brought up to date.
+
+        part, some   numbers (part,) among the cells, on the host and as an index where the work is done
+        S, R         (part, s), (part, r) positions of skeletons and redundant indices in the panels, padded by rows.own
+        T            (part, s, r)
+        kept         (part,) indices of the skeletons, on the host
+        """
+        level, rows, xp, n = self.level, self.rows, array_module(self.K), self.field.n
+        end = rows.own + rows.beside[part].max()
+        L, Y = _eliminated(self.K[some, :end], S, R, T)
+        self.changes.update(level, self.cells, rows, self.places, part, S, kept, Y)
+        inside = with_last(self.indices[some, : rows.own], n)
+        skeleton = xp.take_along_axis(inside, S, 1)
+        level.keep(self.cells[part], kept, skeleton)
+        SN = xp.concatenate([skeleton, self.indices[some, rows.own : end]], axis=1)
+        R = xp.take_along_axis(inside, R, 1)
+        return Step(R, SN, T, L, Y, self.depth, level.places[self.cells[part]])
+
+
 def eliminate(field, level, changes, depth, together, cells):
     """The Steps of a group of cells of one colour, (cells,); level and changes are brought up to date.
 
     Skeletons are found for the whole group at once; redundant indices are eliminated from `together` cells at a time,
     of which about equally many are redundant, so that little is padded (a step of 8 of 64 cells: 10 % of the memory).
     """
-    xp, n, width = array_module(field.points), field.n, field.grid.width(depth)
-    rows = Rows.of(level, cells)
-    indices, own, sizes = level.members[rows.at], rows.own, rows.sizes
-    proxies = field.proxies.around(xp.asarray(field.grid.corner + (level.places[cells] + 0.5) * width), width)
-    K = field.panel(indices, own, sizes.min() < own, *proxies)
-    A = K[:, :own]
-    add_to_diagonals(K, field.diagonal(indices[:, :own]))
-    places = changes.places(level, cells, rows)
-    changes.add(K, places)
-    order, ranks, kept, T = skeletons(K[:, rows.far :], A, field.eta, rows.real[:, :own], sizes)
+    xp, panels = array_module(field.points), Panels.of(field, level, changes, depth, cells)
+    rows, K, own, sizes = panels.rows, panels.K, panels.rows.own, panels.rows.sizes
+    order, ranks, kept, T = skeletons(K[:, rows.far :], K[:, :own], field.eta, rows.real[:, :own], sizes)
     similar, steps = np.arange(len(cells)), []
     if together < len(cells):
         similar = np.lexsort((rows.beside, sizes - kept))
     for i in range(0, len(cells), together):
         part = similar[i : i + together]
-        s, r, around = kept[part].max(), (sizes - kept)[part].max(), rows.beside[part].max()
+        s, r = kept[part].max(), (sizes - kept)[part].max()
         some = xp.asarray(part) if together < len(cells) else slice(None)
         S, R = _split(order[some], ranks[some], xp.asarray(sizes[part]), s, r, own)
-        L, Y = _eliminated(K[some, : own + around], S, R, T[some, :s, :r])
-        changes.update(level, cells, rows, places, part, S, kept[part], Y)
-        inside = with_last(indices[some, :own], n)
-        skeleton = xp.take_along_axis(inside, S, 1)
-        level.keep(cells[part], kept[part], skeleton)
-        SN = xp.concatenate([skeleton, indices[some, own : own + around]], axis=1)
-        R = xp.take_along_axis(inside, R, 1)
-        steps.append(Step(R, SN, T[some, :s, :r].copy(), L, Y, depth, level.places[cells[part]]))
+        steps.append(panels.step(part, some, S, R, T[some, :s, :r].copy(), kept[part]))
     return steps
 
 
@@ -152,7 +193,7 @@ def _split(order, kept, sizes, s, r, dummy):
 def _eliminated(A, S, R, T):
     """L and Y from A (cells, n + neighbours, n), the cell's own rows first."""
     xp, n = array_module(A), A.shape[2]
-    X = _columns(A, R) - _columns(A, S) @ T
+    X = columns(A, R) - columns(A, S) @ T
     X_R, X_S = _rows(X[:, :n], R), _rows(X[:, :n], S)
     X_R -= T.swapaxes(1, 2) @ X_S
     add_to_diagonals(X_R, n == R)
@@ -162,7 +203,7 @@ def _eliminated(A, S, R, T):
     return L, batched.trsm(L, X, side="right", trans=True)
 
 
-def _columns(A, which):
+def columns(A, which):
     """A[:, :, which], zero for the dummy."""
     xp, n = array_module(A), A.shape[2]
     found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, None, :], 2)

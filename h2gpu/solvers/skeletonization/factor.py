@@ -3,6 +3,7 @@
     G⁻¹ y:   y_R ← L⁻¹ (y_R − Tᵀ y_S),  y_SN −= Y y_R                       step by step, then the root
     G⁻ᵀ z:   the root, then backwards   z_R ← L⁻ᵀ (z_R − Yᵀ z_SN),  z_S −= T z_R
     G z:     the root, then backwards   z_SN += Y z_R,  z_R ← L z_R + Tᵀ z_S
+    Gᵀ y:    y_S += T y_R,  y_R ← Lᵀ y_R + Yᵀ y_SN                          step by step, then the root
 
 Reference: Minden, Ho, Damle & Ying (2017), section 3.3.
 """
@@ -135,6 +136,11 @@ class Skeletonization:
         """G z of z (n,) or (n, count): of covariance G Gᵀ for z of independent standard normal numbers."""
         return self._of(z, self._multiplied)
 
+    @any_array
+    def multiply_half_transposed(self, y: ArrayLike) -> Array:
+        """Gᵀ y of y (n,) or (n, count): `multiply_half` of it is C y. Raises as `solve`."""
+        return self._of(y, self._multiplied_transposed)
+
     def certificate(self, C: Operator, probes: int = 16, random_state: Seed = 0) -> Certificate:
         """How far G Gᵀ is from a matrix C: a `certificate.Certificate`, by Lanczos with G as preconditioner.
 
@@ -194,3 +200,11 @@ class Skeletonization:
             z[step.SN] += step.Y @ x
             z[step.R] = step.L @ x + step.T.swapaxes(1, 2) @ z[step.SN[:, : step.s]]
             z[-1] = 0
+
+    def _multiplied_transposed(self, y):
+        for step in self.steps:
+            x = y[step.R]
+            y[step.SN[:, : step.s]] += step.T @ x
+            y[step.R] = step.L.swapaxes(1, 2) @ x + step.Y.swapaxes(1, 2) @ y[step.SN]
+            y[-1] = 0
+        y[self.top] = self.L.T @ y[self.top]

@@ -105,9 +105,9 @@ def log_likelihood(
     sample_weight  (n,): observation i has the error variance nugget/sample_weight[i], and is left out for 0
     rtol, neighbours, probes   of the H²-matrix or direct factorization, Vecchia's approximation and the
                    log-determinant, for more than 4,096 sites
-    solver         "direct": no Monte Carlo noise; the gradient by differences of this noiseless value, as probes would
-                   leave a quarter of the score's own standard deviation. "iterative": by probes. "auto": direct in the
-                   plane and on a sphere, where measured to be faster
+    solver         "direct": no Monte Carlo noise; the gradient by one-sided differences of this noiseless value at one
+                   choice of skeletons, as probes would leave a quarter of the score's own standard deviation.
+                   "iterative": by probes. "auto": direct in the plane and on a sphere, where measured to be faster
 
     Raises ValueError for bad arguments, LinAlgError for a covariance that is not positive definite.
     Source: Mardia & Marshall (1984); Harville (1974) for the restricted one.

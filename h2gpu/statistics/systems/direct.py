@@ -8,7 +8,7 @@ standard deviation. eta = 100 rtol; ten times as accurate costs some 15 % more t
 Reference: Minden, Ho, Damle & Ying (2017), A recursive skeletonization factorization based on strong admissibility.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from h2gpu.covariance.base import PLANE
 from h2gpu.covariance.sites import Sites
 from h2gpu.memory import free_memory
 from h2gpu.solvers.log_determinant import LogDeterminant
+from h2gpu.solvers.skeletonization import skeletonize_alike
 from h2gpu.texts import brief
 
 SOLVERS = "auto", "iterative", "direct"
@@ -88,6 +89,15 @@ class DirectSystem:
     def explained_at(self, cross):
         """kᵀ K⁻¹ k of the targets of a CrossCovariance, (m,), however many."""
         return self.G.explained(cross.located, cross.coincident)
+
+    def product(self, B):
+        """K B = G Gᵀ B of B (n, count)."""
+        return self.G.multiply_half(self.G.multiply_half_transposed(B))
+
+    def near(self, cov, noise):
+        """The DirectSystem of a covariance and noise near these, by the same skeletons: for differences."""
+        G = skeletonize_alike(self.G, self.sites, self.cov, cov, noise)
+        return replace(self, G=G, cov=cov, noise=noise)
 
     def sample(self, Z):
         """G Z: of covariance K for Z (n, count) of independent standard normal numbers."""
