@@ -117,7 +117,7 @@ def _multiplier(kind):
     def together(b, T):
         links = slice(first[b], first[b + 1])
         count = links.stop - links.start
-        if not count:
+        if not count or not m:
             return 0
         P = T[:, : m * count].reshape(len(T), count, m).swapaxes(0, 1)
         if identity:

@@ -130,3 +130,13 @@ def test_lists_that_do_not_match_are_refused(xp):
     out = MatrixBatch.empty([5, 5], 5, np.float64, xp)
     with pytest.raises(ValueError, match="triangles_of_products: expected lists of 2 segments and of float64, got 7"):
         batched.triangles_of_products(lists, out)
+
+
+@pytest.mark.parametrize("width", [0, 3])
+def test_factors_without_rows_add_nothing(width):
+    """As where truncation has discarded all of the other side."""
+    F, S = (MatrixBatch.empty([m] * 3, [width] * 3, np.float64) for m in (0, 5))
+    S.buffer[:], out = 1, MatrixBatch.empty([2, 2], [5, 5], np.float64)
+    out.buffer[:] = 7
+    batched.triangles_of_products([Products(F, S, np.array([0, 2, 3]), turned=True, triangular=True)], out)
+    assert not out.buffer.any()
