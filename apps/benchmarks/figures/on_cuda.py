@@ -180,6 +180,14 @@ ON_CUDA = (
     ),
     cuda(
         "kriging",
+        "study_kaust-estimated-cuda.csv",
+        220,
+        f"studies.kaust --file data/{KAUST} --parameters estimated --methods h2gpu,direct,iterative --device cuda",
+        data=KAUST,
+        awaited=True,
+    ),
+    cuda(
+        "kriging",
         "study_kaust-given-cuda.csv",
         130,
         f"studies.kaust --file data/{KAUST} --parameters given --methods 'h2gpu,direct,local 60' --device cuda",

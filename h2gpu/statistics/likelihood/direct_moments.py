@@ -19,7 +19,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.statistics.likelihood.moments import Moments, average_information
 from h2gpu.statistics.systems.direct import direct_system
 
-STEP = 5e-5  # h, in the logarithm of a parameter
+STEP = 1e-5  # h, in the logarithm of a parameter: one side is off by h/2 of a curvature, some n
 VARIANCES = "variance", "nugget"
 
 
@@ -40,6 +40,7 @@ def _derivatives(model, system, noise, V, logdet):
     """∂ log det K (J,) and ∂K V (J, n, columns)."""
     theta, known, product = model.theta, _implied(model), system.product(V)
     slopes, T = np.zeros(len(theta)), array_module(V).zeros((len(theta), *V.shape))
+    diagonals = _diagonals(model, noise)
     for j in range(len(theta)):
         if j == known or not np.isfinite(theta[j]):  # a nugget of zero changes nothing by its logarithm
             continue
@@ -48,12 +49,20 @@ def _derivatives(model, system, noise, V, logdet):
         near = model.at(theta + step)
         near = system.near(near.cov, noise(near.nugget))
         slopes[j] = (near.log_determinant.value - logdet) / STEP
-        T[j] = (near.product(V) - product) / STEP
+        d = diagonals.get(j)
+        T[j] = (near.product(V) - product) / STEP if d is None else (array_module(V).asarray(d) * V.T).T
     if known is not None:
         together = [j for j, one in enumerate(model.free) if one.kind in VARIANCES]
         slopes[known] = len(V) - slopes[together].sum()
         T[known] = product - T[together].sum(axis=0)
     return slopes, T
+
+
+def _diagonals(model, noise):
+    """∂K of the parameters of which it is diagonal, {number: one number or (n,)}."""
+    parts = {j: (cov, nugget) for j, (cov, nugget) in enumerate(model.derivatives())}
+    flat = {j: part for j, part in parts.items() if part[0] is None or part[0].embedding is None}
+    return {j: noise(nugget) + (0.0 if cov is None else cov.nugget) for j, (cov, nugget) in flat.items()}
 
 
 def _implied(model, factor=2.0):

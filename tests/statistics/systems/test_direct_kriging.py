@@ -13,6 +13,8 @@ from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.solvers import skeletonization
 from h2gpu.statistics import Kriging, log_likelihood, simulate, systems
 from h2gpu.statistics.likelihood import estimation
+from h2gpu.statistics.likelihood.direct_moments import _diagonals, _implied
+from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.systems import direct
 
 SMOOTH, ROUGH = Matern(1.3, 0.1, 1.5), Exponential(1.0, 0.2)
@@ -112,12 +114,17 @@ def test_profiles_of_the_full_likelihood_are_the_exact_ones(sparse, monkeypatch)
 
 
 def test_a_gradient_names_the_variance_that_follows_from_the_others(sparse, monkeypatch):
-    from h2gpu.statistics.likelihood.direct_moments import _implied
-    from h2gpu.statistics.likelihood.parameters import Model
-
     assert _implied(Model(SMOOTH, 0.1)) == 0 and _implied(Model(SMOOTH, 0.0)) == 0
     assert _implied(Model(SMOOTH, 0.1, ("variance", "length_scale"))) is None  # the nugget is held
     assert _implied(Model(SMOOTH + Nugget(0.1), 0.2)) is None and _implied(Model(SMOOTH, 0.1, ("nugget",))) is None
+
+
+@pytest.mark.parametrize("model", [Model(SMOOTH, 0.1), Model(SMOOTH + Nugget(0.1), 0.0)])
+def test_only_the_nugget_changes_a_diagonal_alone(model):
+    (j,) = [j for j, one in enumerate(model.free) if one.kind == "nugget"]
+    found = _diagonals(model, lambda nugget: nugget * np.ones(3))
+    assert list(found) == [j]
+    np.testing.assert_allclose(found[j], 0.1, rtol=1e-6)
 
 
 def test_simulated_fields_have_the_covariance(sparse, monkeypatch):
