@@ -102,7 +102,7 @@ def test_slices_hold_every_test_once_and_one_bad_slice_is_told(tmp_path, capsys)
     """The program given notes what it was asked to run, on which device, and fails for one test alone."""
     program, log = tmp_path / "compute-sanitizer", tmp_path / "log"
     program.write_text(
-        f'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $@" >> {log}\n'
+        f'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $SANITIZED $@" >> {log}\n'
         'case "$*" in *test_near_under*) echo "1 failed"; exit 1;; esac\necho "9 passed"\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -112,7 +112,7 @@ def test_slices_hold_every_test_once_and_one_bad_slice_is_told(tmp_path, capsys)
     (every,) = _slices(files, 10**6)
     asked = [word for line in log.read_text().splitlines() for word in line.split(f"{TESTS}/")[1:]]
     assert sorted(name.split(" /")[0].strip() for name in asked) == sorted(every) and len(every) > 18
-    assert {line.split()[0] for line in log.read_text().splitlines()} == {"4", "5"}
+    assert {tuple(line.split()[:2]) for line in log.read_text().splitlines()} == {("4", "memcheck"), ("5", "memcheck")}
     last = capsys.readouterr().out.splitlines()[-1]
     runs = -(-len(every) // 9)
     assert 0 < int(last.split()[0]) < runs and last.endswith(f"of {runs} runs without reports")

@@ -31,3 +31,15 @@ def test_calls_that_wait_are_timed_with_their_host(monkeypatch):
     monkeypatch.setattr(timing, "_span", host.span)
     assert timing.device_ms(lambda _: None, [None]) >= HOST_MS * 0.6
     assert host.spans < 15
+
+
+@pytest.mark.gpu
+def test_a_stream_is_held_as_long_as_is_asked_for():
+    cp = pytest.importorskip("cupy")
+    timing.hold(1000)  # compiles
+    start, stop = cp.cuda.Event(), cp.cuda.Event()
+    start.record()
+    timing.hold(5_000_000)
+    stop.record()
+    stop.synchronize()
+    assert cp.cuda.get_elapsed_time(start, stop) >= 5

@@ -1,6 +1,7 @@
 """Studies of cycles: predicted parts make up the whole, tables and pictures, and on a GPU what the clocks say."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from h2gpu.batched.registers.layouts import layout
 DEVICE = "nvidia-h200"
 PUBLISHED = Path(__file__).parents[3] / "benchmarks" / "batched" / "study_gebrd.csv"
 PANELS = [case for case in study_small.cases() if case.figure == "8"]
+SANITIZED = "SANITIZED" in os.environ  # a tool's instructions stand between the clocks
 READING = 1e-3  # of all cycles: clocks are read some instructions before or after where the source says
 REDUCTIONS = [(dtype, batch, n) for dtype in bench_cases.DTYPES for batch, n in bench_cases.GEBRD_ORDERS]
 
@@ -165,7 +167,8 @@ def test_cycles_of_panels(case):
 def test_cycles_of_reductions(dtype, n):
     found, whole = study_gebrd.cycles(study_gebrd.problems(dtype, 3, n))
     assert list(found) == list(study_gebrd.PARTS)
-    assert 0 < sum(found.values()) < whole * (1 + READING)
+    assert sum(found.values()) > 0
+    assert SANITIZED or sum(found.values()) < whole * (1 + READING)
     needed = study_gebrd.PARTS[: 6 if study_gebrd.kind(np.dtype(dtype).itemsize, n) == "device memory" else 5]
     assert all(found[part] > 0 for part in needed)
 

@@ -34,6 +34,7 @@ FILES = (
     "batched/systems", "batched/least_squares", "batched/test_batched_gpu.py", "blocksparse", "clustering",
     "covariance", "h2matrix/test_h2matrix_products.py", "h2matrix/test_chebyshev.py", "h2matrix/skeletons",
     "h2matrix/test_construction.py", "h2matrix/test_compression.py", "solvers", "apps/studies",
+    "apps/benchmarks/test_timing.py",
 )  # fmt: skip
 LARGE = "many or large or huge or graph or time or cublas"  # hours under a tool, where small sizes reach every kernel
 UNINITIALIZED = "Uninitialized __global__ memory read of size 16 bytes"  # not of an entry, unless it is of 16 bytes
@@ -197,7 +198,7 @@ def _pytest(files, *more):
 def _run(program, tool, files, device, until):
     """Output and status of a run; of one that did not end in time what it said, and that."""
     command = [program, "--tool", tool, "--target-processes", "all", "--print-limit", "0", *_pytest(files)]
-    place = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
+    place = {"SANITIZED": tool} | ({} if device is None else {"CUDA_VISIBLE_DEVICES": device})
     left = until - time.monotonic()
     if left <= 0:
         return "not begun: the limit", 1
