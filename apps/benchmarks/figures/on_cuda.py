@@ -90,7 +90,6 @@ ON_CUDA = (
         90,
         "studies.baselines.fast_math",
         PLOTS,
-        awaited=True,
     ),
     cuda(
         "batched",
