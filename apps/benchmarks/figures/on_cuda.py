@@ -1,6 +1,7 @@
 """Which command measures which published table of GPUs: every such table of benchmarks/ has one entry here.
 
-Seconds are rough, as in on_cpu.py, with what compiles. Tables named after a card become those of the card at hand.
+Seconds are rough, as in on_cpu.py, with what compiles; study_kaust-estimated-cuda was stopped at 340. Tables
+named after a card become those of the card at hand.
 """
 
 from functools import partial
@@ -36,7 +37,7 @@ ON_CUDA = (
     cuda(
         "batched",
         "batched_peers.csv batched_peers.png",
-        100,
+        150,
         "benchmarks.batched peers --figures",
         packages="torch",
         awaited=True,
@@ -49,31 +50,31 @@ ON_CUDA = (
         " --output HERE/as_called-CARD.csv --plot HERE/as_called-CARD.png",
         packages="torch",
     ),
-    cuda("batched", "study_latency.csv study_bandwidth.csv study_latency.png", 40, "autotune.memory_curves"),
+    cuda("batched", "study_latency.csv study_bandwidth.csv study_latency.png", 8, "autotune.memory_curves"),
     cuda(
         "batched",
         "study_small.csv study_panels.csv study_small.png study_panels.png study_small_space.png",
-        200,
+        128,
         "studies.small --figures 9,12,VII,7,4,library,8 --draw",
         beside="batched_lu.csv",
     ),
     cuda(
         "batched",
         "study_small_peers.csv study_small_peers.png",
-        90,
+        98,
         "studies.small --figures 11,12b --draw",
         alone=True,
         packages="torch",
     ),
     cuda("batched", "study_radar.csv study_complex.csv", 120, "studies.radar", alone=True, packages="torch"),
-    cuda("batched", "study_gebrd.csv study_gebrd.png", 60, "studies.gebrd --draw"),
+    cuda("batched", "study_gebrd.csv study_gebrd.png", 28, "studies.gebrd --draw"),
     cuda("batched", "study_edges-float64.csv study_edges-float64.png", 200, "studies.edges", PLOTS),
     cuda("batched", "study_edges-float32.csv study_edges-float32.png", 200, "studies.edges --dtype float32", PLOTS),
-    cuda("batched", "study_lu-cuda.csv study_lu-cuda.png", 150, "studies.baselines.lu --device cuda", PLOTS),
+    cuda("batched", "study_lu-cuda.csv study_lu-cuda.png", 44, "studies.baselines.lu --device cuda", PLOTS),
     cuda(
         "batched",
         "study_gebrd_versions-cuda.csv study_gebrd_versions-cuda.png",
-        150,
+        95,
         "studies.baselines.gebrd --device cuda",
         PLOTS,
     ),
@@ -87,14 +88,14 @@ ON_CUDA = (
     cuda(
         "batched",
         "study_fast_math-cuda.csv study_fast_math-cuda.png",
-        90,
+        40,
         "studies.baselines.fast_math",
         PLOTS,
     ),
     cuda(
         "batched",
         "study_hessenberg-cuda.csv study_hessenberg-cuda.png",
-        200,
+        185,
         "studies.baselines.hessenberg --device cuda",
         PLOTS,
     ),
@@ -148,7 +149,7 @@ ON_CUDA = (
     cuda(
         "distributed",
         "distributed-four.csv distributed-four.png",
-        275,
+        290,
         f"mpiexec -n 4 {RANKED} --log2 22,24 --weak 25",
         f"mpiexec -n 2 {RANKED} --log2 22,24 --weak 20",
         f"{RANKED} --log2 22,24 --weak 25,20",
@@ -180,7 +181,7 @@ ON_CUDA = (
     cuda(
         "kriging",
         "study_kaust-estimated-cuda.csv",
-        220,
+        400,
         f"studies.kaust --file data/{KAUST} --parameters estimated --methods h2gpu,direct,iterative --device cuda",
         data=KAUST,
         awaited=True,
