@@ -158,7 +158,8 @@ def _convert(source, target):
     """target ← source; on the CPU by all threads."""
 
     def run(part):
-        target[part] = source[part]
+        with np.errstate(over="ignore"):  # blocks that float32 cannot hold have infinite errors, and stay as they are
+            target[part] = source[part]
 
     step = max(1, -(-len(source) // thread_count())) if isinstance(source, np.ndarray) else max(1, len(source))
     parallel(run, [slice(first, first + step) for first in range(0, len(source), step)])
