@@ -1,7 +1,7 @@
 # make demo      set up, compress a real covariance, print the report and the picture's path
 # make test      set up, lint, check types, run every test that needs no GPU and takes seconds, on all cores
 # make figures   measure every published table again, on all GPUs that are there; DEVICE=cpu or cuda, DATA=folder of the benchmark data,
-#                LIMIT=seconds of all, ONLY="TABLE …" for some of them; JOBS commands at once on the CPU, of CORES=2 each
+#                LIMIT=seconds for all to begin in, ONLY="TABLE …" for some of them; JOBS commands at once on the CPU, of CORES=2 each
 # make kernels   set up, compile every instance of the kernels for every architecture, run what else takes minutes: no GPU needed
 # make fuzz-short  random cases against oracles, some seconds a battery; the seed is drawn and printed, or SEED=… (tests/fuzz)
 # make fuzz      the same for TIME seconds a battery, then fuzzing guided by coverage; needs atheris: pip install -e '.[fuzz]'

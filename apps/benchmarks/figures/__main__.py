@@ -4,7 +4,8 @@
         [--output benchmarks] [--devices 0,1,…] [--jobs N] [--cores N] [--limit SECONDS] [--dirty]
 
 Each command has a GPU and cores of its own; on the CPU --jobs of them run at once, on two cores each, as published.
-Which commands: on_cpu.py, on_cuda.py; in which order: queue.py. A table is replaced where its command has ended well.
+Which commands: on_cpu.py, on_cuda.py; in which order: queue.py. A table is replaced where its command has ended well;
+what others have measured is kept in benchmarks/.unfinished.
 """
 
 import shlex
@@ -37,7 +38,7 @@ def parser():
     p.add_argument("--devices", metavar="N[,N]", help="numbers of the GPUs; default: all")
     p.add_argument("--jobs", type=at_least(1), default=1, metavar="N", help="commands at once on the CPU")
     p.add_argument("--cores", type=at_least(1), metavar="N", help="of a command; default: two on the CPU, else a share")
-    p.add_argument("--limit", type=positive, default=float("inf"), metavar="SECONDS", help="of the whole run")
+    p.add_argument("--limit", type=positive, default=float("inf"), metavar="SECONDS", help="after which nothing begins")
     p.add_argument("--dirty", action="store_true", help="although the sources differ from their commit")
     return p
 
@@ -60,7 +61,7 @@ def _work(argv):
         queue = Queue(
             parts.divided(),
             slots,
-            lambda entry, slots: Command(entry, slots, options.data, parts.folder(entry)),
+            lambda entry, slots: Command(entry, slots, options.data, parts.folder(entry), parts.kept(entry)),
             options.limit,
             lambda line: print(line, flush=True),
         )

@@ -2,6 +2,7 @@
 
 Names in commands are relative, benchmarks/… and data/…, and the folder has both: what a table says of its command is
 what a run in the project's folder would say, and a table that is there stays until all commands have ended well.
+What a command has written that fails or is stopped is kept beside, with its log.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import h2gpu
 from h2gpu.apps.benchmarks.figures import entry as entries
+from h2gpu.apps.benchmarks.report import tables
 
 LAST, WIDTH = 15, 200  # lines of a command that failed, and letters of each
 GRACE = 5.0  # seconds to end after SIGTERM
@@ -27,10 +29,11 @@ class Command:
     slots     whose GPUs and cores they have
     data      folder of the benchmark data
     output    folder that benchmarks/ is here
+    kept      folder for what it has written where it fails, and for its log; removed where all ends well
     """
 
-    def __init__(self, entry, slots, data, output):
-        self.entry, self.output, self.process = entry, Path(output), None
+    def __init__(self, entry, slots, data, output, kept):
+        self.entry, self.output, self.kept, self.process = entry, Path(output), Path(kept), None
         self.cores = sorted({core for slot in slots for core in slot.cores})
         self.environment = environment([slot.gpu for slot in slots if slot.gpu], len(self.cores))
         self.output.mkdir(parents=True, exist_ok=True)
@@ -94,11 +97,28 @@ class Command:
         return ""
 
     def _ended(self, problem):
-        """The problem with the last lines of the commands; the folder is removed."""
+        """The problem with what is kept and the last lines of the commands; their folder is removed."""
         self.log.close()
         lines = (self.stage / "log").read_text(encoding="utf-8", errors="replace").splitlines()[-LAST:]
+        shutil.rmtree(self.kept, ignore_errors=True)
+        found = [problem, self._keep(), *(line[:WIDTH] for line in lines)] if problem else []
         shutil.rmtree(self.stage, ignore_errors=True)
-        return "\n    ".join([problem, *(line[:WIDTH] for line in lines)]) if problem else ""
+        return "\n    ".join(found)
+
+    def _keep(self):
+        """Move log and files to `kept`; a line that says which, and how many rows they have."""
+        room = self.stage / "benchmarks" / self.entry.folder
+        files = sorted(path for path in room.iterdir() if path.name not in self.entry.beside)
+        self.kept.mkdir(parents=True)
+        names = [kept(path, self.kept) for path in [*files, self.stage / "log"]]
+        return f"kept in {self.kept}: {', '.join(names)}"
+
+
+def kept(path, folder):
+    """Move a file to a folder; its name, with the rows of a table."""
+    rows = f" ({len(tables.read(path)[1])} rows)" if path.suffix == ".csv" else ""
+    os.replace(path, folder / path.name)
+    return path.name + rows
 
 
 @contextmanager

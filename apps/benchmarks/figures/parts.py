@@ -2,9 +2,13 @@
 
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from h2gpu.apps.benchmarks.figures.command import kept
 from h2gpu.apps.benchmarks.report import tables
+
+UNFINISHED = ".unfinished"  # folder beside the tables: what was measured and is not published
 
 
 class Parts:
@@ -26,13 +30,23 @@ class Parts:
         """What benchmarks/ is for an entry to run."""
         return self.room / entry.part if entry.part else self.output
 
+    def kept(self, entry):
+        """The folder for what an entry to run has measured, where that is not published."""
+        return self.output / UNFINISHED / entry.name
+
     def join(self):
-        """Publish the tables all of whose parts are there, rows in the order of the parts."""
+        """Publish the tables all of whose parts are there, rows in the order of the parts; others' parts are kept."""
         for entry in self.entries:
             for name in entry.outputs if entry.parts else ():
-                files = [self.room / part / name for part in entry.parts]
-                if all(path.is_file() for path in files):
-                    tables.join(files, self.output / name)
+                files = {part: self.room / part / name for part in entry.parts}
+                there = {part: path for part, path in files.items() if path.is_file()}
+                if len(there) == len(files):
+                    tables.join([*files.values()], self.output / name)
+                    continue
+                for part, path in there.items():
+                    folder = self.kept(replace(entry, part=part))
+                    folder.mkdir(parents=True, exist_ok=True)
+                    print(f"{entry.name} lacks other parts than {part}, kept in {folder}: {kept(path, folder)}")
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Several commands at once, each in a slot of its own, within a limit.
 
 What must run alone comes first, while nothing runs; then the longest first. A command begins where its seconds fit into
-what is left of the limit; others are left out. Each is given PATIENCE times its seconds, and never beyond the limit.
+what is left of the limit; others are left out. Each is given PATIENCE times its seconds. The limit ends none: past it
+nothing waits for a slot, and what runs is nearly measured. Whoever must end by the clock interrupts it (`timeout`).
 """
 
 import time
@@ -37,7 +38,7 @@ class Queue:
 
     slots   of the machine
     start   function of (entry, its slots) to a command with `poll` and `stop` (command.py)
-    limit   seconds of the whole run
+    limit   seconds that rough seconds must fit into
     tell    takes a line of progress
     """
 
@@ -58,7 +59,7 @@ class Queue:
                     self.pause(PAUSE)
         finally:
             for one in self.running:
-                one.command.stop("interrupted")
+                self._told(Outcome(one.entry, "failed", self.clock() - one.begun, one.command.stop("interrupted")))
         return self.outcomes
 
     def _leave_out(self):
@@ -77,7 +78,7 @@ class Queue:
             self.free = self.free[len(taken) :]
             now = self.clock()
             self.tell(f"{now - self.begun:6.0f} s  {entry.name} begins{_where(taken)}, about {entry.seconds:.0f} s")
-            end = min(self.end, now + max(LEAST, PATIENCE * entry.seconds))
+            end = now + max(LEAST, PATIENCE * entry.seconds)
             self.running.append(Running(entry, taken, self.start(entry, taken), now, end))
 
     def _look(self):
@@ -94,7 +95,7 @@ class Queue:
     def _told(self, outcome):
         self.outcomes.append(outcome)
         spent = f", {outcome.seconds:.0f} s" if outcome.state != "left out" else ""
-        why = f": {outcome.why.splitlines()[0]}" if outcome.why else ""
+        why = f": {'; '.join(line.strip() for line in outcome.why.splitlines()[:2])}" if outcome.why else ""
         self.tell(f"{self.clock() - self.begun:6.0f} s  {outcome.entry.name} {outcome.state}{spent}{why}")
 
 

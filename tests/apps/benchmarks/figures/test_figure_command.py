@@ -1,4 +1,4 @@
-"""Commands of an entry in processes: their files are published together or not at all."""
+"""Commands of an entry in processes: their files are published together or not at all, and kept beside then."""
 
 import os
 import time
@@ -14,6 +14,11 @@ from h2gpu.apps.benchmarks.report import tables
 STUB = """
 import os, subprocess, sys
 name, *words = sys.argv[1:]
+for word in words:
+    if word.startswith("rows="):
+        with open(name, "w") as file:
+            print("n", *range(int(word[5:])), sep="\\n", file=file)
+        print(*range(100), sep="\\n")
 if "hangs" in words:
     subprocess.run([sys.executable, "-c", os.environ["CHILD"]])
 if "fails" in words:
@@ -51,7 +56,7 @@ def commands(self):
 def started(place, files, *steps, gpu="", **more):
     cores = tuple(sorted(os.sched_getaffinity(0)))[:1]
     one = entry("a", files, 1, *steps, gpus=int(bool(gpu)), **more)
-    return Command(one, [Slot(gpu, cores)], place / "data", place / "out")
+    return Command(one, [Slot(gpu, cores)], place / "data", place / "out", place / "kept")
 
 
 def ended(command):
@@ -83,14 +88,27 @@ def test_steps_come_one_after_another(place):
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        (("benchmarks/a/t.csv", "benchmarks/a/u.csv fails"), "exit status 1\n    the reason"),
-        (("benchmarks/a/t.csv",), "expected the files a/u.csv, which were not written"),
+        (("benchmarks/a/t.csv", "benchmarks/a/u.csv fails"), ["exit status 1", "the reason"]),
+        (("benchmarks/a/t.csv",), ["expected the files a/u.csv, which were not written"]),
     ],
 )
 def test_what_fails_publishes_nothing(place, steps, words):
-    assert ended(started(place, "t.csv u.csv", *steps)) == words
+    told = ended(started(place, "t.csv u.csv", *steps)).split("\n    ")
+    assert told == [words[0], f"kept in {place / 'kept'}: t.csv (0 rows), log", *words[1:]]
     assert left(place) == ["a/t.csv"] and (place / "out" / "a" / "t.csv").read_text() == "before"
     assert os.listdir(place / "out") == ["a"]
+
+
+def test_what_failed_is_kept_with_its_whole_log_until_it_ends_well(place):
+    (place / "out" / "a" / "other.csv").write_text("other")
+    (place / "kept").mkdir()
+    (place / "kept" / "older.csv").touch()
+    told = ended(started(place, "t.csv", "benchmarks/a/t.csv rows=7 fails", beside="other.csv"))
+    assert f"kept in {place / 'kept'}: t.csv (7 rows), log" in told and len(told.splitlines()) == 17
+    assert sorted(os.listdir(place / "kept")) == ["log", "t.csv"]
+    assert (place / "kept" / "t.csv").read_text().split() == ["n", *map(str, range(7))]
+    assert (place / "kept" / "log").read_text().split() == [*map(str, range(100)), "the", "reason"]
+    assert ended(started(place, "t.csv", "benchmarks/a/t.csv")) == "" and not (place / "kept").exists()
 
 
 CHILD = """
@@ -103,10 +121,14 @@ time.sleep(60)
 
 def test_what_is_stopped_ends_with_its_children(place, monkeypatch):
     monkeypatch.setenv("CHILD", CHILD.replace("PLACE", str(place / "child")))
-    command = started(place, "t.csv", "benchmarks/a/t.csv hangs")
+    command = started(place, "t.csv", "benchmarks/a/t.csv rows=3 hangs")
     while not (place / "child").exists() or not (place / "child").read_text():
         time.sleep(0.01)
-    assert command.stop("too long") == "too long"
+    assert command.stop("too long").split("\n    ")[:2] == [
+        "too long",
+        f"kept in {place / 'kept'}: t.csv (3 rows), log",
+    ]
+    assert (place / "kept" / "log").read_text().split() == [*map(str, range(100))]
     child = int((place / "child").read_text())
     for _ in range(500):
         if not alive(child):
@@ -137,9 +159,12 @@ def test_the_whole_command(place, monkeypatch, capsys):
     assert figure(place, monkeypatch, good, bad, poor) == 1
     out, err = capsys.readouterr()
     assert "1 of 3 commands failed: u" in err
-    assert "u failed: exit status 1\n    the reason" in out
+    folder = place / "out" / ".unfinished" / "u"
+    assert f"u failed: exit status 1\n    kept in {folder}: log\n    the reason" in out
+    assert f"u failed, 0 s: exit status 1; kept in {folder}: log" in out
     assert f"v left out: needs {place / 'data' / 'missing.h5'}" in out
-    assert left(place) == ["a/t.csv"] and (place / "out" / "a" / "t.csv").read_text() != "before"
+    assert left(place) == [".unfinished/u/log", "a/t.csv"]
+    assert (place / "out" / "a" / "t.csv").read_text() != "before"
     assert figure(place, monkeypatch, good, poor) == 0
 
 

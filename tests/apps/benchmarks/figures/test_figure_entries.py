@@ -16,7 +16,7 @@ from h2gpu.apps.command.command import InputError, Parser
 ALL = [*ON_CPU, *ON_CUDA]
 BENCHMARKS = ROOT / "benchmarks"
 STEPS = [(p, *command) for one in ALL for p in one.on("h200").divided() for command in p.commands()]
-PUBLISHED = sorted(str(path.relative_to(BENCHMARKS)) for path in BENCHMARKS.rglob("*.csv"))
+PUBLISHED = sorted(str(path.relative_to(BENCHMARKS)) for path in BENCHMARKS.glob("[!.]*/*.csv"))
 
 
 class Parsed(BaseException):
@@ -35,7 +35,7 @@ def test_a_published_table_has_one_entry(path):
 
 def test_no_entry_is_of_what_is_not_published():
     """A file that an entry writes, and that of no card is there, is misspelled; none is awaited that is there."""
-    files = [str(path.relative_to(BENCHMARKS)) for path in BENCHMARKS.rglob("*.*")]
+    files = [str(path.relative_to(BENCHMARKS)) for path in BENCHMARKS.glob("[!.]*/*.*")]
     for one in ALL:
         alone = (type(one)(one.folder, (name,), 1, (), one.gpus) for name in one.files)
         there = [any(is_written(path, file) for path in files) for file in alone]

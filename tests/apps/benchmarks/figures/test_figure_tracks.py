@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from h2gpu.apps.benchmarks.figures import __main__ as figures
-from h2gpu.apps.benchmarks.figures import command, machine
+from h2gpu.apps.benchmarks.figures import command, machine, queue
 from h2gpu.apps.benchmarks.figures.entry import Entry, entry
 from h2gpu.apps.benchmarks.report import tables
 
@@ -51,6 +51,10 @@ def ran(place, *options):
     return figures.main(["--data", str(place), "--output", str(place / "out"), *options])
 
 
+def files(place):
+    return sorted(str(path.relative_to(place / "out")) for path in (place / "out").rglob("*") if path.is_file())
+
+
 def rows(place, name):
     return tables.read(place / "out" / "a" / f"{name}.csv")[1]
 
@@ -76,13 +80,15 @@ def test_four_gpus_run_four_commands_at_once_within_the_limit(place, monkeypatch
     assert not (place / "out" / "a" / "long.csv").exists()
 
 
-def test_what_runs_at_the_limit_is_ended_and_what_ended_before_is_published(place, monkeypatch, capsys):
+def test_a_command_that_outlasts_patience_is_ended_and_others_are_published(place, monkeypatch, capsys):
     monkeypatch.setattr(figures, "ON_CPU", [stub("hangs", 3, 60.0, gpus=0), stub("good", 2, 0.1, gpus=0)])
+    monkeypatch.setattr(queue, "PATIENCE", 2)
+    monkeypatch.setattr(queue, "LEAST", 0.0)
     monkeypatch.setattr(machine, "cores", lambda: [0, 1])
     monkeypatch.setattr(command, "pinned", lambda cores: nullcontext())
-    assert ran(place, "--jobs", "2", "--limit", "6") == 1
+    assert ran(place, "--jobs", "2", "--limit", "4") == 1
     assert "hangs failed: stopped at its limit, after 6 s" in capsys.readouterr().out
-    assert os.listdir(place / "out") == ["a"] and os.listdir(place / "out" / "a") == ["good.csv"]
+    assert files(place) == [".unfinished/hangs/log", "a/good.csv"]
 
 
 def test_a_command_on_the_cpu_sees_its_cores_alone(place, monkeypatch):
@@ -110,8 +116,13 @@ def test_parts_of_a_table_are_joined_in_their_order(place, monkeypatch, capsys):
         "commands",
         lambda self: iter([(1, "stub" if self.part == "first" else "no", ["benchmarks/a/whole.csv", "0"])]),
     )
-    assert ran(place, "--only", "whole") == 1 and "whole second failed: exit status 1" in capsys.readouterr().out
-    assert (place / "out" / "a" / "whole.csv").read_text() == before and os.listdir(place / "out") == ["a"]
+    assert ran(place, "--only", "whole") == 1
+    out, first = capsys.readouterr().out, place / "out" / ".unfinished" / "whole first"
+    assert "whole second failed: exit status 1" in out
+    assert f"whole lacks other parts than first, kept in {first}: whole.csv (1 rows)" in out
+    assert (place / "out" / "a" / "whole.csv").read_text() == before
+    kept = [f".unfinished/whole {name}" for name in ("first/whole.csv", "second/log")]
+    assert files(place) == [*kept, "a/other.csv", "a/whole.csv"]
 
 
 def test_parts_of_different_commits_are_not_joined(place, monkeypatch):
