@@ -5,7 +5,8 @@
 `ms` is the device's time (timing.py), `call ms` the public function's with what the host adds; inputs are resident and
 no cache holds them. `of bound` compares with routines/nominal.py, `of allowed error` with criteria.py for some of the
 matrices; peers and KBLAS' times are in peers/peers.py, the cases in cases.py. Writes batched_*.csv, kernels.csv and
-batched.md.
+batched.md. A table is of one commit: where cases were left out, one that has more of them stays as it is, and the new
+rows are written to FOLDER/.unfinished.
 """
 
 import sys
@@ -23,6 +24,9 @@ from h2gpu.apps.benchmarks.report import profiles as bench_profiles
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.benchmarks.routines.batched import PAPER_BOUND, ROUTINES, Case
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
+from h2gpu.batched.device import machine_code
+from h2gpu.batched.device.compiler import source_folder
+from h2gpu.batched.device.limits import compute_capability
 from h2gpu.batched.device.threads import thread_count
 
 ABOUT = {
@@ -43,6 +47,19 @@ ABOUT = {
     "kernels": "Kernels as compiled and launched",
 }
 WRITTEN_EVERY = 5  # seconds: whatever ends a run leaves what was measured before
+KEY = (
+    "figure",
+    "routine",
+    "method",
+    "dtype",
+    "batch",
+    "shape",
+    "spectrum",
+    "samples",
+    "n",
+    "phase",
+    "kernel",
+)  # of a row
 FILES = {name: f"batched_{name}.csv" if name != "kernels" else "kernels.csv" for name in ABOUT}
 
 
@@ -72,20 +89,26 @@ def _work(argv):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(names)}")
     device = timing.gpu_name()
     cases, begin = list(bench_cases.chosen(groups, dtypes, options.quick)), time.perf_counter()
-    written = begin
+    written, measured = begin, []
     timing.side_by_side(run_once, cases, options.compilers)
-    print(f"compiled in {time.perf_counter() - begin:.0f} s", flush=True)
+    ahead = "some" if machine_code.opened(source_folder(), compute_capability(0)) else "none"
+    print(
+        f"compiled in {time.perf_counter() - begin:.0f} s by {options.compilers} processes, {ahead} ahead", flush=True
+    )
     bench = Bench(with_peers=not options.no_peers)
     try:
         for i, case in enumerate(cases):
             if time.perf_counter() - begin > options.seconds:
                 raise FailureError(f"{len(cases) - i} of {len(cases)} cases left out after {options.seconds:g} s")
             bench.add(case)
+            measured.append(case)
             if time.perf_counter() - written > WRITTEN_EVERY:
-                write(options.output, bench.tables, device)
+                write(options.output, bench.tables, device, whole(measured))
                 written = time.perf_counter()
     finally:
-        write(options.output, bench.tables, device)
+        waiting = write(options.output, bench.tables, device, whole(measured))
+        if waiting:
+            print(*told_of(waiting), sep="\n")
         if options.figures:
             bench_plots.draw(options.output)
     print(f"{len(cases)} cases in {time.perf_counter() - begin:.0f} s")
@@ -202,12 +225,35 @@ def told(error):
     return f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
 
 
-def write(folder, found, device):
-    """The tables that have rows as CSV, and all tables of the folder as one Markdown page."""
-    found = found | {"profiles": bench_profiles.of_qr(found["qr"]) + found["profiles"]}
-    for name, rows in found.items():
-        if rows:
-            tables.write(folder / FILES[name], with_neighbours(rows), device)
+def whole(measured):
+    """The tables all of whose cases were measured."""
+    cases = bench_cases.chosen(bench_cases.GROUPS, bench_cases.DTYPES, False)
+    lacks = {case.table for case in set(cases) - set(measured)}
+    lacks |= {"profiles"} if lacks & {"qr", "svd", "rsvd"} else set()
+    lacks |= {"kernels"} if lacks else set()
+    return set(ABOUT) - lacks
+
+
+def told_of(waiting):
+    """A line for each table that was not replaced."""
+    return [f"{path}: not published, for want of cases that {count} published rows have" for path, count in waiting]
+
+
+def write(folder, found, device, complete=frozenset(ABOUT)):
+    """The tables that have rows as CSV, and all tables of the folder as one Markdown page.
+
+    complete   tables all of whose cases were measured; others replace none that has rows which they lack
+
+    Returns [(where they are instead, how many rows they lack)] of those that were not published.
+    """
+    found, waiting = found | {"profiles": bench_profiles.of_qr(found["qr"]) + found["profiles"]}, []
+    for name, rows in ((name, with_neighbours(rows)) for name, rows in found.items() if rows):
+        path, beside = folder / FILES[name], folder / tables.UNFINISHED / FILES[name]
+        if count := 0 if name in complete else tables.lacking(path, rows, KEY):
+            waiting.append((beside, count))
+        else:
+            beside.unlink(missing_ok=True)
+        tables.write(beside if count else path, rows, device)
     text = ["# Batched routines", ""]
     for name, title in ABOUT.items():
         if (folder / FILES[name]).is_file():
@@ -215,6 +261,7 @@ def write(folder, found, device):
             text += [f"## {title}", "", *(f"- {line}" for line in about), "", tables.markdown(rows), ""]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "batched.md").write_text("\n".join(text), encoding="utf-8")
+    return waiting
 
 
 def with_neighbours(rows):

@@ -8,8 +8,6 @@ from pathlib import Path
 from h2gpu.apps.benchmarks.figures.command import kept
 from h2gpu.apps.benchmarks.report import tables
 
-UNFINISHED = ".unfinished"  # folder beside the tables: what was measured and is not published
-
 
 class Parts:
     """Where the tables of parts wait for each other.
@@ -32,7 +30,7 @@ class Parts:
 
     def kept(self, entry):
         """The folder for what an entry to run has measured, where that is not published."""
-        return self.output / UNFINISHED / entry.name
+        return self.output / tables.UNFINISHED / entry.name
 
     def join(self):
         """Publish the tables all of whose parts are there, rows in the order of the parts; others' parts are kept."""

@@ -15,6 +15,7 @@ from h2gpu.batched.device.threads import thread_count
 from h2gpu.storage.whole_file import whole_file
 
 SOURCES = "h2gpu", "kernels", "apps", "pyproject.toml"
+UNFINISHED = ".unfinished"  # folder beside tables: what was measured and is not published
 SHOWN_VERSIONS = ("h2gpu", "numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "torch")
 
 
@@ -67,6 +68,14 @@ def write(path, rows, device):
     if not rows:
         raise ValueError(f"{path}: nothing was measured, and nothing is written")
     _write(path, circumstances(device), rows)
+
+
+def lacking(path, rows, key):
+    """How many rows of a published table have no counterpart, the same in all columns of `key`, among `rows`."""
+    if not Path(path).is_file():
+        return 0
+    found = {tuple(_shown(row.get(name)) for name in key) for row in rows}
+    return sum(tuple(row.get(name, "") for name in key) not in found for row in read(path)[1])
 
 
 def join(paths, path):

@@ -9,6 +9,7 @@ from h2gpu.apps.command.command import Parser
 from h2gpu.apps.command.devices import device
 from h2gpu.apps.command.options import counts
 from h2gpu.apps.studies.baselines import timed
+from h2gpu.batched.device.threads import thread_count
 
 DTYPES = "float64", "float32"
 
@@ -26,7 +27,7 @@ def measured(name, description, argv, sizes, rows_of, compiled=None):
     parser.add_argument("--sizes", type=counts, help="orders of the matrices")
     parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="NAME[,NAME]")
     if compiled:
-        parser.add_argument("--compilers", type=int, default=16, help="processes that compile beforehand")
+        parser.add_argument("--compilers", type=int, default=thread_count(), help="processes that compile beforehand")
     parser.add_argument(
         "-o", "--output", type=Path, default="benchmarks/batched", help=f"folder for study_{name}-*.csv"
     )

@@ -182,6 +182,71 @@ def test_a_part_of_the_tables_leaves_the_others(tmp_path):
     assert "- device: First GPU" in page and "- device: Second GPU" in page
 
 
+def of_svd(count=None):
+    """Rows of so many cases of the SVDs' table, as a run writes them; all for None."""
+    cases = [case for case in CASES if case.table == "svd"][:count]
+    return {name: [] for name in bench_batched.ABOUT} | {"svd": [measured(case, 1.0) for case in cases]}, cases
+
+
+def test_a_part_replaces_no_table_that_has_more_cases(tmp_path):
+    found, cases = of_svd()
+    assert bench_batched.write(tmp_path, found, "First GPU", bench_batched.whole(cases)) == []
+    part, few = of_svd(5)
+    beside = tmp_path / ".unfinished" / "batched_svd.csv"
+    waiting = bench_batched.write(tmp_path, part, "Second GPU", bench_batched.whole(few))
+    assert waiting == [(beside, len(cases) - 5)]
+    (line,) = bench_batched.told_of(waiting)
+    assert line.startswith(f"{beside}: not published") and f" {len(cases) - 5} published rows" in line
+    head, rows = tables.read(tmp_path / "batched_svd.csv")
+    assert len(rows) == len(cases) and "device: First GPU" in head
+    assert "Second GPU" not in (tmp_path / "batched.md").read_text(encoding="utf-8")
+    assert len(tables.read(beside)[1]) == 5
+    assert bench_batched.write(tmp_path, found, "Third GPU", bench_batched.whole(few)) == []  # it lacks none
+    assert "device: Third GPU" in tables.read(tmp_path / "batched_svd.csv")[0] and not beside.exists()
+
+
+def test_all_cases_replace_a_table_with_cases_that_are_no_more(tmp_path):
+    older, cases = of_svd()
+    older["svd"].append(older["svd"][0] | {"shape": "7×7"})
+    bench_batched.write(tmp_path, older, "First GPU")
+    assert bench_batched.write(tmp_path, of_svd()[0], "Second GPU", bench_batched.whole(cases)) == []
+    assert len(tables.read(tmp_path / "batched_svd.csv")[1]) == len(cases)
+
+
+def test_a_table_of_several_groups_is_whole_with_all_of_them():
+    assert bench_batched.whole(CASES) == set(bench_batched.ABOUT)
+    lacks = set(bench_batched.ABOUT) - bench_batched.whole([case for case in CASES if case.table != "rsvd"])
+    assert lacks == {"rsvd", "profiles", "kernels"}
+    assert "svd" not in bench_batched.whole([case for case in CASES if case.table != "svd"] + of_svd(5)[1])
+
+
+@pytest.mark.parametrize("count", [3, None], ids=["cut short", "whole"])
+def test_a_run_that_is_cut_short_leaves_the_table_and_tells(tmp_path, monkeypatch, capsys, count):
+    """The table that is there has a case that is no more, too."""
+
+    class Measured(bench_batched.Bench):
+        def add(self, case):
+            self.tables["svd"].append(measured(case, 1.0))
+            if len(self.tables["svd"]) == count:
+                raise KeyboardInterrupt
+
+    found, cases = of_svd()
+    found["svd"].append(found["svd"][0] | {"shape": "7×7"})
+    bench_batched.write(tmp_path, found, "First GPU")
+    monkeypatch.setattr(bench_batched, "Bench", Measured)
+    monkeypatch.setattr(bench_batched, "compute_capability", lambda device: "90")
+    monkeypatch.setattr(bench_batched.timing, "gpu_name", lambda: "Second GPU")
+    monkeypatch.setattr(bench_batched.timing, "side_by_side", lambda work, items, processes: None)
+    assert bench_batched.main(["svd", "--compilers", "7", "-o", str(tmp_path)]) == bool(count)
+    out, beside = capsys.readouterr().out, tmp_path / ".unfinished" / "batched_svd.csv"
+    assert "by 7 processes, none ahead" in out or "by 7 processes, some ahead" in out
+    lost = f"batched_svd.csv: not published, for want of cases that {len(cases) - 2} published rows"
+    assert (lost in out) == beside.exists() == bool(count)
+    head, rows = tables.read(tmp_path / "batched_svd.csv")
+    assert ("device: First GPU" in head, len(rows)) == ((True, len(cases) + 1) if count else (False, len(cases)))
+    assert len(tables.read(beside)[1]) == 3 if count else "not published" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
