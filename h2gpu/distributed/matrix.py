@@ -214,8 +214,7 @@ class DistributedH2Matrix:
                 off_hat, off = home((rows, n))
                 y_hat += off_hat
                 y += off
-            y += self.row_basis.backward(y_hat)
-            return y
+            return self.row_basis.backward(y_hat, y)
 
         y, others = together(self.xp, lambda: near.diagonal.multiply(x, n), begun, ended)
         y += others
@@ -236,8 +235,7 @@ class DistributedH2Matrix:
         y_hat = far.diagonal.multiply(x_hat, size, True)
         off_hat, off = arrived((size, self.cols.tree.n))
         y += off
-        y += self.col_basis.backward(y_hat + off_hat)
-        return y
+        return self.col_basis.backward(y_hat + off_hat, y)
 
 
 def gathered(comm, partition, y):

@@ -1,6 +1,6 @@
 """Truncation of a distributed basis: as `h2matrix.compression.truncation`, one account for all ranks.
 
-    level l:  every rank   B_t Z_tᵀ = Û Σ Wᵀ  of what it owns     all   the threshold below which Σ is discarded
+    level l:  every rank   B_t Z_tᵀ = Û Σ Wᵀ  of what it owns     all   the threshold below which Σ² is discarded
               shared       Û_t and T_t of clusters above the cut and of their children go to all ranks
 
 A cluster above the cut is worked on by one rank only, so that all have the same basis of it to the last bit.
@@ -15,7 +15,8 @@ from h2gpu.h2matrix.accuracy import DECOMPOSED, Account
 from h2gpu.h2matrix.compression.level_store import assembled
 from h2gpu.progress import phase
 
-DIGIT = 8  # bits of a square that are settled in one sum over the ranks
+DIGITS = 52, 40, 28, 16, 4, 0  # a square's exponent, then 12 bits in one sum over the ranks
+FEW = 1 << 16  # squares of all ranks that are told rather than summed
 NAME = "truncation"
 
 
@@ -35,10 +36,9 @@ def truncate(comm, side, weights, budget, decompose):
             B, Z = _matrices(basis, l, t, T), weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
             M = batched.gemm(B, Z, transb=True)
             U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among[l])
-            residual = _sum(comm, residual)
-            ranks = to_host(shared_ranks(comm, sigma, share - residual))
-            account.spend(residual + _sum(comm, batched.discarded(sigma, ranks) if len(t) else 0.0))
-            U = batched.leading(U, B.rows, ranks)
+            ranks, spent = shared_ranks(comm, sigma, share, residual)
+            account.spend(spent)
+            U = batched.leading(U, B.rows, to_host(ranks))
             T = batched.gemm(U, B, transa=True)
             if l < local.tree.levels:
                 U, T = _completed(comm, side, l, t, U, T)
@@ -53,14 +53,6 @@ def _owned(local, l):
         return np.zeros(0, np.int64)
     t = local.tree.level(l)
     return t[local.owned[t]]
-
-
-def _sum(comm, value):
-    """The sum of a number over the ranks; LinAlgError on all unless it is finite."""
-    total = float(comm.sum(np.array([float(value)]), NAME)[0])
-    if not np.isfinite(total):
-        raise np.linalg.LinAlgError("truncation: expected finite weights, got NaN or infinity; check the covariance")
-    return total
 
 
 def _matrices(basis, l, t, T):
@@ -106,22 +98,51 @@ def _completed(comm, side, l, t, U, T):
     return all_U, all_T
 
 
-def shared_ranks(comm, sigma, allowance):
-    """As `batched.shared_ranks` of the values of all ranks: those of this one, (clusters,).
+def shared_ranks(comm, sigma, allowance, residual=0.0):
+    """(As `batched.shared_ranks` of the values of all ranks: those of this one, (clusters,); what all discard).
 
-    The smallest square that is kept is found digit by digit, from sums over the ranks of what begins alike.
+    allowance   of the squares of all ranks and of their residuals, of which this one has made `residual`
+
+    The smallest square that is kept is found digit by digit, from sums over the ranks of what begins alike, the first
+    with the residuals in it; few that are left are told to all. Squares above the allowance do not count: each alone
+    is more than may be spent. LinAlgError on all ranks unless all is finite.
     """
-    xp, allowance = array_module(sigma), max(float(allowance), 0.0)
+    xp = array_module(sigma)
     squares = xp.square(sigma, dtype=np.float64)
-    small = squares[(squares > 0) & (squares <= allowance)]  # larger ones are kept in any case
-    if float(comm.sum(np.array([float(small.sum())]), NAME)[0]) <= allowance:
-        return xp.count_nonzero(squares > allowance, axis=1)
-    bits, spent, least = small.view(np.int64), 0.0, 0
-    for shift in range(64 - DIGIT, -1, -DIGIT):
-        digits = (bits >> shift) & (2**DIGIT - 1)
-        sums = comm.sum(to_host(xp.bincount(digits, weights=small, minlength=2**DIGIT)).astype(np.float64), NAME)
+    small = squares[(squares > 0) & (squares <= max(float(allowance), 0.0))]
+    made = xp.where(xp.isfinite(squares.sum()), xp.asarray(residual, np.float64), np.nan)
+    spent, least, residuals, left = 0.0, 0, 0.0, None
+    for low in DIGITS:
+        digits = (small.view(np.int64) >> low) & 4095
+        begun, sums = _by_digit(comm, made, digits, small)
+        if left is None:
+            residuals, left, made = begun, max(float(allowance) - begun, 0.0), xp.zeros(())
         total = spent + np.cumsum(sums)
-        digit = int(min(np.searchsorted(total, allowance, side="right"), np.flatnonzero(sums)[-1]))
-        spent, least = spent if digit == 0 else float(total[digit - 1]), least | digit << shift
-        bits, small = bits[digits == digit], small[digits == digit]
-    return xp.count_nonzero(squares >= np.int64(least).view(np.float64), axis=1)
+        if total[-1] <= left:
+            return xp.count_nonzero(squares > left, axis=1), residuals + float(total[-1])
+        digit = int(min(np.searchsorted(total, left, side="right"), np.flatnonzero(sums)[-1]))
+        spent, least = spent if digit == 0 else float(total[digit - 1]), least | digit << low
+        small = small[digits == digit]
+        told = comm.gather(to_host(small) if len(small) * comm.size <= FEW else None, NAME)
+        if not any(part is None for part in told):
+            kept, spent = _smallest_kept(np.concatenate(told), spent, left)
+            return xp.count_nonzero(squares >= kept, axis=1), residuals + spent
+    return xp.count_nonzero(squares >= np.int64(least).view(np.float64), axis=1), residuals + spent
+
+
+def _by_digit(comm, first, digits, squares):
+    """Sums over the ranks: a number's, and by digit those of squares, (4096,)."""
+    xp = array_module(squares)
+    sums = xp.bincount(digits, weights=squares, minlength=4096).astype(np.float64)
+    told = comm.sum(to_host(xp.concatenate([first.reshape(1), sums])), NAME)
+    if not np.isfinite(told[0]):
+        raise np.linalg.LinAlgError("truncation: expected finite weights, got NaN or infinity; check the covariance")
+    return float(told[0]), told[1:]
+
+
+def _smallest_kept(squares, spent, left):
+    """(The smallest of some squares that is kept, what is spent then): those before it fit into what is left."""
+    every = np.sort(squares)
+    total = spent + np.cumsum(every)
+    kept = min(int(np.searchsorted(total, left, side="right")), len(every) - 1)
+    return float(every[kept]), float(total[kept - 1]) if kept else spent

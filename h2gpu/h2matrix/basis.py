@@ -81,9 +81,13 @@ class ClusterBasis:
         """x̂_t = U_tᵀ x_t for all clusters: (n, count) in tree order → (Σ ranks, count)."""
         return self.nested.up(x)
 
-    def backward(self, y_hat):
-        """Σ_t U_t ŷ_t: (Σ ranks, count) → (n, count) in tree order; overwrites ŷ with the sums over ancestors."""
-        return self.nested.down(y_hat, self.leaf.xp.zeros((self.tree.n, y_hat.shape[1]), self.dtype))
+    def backward(self, y_hat, y=None):
+        """Σ_t U_t ŷ_t, added to y where it is given: (Σ ranks, count) → (n, count) in tree order.
+
+        Overwrites ŷ with the sums over ancestors, and y.
+        """
+        y = self.leaf.xp.zeros((self.tree.n, y_hat.shape[1]), self.dtype) if y is None else y
+        return self.nested.down(y_hat, y)
 
 
 def memory_by_part(nearfield, row_basis, col_basis, couplings):

@@ -7,9 +7,10 @@ import pytest
 from threads import all_of, on_ranks
 
 import h2gpu
-from h2gpu import distributed
+from h2gpu import batched, distributed
 from h2gpu.clustering import Admissibility
 from h2gpu.covariance.sites import Sites
+from h2gpu.distributed import truncation
 from h2gpu.distributed.assembly import blocks_of, sites_of_shares, sorted_sides
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.planning import planned
@@ -153,13 +154,25 @@ def test_bad_input_on_one_rank_is_an_error_of_all():
 
 
 @pytest.mark.parametrize("allowance", [0.0, 1e-3, 0.5, 3.0, 1e9])
-def test_ranks_that_share_a_budget_by_sums_alone(allowance):
-    from h2gpu import batched
-
+@pytest.mark.parametrize("few", [-1, 60, 1 << 14])
+def test_ranks_that_share_a_budget_by_sums(allowance, few, monkeypatch):
     rng = np.random.default_rng(3)
     sigma = -np.sort(-(rng.random((40, 6)) ** 5), axis=1)
     sigma[5:9] = sigma[4]  # equals
     sigma[20:30, 4:] = 0
     serial = batched.shared_ranks(sigma, allowance)
-    parts = all_of(3, lambda comm: shared_ranks(comm, np.split(sigma, [7, 7])[comm.rank], allowance))
-    assert np.array_equal(np.concatenate(parts), serial)
+    monkeypatch.setattr(truncation, "FEW", few)  # -1: by sums alone
+    parts = all_of(3, lambda comm: shared_ranks(comm, np.split(sigma, [7, 7])[comm.rank], allowance + 0.75, 0.25))
+    assert np.array_equal(np.concatenate([ranks for ranks, _ in parts]), serial)
+    discarded = 0.75 + batched.discarded(sigma, serial)
+    assert np.allclose([spent for _, spent in parts], discarded, rtol=1e-12)
+
+
+def test_values_that_are_not_finite_end_all_ranks():
+    for bad in (np.nan, np.inf):
+        sigma = np.full((4, 2), 0.5)
+
+        def work(comm, sigma=sigma, bad=bad):
+            return shared_ranks(comm, np.where(comm.rank == 1, bad, sigma), 1.0)
+
+        assert all(isinstance(error, np.linalg.LinAlgError) for error in on_ranks(3, work))

@@ -86,6 +86,9 @@ def test_forward_and_backward_transformations_are_transposes():
     assert len(members(tree, 0)) == tree.n
     inner = np.sum(x_hat * y_hat)
     assert np.sum(x * basis.backward(y_hat.copy())) == pytest.approx(inner, rel=1e-11)
+    for count in (1, x.shape[1]):  # what is added to is added to once
+        alone = basis.backward(y_hat[:, :count].copy())
+        assert np.array_equal(basis.backward(y_hat[:, :count].copy(), x[:, :count].copy()), x[:, :count] + alone)
 
 
 # SciPy

@@ -149,7 +149,7 @@ ON_CUDA = (
     cuda(
         "distributed",
         "distributed-four.csv distributed-four.png",
-        290,
+        335,
         f"mpiexec -n 4 {RANKED} --log2 22,24 --weak 25",
         f"mpiexec -n 2 {RANKED} --log2 22,24 --weak 20",
         f"{RANKED} --log2 22,24 --weak 25,20",

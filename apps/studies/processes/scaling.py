@@ -32,7 +32,8 @@ RANKS = 4, 16, 64, 256, 1024
 STRONG, WEAK = 28, (22, 25)  # log2 of all sites, and of the sites of a GPU
 COMPRESSION = (11.62 - 0.7167) / 2**25  # seconds a site from points to matrix, without planning: one H200, 2^25 sites
 BUILT_RANK = 64  # before compression
-SUMS_A_LEVEL, GATHERS = 11, 6  # over the ranks, in a truncation; and gathers, beside one a level above the cut
+SUMS_A_LEVEL = 4  # over the ranks in a truncation, two of them of a gather
+GATHERS = 6  # beside those, and one a level above the cut
 ON_A_NODE = 8  # GPUs that NVLink connects
 H2OPUS = "H2Opus, 1,024 V100: “near-ideal”, published"
 

@@ -66,9 +66,13 @@ class NCCL(MPI):
         if before is not None:
             self._waited(lambda: before.done, name)
 
+    def _until(self, done, name, brief=BRIEF):
+        """Also sums of numbers on the host, of which a compression takes some fifty, come without a pause."""
+        super()._until(done, name, brief)
+
     def _waited(self, done, name):
         try:
-            self._until(done, name, BRIEF)
+            self._until(done, name)
         except (Exception, KeyboardInterrupt):
             self._end()
             raise

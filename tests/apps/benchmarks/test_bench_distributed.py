@@ -23,7 +23,7 @@ def test_what_is_counted_from_trees_is_what_products_receive(tmp_path, capsys):
     points = 8 * float(rows["4"]["near points"]) / 1e3
     assert points < row["kB received"] < points + 8 * 64 * float(rows["4"]["far clusters"]) / 1e3
     assert row["iterations"] < 30 and 0 < row["off-diagonal %"] < 60
-    assert row["sums to compress"] > 10 and row["messages to compress"] >= 3 * 3 and row["MB to compress"] > 0
+    assert 3 < row["sums to compress"] < 20 and row["messages to compress"] >= 3 * 3 and row["MB to compress"] > 0
     assert "NVLink speed-up" in capsys.readouterr().out
 
 
