@@ -74,14 +74,29 @@ def _spread(x, h, rng):
     """
     priority = rng.permutation(len(x))
     cells = np.floor((x - x.min(axis=0)) * (2 * np.sqrt(x.shape[1]) / h))
-    order = np.lexsort((priority, *cells.T))
-    new = np.ones(len(x), bool)
-    new[1:] = (cells[order[1:]] != cells[order[:-1]]).any(axis=1)
-    some = order[new]
+    some = _first_of_cells(cells, priority)
     chosen = np.zeros(len(x), bool)
     close = scipy.spatial.cKDTree(x[some]).query_pairs(h, output_type="ndarray")
     chosen[some[_independent(close, priority[some])]] = True
     return chosen
+
+
+def _first_of_cells(cells, priority):
+    """Of each cell, whole numbers ≥ 0 (n, dim), the one of least priority: numbers, by cells from the last coordinate.
+
+    Cell and priority are one number where that fits, which sorts in a quarter of the time.
+    """
+    n, counts = len(cells), cells.max(axis=0) + 1
+    new = np.ones(n, bool)
+    if np.prod(counts) * n < 2.0**62:
+        cell = (cells @ np.append(1, np.cumprod(counts[:-1]))).astype(np.int64)
+        order = np.argsort(cell * n + priority)
+        cell = cell[order]
+        new[1:] = cell[1:] != cell[:-1]
+    else:
+        order = np.lexsort((priority, *cells.T))
+        new[1:] = (cells[order[1:]] != cells[order[:-1]]).any(axis=1)
+    return order[new]
 
 
 def _independent(pairs, priority):

@@ -48,6 +48,18 @@ def test_the_exact_order_takes_the_farthest_site_each_time(points):
         assert distance[0] >= distance.max() * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("far", [9.0, 1e18])  # the second is too far for one number
+def test_of_each_cell_the_site_of_least_priority(dim, far):
+    rng = np.random.default_rng(0)
+    cells, priority = np.floor(rng.random((5000, dim)) * 12), rng.permutation(5000)
+    cells[17] = far
+    first = {}
+    for i in np.argsort(priority):
+        first.setdefault(tuple(cells[i][::-1]), i)
+    assert ordering._first_of_cells(cells, priority).tolist() == [first[cell] for cell in sorted(first)]
+
+
 @pytest.mark.parametrize("name", ["uniform", "grid", "clustered", "collinear", "outlier"])
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_the_order_by_levels_is_nearly_as_spread_as_the_exact_one(name, dim, monkeypatch):
