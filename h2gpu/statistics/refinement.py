@@ -24,6 +24,7 @@ import numpy as np
 from h2gpu.progress import phase
 from h2gpu.statistics.efficiency import expected_gain
 from h2gpu.statistics.likelihood.estimation import inverse_information, newton_step
+from h2gpu.statistics.systems.direct import solver_of_fits
 
 logger = logging.getLogger("h2gpu")
 
@@ -41,6 +42,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
     """The `estimation.Estimate` with its parameters corrected where Vecchia's are off, and the full likelihood's value
     then; and the covariance system at them, None where none was made. Where the full likelihood or a step fails, the
     estimate before it is kept, with a message."""
+    solver = solver_of_fits(solver, data.sites, found.model.cov, found.model.nugget)
     options = {"rtol": rtol, "neighbours": neighbours, "random_state": random_state, "solver": solver}
     with phase("full likelihood", STEPS + 1) as advance:
         gain, lost = expected_gain(data, found, neighbours, random_state)

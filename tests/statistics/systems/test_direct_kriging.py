@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -11,9 +12,10 @@ from kriging_problems import textbook
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern, Nugget, Spherical, on_sphere
 from h2gpu.solvers import skeletonization
-from h2gpu.statistics import Kriging, log_likelihood, simulate, systems
+from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, systems
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.direct_moments import _diagonals, _implied
+from h2gpu.statistics.likelihood.estimation import Estimate
 from h2gpu.statistics.likelihood.parameters import Model
 from h2gpu.statistics.systems import direct
 
@@ -159,6 +161,22 @@ def test_auto_factors_where_that_was_measured_to_be_faster(monkeypatch):
     assert direct.is_direct("direct", X[:5], Spherical()) and not direct.is_direct("iterative", X, SMOOTH)
     monkeypatch.setattr(direct, "free_memory", lambda xp: 1e6)
     assert not direct.is_direct("auto", X, SMOOTH)
+
+
+def test_fits_with_a_nugget_iterate_on_the_cpu_unless_told_otherwise(monkeypatch):
+    X, noisy = np.zeros((5, 2)), SMOOTH + Nugget(0.1)
+    assert direct.solver_of_fits("auto", X, SMOOTH, 0.1) == direct.solver_of_fits("auto", X, noisy, 0.0) == "iterative"
+    assert direct.solver_of_fits("auto", X, SMOOTH, 0.0) == "auto"
+    assert direct.solver_of_fits("direct", X, SMOOTH, 0.1) == "direct"
+    asked, found = [], Estimate(Model(SMOOTH, 0.1, ("variance",)), None, np.zeros((1, 1)), 1)
+    monkeypatch.setattr(refinement, "expected_gain", lambda *_: (10.0, 0.0))
+    monkeypatch.setattr(
+        refinement, "_at", lambda data, model, options, gradient: asked.append(options["solver"]) or 1 / 0
+    )
+    for solver in ("auto", "direct", "iterative"):
+        with pytest.raises(ZeroDivisionError):
+            refinement.refined(SimpleNamespace(sites=X), found, 1e-6, 30, 0, solver)
+    assert asked == ["iterative", "direct", "iterative"]
 
 
 @pytest.mark.gpu
