@@ -3,8 +3,10 @@
 Work inside work runs where it is called: a thread of the pool that waited for others of the pool could wait for ever.
 A process that was forked has none of its parent's threads, and makes a pool of its own. OpenBLAS (seen in 0.3.31) takes
 a lock for some instructions of each call; in a process that was forked in that moment nobody is left to release it.
+Where the address space is limited, and has no room for its buffers, it waits for ever: we ask first.
 """
 
+import mmap
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ from h2gpu import arrays
 
 LARGE = 1 << 14
 PATIENCE = 5.0  # seconds, after which BLAS is taken for locked for ever; it answers in less than a millisecond
+BUFFERS = 70_000_000  # bytes of address space for a thread inside NumPy's and SciPy's BLAS (measured: 34 MB in each)
 FORKED = (
     "this process was forked while another thread of its parent was inside BLAS, whose lock nobody can release here: "
     'start processes before threads compute, or by multiprocessing.get_context("spawn")'
@@ -47,6 +50,8 @@ def threads_for(tasks, least):
 def _pool():
     """A pool whose threads all run already; None where the system gives no more, as in too little address space."""
     count = thread_count()
+    if not _has_room(count + 1):
+        return None
     pool, all_here = ThreadPoolExecutor(count, "h2gpu", _of_the_pool), threading.Barrier(count)
     try:
         for _ in range(count):
@@ -56,6 +61,28 @@ def _pool():
         pool.shutdown(cancel_futures=True)
         return None
     return pool
+
+
+def _has_room(count):
+    """Whether so many threads may be inside BLAS at once: always true where nothing limits the address space."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return True
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return True
+    try:
+        mmap.mmap(-1, count * BUFFERS, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ).close()
+    except (OSError, MemoryError):
+        return False
+    return True
+
+
+@cache
+def _room():
+    """MemoryError where a first call of BLAS would wait for ever; asked once a process."""
+    if not _has_room(1):
+        raise MemoryError(f"expected {BUFFERS // 10**6} MB more of address space, for the buffers of BLAS")
 
 
 def _of_the_pool():
@@ -128,6 +155,7 @@ def _limits_here():
 
 def _forked():
     _pool.cache_clear()
+    _room.cache_clear()
     _here.pooled = False
     _limit.forked()
 
@@ -141,7 +169,9 @@ def one_blas_thread():
     """BLAS on one thread while we run threads of our own: small matrices gain nothing from BLAS's.
 
     Any number of threads may be inside at once; when the last one leaves, BLAS has as many threads as before the first.
+    Raises MemoryError where BLAS would wait for ever, as it finds no room.
     """
+    _room()
     _limit.set()
     try:
         yield

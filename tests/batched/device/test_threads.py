@@ -179,6 +179,38 @@ def test_work_inside_of_work_ends(monkeypatch):
     assert found == [[4, 3, 2, 1]] * 8
 
 
+LITTLE = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from h2gpu.batched.device import threads
+from h2gpu.batched.qr import lapack
+
+threads.thread_count = lambda: 3
+threads._libraries()
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+limit = held + int(sys.argv[1]) * 10**6
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+T = np.ones((8, 200))
+try:
+    done = threads.parallel(lambda k: lapack.factor_tall(T.copy()), range(4))
+    print(len(done), "alone" if threads._pool() is None else "together")
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, limits the address space")
+@pytest.mark.parametrize(
+    ("more", "expected"), [(30, "expected 70 MB more of address space, for the buffers of BLAS"), (150, "4 alone")]
+)
+def test_blas_is_asked_for_nothing_where_its_buffers_have_no_room(more, expected):
+    """It would wait for ever; and where there is room for one thread, the caller works alone."""
+    command = [sys.executable, "-c", LITTLE, str(more)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == expected, done.stderr
+
+
 @pytest.mark.parametrize("started", [0, 1, 2])
 def test_where_no_thread_can_be_started_the_caller_works(started, monkeypatch):
     """As in too little address space; none that was started stays behind."""
