@@ -131,8 +131,6 @@ def _job(arguments, comm):
     """All that can be checked before any work: inputs are there, outputs can be written, the device works."""
     a = arguments
     krige_options.check(a)
-    if comm.size > 1 and len(a.values) > 1:
-        raise InputError(f"--values: expected one name for several processes, got {len(a.values)}")
     for path in (a.input, a.targets):
         check_file(path)
     targets = Path(a.targets)
@@ -211,7 +209,7 @@ def _estimator(job, cov, nugget):
     a, dim = job.arguments, job.sites.shape[1]
     trend = krige_options.trend(a, dim)
     if len(a.values) > 1:
-        return several.model(a, cov, job.values, trend, dim)
+        return several.model(a, cov, job.values, trend, dim, job.comm)
     kinds = ["variance", "length_scale", "nugget", *options.shapes(a)] if a.fit else False
     kinds = [*kinds, "rotation"] if a.fit and a.rotation else kinds
     kinds = [*kinds, *OF_TIME[a.space_time or "separable"]] if a.fit and a.time else kinds

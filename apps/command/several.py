@@ -34,8 +34,9 @@ def check(arguments):
         raise InputError(f"--values: expected --fit with {p} variables, whose correlations are estimated")
 
 
-def model(arguments, cov, values, trend, dim):
-    """The CoKriging to be fitted to values (n, p) of sites of dim coordinates, from the covariance of one variable."""
+def model(arguments, cov, values, trend, dim, comm):
+    """The CoKriging to be fitted to values (n, p) of sites of dim coordinates, from the covariance of one variable; by
+    the ranks of comm where there are several."""
     a, (_, p) = arguments, values.shape
     spread = [float(v) or 1.0 for v in np.nanvar(values, axis=0)]
     if a.covariance == "matern":
@@ -46,6 +47,8 @@ def model(arguments, cov, values, trend, dim):
     else:
         cov = Coregionalization([np.diag(spread)], [replace(cov, variance=1.0)], dim)
     kinds = [*KINDS, *options.shapes(a)]
+    if comm.size > 1:
+        return h2gpu.distributed.statistics.CoKriging(cov, 0.0, trend, a.rtol, comm=comm, fit_parameters=kinds)
     return h2gpu.statistics.CoKriging(cov, 0.0, trend, a.rtol, fit_parameters=kinds)
 
 

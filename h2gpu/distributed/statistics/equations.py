@@ -12,21 +12,41 @@ from h2gpu.arrays import to_host
 from h2gpu.covariance.sites import Sites
 from h2gpu.distributed.assembly import of_sites
 from h2gpu.distributed.matrix import gathered
+from h2gpu.distributed.statistics.systems import DistributedSystem, MixedSystem, system_of
 from h2gpu.progress import phase
 from h2gpu.statistics import cross as cross_covariances
 from h2gpu.statistics.cross import CrossCovariance
-from h2gpu.statistics.equations import Equations
+from h2gpu.statistics.equations import Equations, solved_equations
 from h2gpu.statistics.variances import EXACT, Local, VarianceError, compared, drawn, total_variances
 
 
 class DistributedEquations(Equations):
-    """Equations whose system is a DistributedSystem: X are the rank's own targets, perhaps none; calls of all ranks."""
+    """Equations whose system is by ranks: X are the rank's own targets, perhaps none; calls of all ranks."""
 
     def _cross(self, X):
         return DistributedCross(self.system.comm, self._at(self.trend.sites(X)))
 
     def _variances(self, cross, std_rtol, random_state, added):
         return simple_variances(self.system, cross, self.noise, std_rtol, random_state, added)
+
+
+class SolvedByRanks:
+    """Of an estimator that every rank has, with all observations and a `comm`: its equations, the matrix by ranks."""
+
+    def _solved(self, model, system):
+        sites, noise = self._trend.sites(self._places.sites), self._places.noise(model.nugget)
+        rtol, neighbours, seed, _ = self._accuracy
+        system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
+        found = solved_equations(self._places, self._trend, model, *self._accuracy, system)
+        return DistributedEquations(**vars(found)) if isinstance(system, (DistributedSystem, MixedSystem)) else found
+
+
+def fitted(estimator, name):
+    """An attribute that fit gave the serial estimator inside one by ranks; AttributeError for others."""
+    if name.endswith("_") and not name.startswith("_"):
+        return getattr(estimator._serial, name)
+    kind = type(estimator).__name__
+    raise AttributeError(f"{kind} by ranks has no {name!r}; h2gpu.statistics.{kind}, by one process, may")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +66,7 @@ class DistributedCross:
         """C V of V (n, count) that all have, (own targets, count), as `CrossCovariance.products`."""
         xp, own = self.comm.xp, replace(self.cross, **self._moved())
         m = int(self.comm.sum(np.array([own.shape[0]]), "targets")[0])
-        if m * own.shape[1] > self.comm.size * cross_covariances.DIRECT:
+        if m * own.shape[1] > self.comm.size * cross_covariances.DIRECT and own.cov.variables is None:
             return self._hierarchical(own, V, tolerance)
         return to_host(own.products(xp.asarray(V), tolerance)) if len(own.targets) else np.empty((0, V.shape[1]))
 

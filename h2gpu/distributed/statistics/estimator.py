@@ -12,10 +12,9 @@ from h2gpu import statistics
 from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.assembly import all_points
 from h2gpu.distributed.communicators.communicator import Communicator
-from h2gpu.distributed.statistics.equations import DistributedEquations
+from h2gpu.distributed.statistics.equations import DistributedEquations, SolvedByRanks, fitted
 from h2gpu.distributed.statistics.likelihood import DistributedData
-from h2gpu.distributed.statistics.systems import DistributedSystem, system_of
-from h2gpu.statistics.equations import solved_equations
+from h2gpu.distributed.statistics.systems import system_of
 from h2gpu.statistics.inputs import seed_of, targets
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.scores import r_squared
@@ -23,15 +22,8 @@ from h2gpu.statistics.simulation import checked_count, field_samples, generator,
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
-class _Shared(statistics.Kriging):
+class _Shared(SolvedByRanks, statistics.Kriging):
     """The estimator that every rank has, of all observations; its matrix is by ranks."""
-
-    def _solved(self, model, system):
-        sites, noise = self._trend.sites(self._places.sites), self._places.noise(model.nugget)
-        rtol, neighbours, seed, _ = self._accuracy
-        system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
-        found = solved_equations(self._places, self._trend, model, *self._accuracy, system)
-        return DistributedEquations(**vars(found)) if isinstance(system, DistributedSystem) else found
 
     def _data(self):
         return DistributedData(self.comm, self._places, self._trend, self.restricted)
@@ -96,9 +88,7 @@ class Kriging:
         self._serial.comm = comm
 
     def __getattr__(self, name):
-        if name.endswith("_") and not name.startswith("_"):
-            return getattr(self._serial, name)
-        raise AttributeError(f"Kriging by ranks has no {name!r}; h2gpu.statistics.Kriging, by one process, may")
+        return fitted(self, name)
 
     def fit(self, my_X: ArrayLike, my_y: ArrayLike, my_weight: ArrayLike | None = None) -> Self:
         """Solve the kriging equations for observations of which this rank gives a share.

@@ -109,6 +109,30 @@ class DistributedSystem:
         return gathered(self.comm, self.A.rows.partition, x)
 
 
+@dataclass(eq=False, kw_only=True)
+class MixedSystem(systems.HierarchicalSystem):
+    """Of several variables: the matrices of the correlations are by ranks, vectors and Vecchia's factor on all hosts.
+
+    All ranks iterate alike, on the same numbers; a call of all, B the same.
+    """
+
+    comm: object
+    own = slice(None)  # rows that this rank gives
+
+    def explained_own(self, B):
+        """As that of DistributedSystem, of all rows."""
+        return to_host(self.explained(to_host(B)))
+
+
+def mixed_system(comm, *given):
+    """The MixedSystem of what `statistics.systems.hierarchical_system` is given."""
+
+    def build(places, rho, rtol):
+        return linear_operator(of_sites(comm, Sites.of(places, rho), rtol))
+
+    return MixedSystem(comm=comm, **vars(systems.hierarchical_system(*given, build)))
+
+
 @dataclass(frozen=True, eq=False)
 class DistributedDiagonal:
     """A + diag(d) of own rows: measurement errors that differ from site to site."""
@@ -140,13 +164,15 @@ class _Whitened:
 
 
 def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
-    """The system of K = cov(sites) + noise: a DistributedSystem, or of few sites the DenseSystem on every host.
+    """The system of K = cov(sites) + noise: a DistributedSystem, of several variables a MixedSystem, or of few sites
+    the DenseSystem on every host.
 
     sites   (n, dim) float64 on all hosts; the others as for `statistics.systems.covariance_system`
     """
     if len(sites) <= systems.DENSE:
         return systems.covariance_system(sites, cov, noise, rtol, neighbours, random_state)
-    Sites.of(sites[:1], cov).interpolable()
+    if cov.variables is not None:
+        return mixed_system(comm, sites, cov, noise, rtol, neighbours, random_state)
     least = float(np.min(noise))
     placed, W = _factor(comm, sites, cov, noise, neighbours, random_state)
     smallest = _smallest_eigenvalue(W, placed, random_state)

@@ -137,13 +137,19 @@ class CoKriging(CoResults, BaseEstimator):
         self._places, self._noisy = data.places(nuggets), float(nuggets.max() > 0)
         with phase("cokriging equations"):
             model = Model(cov, self._noisy)
-            self._equations = solved_equations(self._places, self._trend, model, *self._accuracy, system)
+            self._equations = self._solved(model, system)
         self.cov_, self.nugget_ = cov, nuggets
         found = self._equations.regression.change @ to_host(self._equations.gamma)[:, 0]
         self.trend_coefficients_ = found.reshape(self.n_variables_, -1)
         self.iterations_, self.rtol_ = self._equations.system.iterations, self._equations.system.rtol
         self.residual_ = self._equations.residual(self._places, seed_of(self.random_state))
         return self
+
+    def _solved(self, model, system):
+        return solved_equations(self._places, self._trend, model, *self._accuracy, system)
+
+    def _data(self, places):
+        return Data(places, self._trend, self.restricted)
 
     @any_array
     def predict(
@@ -210,8 +216,9 @@ class CoKriging(CoResults, BaseEstimator):
         """The log-likelihood of the observations at the parameters in use, a `LogLikelihood`."""
         check_is_fitted(self, "cov_")
         options = dict(zip(("rtol", "neighbours", "random_state", "solver"), self._accuracy))
-        data = Data(self._places, self._trend, self.restricted)
-        return data.log_likelihood(Model(self.cov_, self._noisy), system=self._equations.system, **options)
+        return self._data(self._places).log_likelihood(
+            Model(self.cov_, self._noisy), system=self._equations.system, **options
+        )
 
     @property
     def _accuracy(self):
@@ -276,7 +283,7 @@ class CoKriging(CoResults, BaseEstimator):
         model = Model(model.cov, 0.0, checked_kinds(kinds, model.cov))
         start, first = start_of(self.cov, data, self._variable_trend, p, seed_of(self.random_state))
         start = _kept(model, with_nuggets(start, first))
-        data, system = Data(data.places(np.ones(p)), self._trend, self.restricted), None
+        data, system = self._data(data.places(np.ones(p))), None
         found = estimate(data, model, self.neighbours, seed_of(self.random_state), [start])
         if self.refine and not found.exact:
             found, system = refined(data, found, *self._accuracy)

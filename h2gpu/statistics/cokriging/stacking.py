@@ -98,7 +98,7 @@ def trend_of_variables(trend, p):
         xp = array_module(sites)
         F, i = trend.columns(sites[:, :-1]), xp.rint(sites[:, -1]).astype(int)
         own = i[:, None] == xp.arange(p)
-        return (own[:, :, None] * F[:, None, :]).reshape(len(F), -1)
+        return (own[:, :, None] * F[:, None, :]).reshape(len(F), p * F.shape[1])
 
     return Trend(None if trend.kind is None else columns, [], [])
 

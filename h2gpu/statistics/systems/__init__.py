@@ -8,6 +8,7 @@ The rtol of the H²-matrix is what keeps it positive definite (`sufficient_rtol`
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from h2gpu.arrays import array_module
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix import covariance_matrix
 from h2gpu.solvers.log_determinant import LogDeterminant
 from h2gpu.solvers.operators import column_dots
 from h2gpu.solvers.small_factors import cholesky
@@ -140,6 +142,7 @@ class HierarchicalSystem:
     rtol          with which A was built
     random_state  seed of the log-determinant's probes
     iterations    most that a solve took so far
+    build         what builds the matrices of correlations of several variables
     """
 
     A: object
@@ -147,6 +150,7 @@ class HierarchicalSystem:
     rtol: float
     random_state: int = 0
     iterations: int = 0
+    build: Callable = covariance_matrix
     exact = False
 
     def solve(self, B, rtol=SOLVE, enough=0.0):
@@ -177,7 +181,7 @@ class HierarchicalSystem:
 
     def product_with(self, sites, cov, rtol):
         """The covariance matrix of another covariance at the sites, or the system's own for None: with @."""
-        return self.A if cov is None else matrix_of(sites, cov, rtol)
+        return self.A if cov is None else matrix_of(sites, cov, rtol, self.build)
 
 
 def accepted(system, solution, enough):
@@ -188,16 +192,16 @@ def accepted(system, solution, enough):
     return solution.x if worst <= enough else solution.checked()
 
 
-def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state):
+def hierarchical_system(sites, cov, noise, rtol, neighbours, random_state, build=covariance_matrix):
     """The HierarchicalSystem."""
     least = float(np.min(noise))
     total = cov + Nugget(least) if least else cov
     W = solvers.vecchia(sites, cov, neighbours, nugget=noise, random_state=random_state)
     rtol = solvers.sufficient_rtol(sites, total, W, highest=rtol, random_state=random_state)
-    A = matrix_of(sites, total, rtol)
+    A = matrix_of(sites, total, rtol, build)
     if np.ndim(noise):
         A = WithDiagonal(A, array_module(sites).asarray(noise - least))
-    return HierarchicalSystem(A, W, rtol, random_state=random_state)
+    return HierarchicalSystem(A, W, rtol, random_state=random_state, build=build)
 
 
 def _stabilizing(sites, cov, noise, neighbours, random_state):

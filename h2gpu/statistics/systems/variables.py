@@ -17,12 +17,14 @@ from h2gpu.h2matrix import covariance_matrix
 HIGHEST = 0.1  # rtol of a correlation that hardly counts
 
 
-def matrix_of(sites, cov, rtol):
+def matrix_of(sites, cov, rtol, build=covariance_matrix):
     """The covariance matrix at sites (n, dim) to the accuracy rtol: an H2Matrix, or of several variables a MixedMatrix.
+
+    build   as `covariance_matrix`, for the correlations of several variables
 
     Raises ValueError where a covariance of several variables is composed with others than nuggets.
     """
-    return covariance_matrix(sites, cov, rtol) if cov.variables is None else _mixed(sites, cov, rtol)
+    return covariance_matrix(sites, cov, rtol) if cov.variables is None else _mixed(sites, cov, rtol, build)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class MixedMatrix:
         return Y.reshape(x.shape)
 
 
-def _mixed(sites, cov, rtol):
+def _mixed(sites, cov, rtol, build):
     """The MixedMatrix: errors of the R_k relative to themselves, so that their sum stays within rtol of K."""
     xp, host = array_module(sites), to_host(sites)
     fields, variable = structures_of(cov), np.rint(host[:, -1]).astype(np.int64)
@@ -87,5 +89,5 @@ def _mixed(sites, cov, rtol):
     places, norm, terms = xp.asarray(places), Sites.of(sites, cov).norm, []
     for B, rho in fields:
         share = norm / (len(fields) * np.linalg.norm(B) * Sites.of(places, rho).norm)
-        terms.append((B, covariance_matrix(places, rho, min(HIGHEST, rtol * share))))
+        terms.append((B, build(places, rho, min(HIGHEST, rtol * share))))
     return MixedMatrix(tuple(terms), xp.asarray(place.ravel()), xp.asarray(variable), xp.asarray(d))
