@@ -32,6 +32,20 @@ class CoKriging:
     Observations are on every host, the matrix of more than 4,096 of them is by ranks. Every call is one of all ranks;
     what one raises, all raise. After fit the attributes of `h2gpu.statistics.CoKriging` that end in _ are there, equal
     on all ranks. Raises as that does.
+
+    Source: Wackernagel (2003), chapters 24 and 25.
+
+    >>> import numpy as np
+    >>> from h2gpu import distributed
+    >>> from h2gpu.covariance import MultivariateMatern
+    >>> from h2gpu.distributed.statistics import CoKriging
+    >>> comm = distributed.communicator()  # one process here; more under mpiexec
+    >>> x = np.array_split(np.linspace(0, 1, 40)[:, None], comm.size)[comm.rank]
+    >>> Y = np.hstack([np.sin(6 * x), np.sin(6 * x) + 0.1])
+    >>> cov = MultivariateMatern((1.0, 1.0), 0.2, (1.5, 1.5), 0.95, space_dimension=1)
+    >>> mean = CoKriging(cov, comm=comm).fit(x, Y).predict([[0.51]])
+    >>> bool(abs(mean[0, 0] - np.sin(6 * 0.51)) < 0.01)
+    True
     """
 
     def __init__(self, cov: Any, *arguments: Any, comm: Communicator, **options: Any) -> None:
