@@ -15,7 +15,7 @@ a thinned field has brought the kernels there. Estimates are compared by their l
 import time
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -79,43 +79,47 @@ def study(fields, start, options, name):
         for field in fields.values():
             if parameters == "estimated" or field.covariance is not None:
                 field = replace(field.thinned(options.sites), trend=options.trend)
-                table += compared(field, parameters, start(field), options, name)
-                path = folder / f"{name}-{parameters}-{options.device}.csv"
-                tables.write(path, table, tables.device_name(options.device))
+                for one in compared(field, parameters, start(field), options, name):
+                    table.append(one)  # written at once: a study that is stopped keeps its rows
+                    path = folder / f"{name}-{parameters}-{options.device}.csv"
+                    tables.write(path, table, tables.device_name(options.device))
         rows += table
     return rows
 
 
 def compared(field, parameters, start, options, name):
-    """The rows of one field with parameters "given" or "estimated"; the map of h2gpu's prediction is drawn."""
+    """The rows of one field with parameters "given" or "estimated", each as it is measured; the map of the first
+    prediction is drawn."""
     estimate = parameters == "estimated"
     cov = start if estimate else field.covariance
     if options.device == "cuda":
         bring(field, cov, estimate, options)
-    best, rows = kriging(field, cov, estimate, options.device), []
     path = Path(options.output) / f"{name}-{field.name}-{parameters}.png"
-    draw(field, best, path, f"parameters {parameters}")
     unit, clock = CLOCKS[options.device]
-    methods = {"h2gpu": lambda: best, "local 60": lambda: near_sites(field, best, clock)}
+    best = cache(partial(kriging, field, cov, estimate, options.device))
+    methods = {"h2gpu": best, "local 60": lambda: near_sites(field, best(), clock)}
     if gpboost_vecchia.available():
         methods["GPBoost"] = lambda: peer(field, cov, estimate, clock)
     wanted = options.methods or ",".join(methods)
     methods |= {s: partial(kriging, field, cov, estimate, options.device, s) for s in SOLVERS}
-    for method, predict in published.chosen(methods, wanted, "--methods").items():
+    for i, (method, predict) in enumerate(published.chosen(methods, wanted, "--methods").items()):
         found = predict()
-        rows.append(row(field, method, parameters, found, unit))
+        if i == 0:
+            draw(field, found, path, f"parameters {parameters}")
+        one = row(field, method, parameters, found, unit)
         if estimate and method != "local 60":
-            rows[-1]["log-likelihood"] = f"{likelihood(field, found, options.device):.2f}"
-        print(tables.text(rows[-1:]), flush=True)
-    return rows
+            one["log-likelihood"] = f"{likelihood(field, found, options.device):.2f}"
+        print(tables.text([one]), flush=True)
+        yield one
 
 
 def bring(field, cov, estimate, options):
     """Compile and load what h2gpu will need of kernels, by a field of few sites."""
     few = field.thinned(min(BEFORE, len(field.sites)))
+    wanted = (options.methods or "h2gpu").split(",")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a thinned field may not tell its parameters
-        for solver in {"auto", *(options.methods or "").split(",")} & {"auto", *SOLVERS}:
+        for solver in sorted({name if name in SOLVERS else "auto" for name in wanted}):
             kriging(few, cov, estimate, options.device, solver)
 
 

@@ -6,11 +6,10 @@ Seconds are rough: sums of the seconds in the tables, with what warms up, and gu
 
 from functools import partial
 
-from h2gpu.apps.benchmarks.figures.entry import BOTH, FIELDS, HEATON, KAUST, entry
+from h2gpu.apps.benchmarks.figures.entry import BOTH, FIELDS, FIVE, HEATON, KAUST, entry
 
 cpu = partial(entry, gpus=0)
 
-FIVE = "medium nugget_rough_long nugget_smooth_medium rough_long smooth_short"
 NINE = f"jacksboro jacksboro_nugget heaton_simulated heaton_satellite kaust_{FIVE.replace(' ', ' kaust_')}"
 SHARED = "benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv"
 MEMORY = "benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv"

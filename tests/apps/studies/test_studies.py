@@ -1,5 +1,6 @@
 """The studies of predictions: on small files like the published ones, with the truth they were simulated from."""
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +75,24 @@ def test_parameters_are_estimated_from_the_observations_alone(tmp_path, capsys):
     assert highest > log_likelihood(Matern(2 * variance, length, 0.6), field.sites, field.values, nugget, "constant")
     assert 0.05 < float(best["nugget"]) < 0.6 and float(best["rmse"]) < truth.std()
     assert "by the truth" in capsys.readouterr().out
+
+
+def test_a_stopped_study_keeps_the_rows_it_measured_and_fits_nothing_else(tmp_path, monkeypatch):
+    source, asked, fitted = small_fields.kaust(tmp_path / "k.h5"), [], prediction_study.kriging
+
+    def kriging(field, cov, estimate, device, solver="auto"):
+        asked.append(solver)
+        if solver == "iterative":
+            raise KeyboardInterrupt
+        return fitted(field, cov, estimate, device, solver)
+
+    monkeypatch.setattr(prediction_study, "kriging", kriging)
+    options = ["--parameters", "estimated", "--fields", "rough", "--methods", "direct,iterative"]
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):
+        study_kaust.main(["--file", str(source), "--output", str(tmp_path), *options])
+    _, rows = tables.read(tmp_path / "study_kaust-estimated-cpu.csv")
+    assert [row["method"] for row in rows] == ["direct"] and asked == ["direct", "iterative"]
+    assert (tmp_path / "study_kaust-rough-estimated.png").is_file()  # of the first method
 
 
 def test_a_linear_trend_is_taken_away_and_put_back(tmp_path):

@@ -64,8 +64,9 @@ def test_commands_take_their_arguments_and_write_the_files_of_their_entry(monkey
 
 @pytest.mark.parametrize("one", [one for one in ALL if one.parts], ids=lambda one: one.name)
 def test_parts_of_a_table_are_the_fields_that_are_published(one):
-    _, rows = tables.read(BENCHMARKS / one.outputs[0])
-    assert list(dict.fromkeys(row["field"] for row in rows)) == list(one.parts)
+    if not one.awaited:
+        _, rows = tables.read(BENCHMARKS / one.outputs[0])
+        assert list(dict.fromkeys(row["field"] for row in rows)) == list(one.parts)
     parts = one.divided()
     assert [part.steps for part in parts] == [(f"{one.steps[0]} --fields {name}",) for name in one.parts]
     assert sum(part.seconds for part in parts) == pytest.approx(one.seconds)
