@@ -148,7 +148,10 @@ def to_host(array: ArrayLike) -> Array:
     >>> batched.to_host(np.ones(2)).tolist()
     [1.0, 1.0]
     """
-    return array if isinstance(array, np.ndarray) else array_module(array).asnumpy(array)
+    if isinstance(array, np.ndarray):
+        return array
+    xp = array_module(array)
+    return np.asarray(array) if xp is np else xp.asnumpy(array)
 
 
 def any_array(function: Callable[P, R]) -> Callable[P, R]:

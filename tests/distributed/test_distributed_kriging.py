@@ -203,3 +203,9 @@ def test_what_one_rank_cannot_use_is_an_error_of_all():
         assert isinstance(error, ValueError) and "rank 1: X has 1 features" in str(error)
     with pytest.raises(AttributeError, match="Kriging by ranks has no 'plot'"):
         KrigingByRanks(COV, comm=distributed.Alone()).plot()
+
+
+def test_targets_may_be_a_list():
+    x = np.linspace(0, 1, 20)[:, None]
+    kriging = KrigingByRanks(COV, comm=distributed.Alone()).fit(x.tolist(), x[:, 0].tolist())
+    assert abs(kriging.predict([[0.25]])[0] - 0.25) < 0.02
