@@ -8,11 +8,9 @@ from h2gpu import statistics
 from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.assembly import all_points
 from h2gpu.distributed.communicators.communicator import Communicator
-from h2gpu.distributed.statistics.equations import DistributedEquations, SolvedByRanks, fitted
+from h2gpu.distributed.statistics.equations import SolvedByRanks, fitted
 from h2gpu.distributed.statistics.likelihood import DistributedData
 from h2gpu.statistics.cokriging.stacking import all_variables
-from h2gpu.statistics.inputs import seed_of
-from h2gpu.statistics.variances import tell_error
 from h2gpu.typing import Array, ArrayLike
 
 
@@ -83,17 +81,9 @@ class CoKriging:
         with self.comm.together("predict"):
             serial, X, xp = self._serial, to_host(my_X), array_module(my_X)
             X = serial._targets(X) if len(X) else np.empty((0, serial.n_features_in_))
-            p, equations = serial.n_variables_, serial._equations
+            p = serial.n_variables_
             sites, shape = all_variables(X, p), (len(X), p)
-            mean, variances = np.empty(0), np.empty(0)
-            if len(X) or isinstance(equations, DistributedEquations):  # a dense system is on every host
-                if return_std:
-                    accuracy = serial.std_rtol, seed_of(serial.random_state)
-                    mean, variances, serial.variance_error_ = equations.means_and_variances(sites, *accuracy)
-                    if self.comm.rank == 0:
-                        tell_error(serial.variance_error_, serial.std_rtol)
-                else:
-                    mean = equations.means(sites)[:, 0]
+            mean, variances = serial._at_targets(sites, return_std)
             mean = xp.asarray(mean.reshape(shape) + serial._means(p))
             if not return_std:
                 return mean

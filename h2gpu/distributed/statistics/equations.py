@@ -17,7 +17,8 @@ from h2gpu.progress import phase
 from h2gpu.statistics import cross as cross_covariances
 from h2gpu.statistics.cross import CrossCovariance
 from h2gpu.statistics.equations import Equations, solved_equations
-from h2gpu.statistics.variances import EXACT, Local, VarianceError, compared, drawn, total_variances
+from h2gpu.statistics.inputs import seed_of
+from h2gpu.statistics.variances import EXACT, Local, VarianceError, compared, drawn, tell_error, total_variances
 
 
 class DistributedEquations(Equations):
@@ -39,6 +40,22 @@ class SolvedByRanks:
         system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
         found = solved_equations(self._places, self._trend, model, *self._accuracy, system)
         return DistributedEquations(**vars(found)) if isinstance(system, (DistributedSystem, MixedSystem)) else found
+
+    def _has_work(self, X):
+        """Whether there is work at sites X: a dense system is on every host, and none of its work is together."""
+        return len(X) > 0 or isinstance(self._equations, DistributedEquations)
+
+    def _at_targets(self, X, with_variances, added=0.0):
+        """Means and variances (m,), those plus `added`, at sites X of the rank's own targets, perhaps none."""
+        if not self._has_work(X):
+            return np.empty(0), np.empty(0)
+        if not with_variances:
+            return self._equations.means(X)[:, 0], None
+        accuracy = self.std_rtol, seed_of(self.random_state)
+        mean, variances, self.variance_error_ = self._equations.means_and_variances(X, *accuracy, added)
+        if self.comm.rank == 0:
+            tell_error(self.variance_error_, self.std_rtol)
+        return mean, variances
 
 
 def fitted(estimator, name):

@@ -12,10 +12,10 @@ from h2gpu import statistics
 from h2gpu.arrays import array_module, to_host
 from h2gpu.distributed.assembly import all_points
 from h2gpu.distributed.communicators.communicator import Communicator
-from h2gpu.distributed.statistics.equations import DistributedEquations, SolvedByRanks, fitted
+from h2gpu.distributed.statistics.equations import SolvedByRanks, fitted
 from h2gpu.distributed.statistics.likelihood import DistributedData
 from h2gpu.distributed.statistics.systems import system_of
-from h2gpu.statistics.inputs import seed_of, targets
+from h2gpu.statistics.inputs import targets
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.scores import r_squared
 from h2gpu.statistics.simulation import checked_count, field_samples, generator, given_data
@@ -123,17 +123,10 @@ class Kriging:
         """
         with self.comm.together("predict"):
             X, serial = self._targets(my_X), self._serial
-            equations, xp = serial._equations, array_module(my_X)
-            if not return_std:
-                mean = equations.means(X)[:, 0] if self._ready(X) else np.empty(0)
-                return xp.asarray(mean + serial._known_mean())
-            mean, variances = np.empty(0), np.empty(0)
-            if self._ready(X):
-                added, seed = serial.nugget_ if observations else 0.0, seed_of(serial.random_state)
-                mean, variances, serial.variance_error_ = equations.means_and_variances(X, serial.std_rtol, seed, added)
-                if self.comm.rank == 0:
-                    serial._tell_error()
-            return xp.asarray(mean + serial._known_mean()), xp.asarray(np.sqrt(variances))
+            xp, added = array_module(my_X), serial.nugget_ if observations else 0.0
+            mean, variances = serial._at_targets(X, return_std, added)
+            mean = xp.asarray(mean + serial._known_mean())
+            return (mean, xp.asarray(np.sqrt(variances))) if return_std else mean
 
     def score(self, my_X: ArrayLike, my_y: ArrayLike) -> float:
         """R² of all observations my_y (m_r,) at my_X (m_r, features), of which each rank gives a share.
@@ -158,7 +151,7 @@ class Kriging:
             both = np.concatenate([equations.sites, *shares])
             Z = field_samples(equations.cov, both, count, rng, equations.rtol, serial.neighbours, self._system_of)
             own = Z[n + before : n + before + len(X)]
-            if not self._ready(X):
+            if not serial._has_work(X):
                 return array_module(my_X).asarray(own)
             return array_module(my_X).asarray(given_data(equations, X, Z[:n], own, rng) + serial._known_mean())
 
@@ -169,10 +162,6 @@ class Kriging:
 
     def _system_of(self, *arguments, stabilized):
         return system_of(self.comm, *arguments, stabilized=stabilized)
-
-    def _ready(self, X):
-        """Whether there is work: a dense system is on every host, and none of its work is together."""
-        return len(X) > 0 or isinstance(self._serial._equations, DistributedEquations)
 
     def _targets(self, my_X):
         """The rank's targets on the host, checked."""
