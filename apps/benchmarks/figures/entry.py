@@ -24,8 +24,7 @@ class Entry:
     files      that are published, tables first
     seconds    roughly, of all commands on the machine of the published tables
     steps      commands one after another, without `python -m h2gpu.apps.`; RANKS and a number may stand before one
-    gpus       that are needed; 0 on the CPU
-    alone      nothing else may run beside it: several GPUs, or LAPACK on all cores as a peer
+    gpus       that are needed; 0 on the CPU; beside what needs several nothing else runs
     gigabytes  of a GPU's memory that are needed
     data       files that are read in the folder data
     packages   without which rows would be missing
@@ -40,7 +39,6 @@ class Entry:
     seconds: float
     steps: tuple
     gpus: int
-    alone: bool = False
     gigabytes: int = 0
     data: tuple = ()
     packages: tuple = ()

@@ -1,6 +1,6 @@
 """Several commands at once, each in a slot of its own, within a limit.
 
-What must run alone comes first, while nothing runs; then the longest first. A command begins where its seconds fit into
+What needs several GPUs comes first, alone; then the longest first. A command begins where its seconds fit into
 what is left of the limit; others are left out. Each is given PATIENCE times its seconds. The limit ends none: past it
 nothing waits for a slot, and what runs is nearly measured. Whoever must end by the clock interrupts it (`timeout`).
 """
@@ -71,7 +71,7 @@ class Queue:
             self._told(Outcome(entry, "left out", 0.0, why))
 
     def _begin(self):
-        """The next ones, as long as there are slots for them: all of them for what comes first, and runs alone."""
+        """The next ones, as long as there are slots for them: all of them for what runs alone."""
         while self.waiting and self.free:
             entry = self.waiting.pop(0)
             taken = self.free if needs_all(entry) else self.free[:1]
@@ -101,7 +101,7 @@ class Queue:
 
 def needs_all(entry):
     """Whether nothing may run beside it."""
-    return entry.alone or entry.gpus > 1
+    return entry.gpus > 1
 
 
 def _where(slots):

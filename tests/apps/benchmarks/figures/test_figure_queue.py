@@ -58,16 +58,13 @@ def outcomes(entries, slots, machine, limit=math.inf):
     return {one.entry.name: one for one in queue.run()}
 
 
-jobs = st.tuples(st.integers(1, 900), st.floats(0.1, 4), st.sampled_from([1, 1, 1, 2, 4]), st.booleans(), st.booleans())
+jobs = st.tuples(st.integers(1, 900), st.floats(0.1, 4), st.sampled_from([1, 1, 1, 2, 4]), st.booleans())
 
 
 @given(st.lists(jobs, max_size=12), st.integers(1, 4), st.one_of(st.just(math.inf), st.integers(10, 2000)))
 def test_rules_of_the_queue(drawn, count, limit):
-    """Commands of some rough seconds, times as long in truth, on some GPUs, alone or not, that fail or not."""
-    entries = [
-        entry("a", f"{i}.csv", s, "x", gpus=min(gpus, count), alone=alone)
-        for i, (s, _, gpus, alone, _) in enumerate(drawn)
-    ]
+    """Commands of some rough seconds, times as long in truth, on some GPUs, that fail or not."""
+    entries = [entry("a", f"{i}.csv", s, "x", gpus=min(gpus, count)) for i, (s, _, gpus, _) in enumerate(drawn)]
     times = {str(i): s * factor for i, (s, factor, *_) in enumerate(drawn)}
     problems = {str(i): "failed" for i, one in enumerate(drawn) if one[-1]}
     there = Machine(times, problems)
@@ -75,7 +72,7 @@ def test_rules_of_the_queue(drawn, count, limit):
     ends = outcomes(entries, slots, there, limit)
     assert sorted(ends) == sorted(one.name for one in entries)
     named = {one.name: one for one in entries}
-    alone = {one.name for one in entries if one.alone or one.gpus > 1}
+    alone = {one.name for one in entries if one.gpus > 1}
     for one in there.ran:
         assert len({slot.gpu for slot in one.slots}) == len(one.slots) == (count if one.name in alone else 1)
         assert one.begun + named[one.name].seconds <= limit
