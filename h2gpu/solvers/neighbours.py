@@ -17,6 +17,12 @@ QUERIES = 1000  # of a tree that are worth a thread
 SPARE = 1.35  # neighbours asked for at first, as a multiple of those wanted and expected to come later
 
 
+def tree_of(x):
+    """A cKDTree of points, halved at the middle of the longest side: in a third of the time of medians (2²⁰ sites of
+    a grid 0.13 for 0.45 s), and asked as fast."""
+    return scipy.spatial.cKDTree(x, balanced_tree=False)
+
+
 def nearest(tree, x, k):
     """(distances, indices) of the k points of a cKDTree nearest to each of x (n, dim), both (n, k).
 
@@ -52,7 +58,7 @@ def nearest_earlier_of(some, x, places, m):
 
 def _of_block(x, begin, end, m, positions):
     """N(i) of ascending positions among begin … end − 1."""
-    tree, found = scipy.spatial.cKDTree(x[:end]), np.empty((len(positions), m), np.int64)
+    tree, found = tree_of(x[:end]), np.empty((len(positions), m), np.int64)
     left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
     while len(left):
         wanted = positions[left]
@@ -72,7 +78,7 @@ def _leading(candidates, valid, m):
 def _of_copies(x, some, places, m):
     """N(i) of some positions, each at one of the first `places` places: earlier copies, then the nearest."""
     copies, rows = x[some], {i: row for row, i in enumerate(some.tolist())}
-    tree, own = scipy.spatial.cKDTree(x[:places]), {}
+    tree, own = tree_of(x[:places]), {}
     around, place = nearest(tree, copies, min(m, places))[1], nearest(tree, x[places:], 1)[1][:, 0]
     found = np.empty((len(copies), m), np.int64)
     for i in range(places, len(x)):

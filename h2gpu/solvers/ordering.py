@@ -14,9 +14,8 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 """
 
 import numpy as np
-import scipy
 
-from h2gpu.solvers.neighbours import nearest
+from h2gpu.solvers.neighbours import nearest, tree_of
 
 EXACT = 2048
 GROWTH = 2**0.5  # of the distance from one level to the next
@@ -25,7 +24,7 @@ CLOSEST = 0.05  # share of the sites that a level may remove without looking at 
 
 def nearest_distances(x, some=slice(None)):
     """The distances of some sites from their nearest others of x (n, dim), (count,)."""
-    return nearest(scipy.spatial.cKDTree(x), x[some], 2)[0][:, 1]
+    return nearest(tree_of(x), x[some], 2)[0][:, 1]
 
 
 def maximin_order(points, random_state=0, distances=nearest_distances):
@@ -35,9 +34,7 @@ def maximin_order(points, random_state=0, distances=nearest_distances):
     random_state   seed of the choice among sites of a level
     distances      the function of points that gives `nearest_distances`, for who shares them out
     """
-    _, first = np.unique(points, axis=0, return_index=True)
-    first.sort()
-    rest = np.setdiff1d(np.arange(len(points)), first, assume_unique=True)
+    first, rest = _places(points)
     rng, x, kept, levels = np.random.default_rng(random_state), points[first], np.arange(len(first)), []
     h = 0.0
     while len(kept) > EXACT:
@@ -47,6 +44,14 @@ def maximin_order(points, random_state=0, distances=nearest_distances):
         kept = kept[chosen]
     levels.append(kept[farthest_first(x[kept])])
     return np.concatenate([first[np.concatenate(levels[::-1])], rest]), len(first)
+
+
+def _places(x):
+    """Numbers of the points (n, dim) that are the first at their place, and those of the others, both ascending."""
+    by_place = np.lexsort(x.T)
+    again = np.zeros(len(x), bool)
+    again[by_place[1:]] = (x[by_place[1:]] == x[by_place[:-1]]).all(axis=1)  # the sort keeps equal ones as they came
+    return np.flatnonzero(~again), np.flatnonzero(again)
 
 
 def farthest_first(x):
@@ -76,7 +81,7 @@ def _spread(x, h, rng):
     cells = np.floor((x - x.min(axis=0)) * (2 * np.sqrt(x.shape[1]) / h))
     some = _first_of_cells(cells, priority)
     chosen = np.zeros(len(x), bool)
-    close = scipy.spatial.cKDTree(x[some]).query_pairs(h, output_type="ndarray")
+    close = tree_of(x[some]).query_pairs(h, output_type="ndarray")
     chosen[some[_independent(close, priority[some])]] = True
     return chosen
 
