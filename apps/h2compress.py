@@ -85,8 +85,6 @@ def _work_by_ranks(arguments, comm):
     """The same by the processes of mpiexec: all work, the first one speaks and writes."""
     arguments.quiet = arguments.quiet or comm.rank > 0
     job = _job(arguments)
-    if arguments.method != "weighted":
-        raise InputError(f"--method {arguments.method}: several processes compress with --method weighted; launch one")
     with watched(arguments.quiet, job.device.synchronize) as times:
         again = is_matrix_file(job.input)
         A, B = _recompressed(job, comm) if again else (None, gathered_matrix(_compressed_by_ranks(job, comm)))
@@ -165,7 +163,8 @@ def _compressed_by_ranks(job, comm):
     for chosen in planned(comm, sites, ordered, a.rtol, finest=finest, storage=a.storage, **fixed):
         job.say(f"{chosen}, by {comm.size} processes")
         job.admit(chosen.bytes_peak / comm.size + points.nbytes)
-        B, error = of_plan(comm, sites, ordered, chosen, storage=a.storage, svd=a.svd, rows=ROWS)
+        given = {"storage": a.storage, "svd": a.svd, "method": a.method, "rows": ROWS}
+        B, error = of_plan(comm, sites, ordered, chosen, **given)
         if error <= a.rtol or a.order is not None:
             break
     else:
@@ -203,11 +202,12 @@ def _recompressed(job, comm=None):
 
 def _smaller(A, a, comm):
     """The smaller matrix; by ranks, all of which have A, that of the first one."""
+    asked = {"method": a.method, "svd": a.svd, "storage": a.storage}
     if comm is None:
-        return compress(A, a.rtol, method=a.method, svd=a.svd, storage=a.storage)
+        return compress(A, a.rtol, **asked)
     if not A.symmetric:
         raise InputError("several processes compress symmetric matrices again, this one is not; launch one")
-    B = gathered_matrix(distributed.compress(distributed.distribute(A, comm), a.rtol, svd=a.svd, storage=a.storage))
+    B = gathered_matrix(distributed.compress(distributed.distribute(A, comm), a.rtol, **asked))
     return B and B.to_device("cuda" if comm.xp is not np else "cpu")
 
 

@@ -12,7 +12,15 @@ import numpy as np
 
 from h2gpu.batched import join, transpose
 from h2gpu.blocksparse import BlockSparse
-from h2gpu.distributed.compression import PARTS, discarded, far_blocks, of_ghosts, projected
+from h2gpu.distributed.compression import (
+    PARTS,
+    by_basis,
+    changes_of_ghosts,
+    discarded,
+    far_blocks,
+    of_ghosts,
+    projected,
+)
 from h2gpu.distributed.ghosts import with_ghosts
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
@@ -20,6 +28,7 @@ from h2gpu.distributed.truncation import truncate
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.algebra.sums import blocks_of, factor, joint_basis, scaled_blocks, stored
 from h2gpu.h2matrix.beside import block_diagonal
+from h2gpu.h2matrix.compression.compress import check_method
 from h2gpu.h2matrix.compression.decompositions import STRATEGIES
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.precision import check_storage
@@ -71,14 +80,19 @@ def add(A: DistributedH2Matrix, B: DistributedH2Matrix, alpha: float = 1.0, beta
 
 
 def compress(
-    A: DistributedH2Matrix, rtol: float = 1e-6, *, svd: str = "auto", storage: Storage = "auto"
+    A: DistributedH2Matrix,
+    rtol: float = 1e-6,
+    *,
+    method: str = "weighted",
+    svd: str = "auto",
+    storage: Storage = "auto",
 ) -> DistributedH2Matrix:
     """A smaller matrix Ã with ‖A − Ã‖_F ≤ rtol ‖A‖_F by ranks; a call of all ranks.
 
-    A                    symmetric DistributedH2Matrix, its off-diagonal blocks with both owners (not `once`)
-    rtol, svd, storage   as for `h2gpu.compress`, svd one of its names; the result is that up to rounding
+    A                            symmetric DistributedH2Matrix, its off-diagonal blocks with both owners (not `once`)
+    rtol, method, svd, storage   as for `h2gpu.compress`, svd one of its names; the result is that up to rounding
 
-    Raises, on all ranks, ValueError for another matrix, an rtol out of range or an unknown svd or storage.
+    Raises, on all ranks, ValueError for another matrix, an rtol out of range or an unknown method, svd or storage.
     Source: Börm (2010), chapter 6; Zampini et al. (2022), H2Opus, section 3.
 
     >>> import numpy as np
@@ -98,14 +112,25 @@ def compress(
                 "gather it, and compress by one process"
             )
         accuracy = Accuracy.of(rtol, A.dtype)
+        check_method(method)
         if svd not in STRATEGIES:
             raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {brief(svd)}')
         check_storage(storage)
         rounds, share, local = accuracy.rounds(storage), A.far.share, A.cols
         side = Side(local, A.row_basis.widened(), _counts(A))
-        bases, changes = _truncated(A, side, accuracy.unrounded if rounds else accuracy, STRATEGIES[svd])
-        T = of_ghosts(comm, share, local, changes[0].matrices, "T of ghosts", stacked=False)
-        far = projected((A.far.diagonal, A.far.off), local, share, bases, changes, T)
+        limit, decompose, couplings = (
+            accuracy.unrounded if rounds else accuracy,
+            STRATEGIES[svd],
+            (A.far.diagonal, A.far.off),
+        )
+        near = sum(float(nearfield_square(part)) for part in (A.near.diagonal, A.near.off))
+        if method == "basis":
+            weights = dict.fromkeys(PARTS, 1)
+            bases, T, far = by_basis(comm, [side], couplings, share, weights, near, limit, decompose)
+        else:
+            bases, changes = _truncated(A, side, near, limit, decompose)
+            T = changes_of_ghosts(comm, share, local, changes)
+            far = projected(couplings, local, share, bases, changes, T)
         parts = dict(zip(PARTS, (*far, A.near.diagonal, A.near.off)))
         if rounds:
             parts, bases = rounded(comm, parts, dict.fromkeys(PARTS, 1), bases, accuracy)
@@ -114,12 +139,11 @@ def compress(
         return DistributedH2Matrix(comm, A.rows, A.cols, bases[0], bases[0], far, near)
 
 
-def _truncated(A, side, accuracy, decompose):
-    """[ClusterBasis] and [BasisChange] of a symmetric matrix."""
+def _truncated(A, side, square, accuracy, decompose):
+    """[ClusterBasis] and [BasisChange] of a symmetric matrix; square: of this rank's nearfield."""
     R = triangular_factors(side.basis)
     ghosts = of_ghosts(A.comm, A.far.share, side.local, R, "R of ghosts", stacked=True)
     Z = total_weights(side.basis, _all_couplings(A, side.basis, ghosts), with_ghosts(R, ghosts))
-    square = sum(float(nearfield_square(part)) for part in (A.near.diagonal, A.near.off))
     square += float(farfield_square(side.basis, Z))
     budget, decompose = discarded(A.comm, square, side.local.partition.tree.levels, accuracy, decompose)
     basis, change = truncate(A.comm, side, Z, budget, decompose)

@@ -95,7 +95,7 @@ def sorted_sides(comm, sites, leaf_size, split="median"):
         return [sorted_points(comm, x, leaf_size, split) for x in sides]
 
 
-def of_plan(comm, sites, points, plan, *, storage="auto", once=False, svd="auto", rows=None):
+def of_plan(comm, sites, points, plan, *, storage="auto", once=False, svd="auto", method="weighted", rows=None):
     """(DistributedH2Matrix, its error on random rows) of a plan of Sites of which each host has a share.
 
     points   `sorted_sides`, down to leaves of the planner's tree
@@ -103,7 +103,7 @@ def of_plan(comm, sites, points, plan, *, storage="auto", once=False, svd="auto"
     """
     with phase("cluster"):
         blocks, points = _blocks(comm, points, plan.leaf_size, Admissibility(plan.eta, sites.cov.kinks))
-    B = built_and_compressed(comm, blocks, points, sites.cov, plan.orders, plan.rtol, storage, once, svd)
+    B = built_and_compressed(comm, blocks, points, sites.cov, plan.orders, plan.rtol, storage, once, svd, method)
     rows = rows or rows_checked(*B.shape)
     error = error_on_rows(B, points, sites.cov, rows, 0)
     if comm.rank == 0:

@@ -1,8 +1,10 @@
 """Compression by ranks: the same steps as `h2matrix.compression.compress`, and three exchanges.
 
     R of ghosts after orthogonalization → total weights → ‖A‖ by all, truncation by one account → T of ghosts → project
+    method "basis":  truncation of each cluster alone → T of ghosts → project → [R R̃] of ghosts → ‖A − Ã‖ by all
 
-Of a cluster above the cut each rank has the R of its own points; stacked, their R is that of all.
+Of a cluster above the cut each rank has the R of its own points; stacked, their R is that of all. A rank's rows of a
+farfield block are R_t S_ts R_sᵀ with its own part of R_t and the whole R_s: the squares of all ranks add up.
 """
 
 from dataclasses import replace
@@ -19,12 +21,14 @@ from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
 from h2gpu.distributed.truncation import truncate
 from h2gpu.h2matrix.accuracy import Accuracy
+from h2gpu.h2matrix.compression.compress import tightened
 from h2gpu.h2matrix.compression.decompositions import STRATEGIES, InDouble
 from h2gpu.h2matrix.compression.orthogonalization import BasisChange, triangular_factors
 from h2gpu.h2matrix.compression.projection import project
+from h2gpu.h2matrix.compression.truncation import RelativeToBasis
 from h2gpu.h2matrix.compression.weights import total_weights
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
-from h2gpu.h2matrix.norms import farfield_square, nearfield_square
+from h2gpu.h2matrix.norms import JointFactors, farfield_square, farfield_squares, nearfield_square
 
 PARTS = "far", "far off", "near", "near off"
 
@@ -41,10 +45,12 @@ class GhostBasis:
         return self
 
 
-def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto", once=False, svd="auto"):
+def built_and_compressed(
+    comm, blocks, points, cov, order, rtol, storage="auto", once=False, svd="auto", method="weighted"
+):
     """A rank's BlockTree, own points → the DistributedH2Matrix, compressed to rtol; a call of all ranks.
 
-    blocks, points   as for `sides_of`; storage and svd as for `compress`, once as for `covariance_matrix`
+    blocks, points   as for `sides_of`; storage, svd, method as for `compress`, once as for `covariance_matrix`
     """
     accuracy = Accuracy.of(rtol, points[0].dtype)
     rounds = accuracy.rounds(storage)
@@ -59,11 +65,17 @@ def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto",
     if not rounds:
         near = [part.stored() for part in near]
     weights = dict(zip(PARTS, (1, 1 + once) * 2))
-    share_of = partial(discarded, comm, accuracy=accuracy.unrounded if rounds else accuracy, decompose=STRATEGIES[svd])
-    bases, changes = _truncated(comm, rows, cols, near, weights, blocks, cov, share_of)
-    rows, cols = replace(rows, basis=None), replace(cols, basis=None)  # the largest part of what is there
-    T = of_ghosts(comm, far_share, cols.local, changes[-1].matrices, "T of ghosts", stacked=False)
-    far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
+    limit, decompose = accuracy.unrounded if rounds else accuracy, STRATEGIES[svd]
+    square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
+    if method == "basis":
+        sides, couplings = (rows, cols)[: 2 - blocks.symmetric], couplings_of(rows, cols, far_share, blocks, cov)
+        bases, T, far = by_basis(comm, sides, couplings, far_share, weights, square, limit, decompose)
+    else:
+        share_of = partial(discarded, comm, accuracy=limit, decompose=decompose)
+        bases, changes = _truncated(comm, rows, cols, square, blocks, cov, share_of)
+        rows, cols = replace(rows, basis=None), replace(cols, basis=None)  # the largest part of what is there
+        T = changes_of_ghosts(comm, far_share, cols.local, changes)
+        far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
     parts = dict(zip(PARTS, (*far, *near)))
     if rounds:
         parts, bases = rounded(comm, parts, weights, bases, accuracy)
@@ -74,6 +86,41 @@ def built_and_compressed(comm, blocks, points, cov, order, rtol, storage="auto",
     far = far_blocks(comm, parts["far"], parts["far off"], far_share, cols.local, bases[-1], T.rows)
     near = Blocks(parts["near"], parts["near off"], halo, names[share.ghosts], share)
     return DistributedH2Matrix(comm, *local, bases[0], bases[-1], far, near, once=once)
+
+
+def by_basis(comm, sides, couplings, share, weights, near, accuracy, decompose):
+    """As the serial method "basis": ([bases], changes T of ghosts, (diagonal, off-diagonal couplings) in them).
+
+    sides       [Side of the rows, Side of the columns], one of a symmetric matrix
+    couplings   (diagonal, off-diagonal) before
+    weights     {name: how many blocks a stored one stands for}
+    near        this rank's squares of the nearfield
+    """
+    tolerance, local = accuracy.rtol, sides[-1].local
+    while True:
+        cuts = [truncate(comm, side, None, 0.0, decompose, RelativeToBasis(tolerance)) for side in sides]
+        bases, changes = zip(*cuts)
+        T = changes_of_ghosts(comm, share, local, changes)
+        far = projected(couplings, local, share, bases, changes, T)
+        squares = np.array([near, 0.0]) + _far_squares(comm, sides, couplings, bases, far, share, weights, T)
+        norm, error = comm.sum(squares, "error of the basis")
+        if error <= accuracy.rtol**2 * norm or tolerance == 0:
+            return list(bases), T, far
+        tolerance = tightened(tolerance, np.dtype(bases[0].dtype))
+
+
+def _far_squares(comm, sides, couplings, bases, far, share, weights, T):
+    """‖A‖² and ‖A − Ã‖² of this rank's rows of the farfield, before and after: (2,)."""
+    joint = [JointFactors.of(side.basis, basis) for side, basis in zip(sides, bases)]
+    R = of_ghosts(comm, share, sides[-1].local, batched.transpose(joint[-1].both), "[R R̃] of ghosts", stacked=True)
+    ghosts = JointFactors(batched.transpose(R), (T.columns, T.rows))
+    found = [farfield_squares(*pair, joint[0], cols) for *pair, cols in zip(couplings, far, (joint[-1], ghosts))]
+    return sum(weights[name] * np.array(squares) for name, squares in zip(PARTS, found))
+
+
+def changes_of_ghosts(comm, share, local, changes):
+    """T of a share's ghosts, new rank × old rank; local: LocalTree of the columns."""
+    return of_ghosts(comm, share, local, changes[-1].matrices, "T of ghosts", stacked=False)
 
 
 def projected(couplings, local, share, bases, changes, T):
@@ -91,10 +138,12 @@ def far_blocks(comm, diagonal, off, share, local, basis, ghost_ranks):
     return Blocks(diagonal, off, halo, local.partition.numbers[share.ghosts], share)
 
 
-def _truncated(comm, rows, cols, near, weights, blocks, cov, share_of):
-    """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares."""
+def _truncated(comm, rows, cols, square, blocks, cov, share_of):
+    """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares.
+
+    square   of this rank's nearfield
+    """
     Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
-    square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
     budget, decompose = share_of(square + float(farfield_square(rows.basis, Z)), blocks.row_tree.levels)
     found = [truncate(comm, rows, Z, budget, decompose)]
     if not blocks.symmetric:

@@ -3,7 +3,8 @@
     level l:  every rank   B_t Z_tᵀ = Û Σ Wᵀ  of what it owns     all   the threshold below which Σ² is discarded
               shared       Û_t and T_t of clusters above the cut and of their children go to all ranks
 
-A cluster above the cut is worked on by one rank only, so that all have the same basis of it to the last bit.
+A cluster above the cut is worked on by one rank only, so that all have the same basis of it to the last bit. Without
+weights each cluster of the basis itself is cut, by a rule that asks no other.
 """
 
 import numpy as np
@@ -18,13 +19,15 @@ from h2gpu.progress import phase
 DIGITS = 52, 40, 28, 16, 4, 0  # a square's exponent, then 12 bits in one sum over the ranks
 FEW = 1 << 16  # squares of all ranks that are told rather than summed
 NAME = "truncation"
+WRONG = "truncation: expected finite weights, got NaN or infinity; check the covariance"
 
 
-def truncate(comm, side, weights, budget, decompose):
+def truncate(comm, side, weights, budget, decompose, rule=None):
     """(ClusterBasis, BasisChange) on the side's local tree; arguments as for the serial `truncate`.
 
     side      Side
     budget    bound on the sum of discarded squares over all clusters of all ranks
+    rule      of each cluster alone, as `RelativeToBasis`; None: all ranks share the budget
     """
     local, basis, (among, used) = side.local, side.basis, side.counts
     account, done, T = Account(budget, used), [], None
@@ -33,11 +36,14 @@ def truncate(comm, side, weights, budget, decompose):
         for l in reversed(levels):
             t = _owned(local, l)
             share = account.share(l)
-            B, Z = _matrices(basis, l, t, T), weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
-            M = batched.gemm(B, Z, transb=True)
+            B = _matrices(basis, l, t, T)
+            M = B if weights is None else batched.gemm(B, _weights(weights, local, l, t), transb=True)
             U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among[l])
-            ranks, spent = shared_ranks(comm, sigma, share, residual)
-            account.spend(spent)
+            if rule is None:
+                ranks, spent = shared_ranks(comm, sigma, share, residual)
+                account.spend(spent)
+            else:
+                ranks = rule(_finite(sigma), share)
             U = batched.leading(U, B.rows, to_host(ranks))
             T = batched.gemm(U, B, transa=True)
             if l < local.tree.levels:
@@ -45,6 +51,18 @@ def truncate(comm, side, weights, budget, decompose):
                 done.append((l, U, T))
             advance(int(among[l]))
     return assembled(basis, done)
+
+
+def _weights(weights, local, l, t):
+    """Z_t of clusters of a level, maybe of none where the rank's tree has no such level."""
+    return weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
+
+
+def _finite(sigma):
+    """The singular values; LinAlgError for NaN and infinity."""
+    if not bool(array_module(sigma).isfinite(sigma).all()):
+        raise np.linalg.LinAlgError(WRONG)
+    return sigma
 
 
 def _owned(local, l):
@@ -136,7 +154,7 @@ def _by_digit(comm, first, digits, squares):
     sums = xp.bincount(digits, weights=squares, minlength=4096).astype(np.float64)
     told = comm.sum(to_host(xp.concatenate([first.reshape(1), sums])), NAME)
     if not np.isfinite(told[0]):
-        raise np.linalg.LinAlgError("truncation: expected finite weights, got NaN or infinity; check the covariance")
+        raise np.linalg.LinAlgError(WRONG)
     return float(told[0]), told[1:]
 
 

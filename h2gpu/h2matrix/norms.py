@@ -104,25 +104,36 @@ def relative_error(A, B):
     check_same_structure(A, B, "relative_error", "compare others through sampled_error")
     rows = JointFactors.of(A.row_basis.widened(), B.row_basis.widened())
     cols = rows if A.symmetric and B.symmetric else JointFactors.of(A.col_basis.widened(), B.col_basis.widened())
-    error, norm = nearfield_difference(A.nearfield, B.nearfield), nearfield_norm(A.nearfield) ** 2
-    pairs, t, s = multiplicities(A.couplings), A.couplings.rows, A.couplings.columns
-    work = A.row_basis.ranks[t] * A.col_basis.ranks[s]
-    with phase("compare", len(t)) as advance:
-        for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
-            index = np.arange(part.start, part.stop)
-            block_A = _rotated(rows.first[t[part]], _wide(A.couplings.select(index)), cols.first[s[part]])
-            block_B = _rotated(rows.second[t[part]], _wide(B.couplings.select(index)), cols.second[s[part]])
-            norm += pairs[part] @ to_host(batched.frobenius_norms(block_A)) ** 2
-            error += pairs[part] @ to_host(batched.frobenius_norms(subtracted(block_A, block_B))) ** 2
-            advance(len(index))
+    norm, error = farfield_squares(A.couplings, B.couplings, rows, cols)
+    error += nearfield_difference(A.nearfield, B.nearfield)
+    norm += nearfield_norm(A.nearfield) ** 2
     return float(np.sqrt(error / norm)) if norm else float(np.sqrt(error))
 
 
-class JointFactors:
-    """Rᵀ and R̃ᵀ of [U Ũ] = Q [R R̃] for every cluster: `first` and `second`, rank × joint rank."""
+def farfield_squares(S, T, rows, cols):
+    """‖A‖_F² and ‖A − B‖_F² of farfields with couplings S and T between the same clusters, of such JointFactors."""
+    norm, error, pairs, t, s = 0.0, 0.0, multiplicities(S), S.rows, S.columns
+    work = rows.first.rows[t] * cols.first.rows[s]
+    with phase("compare", len(t)) as advance:
+        for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
+            index = np.arange(part.start, part.stop)
+            block_A = _rotated(rows.first[t[part]], _wide(S.select(index)), cols.first[s[part]])
+            block_B = _rotated(rows.second[t[part]], _wide(T.select(index)), cols.second[s[part]])
+            norm += float(pairs[part] @ to_host(batched.frobenius_norms(block_A)) ** 2)
+            error += float(pairs[part] @ to_host(batched.frobenius_norms(subtracted(block_A, block_B))) ** 2)
+            advance(len(index))
+    return norm, error
 
-    def __init__(self, first, second):
-        self.first, self.second = first, second
+
+class JointFactors:
+    """Rᵀ and R̃ᵀ of [U Ũ] = Q [R R̃] for every cluster: `first` and `second`, rank × joint rank.
+
+    both    MatrixBatch of [R R̃]ᵀ          ranks   those of U and of Ũ, (clusters,) each
+    """
+
+    def __init__(self, both, ranks):
+        parts = both.halves(alternating(*ranks))
+        self.both, self.first, self.second = both, parts[::2], parts[1::2]
 
     @classmethod
     def of(cls, U, V):
@@ -135,8 +146,8 @@ class JointFactors:
             RT = batched.transpose(batched.qr(_side_by_side(U, V, t, below), mode="r"))
             parts = RT.halves(alternating(U.ranks[t], V.ranks[t]))
             below = parts[::2], parts[1::2]
-            levels.append(below)
-        return cls(*(batched.join(list(part)) for part in zip(*levels[::-1])))
+            levels.append(RT)
+        return cls(batched.join(levels[::-1]), (U.ranks, V.ranks))
 
 
 def _side_by_side(U, V, t, below):

@@ -54,6 +54,36 @@ def test_a_sum_and_what_is_left_of_it_are_the_serial_ones(name, ranks):
     assert smaller.nbytes == small.nbytes
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name", ["plane", "line", "heaps"])
+def test_what_the_basis_method_leaves_of_a_sum_is_the_serial_one(name, ranks):
+    """Of a matrix with couplings in float32, too."""
+    (A, B), (total, _) = pair(name), serial(name)
+    pairs = [(total, h2gpu.compress(total, 0.1, method="basis")), (A, h2gpu.compress(A, 0.3, method="basis"))]
+
+    def work(comm):
+        C = distributed.add(*(distributed.distribute(M, comm) for M in (A, B)), 2.0, -0.5)
+        found = (
+            distributed.compress(C, 0.1, method="basis"),
+            distributed.compress(distributed.distribute(A, comm), 0.3, method="basis"),
+        )
+        return [distributed.gathered_matrix(M) for M in found]
+
+    for found, (M, small) in zip(all_of(ranks, work)[0], pairs):
+        assert np.array_equal(found.row_basis.ranks, small.row_basis.ranks)
+        assert small.relative_error(found) < 1e-6 and abs(M.relative_error(found) / M.relative_error(small) - 1) < 1e-3
+
+
+def test_a_basis_that_is_not_finite_ends_all_ranks():
+    A = h2gpu.build(PLANE, ONE, leaf_size=32, order=5, eta=1.5)
+    A.row_basis.leaf.buffer[0] = np.nan
+
+    def work(comm):
+        return distributed.compress(distributed.distribute(A, comm), 0.1, method="basis")
+
+    assert all(isinstance(error, np.linalg.LinAlgError) for error in on_ranks(3, work))
+
+
 def test_parts_in_float32_keep_the_promise():
     A, _ = pair("plane")
 
@@ -109,6 +139,7 @@ def test_what_does_not_fit_is_refused_on_all_ranks():
         "compress: expected a symmetric matrix": lambda comm: distributed.compress(distributed.distribute(R, comm)),
         "at both owners": lambda comm: distributed.compress(distributed.distribute(A, comm, once=True)),
         "rtol: expected": lambda comm: distributed.compress(distributed.distribute(A, comm), 2.0),
+        "method: expected": lambda comm: distributed.compress(distributed.distribute(A, comm), method="best"),
     }
     for text, work in cases.items():
         for error in on_ranks(2, work):

@@ -61,8 +61,7 @@ def compress(
     if not isinstance(A, H2Matrix):
         raise TypeError(f"compress: expected an H2Matrix, as h2gpu.build makes, got {type(A).__name__}")
     accuracy = Accuracy.of(rtol, A.dtype)
-    if method not in METHODS:
-        raise ValueError(f'method: expected "weighted" or "basis", got {brief(method)}')
+    check_method(method)
     if not callable(svd) and svd not in STRATEGIES:
         raise ValueError(f'svd: expected "auto", "jacobi" or "randomized", got {brief(svd)}')
     check_storage(storage)
@@ -76,6 +75,12 @@ def compress(
         B = rounded(held.pop(), accuracy, but=("nearfield",) if computed else ()) if shared else held.pop()
         evaluated = evaluated and isinstance(B.nearfield, EvaluatedNearfield)  # rounding may have stored it
         return B.replace(nearfield=B.nearfield.stored()) if evaluated else B
+
+
+def check_method(method):
+    """ValueError for an unknown one."""
+    if method not in METHODS:
+        raise ValueError(f'method: expected "weighted" or "basis", got {brief(method)}')
 
 
 def _stays_computed(A, nearfield):
@@ -125,7 +130,12 @@ def _basis(held, accuracy, decompose):
         B = _projected(A.replace(row_basis=rows, col_basis=cols), row_change, col_change)
         if relative_error(A, B) <= accuracy.rtol or tolerance == 0:
             return B
-        tolerance = tolerance / TIGHTEN if tolerance > np.finfo(A.dtype).eps else 0
+        tolerance = tightened(tolerance, A.dtype)
+
+
+def tightened(tolerance, dtype):
+    """The next tolerance of the basis where the matrix misses rtol: 0 where there is nothing left to remove."""
+    return tolerance / TIGHTEN if tolerance > np.finfo(dtype).eps else 0
 
 
 def _projected(A, row_change, col_change):
