@@ -36,6 +36,22 @@ def test_products_of_a_distributed_matrix(ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
+def test_the_basis_method(ranks):
+    import cupy
+
+    A = h2gpu.build(SITES, COV, leaf_size=16, order=4, eta=1.5)
+    small = h2gpu.compress(A, 0.3, method="basis", storage="full")
+
+    def work(comm):
+        B = distributed.distribute(A.to_device("cuda"), comm)
+        return distributed.gathered_matrix(distributed.compress(B, 0.3, method="basis", storage="full"))
+
+    found = all_of(ranks, work, xp=cupy, limit=120.0)[0]
+    assert np.array_equal(found.row_basis.ranks, small.row_basis.ranks)
+    assert small.relative_error(found) < 1e-12
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_points_to_solves(ranks):
     import cupy
 

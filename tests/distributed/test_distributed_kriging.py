@@ -7,10 +7,12 @@ import pytest
 from threads import all_of, on_ranks
 
 from h2gpu import distributed
-from h2gpu.covariance import Matern, Nugget
+from h2gpu.covariance import Gaussian, Matern, Nugget
 from h2gpu.distributed.statistics import Kriging as KrigingByRanks
+from h2gpu.distributed.statistics import systems as by_ranks_systems
 from h2gpu.distributed.statistics.equations import DistributedCross
 from h2gpu.statistics import Kriging, cross, simulate, systems
+from h2gpu.statistics.systems import direct
 
 N, M = 300, 100
 RNG = np.random.default_rng(0)
@@ -164,6 +166,104 @@ def test_few_sites_are_dense_on_every_host(monkeypatch):
     assert np.allclose(np.concatenate([f[0] for f in found]), exact, rtol=0, atol=1e-12)
     assert np.allclose(np.concatenate([f[1] for f in found]), deviations, rtol=1e-10)
     assert np.abs(mean - exact).max() < 1e-5 and std.shape == deviations.shape
+
+
+SMOOTH = Gaussian(1.3, 0.1)
+
+
+@pytest.fixture
+def factors(monkeypatch):
+    """Of more than fifty sites one process factors."""
+    monkeypatch.setattr(direct, "FEWEST", 50)
+
+
+@cache
+def factored(trend="linear"):
+    return Kriging(SMOOTH, 1e-3, trend, 1e-6, std_rtol=1.0).fit(SITES, Y)
+
+
+def factored_by_ranks(comm, **options):
+    return KrigingByRanks(SMOOTH, 1e-3, "linear", 1e-6, std_rtol=1.0, comm=comm, **options).fit(*shares(comm, SITES, Y))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_where_one_process_factors_every_rank_does(ranks, factors):
+    """Iterations bound deviations from above: a tenth too large here."""
+    one = factored()
+    assert isinstance(one._equations.system, direct.DirectSystem)
+    mean, std = one.predict(TARGETS, return_std=True, observations=True)
+    fields, likelihood = one.sample_y(TARGETS, 2, random_state=3), one.log_marginal_likelihood()
+
+    def work(comm):
+        kriging, (X,) = factored_by_ranks(comm), shares(comm, TARGETS)
+        found = kriging.predict(X, return_std=True, observations=True)
+        return *found, kriging.sample_y(X, 2, random_state=3), kriging.log_marginal_likelihood(), kriging.iterations_
+
+    found = all_of(ranks, work)
+    assert np.allclose(np.concatenate([f[0] for f in found]), mean, rtol=0, atol=1e-8)
+    assert np.allclose(np.concatenate([f[1] for f in found]), std, rtol=1e-8)
+    assert np.allclose(np.concatenate([f[2] for f in found]), fields, rtol=0, atol=1e-6)
+    assert all(f[3] == found[0][3] == pytest.approx(likelihood, rel=1e-9) and f[4] == 0 for f in found)
+
+
+def test_ranks_iterate_where_they_are_asked_to_or_one_cannot_factor(factors, monkeypatch):
+    std = factored().predict(TARGETS, return_std=True)[1]
+
+    def work(comm, **options):
+        kriging = factored_by_ranks(comm, **options)
+        return kriging.iterations_, kriging.predict(*shares(comm, TARGETS), return_std=True)[1]
+
+    def check(**options):
+        found = all_of(3, lambda comm: work(comm, **options))
+        assert min(iterations for iterations, _ in found) > 0
+        assert np.all(np.concatenate([own for _, own in found]) > 0.99 * std)
+
+    check(solver="iterative")
+    with monkeypatch.context() as patch:
+        patch.setattr(by_ranks_systems, "FACTORED", N - 1)
+        check()
+    serial_system, calls = systems.covariance_system, []
+
+    def fails_once(*given):
+        calls.append(given)
+        if len(calls) == 2:
+            raise np.linalg.LinAlgError("not positive definite")
+        return serial_system(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(systems, "covariance_system", fails_once)
+        check()
+    assert len(calls) == 3
+
+    def ends(*_):
+        raise MemoryError("a factor")
+
+    monkeypatch.setattr(systems, "covariance_system", ends)
+    assert all(isinstance(error, MemoryError) for error in on_ranks(3, work))
+    with pytest.raises(ValueError, match='solver: expected "auto" or "iterative" by ranks'):
+        KrigingByRanks(SMOOTH, solver="direct", comm=distributed.Alone())
+
+
+def test_estimates_of_ranks_that_factor_are_the_same_on_all(factors, monkeypatch):
+    monkeypatch.setattr("h2gpu.statistics.likelihood.estimation.EXACT", 100)
+    monkeypatch.setattr("h2gpu.statistics.refinement.WORTH", 1e-9)
+    options = {"neighbours": 6, "fit_parameters": ["variance", "length_scale"]}
+
+    def work(comm):
+        kriging = KrigingByRanks(COV, 0.0, rtol=1e-8, comm=comm, **options).fit(*shares(comm, SITES, Y))
+        told = kriging.parameters_, kriging.parameter_errors_, float(kriging.estimation_.value)
+        return told, kriging.iterations_, kriging.predict(*shares(comm, TARGETS), return_std=True)[1]
+
+    one = Kriging(COV, 0.0, rtol=1e-8, **options).fit(SITES, Y)
+    assert one.estimation_.value.standard_error == 0  # by factors
+    found = all_of(3, work)
+    assert all(f[0] == found[0][0] and f[1] == 0 for f in found)  # to the last bit
+    parameters, errors, value = found[0][0]
+    assert parameters == pytest.approx(one.parameters_, rel=1e-6)
+    assert errors == pytest.approx(one.parameter_errors_, rel=1e-5)
+    assert value == pytest.approx(float(one.estimation_.value), rel=1e-9)
+    std = one.predict(TARGETS, return_std=True)[1]
+    assert np.allclose(np.concatenate([f[2] for f in found]), std, rtol=1e-6)
 
 
 def test_more_ranks_than_clusters():

@@ -36,13 +36,13 @@ class SolvedByRanks:
 
     def _solved(self, model, system):
         sites, noise = self._trend.sites(self._places.sites), self._places.noise(model.nugget)
-        rtol, neighbours, seed, _ = self._accuracy
-        system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed)
+        rtol, neighbours, seed, solver = self._accuracy
+        system = system or system_of(self.comm, sites, model.cov, noise, rtol, neighbours, seed, solver)
         found = solved_equations(self._places, self._trend, model, *self._accuracy, system)
         return DistributedEquations(**vars(found)) if isinstance(system, (DistributedSystem, MixedSystem)) else found
 
     def _has_work(self, X):
-        """Whether there is work at sites X: a dense system is on every host, and none of its work is together."""
+        """Whether there is work at sites X: a dense or direct system is on every host, none of its work is together."""
         return len(X) > 0 or isinstance(self._equations, DistributedEquations)
 
     def _at_targets(self, X, with_variances, added=0.0):

@@ -19,6 +19,7 @@ from h2gpu.statistics.inputs import targets
 from h2gpu.statistics.likelihood.log_likelihood import LogLikelihood
 from h2gpu.statistics.scores import r_squared
 from h2gpu.statistics.simulation import checked_count, field_samples, generator, given_data
+from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike, Seed, TrendLike
 
 
@@ -33,7 +34,9 @@ class Kriging:
     """Kriging by ranks, of any number of sites: arguments and results are those of `h2gpu.statistics.Kriging`.
 
     cov, nugget, trend, rtol, fit_parameters, restricted, refine, mean, neighbours, std_rtol, missing, random_state
-               as there; of more than 4,096 places by iterations (solver="iterative")
+               as there
+    solver     of more than 4,096 places, "iterative": by ranks; "auto": where one process factors up to 32,768 places,
+               every rank does so, and predicts at its own targets alone
     comm       Communicator
     verbose    as there, on rank 0
 
@@ -69,19 +72,22 @@ class Kriging:
         refine: bool = True,
         mean: float = 0.0,
         neighbours: int = 30,
+        solver: str = "auto",
         std_rtol: float = 0.01,
         missing: str = "raise",
         random_state: Seed = 0,
         verbose: int = 0,
     ) -> None:
         self.comm = comm
+        if solver not in ("auto", "iterative"):
+            raise ValueError(f'solver: expected "auto" or "iterative" by ranks, got {brief(solver)}')
         options = {"fit_parameters": fit_parameters, "restricted": restricted, "refine": refine, "mean": mean}
         options |= {
             "neighbours": neighbours,
             "std_rtol": std_rtol,
             "missing": missing,
             "random_state": random_state,
-            "solver": "iterative",
+            "solver": solver,
         }
         quiet = 0 if comm.rank else verbose
         self._serial = _Shared(cov, nugget, trend, rtol, verbose=quiet, **options)
@@ -161,7 +167,7 @@ class Kriging:
             return self._serial.log_marginal_likelihood(gradient)
 
     def _system_of(self, *arguments, stabilized):
-        return system_of(self.comm, *arguments, stabilized=stabilized)
+        return system_of(self.comm, *arguments, self._serial.solver, stabilized)
 
     def _targets(self, my_X):
         """The rank's targets on the host, checked."""

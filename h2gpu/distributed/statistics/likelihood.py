@@ -13,6 +13,7 @@ from h2gpu.statistics.likelihood.hierarchical_moments import hierarchical_moment
 from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.moments import Moments
 from h2gpu.statistics.likelihood.vecchia_moments import vecchia_moments
+from h2gpu.statistics.systems.direct import DirectSystem
 
 NAME = "likelihood"
 
@@ -24,10 +25,10 @@ class DistributedData(Data):
         super().__init__(places, trend, restricted)
         self.comm = comm
 
-    def system(self, model, *, rtol, neighbours, random_state, solver=None):
-        """The covariance system of a model, by ranks."""
+    def system(self, model, *, rtol, neighbours, random_state, solver="iterative"):
+        """The covariance system of a model, by ranks, or on every one."""
         given = self.sites, model.cov, self.places.noise(model.nugget)
-        return system_of(self.comm, *given, rtol, neighbours, random_state)
+        return system_of(self.comm, *given, rtol, neighbours, random_state, solver)
 
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation and its Moments, equal to the last bit on all ranks."""
@@ -36,10 +37,24 @@ class DistributedData(Data):
 
     def _moments(self, model, gradient, *, system=None, solver=None, **options):
         """By the system that kriging has."""
+        whole = super()._moments
         if len(self.B) <= systems.DENSE:
-            return super()._moments(model, gradient, system=system, **options)
+            return whole(model, gradient, system=system, **options)
+        if isinstance(system, DirectSystem):
+            found = self._together(lambda: whole(model, gradient, solver="direct", system=system, **options))
+            return self._of_the_first(found)
         given = model, self.sites, self.places.noise, self.B, gradient
         return hierarchical_moments(*given, system=system, of_rows=self._of_rows, **options)
+
+    def _of_the_first(self, moments):
+        """The Moments that rank 0 has, where every rank factored: others may differ in the last bit."""
+        own = {name: value for name, value in vars(moments).items() if name != "information"}
+        told = self.comm.gather(own, NAME)[0]
+
+        def information(c):
+            return self.comm.gather(moments.information(c), NAME)[0]
+
+        return Moments(**told, information=moments.information and information)
 
     def _of_rows(self, model, rows, noise, B, gradient=False):
         """As `vecchia_moments`, of all rows: sums over the ranks of what each has of its share."""

@@ -2,7 +2,8 @@
 
     K⁻¹ B:   B → own rows → conjugate gradients by ranks → all rows          W, rtol, A as in the serial system
 
-A vector of all sites takes 8 bytes a site, the matrix some kilobytes: only the matrix must be shared out.
+A vector of all sites takes 8 bytes a site, the matrix some kilobytes: only the matrix must be shared out. Where one
+process factors so few sites that its factor fits on every host, every rank does, and predicts at its own targets alone.
 """
 
 import logging
@@ -22,14 +23,19 @@ from h2gpu.distributed.solvers.stochastic import against_of, dots_of
 from h2gpu.distributed.trees.shares import shared
 from h2gpu.distributed.trees.sorting import sorted_points
 from h2gpu.h2matrix.planning.planner import LEAF_SIZES
+from h2gpu.memory import free_memory
 from h2gpu.solvers.accuracy import largest_eigenvalue, rtol_for
 from h2gpu.solvers.operators import column_dots
 from h2gpu.statistics import systems
 from h2gpu.statistics.systems import MOST, ROOT, SOLVE, STABLE, accepted
+from h2gpu.statistics.systems.direct import BYTES, is_direct
 
 logger = logging.getLogger("h2gpu")
 
 LEAF_SIZE = 64  # of the tree that shares out the rows before the matrix has one
+FACTORED = (
+    1 << 15
+)  # sites that every rank factors, at most: so many were measured to take one process less than iterations
 
 
 @dataclass(eq=False)
@@ -163,16 +169,19 @@ class _Whitened:
         return self.W.whiten(self.A @ self.W.whiten_transposed(x))
 
 
-def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilized=False):
+def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, solver="iterative", stabilized=False):
     """The system of K = cov(sites) + noise: a DistributedSystem, of several variables a MixedSystem, or of few sites
-    the DenseSystem on every host.
+    the DenseSystem or DirectSystem on every host.
 
     sites   (n, dim) float64 on all hosts; the others as for `statistics.systems.covariance_system`
     """
+    given = sites, cov, noise, rtol, neighbours, random_state
     if len(sites) <= systems.DENSE:
-        return systems.covariance_system(sites, cov, noise, rtol, neighbours, random_state)
+        return systems.covariance_system(*given)
     if cov.variables is not None:
-        return mixed_system(comm, sites, cov, noise, rtol, neighbours, random_state)
+        return mixed_system(comm, *given)
+    if _is_factored(comm, solver, sites, cov) and (system := _factored(comm, *given, stabilized)):
+        return system
     least = float(np.min(noise))
     placed, W = _factor(comm, sites, cov, noise, neighbours, random_state)
     smallest = _smallest_eigenvalue(W, placed, random_state)
@@ -190,6 +199,27 @@ def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, stabilize
     if np.ndim(noise):
         A = DistributedDiagonal(A, comm.xp.asarray(noise[A.rows.partition.points(comm.rank)] - least))
     return DistributedSystem(comm, A, W, rtol, random_state)
+
+
+def _is_factored(comm, solver, sites, cov):
+    """Whether every rank factors: up to FACTORED sites, where one process does and all have the memory; a call of all
+    ranks."""
+    fits = len(sites) <= FACTORED and comm.size * BYTES["numpy"] * len(sites) < free_memory(np) / 2
+    own = comm.xp is np and fits and is_direct(solver, sites, cov)
+    return all(comm.gather(bool(own), "who can factor"))
+
+
+def _factored(comm, *given):
+    """The DirectSystem of what `covariance_system` is given, on every rank; None where a matrix is not definite."""
+    system, failure, (*given, stabilized) = None, None, given
+    try:
+        system = systems.covariance_system(*given, "direct", stabilized)
+    except np.linalg.LinAlgError as error:
+        failure = str(error)
+    failures = [told for told in comm.gather(failure, "factors") if told]  # all go the same way
+    if failures and comm.rank == 0:
+        logger.warning("%s; taking iterations", failures[0])
+    return None if failures else system
 
 
 def _factor(comm, sites, cov, noise, neighbours, random_state):
