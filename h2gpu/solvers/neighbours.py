@@ -7,6 +7,8 @@ more neighbours than wanted, those that come later are struck out, and the few s
 twice as many.
 """
 
+from functools import partial
+
 import numpy as np
 import scipy
 
@@ -43,26 +45,30 @@ def nearest_earlier(x, places, m):
 
 def nearest_earlier_of(some, x, places, m):
     """The same rows for some ascending positions from m on: (count, m) positions."""
-    found, begin = np.empty((len(some), m), np.int64), m or len(x)
+    found, begin, blocks = np.empty((len(some), m), np.int64), m or len(x), []
     while begin < places:
         end = min(places, max(int(BLOCK * begin), begin + 1))
         own = slice(*np.searchsorted(some, [begin, end]))
         if own.start < own.stop:
-            found[own] = _of_block(x, begin, end, m, some[own])
+            blocks.append((begin, end, own))
         begin = end
-    own = slice(int(np.searchsorted(some, begin)), len(some))
-    if own.start < own.stop:
-        found[own] = _of_copies(x, some[own], places, m)
+    copies = slice(int(np.searchsorted(some, begin)), len(some))
+    trees = parallel(lambda block: tree_of(x[: block[1]]), blocks[::-1])  # the largest first
+    for begin, end, own in blocks:
+        tree, parts = trees.pop(), np.array_split(some[own], threads_for(own.stop - own.start, QUERIES))
+        found[own] = np.concatenate(parallel(partial(_of_block, x, tree, begin, end, m), parts))
+    if copies.start < copies.stop:
+        found[copies] = _of_copies(x, some[copies], places, m)
     return found
 
 
-def _of_block(x, begin, end, m, positions):
-    """N(i) of ascending positions among begin … end − 1."""
-    tree, found = tree_of(x[:end]), np.empty((len(positions), m), np.int64)
+def _of_block(x, tree, begin, end, m, positions):
+    """N(i) of ascending positions among begin … end − 1; tree: of what precedes the end."""
+    found = np.empty((len(positions), m), np.int64)
     left, k = np.arange(len(positions)), min(end, int(SPARE * m * end / begin) + 2)
     while len(left):
         wanted = positions[left]
-        candidates = nearest(tree, x[wanted], k)[1]
+        candidates = tree.query(x[wanted], k)[1].reshape(len(left), k)
         earlier = candidates < wanted[:, None]
         enough = earlier.sum(axis=1) >= m
         found[left[enough]] = _leading(candidates[enough], earlier[enough], m)

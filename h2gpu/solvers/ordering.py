@@ -15,16 +15,60 @@ Schäfer, Katzfuss & Owhadi (2021), Sparse Cholesky factorization by Kullback–
 
 import numpy as np
 
+from h2gpu.batched.device.threads import parallel, threads_for
 from h2gpu.solvers.neighbours import nearest, tree_of
 
 EXACT = 2048
 GROWTH = 2**0.5  # of the distance from one level to the next
+SLAB = 1 << 14  # sites that are worth a thread
+SAMPLE = 1 << 13  # sites that say where slabs end
+EQUAL = 1e-6  # relative difference of distances that count as equal
 CLOSEST = 0.05  # share of the sites that a level may remove without looking at how they lie
 
 
-def nearest_distances(x, some=slice(None)):
-    """The distances of some sites from their nearest others of x (n, dim), (count,)."""
-    return nearest(tree_of(x), x[some], 2)[0][:, 1]
+def nearest_distances(x, part=0, parts=1):
+    """The distances of sites from their nearest others of x (n, dim), (count,): those of one of so many parts of all.
+
+    Slab by slab, a thread each, with an eighth of both neighbours: sites whose nearest may lie farther away ask a tree
+    of all. A distance is the same to the last bit whichever tree finds it.
+    """
+    each = threads_for(len(x) // parts, SLAB)
+    c, edges = _slabs(x, 8 * each * parts)
+
+    def of_slab(i):
+        begin, end, low, high = edges[[8 * i, 8 * i + 8, max(0, 8 * i - 1), min(8 * i + 9, len(edges) - 1)]]
+        near = np.flatnonzero((c >= low) & (c < high))
+        own = near[(c[near] >= begin) & (c[near] < end)]
+        found = tree_of(x[near]).query(x[own], 2)[0][:, 1]
+        sure = found < np.minimum(c[own] - low, high - c[own])
+        return found[sure], own[~sure]
+
+    found, left = zip(*parallel(of_slab, range(part * each, (part + 1) * each)))
+    left = np.concatenate(left)
+    return np.concatenate([*found, nearest(tree_of(x), x[left], 2)[0][:, 1]] if len(left) else found)
+
+
+def _slabs(x, count):
+    """(The longest coordinate of the sites, (count + 1,) ascending numbers between which about as many sites lie)."""
+    c = np.ascontiguousarray(x[:, np.argmax(np.ptp(x, axis=0))])
+    some = c[:: len(c) // SAMPLE | 1]  # an odd step: sites of a grid repeat themselves after a power of two
+    return c, np.concatenate([[-np.inf], np.quantile(some, np.arange(1, count) / count), [np.inf]])
+
+
+def _close_pairs(x, h):
+    """Pairs of sites less than h apart, (pairs, 2) in any order, each once: slab by slab, a thread each.
+
+    Not those at h: on a grid many are, and rounding would decide, which differs from tree to tree.
+    """
+    count = threads_for(len(x), SLAB)
+    c, edges = _slabs(x, count)
+
+    def of_slab(i):
+        near = np.flatnonzero((c >= edges[i]) & (c <= edges[i + 1] + h))
+        pairs = near[tree_of(x[near]).query_pairs((1 - EQUAL) * h, output_type="ndarray")]
+        return pairs if i == count - 1 else pairs[(c[pairs] < edges[i + 1]).any(axis=1)]
+
+    return np.concatenate(parallel(of_slab, range(count)))
 
 
 def maximin_order(points, random_state=0, distances=nearest_distances):
@@ -32,7 +76,7 @@ def maximin_order(points, random_state=0, distances=nearest_distances):
 
     order[:places] are the first sites of the different places, coarse to fine; the others follow, as in the input.
     random_state   seed of the choice among sites of a level
-    distances      the function of points that gives `nearest_distances`, for who shares them out
+    distances      the function of points that gives `nearest_distances` in any order, for who shares them out
     """
     first, rest = _places(points)
     rng, x, kept, levels = np.random.default_rng(random_state), points[first], np.arange(len(first)), []
@@ -81,7 +125,7 @@ def _spread(x, h, rng):
     cells = np.floor((x - x.min(axis=0)) * (2 * np.sqrt(x.shape[1]) / h))
     some = _first_of_cells(cells, priority)
     chosen = np.zeros(len(x), bool)
-    close = tree_of(x[some]).query_pairs(h, output_type="ndarray")
+    close = _close_pairs(x[some], h)
     chosen[some[_independent(close, priority[some])]] = True
     return chosen
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reference import point_sets, points_of
 from scipy.spatial import cKDTree
 
+from h2gpu.batched.device import threads as threads_module
 from h2gpu.solvers import neighbours, ordering
 from h2gpu.solvers.neighbours import nearest, nearest_earlier
 from h2gpu.solvers.ordering import farthest_first, maximin_order
@@ -22,6 +23,25 @@ def test_the_nearest_are_those_of_the_tree_whatever_the_threads(count, k, monkey
     distances, indices = nearest(tree, x, k)
     assert np.array_equal(distances, tree.query(x, [*range(1, k + 1)])[0]) and indices.shape == (count, k)
     assert np.array_equal(indices, tree.query(x, [*range(1, k + 1)])[1])
+
+
+@pytest.mark.parametrize("name", ["uniform", "grid", "clustered", "collinear", "outlier"])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_slabs_find_what_one_tree_finds(name, dim, monkeypatch):
+    """Distances to the last bit, and pairs nearer than h, also where many lie at h, by any number of threads."""
+    x = np.unique(points_of(name, 900, dim), axis=0)
+    order, distances = maximin_order(x, 3)[0], cKDTree(x).query(x, 2)[0][:, 1]
+    h = 2**0.5 * float(np.quantile(distances, 0.3))
+    apart = np.sqrt(((x[:, None] - x[None]) ** 2).sum(axis=-1))
+    expected = np.argwhere(np.triu(apart < (1 - 1e-6) * h, 1))
+    monkeypatch.setattr(ordering, "SLAB", 40)
+    for threads in (1, 3, 8):
+        monkeypatch.setattr(threads_module, "thread_count", lambda threads=threads: threads)
+        found = np.concatenate([ordering.nearest_distances(x, part, 2) for part in range(2)])
+        np.testing.assert_array_equal(np.sort(found), np.sort(distances))
+        pairs = np.sort(ordering._close_pairs(x, h), axis=1)
+        np.testing.assert_array_equal(pairs[np.lexsort(pairs.T[::-1])], expected)
+        np.testing.assert_array_equal(maximin_order(x, 3)[0], order)
 
 
 def separations(x):

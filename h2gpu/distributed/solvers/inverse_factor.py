@@ -3,8 +3,8 @@
     W x:   x at neighbours that others own comes in one exchange         Wᵀ z:   what belongs to them goes back
 
 Order and neighbours are those of `solvers.vecchia`, to the last bit. Neighbours and rows are found by their owners, and
-for the order, which every host has, distances from nearest sites by shares. Its levels are chosen on every host: of
-sites at equal distances, as on a grid, rounding decides which pairs a KD-tree finds, so that trees of parts may differ.
+for the order, which every host has, distances from nearest sites by shares. Its levels are chosen on every host, by all
+its threads.
 """
 
 from dataclasses import dataclass
@@ -143,9 +143,8 @@ def factor_of(comm, partition, sites, neighbours, nugget, random_state):
 
 
 def _distances(comm, x):
-    """`nearest_distances`, each rank those of a share."""
-    ends = len(x) * comm.rank // comm.size, len(x) * (comm.rank + 1) // comm.size
-    return np.concatenate(comm.gather(nearest_distances(x, slice(*ends)), "distances of the order"))
+    """`nearest_distances`, each rank those of a part."""
+    return np.concatenate(comm.gather(nearest_distances(x, comm.rank, comm.size), "distances of the order"))
 
 
 def _entries(xp, sites, nugget, order, head_positions, some, m):
@@ -167,8 +166,9 @@ def _halo(comm, bounds, places):
     """Local columns of places in tree order, own sites first, and the Halo of the others."""
     begin, end = bounds[comm.rank], bounds[comm.rank + 1]
     foreign = (places < begin) | (places >= end)
-    ghosts = np.unique(places[foreign])
-    columns = np.where(foreign, end - begin + np.searchsorted(ghosts, places), places - begin)
+    ghosts, numbers = np.unique(places[foreign], return_inverse=True)
+    columns = places - begin
+    columns[foreign] = end - begin + numbers
     owners = np.searchsorted(bounds, ghosts, side="right") - 1
     receives = {int(q): np.flatnonzero(owners == q) for q in np.unique(owners)}
     sends = swapped(comm, {q: (ghosts[i],) for q, i in receives.items()}, (ghosts[:0],), NAME)
