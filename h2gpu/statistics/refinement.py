@@ -10,8 +10,9 @@ not taken among them.
 
 An information may tell a fourth of what all sites tell, as Vecchia's does, or be that of another place: steps by it are
 too long. A value without noise shows it: the step is shortened to where the parabola through both ends and the slope at
-its beginning is highest. Slopes there correct the information along the step (BFGS), and steps go on until they promise
-little.
+its beginning is highest. Slopes there correct the information along the step (BFGS), where values do not tell before
+that little is left (`_left`): slopes take a factorization for all parameters but one. (KAUST's rough field with a
+nugget, whose first step is shortened: 5 factorizations and 124 CPU s in place of 8 and 196, 0.06 less likely.)
 
 Reference: Nocedal & Wright (2006), Numerical optimization, section 6.1.
 """
@@ -30,7 +31,7 @@ logger = logging.getLogger("h2gpu")
 
 WORTH = 0.4  # of log-likelihood a parameter, off by 0.9 standard errors: less is left, with errors that say so
 NEXT = 0.1  # of the gain of a step is that of the next, about, where noise hides what it was
-LITTLE = 0.1  # of what is worth a first step: where there is no noise, steps go on until less is left
+LITTLE = 0.2  # of what is worth a first step: where there is no noise, steps go on until less is left, 0.4 errors each
 STEPS = 6
 CERTAIN = 2.0  # standard errors: a value that falls by more has fallen
 LONGEST = 1.0  # step in the logarithm of a parameter
@@ -52,7 +53,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
         if gain < worth:
             return found, None
         system, value, candidate, kept = None, found.value, found, "of Vecchia's likelihood"
-        move, gained, seen, back = 0.0, 0.0, [], 0
+        move, gained, seen, back, fallen = 0.0, 0.0, [], 0, None
         for step in range(STEPS + 1):
             advance(1)
             alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
@@ -62,7 +63,7 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                 if system is not None and new < value - CERTAIN * (new.standard_error + value.standard_error):
                     if back < BACK:
                         part = _along(gained, float(new) - float(value))[0]
-                        back, gain = back + 1, 0.0
+                        back, fallen, gain = back + 1, (1 / part, float(new) - float(value)), 0.0
                         move, gained = part * move, part * gained
                         candidate = replace(candidate, model=found.model.at(found.model.theta + move))
                         logger.info("full likelihood: %.6g, %.2g of the step", new, part)
@@ -71,9 +72,9 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
                     found = found.told(told)
                     break
                 if alone:
-                    left = _along(gained, float(new) - float(value))[1]
-                    further = step < STEPS and (back > 0 or max(gain, left / LITTLE) >= worth)
-                before, back = value, 0
+                    left = _left(gained, float(new) - float(value), fallen)
+                    further = step < STEPS and max(gain, left / LITTLE) >= worth
+                before, back, fallen = value, 0, None
                 found, system, value = candidate, new_system, new
                 if not further:
                     break
@@ -101,6 +102,31 @@ def _along(gained, rise):
     """
     bend = max(2 * gained - rise, STRAIGHTEST * gained, np.finfo(float).tiny)
     return gained / bend, (gained - bend) ** 2 / bend
+
+
+def _left(gained, rise, fallen=None):
+    """What is left to gain after a step, told by values and the slope at its beginning.
+
+    Along it, what the parabola, or a cubic through a value that had fallen, is higher at its top. Aside from it
+    (κ − 1)²/4κ of the rise, where the bend is κ times what Newton's step expected: steepest ascent leaves so much at
+    worst where bends differ by κ from one direction to another, and Newton's step is the steepest in the metric of its
+    information (Nocedal & Wright 2006, sections 3.3 and 3.5).
+
+    fallen   how many times as long a step was that was shortened, and the value's rise after it, below 0
+    """
+    part, left = _along(gained, rise)
+    kappa = 1 / part
+    if fallen is not None:
+        kappa, left = fallen[0], _highest(gained, rise, *fallen) - rise
+    return left + (kappa - 1) ** 2 / (4 * kappa) * max(rise, 0.0)
+
+
+def _highest(gained, rise, times, fall):
+    """The highest value before `times` of the cubic 2 gained t + a t² + b t³ that is `rise` at 1 and `fall` there."""
+    b = ((fall - 2 * gained * times) / times**2 - rise + 2 * gained) / (times - 1)
+    a = rise - 2 * gained - b
+    t = 2 * gained / (np.sqrt(a**2 - 6 * gained * b) - a)
+    return 2 * gained * t + a * t**2 + b * t**3
 
 
 def _stepped(data, found, value, moments, seen):

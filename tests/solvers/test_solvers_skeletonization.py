@@ -9,7 +9,7 @@ import scipy.linalg
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
-from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize
+from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize, vecchia
 from h2gpu.solvers.skeletonization import flat_changes, skeletonize_alike
 from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
 from h2gpu.solvers.skeletonization.elimination import skeletons
@@ -132,6 +132,23 @@ def test_the_error_falls_with_the_square_of_eta(cov):
     assert errors[1] < 0.05 * errors[0]
 
 
+@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
+def test_the_error_grows_no_faster_than_the_sites(cov):
+    """As n, not as n²: for four times the sites at most 2.5 times the error a site."""
+    few, many = (uniform(n) for n in (1100, 4400))
+    errors = [(skeletonize(x, cov).log_determinant() - exact_log_determinant(cov(x))) / len(x) for x in (few, many)]
+    assert min(errors) > -1e-6 and max(errors) < 0 and errors[1] > 2.5 * errors[0]
+
+
+@pytest.mark.parametrize("cov", [ROUGH, SMOOTH])
+def test_iterations_find_the_same_determinant_within_their_standard_errors(cov):
+    points = uniform(2000)
+    W = vecchia(points, cov, 30)
+    found = log_determinant(cov(points), W, trace=2000)
+    assert 0 < found.standard_error < 0.5
+    assert abs(skeletonize(points, cov).log_determinant() - found.value) < 3 * found.standard_error
+
+
 def test_the_skeleton_is_as_large_as_the_tolerance_demands():
     rng = np.random.default_rng(8)
     F = rng.standard_normal((3, 40, 12)) @ (0.2 ** np.arange(12) * rng.standard_normal((3, 12, 12)))
@@ -171,6 +188,13 @@ def test_nuggets_may_differ_from_site_to_site():
     points, nugget = uniform(1500), np.random.default_rng(7).uniform(0.01, 1, 1500)
     K = ROUGH(points) + np.diag(nugget)
     assert abs(skeletonize(points, ROUGH, nugget=nugget).log_determinant() - exact_log_determinant(K)) < 2e-3
+
+
+def test_sites_in_float32_are_factored_in_float64(xp):
+    points = xp.asarray(uniform(1400).astype(np.float32))
+    G, same = skeletonize(points, ROUGH), skeletonize(points.astype(np.float64), ROUGH)
+    assert abs(G.log_determinant() - same.log_determinant()) < 1e-9 and G.dtype == np.float64
+    assert G.solve(points[:, 0]).dtype == np.float32
 
 
 def test_cells_of_a_colour_may_be_eliminated_in_any_grouping(monkeypatch):

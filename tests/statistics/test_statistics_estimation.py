@@ -244,6 +244,57 @@ def test_where_information_is_wrong_the_values_show_it_and_the_maximum_is_found(
     assert asked[0] and not any(asked[1:])  # slopes where the value has risen alone
 
 
+@pytest.mark.parametrize("bend", [0.6, 1.0, 3.0])
+def test_what_is_left_after_a_step_is_told_by_values_along_it(bend):
+    gained = 2.0  # of 2 gained t − bend gained t², which is highest at 1/bend
+    rise, top, aside = (2 - bend) * gained, gained / bend, (bend - 1) ** 2 / (4 * bend)
+    assert refinement._left(gained, rise) == pytest.approx(top - rise + aside * max(rise, 0))
+    if bend == 3:  # shortened to the top
+        assert refinement._left(gained / bend, top, (bend, rise)) == pytest.approx(aside * top)
+
+
+def test_after_a_fall_the_top_of_a_cubic_is_told():
+    def p(t):
+        return 2 * t + 0.2 * t**2 - 2.6 * t**3
+
+    part = 0.38
+    highest = p(np.linspace(0, 1, 10001)).max()
+    assert refinement._highest(part, p(part), 1 / part, p(1)) == pytest.approx(highest, abs=1e-6)
+    assert refinement._highest(1.0, 1.0, 3.0, -3.0) == pytest.approx(1.0)  # a parabola
+    aside = (1 / part - 1) ** 2 * part / 4 * p(part)
+    assert refinement._left(part, p(part), (1 / part, p(1))) == pytest.approx(highest - p(part) + aside, abs=1e-6)
+
+
+class Quadratic:
+    """ℓ = −½ bend |θ − top|², where Newton's steps expect a bend of 100 in all directions; gradients are counted."""
+
+    def __init__(self, top, bend):
+        self.top, self.bend, self.sites, self.slopes = top, bend, np.zeros((5, 2)), 0
+
+    def system(self, model, **options):
+        return model
+
+    def full(self, model, gradient, system=None, **options):
+        d = self.top - model.theta
+        self.slopes += gradient
+        value = -0.5 * self.bend * float(d @ d)
+        return LogLikelihood(value, 0.0, self.bend * d if gradient else None, None, model.names), None
+
+    def information(self, model, moments):
+        return 100 * np.eye(len(model.theta))
+
+
+@pytest.mark.parametrize(("height", "slopes"), [(0.36, 1), (2.0, 2)])
+def test_a_shortened_step_that_gained_little_asks_for_no_slopes_again(height, slopes, monkeypatch):
+    model, bend = Model(Exponential(1.0, 0.2), 0.1), 263.0
+    away = np.array([0.5, -0.4, 0.3])
+    data = Quadratic(model.theta + away * np.sqrt(2 * height / bend / (away @ away)), bend)
+    found = estimation.Estimate(model, LogLikelihood(-9.0), np.eye(3), 1)
+    monkeypatch.setattr(refinement, "expected_gain", lambda *_: (10.0, 0.0))
+    found, _ = refinement.refined(data, found, 1e-6, 30, 0, "direct")
+    assert data.slopes == slopes and found.value > -0.01 * height and not found.messages
+
+
 @pytest.mark.parametrize("failure", ["refused", "worse", "no information", "no likelihood"])
 def test_a_step_that_fails_is_taken_back(monkeypatch, failure):
     X, y = sample(Matern(1.5, 0.3, 2.3), 300, 0.3, 5)

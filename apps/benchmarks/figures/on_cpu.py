@@ -85,8 +85,8 @@ ON_CPU = (
     cpu(
         "kriging",
         "study_kaust-estimated-cpu.csv",
-        1450,
-        f"studies.kaust --file data/{KAUST} --parameters estimated --methods 'h2gpu,iterative,local 60'",
+        2100,
+        f"studies.kaust --file data/{KAUST} --parameters estimated --methods 'h2gpu,direct,iterative,local 60'",
         data=KAUST,
         parts=FIVE,
     ),

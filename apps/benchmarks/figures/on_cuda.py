@@ -179,8 +179,8 @@ ON_CUDA = (
     cuda(
         "kriging",
         "study_kaust-estimated-cuda.csv",
-        270,
-        f"studies.kaust --file data/{KAUST} --parameters estimated --methods direct,iterative --device cuda",
+        400,
+        f"studies.kaust --file data/{KAUST} --parameters estimated --methods h2gpu,direct,iterative --device cuda",
         data=KAUST,
         parts=FIVE,
         awaited=True,
@@ -202,8 +202,9 @@ ON_CUDA = (
     cuda(
         "solvers",
         "direct-fields-CARD.csv",
-        120,
-        f"benchmarks.direct --device cuda --eta 0.01 --cases '' {FIELDS} -o HERE/direct-fields-CARD.csv",
+        240,
+        f"benchmarks.direct --device cuda --eta 0.01,0.0001 --peers 17 --cases '' {FIELDS}"
+        " -o HERE/direct-fields-CARD.csv",
         data=BOTH,
     ),
 )

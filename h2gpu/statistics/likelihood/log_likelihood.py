@@ -197,8 +197,9 @@ class Data:
         return hierarchical_moments(*given, system=None if direct else system, **options)
 
     def system(self, model, **options):
-        """The covariance system of a model."""
-        return systems.covariance_system(self.sites, model.cov, self.places.noise(model.nugget), **options)
+        """The covariance system of a model, for likelihoods."""
+        noise = self.places.noise(model.nugget)
+        return systems.covariance_system(self.sites, model.cov, noise, likelihood=True, **options)
 
     def vecchia(self, model, rows, gradient=True):
         """The LogLikelihood by Vecchia's approximation, and its Moments."""

@@ -40,7 +40,9 @@ STABLE = 1e-12  # rtol of an H²-matrix that is still cheap
 MOST = 500  # iterations of a solve: with Vecchia's preconditioner some ten are enough
 
 
-def covariance_system(sites, cov, noise, rtol, neighbours, random_state, solver="auto", stabilized=False):
+def covariance_system(
+    sites, cov, noise, rtol, neighbours, random_state, solver="auto", stabilized=False, likelihood=False
+):
     """The system of K = cov(sites) + noise on the diagonal: a DenseSystem, DirectSystem or HierarchicalSystem.
 
     sites        (n, dim) float64, where the work is to be done
@@ -49,6 +51,7 @@ def covariance_system(sites, cov, noise, rtol, neighbours, random_state, solver=
     solver       of more than DENSE sites, "auto", "iterative" or "direct"; "auto" falls back to iterations
     stabilized   whether a matrix that is singular to rounding gets a larger diagonal, and a warning is logged; a dense
                  one always does
+    likelihood   whether its log-determinant will be asked for: a GPU factors then, as `is_direct` tells
     """
     if len(sites) <= DENSE:
         system = dense_system(sites, cov, noise)
@@ -62,7 +65,7 @@ def covariance_system(sites, cov, noise, rtol, neighbours, random_state, solver=
         return system
     if stabilized:
         noise = noise + _stabilizing(sites, cov, noise, neighbours, random_state)
-    if is_direct(solver, sites, cov):
+    if is_direct(solver, sites, cov, likelihood):
         try:
             return direct_system(sites, cov, noise, rtol, neighbours, random_state)
         except np.linalg.LinAlgError as error:

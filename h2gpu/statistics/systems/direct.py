@@ -27,6 +27,7 @@ ETA, LARGEST = 100.0, 0.01  # times rtol, and at most
 FEWEST = 4096  # sites that "auto" factors: fewer are dense
 BYTES = {"numpy": 8192, "cupy": 16384}  # of a factor by site, at most about
 # (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350; on a GPU, 2^20 sites, eta 0.01: Matérn 1.5 13,700)
+FACTORS, OF_LIKELIHOOD = 2, 3  # that there must be room for: as much again to work with; those of a step and one near
 
 
 def checked_solver(solver):
@@ -39,6 +40,8 @@ def checked_solver(solver):
 def is_direct(solver, sites, cov, likelihood=False):
     """Whether many sites are to be factored: "auto" decides by measured cost (benchmarks/solvers/notes.md).
 
+    likelihood   whether the log-determinant will be asked for, as by the steps of a fit
+
     On the CPU, for sites in the plane or on a sphere, the factorization took 0.4 to 0.85 of what matrix, preconditioner
     and solve, log-determinant included, took (eta 1e-3, 4,096 to 32,768 sites; 1e-4 takes some 15 % more). Without the
     determinant, fit and standard deviations took 0.67 times (105,569 sites, exponential) and 1.38 times (90,000 sites,
@@ -46,15 +49,20 @@ def is_direct(solver, sites, cov, likelihood=False):
     covariance has a range, beyond which it is zero: skeletons are large; nor where it changes from place to place, or
     from variable to variable.
 
-    On a GPU for likelihoods alone: 0.35 to 0.5 s beside 1.8 s for 131,072 sites (`direct-h200.csv`), without noise. Fit
-    and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s on a smooth one (90,000
-    sites, one H200), and the first factorization of a process compiles for some seconds: iterations there.
+    On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.29 to 0.74 s on nine
+    fields of 90,000 to 138,632 sites (`direct-fields-h100.csv`), a likelihood 0.35 to 0.5 s beside 1.8 s for 131,072
+    sites (`direct-h200.csv`), without noise. Fits took 8.0 and 19.4 s beside 10.1 and 19.7 s by iterations
+    (`study_heaton-estimated-cuda.csv`, of the same scores), 16.6 beside 17.4 s and 17.9 beside 26.9 s (KAUST). Not for
+    predictions at given parameters: fit and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8
+    beside 1.8 s on a smooth one (90,000 sites, one H200), and the first factorization of a process compiles for some
+    seconds.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
     xp, placed = array_module(sites), Sites.of(sites[:1], cov)
     flat = placed.dim <= 2 or placed.cov.embedding not in (None, PLANE)
-    fits = len(sites) >= FEWEST and BYTES[xp.__name__] * len(sites) < free_memory(xp) / 2
+    needed = (OF_LIKELIHOOD if likelihood else FACTORS) * BYTES[xp.__name__] * len(sites)
+    fits = len(sites) >= FEWEST and needed < free_memory(xp)
     alike = cov.stationary and cov.variables is None
     return (xp is np or likelihood) and flat and not cov.kinks and fits and alike
 
@@ -63,9 +71,9 @@ def solver_of_fits(solver, sites, cov, nugget):
     """What the steps of a fit by the full likelihood are to be made by: `solver`, but iterations for "auto" where they
     cost less, as measured: on the CPU, with a nugget.
 
-    There 90,000 sites took 187 CPU s by factorizations and 140 by iterations (a smooth field), 258 and 137 (a rough
+    There 90,000 sites took 187 CPU s by factorizations and 140 by iterations (a smooth field), 175 and 137 (a rough
     one); log-likelihoods were 0.2 and 1.5 higher by factorizations. Without a nugget there is no step, as a rule. On a
-    GPU four of five fields took less by factorizations (benchmarks/kriging/notes.md).
+    GPU steps are factored, as `is_direct` tells.
     """
     costly = array_module(sites) is np and np.max(nugget) + np.max(cov.nugget) > 0
     return "iterative" if checked_solver(solver) == "auto" and costly else solver

@@ -16,8 +16,11 @@ from h2gpu.statistics import Kriging, log_likelihood, refinement, simulate, syst
 from h2gpu.statistics.likelihood import estimation
 from h2gpu.statistics.likelihood.direct_moments import _diagonals, _implied
 from h2gpu.statistics.likelihood.estimation import Estimate
+from h2gpu.statistics.likelihood.log_likelihood import Data
 from h2gpu.statistics.likelihood.parameters import Model
+from h2gpu.statistics.places import places_of
 from h2gpu.statistics.systems import direct
+from h2gpu.statistics.trends import trend_of
 
 SMOOTH, ROUGH = Matern(1.3, 0.1, 1.5), Exponential(1.0, 0.2)
 N = 450
@@ -159,8 +162,10 @@ def test_auto_factors_where_that_was_measured_to_be_faster(monkeypatch):
     assert not direct.is_direct("auto", X[1:], SMOOTH) and not direct.is_direct("auto", np.zeros((5000, 3)), SMOOTH)
     assert not direct.is_direct("auto", X, Spherical())
     assert direct.is_direct("direct", X[:5], Spherical()) and not direct.is_direct("iterative", X, SMOOTH)
-    monkeypatch.setattr(direct, "free_memory", lambda xp: 1e6)
-    assert not direct.is_direct("auto", X, SMOOTH)
+    room = direct.BYTES["numpy"] * len(X)
+    for factors, likelihood, fits in ((2.1, False, True), (1.9, False, False), (3.1, True, True), (2.1, True, False)):
+        monkeypatch.setattr(direct, "free_memory", lambda xp, there=factors * room: there)
+        assert direct.is_direct("auto", X, SMOOTH, likelihood) == fits
 
 
 def test_fits_with_a_nugget_iterate_on_the_cpu_unless_told_otherwise(monkeypatch):
@@ -186,6 +191,26 @@ def test_auto_factors_on_a_gpu_for_likelihoods_alone():
     X = cupy.zeros((direct.FEWEST, 2))
     assert direct.is_direct("auto", X, SMOOTH, likelihood=True) and not direct.is_direct("auto", X, SMOOTH)
     assert not direct.is_direct("auto", X, Spherical(), likelihood=True)
+
+
+@pytest.mark.gpu
+def test_steps_of_fits_factor_on_a_gpu_and_iterate_where_that_fails(sparse, monkeypatch, caplog):
+    import cupy
+
+    X, y = map(cupy.asarray, data(SMOOTH, 0.05, 300))
+    monkeypatch.setattr(direct, "FEWEST", 0)
+    monkeypatch.setattr(systems, "hierarchical_system", lambda *_: "iterations")
+    accuracy = {"rtol": 1e-6, "neighbours": 30, "random_state": 0}
+    accuracy["solver"] = direct.solver_of_fits("auto", X, SMOOTH, 0.05)
+    likelihoods, model = Data(places_of(X, y, np.ones(300)), trend_of("constant", 2)), Model(SMOOTH, 0.05)
+    assert isinstance(likelihoods.system(model, **accuracy), direct.DirectSystem)
+    assert systems.covariance_system(X, SMOOTH, 0.05, **accuracy) == "iterations"  # predictions alone
+
+    def refuse(*_, **__):
+        raise np.linalg.LinAlgError("no factor")
+
+    monkeypatch.setattr(direct.solvers, "skeletonize", refuse)
+    assert likelihoods.system(model, **accuracy) == "iterations" and "no factor; taking iterations" in caplog.text
 
 
 def test_auto_falls_back_to_iterations_and_direct_does_not(sparse, monkeypatch, caplog):

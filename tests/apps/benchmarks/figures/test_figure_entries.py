@@ -73,6 +73,14 @@ def test_parts_of_a_table_are_the_fields_that_are_published(one):
     assert len({part.name for part in parts}) == len(parts) and all(part.divided() == [part] for part in parts)
 
 
+@pytest.mark.parametrize("name", ["kaust-estimated-cpu", "kaust-estimated-cuda", "heaton-estimated-cuda"])
+def test_estimates_stand_beside_each_other_by_every_solver(name):
+    (one,) = [one for one in ALL if one.name == f"study_{name}"]
+    (step,) = one.steps
+    methods = re.search("--methods '?([^']*?)'?(?= --|$)", step)[1].split(",")
+    assert [method for method in methods if method != "local 60"] == ["h2gpu", "direct", "iterative"]
+
+
 def test_what_is_missing_is_told(tmp_path):
     one = entry("a", "t.csv", 1, "x", gpus=2, gigabytes=50, data="sites.h5", packages="h2gpu no_such_package")
     assert one.lacks([80], tmp_path) == "needs 2 GPUs, got 1"
