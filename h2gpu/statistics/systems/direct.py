@@ -71,9 +71,9 @@ def solver_of_fits(solver, sites, cov, nugget):
     """What the steps of a fit by the full likelihood are to be made by: `solver`, but iterations for "auto" where they
     cost less, as measured: on the CPU, with a nugget.
 
-    There 90,000 sites took 187 CPU s by factorizations and 140 by iterations (a smooth field), 175 and 137 (a rough
-    one); log-likelihoods were 0.2 and 1.5 higher by factorizations. Without a nugget there is no step, as a rule. On a
-    GPU steps are factored, as `is_direct` tells.
+    There 90,000 sites took 137 CPU s by factorizations and 140 by iterations (a smooth field), 175 and 137 (a rough
+    one); log-likelihoods were the same and 1.5 higher by factorizations. Without a nugget there is no step, as a rule.
+    On a GPU steps are factored, as `is_direct` tells.
     """
     costly = array_module(sites) is np and np.max(nugget) + np.max(cov.nugget) > 0
     return "iterative" if checked_solver(solver) == "auto" and costly else solver
