@@ -1,11 +1,9 @@
 """Products with nested matrices on the GPU: see h2gpu.blocksparse.nested.
 
-One launch for the outer matrices, one for every step of many inner ones, and one for all steps of few that follow one
-another: by themselves they take as long as a launch does, a panel less than it takes to wait for its turn.
+One launch for the outer matrices and one for every step of the inner ones.
 """
 
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -23,14 +21,13 @@ from h2gpu.blocksparse.panels import (
 )
 
 MANY = 1024  # matrices of a step that keep the device busy in one piece each
-FEW = 1024  # matrices of steps that are made by one launch, below so many each
 
 UP, DOWN = Product(False, True), Product(True, False, add=True)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Panels of the outer matrices, and of the inner ones, a list for each launch, in the order of the work."""
+    """Panels of the outer matrices, and of the inner ones of each step in the order of the work."""
 
     outer: PanelList
     inner: list
@@ -57,23 +54,20 @@ def down(N, c, y):
 
 
 def _plan_up(N):
-    return _plan(N, _strips, 1)
+    return _plan(N, _strips)
 
 
 def _plan_down(N):
-    return _plan(N, _row_runs, -1)
+    plan = _plan(N, _row_runs)
+    return Plan(plan.outer, plan.inner[::-1])
 
 
-def _plan(N, panels, way):
-    """The panels of the outer matrices and of the steps, upwards or, with −1, downwards, where there are any."""
-    steps = [slice(a, b) for a, b in zip(N.bounds[:-1], N.bounds[1:])][::way]
-    tables = [panels(N.inner[s], N.inner_rows[s], N.inner_columns[s]) for s in steps]
-    some = [(table, s.stop - s.start >= FEW) for table, s in zip(tables, steps) if len(table)]
-    inner = []
-    for many, group in groupby(some, lambda step: step[1]):
-        group = [table for table, _ in group]
-        inner += [PanelList.of(table) for table in group] if many else [PanelList.of_steps(group)]
-    return Plan(PanelList.of(panels(N.outer, N.outer_rows, N.outer_columns)), inner)
+def _plan(N, panels):
+    """The panels of the outer matrices and of each step, upwards, where there are any."""
+    steps = [slice(a, b) for a, b in zip(N.bounds[:-1], N.bounds[1:])]
+    lists = [PanelList.of(panels(N.inner[s], N.inner_rows[s], N.inner_columns[s])) for s in steps]
+    outer = PanelList.of(panels(N.outer, N.outer_rows, N.outer_columns))
+    return Plan(outer, [panels for panels in lists if panels.count])
 
 
 def _strips(P, rows, columns):

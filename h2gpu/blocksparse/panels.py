@@ -4,7 +4,7 @@ A panel is a matrix in a buffer, with the rows of the vectors that it reads and 
 the host on first need and stay on the device as long as the matrix that they belong to lives.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import cupy
@@ -23,7 +23,7 @@ Z_ENTRIES = {0: STAGE_ROWS, 1: 384, 2: 640}  # room for right-hand sides in a st
 PANEL_ENTRIES = 8192  # of a panel's run of rows: a warp's work
 STRIP, TILE_ROWS = 64, 16  # columns of a panel that a warp multiplies at a time, rows of a tile
 HEADER = "blocksparse/block_multiply.cuh"
-NAMES = "x", "z", "forward", "backward", "rows", "width", "pitch", "skip", "before", "unused"
+NAMES = "x", "z", "forward", "backward", "rows", "width", "pitch", "skip", "unused", "unused_too"
 FIELDS = [("entry", np.int64), *((name, np.int32) for name in NAMES)]  # of the kernel's struct Panel
 
 
@@ -47,25 +47,15 @@ class PanelList:
 
     table    bytes of a panel_table
     count    how many
-    steps    whether they are of several steps, of which each reads what those before it have made
     """
 
     table: object
     count: int
-    steps: bool = False
 
     @classmethod
     def of(cls, table):
         """The panels of a table."""
         return cls(cupy.asarray(table.view(np.uint8)), len(table))
-
-    @classmethod
-    def of_steps(cls, tables):
-        """Those of one table a step, in the order of the work."""
-        counts = [len(table) for table in tables]
-        table = np.concatenate(tables)
-        table["before"] = np.repeat(np.cumsum(counts) - counts, counts)
-        return replace(cls.of(table), steps=len(tables) > 1)
 
 
 @dataclass(frozen=True)
@@ -86,17 +76,14 @@ class Product:
         entries   of x's precision, or float32
         """
         device, sides, precisions = cupy.cuda.Device().id, x.shape[1], (entries.dtype, x.dtype)
-        name, tiles = "panel_steps" if panels.steps else "panel_products", 0 if sides == 1 else -(-sides // SIDES)
-        function, room, shared = _kernel(device, self, precisions, tiles, name)
+        function, room, shared = _kernel(device, self, precisions, 0 if sides == 1 else -(-sides // SIDES))
         pitches = x.strides[0] // x.itemsize, y.strides[0] // y.itemsize
         arguments = panels.table, panels.count, entries, x, pitches[0], z_rows, y, pitches[1], sides, room
-        if panels.steps:
-            arguments += (cupy.zeros(2, np.int32),)  # panels begun, panels ended
         launch(function, -(-panels.count // WARPS), WARPS * WARP, arguments, shared)
 
 
 @cache
-def _kernel(device, product, precisions, groups, name="panel_products"):
+def _kernel(device, product, precisions, groups):
     """The instance for so many tiles of right-hand sides, entries of z in a stage, shared memory of a block.
 
     device       the current one, part of the key only
@@ -108,7 +95,7 @@ def _kernel(device, product, precisions, groups, name="panel_products"):
     entries = STAGE_BYTES if groups else VECTOR_ENTRIES * stored
     shared = WARPS * STAGES * (entries + room * real)
     instance = *precisions, product.forward, product.backward, product.add, groups, WARPS
-    return kernel(HEADER, name, *instance, shared_bytes=shared), room, shared
+    return kernel(HEADER, "panel_products", *instance, shared_bytes=shared), room, shared
 
 
 def planned_here(owner, key, make):

@@ -2,10 +2,9 @@
 //
 // A sparse matrix of dense blocks, y = A x: panel_products makes the parts P x_j and Pᵀ x_i of all panels (the stacked
 // blocks of a block column, cut into runs of rows); block_sums adds the parts of every block row of y in a fixed
-// order: the same bits every time. Block-diagonal matrices one after the other: one launch each, or panel_steps for several.
+// order: no atomics, the same bits every time. Block-diagonal matrices one after the other: one launch each.
 #pragma once
 #include "blocksparse/warp/panel_product.cuh"
-#include "blocksparse/warp/panel_turns.cuh"
 
 namespace blocksparse {
 
@@ -29,25 +28,6 @@ void panel_products(const Panel* panels, int count, const Stored* entries, const
     using Memory = PanelMemory<Stored, Real, Groups>;
     const Memory own = {memory + warp * Memory::bytes(z_entries), z_entries};
     multiply_panel<Forward, Backward, Add, Groups>(all, panels[i], own);
-}
-
-// The same for panels in steps, each of which reads what those before it have made: a warp a panel, which waits for its turn.
-// turns: two zeros, panels begun and ended
-template <typename Stored, typename Real, bool Forward, bool Backward, bool Add, int Groups, int Warps>
-__global__ __launch_bounds__(Warps * WARP, (PANEL_WARPS<Stored, Groups> + Warps - 1) / Warps)
-void panel_steps(const Panel* panels, int count, const Stored* entries, const Real* in, int in_pitch,
-                 const int* z_rows, Real* out, int out_pitch, int sides, int z_entries, int* turns) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    const int warp = threadIdx.x / WARP;
-    if (static_cast<int>(blockIdx.x) * Warps + warp >= count) return;
-    const Panel panel = panels[turn_begun(turns)];
-    const PanelOperands<Stored, Real> all = {entries, {in, in_pitch, sides}, z_rows, {out, out_pitch, sides}};
-    using Memory = PanelMemory<Stored, Real, Groups>;
-    const Memory own = {memory + warp * Memory::bytes(z_entries), z_entries};
-    fetch_ahead(entries, panel);
-    await_turns(turns, panel.before);
-    multiply_panel<Forward, Backward, Add, Groups>(all, panel, own);
-    turn_ended(turns);
 }
 
 // A warp WARP · Each entries of a block row of y; `pieces` of them for each.

@@ -135,39 +135,6 @@ def test_nested_products(largest, dtype):
         assert_close(z.get(), y, 5000)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_steps_wait_for_those_before_them(dtype, monkeypatch):
-    """A binary tree of six levels, ranks from 0 to 40: one launch for all steps of few matrices, up and down."""
-    from h2gpu.batched.device.launch import recorded_launches
-    from h2gpu.blocksparse import cuda_nested
-
-    monkeypatch.setattr(cuda_nested, "FEW", 16)  # the first step upwards is a launch of its own
-    rng, levels = np.random.default_rng(3), 6
-    ranks = rng.integers(0, 41, 2**levels - 1)
-    starts, parents = offsets_of(ranks), [np.arange(2**l - 1, 2 ** (l + 1) - 1) for l in reversed(range(levels - 1))]
-    t, leaves = np.concatenate(parents), np.arange(2 ** (levels - 1) - 1, 2**levels - 1)
-    N = Nested(
-        filled(np.full(len(leaves), 20), ranks[leaves], dtype, 4),
-        filled(ranks[2 * t + 1] + ranks[2 * t + 2], ranks[t], dtype, 5),
-        np.arange(len(leaves)) * 20,
-        starts[2 * t + 1],
-        starts[leaves],
-        starts[t],
-        offsets_of([len(level) for level in parents]),
-        int(starts[-1]),
-    )
-    D = Nested(on_device(N.outer), on_device(N.inner), *(getattr(N, name) for name in list(vars(N))[2:8]))
-    for sides in (1, 5, 20):
-        x = rng.standard_normal((len(leaves) * 20, sides)).astype(dtype)
-        c = N.up(x)
-        with recorded_launches() as launches:
-            assert_close(D.up(cp.asarray(x)).get(), c, 5000)
-        assert len(launches) == 3 * -(-sides // 16)  # leaves, 16 matrices, 8 … 1 of them
-        c[: starts[3]] = rng.standard_normal((starts[3], sides))
-        y, z = N.down(c.copy(), x.copy()), D.down(cp.asarray(c), cp.asarray(x))
-        assert_close(z.get(), y, 5000)
-
-
 @pytest.fixture(params=["symmetric", "rectangular"])
 def A(request):
     rng = np.random.default_rng(9)

@@ -32,7 +32,7 @@ struct alignas(16) Panel {
     long long entry;                                     // first entry of P
     int x, z, forward, backward;                         // first rows of x, z, P x and Pᵀ z
     int rows, width, pitch, skip;                        // pitch: entries from row to row; Pᵀ z leaves out `skip` rows
-    int before, unused;                                  // panels of earlier steps, which it waits for
+    int unused[2];
 };
 
 // Right-hand sides: `count` columns of a matrix with rows `pitch` apart.

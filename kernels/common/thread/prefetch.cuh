@@ -1,5 +1,5 @@
 // A line of the second-level cache asked for, which nobody waits for.
-// Called by qr/blocked_chain.cuh, qr/blocked_qr.cuh, bidiagonal/bidiagonalize_large.cuh and blocksparse/warp/panel_turns.cuh.
+// Called by qr/blocked_chain.cuh, qr/blocked_qr.cuh and bidiagonal/bidiagonalize_large.cuh.
 #pragma once
 
 namespace common {

@@ -285,7 +285,6 @@ inline unsigned __ballot_sync(unsigned lanes, int x) {
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __any_sync(unsigned lanes, int x) { return __ballot_sync(lanes, x) != 0; }
 inline void __threadfence() {}
-inline void __nanosleep(unsigned) {}
 
 template <typename To, typename From>
 To emulator_bits(From x) {
@@ -317,7 +316,6 @@ template <typename T> T __ldcg(const T* from) { return *from; }
 template <typename T> void __stcg(T* to, T x) { *to = x; }
 template <typename T> T atomicMax(T* at, std::type_identity_t<T> x) { return std::exchange(*at, *at < x ? x : *at); }
 template <typename T> T atomicMin(T* at, std::type_identity_t<T> x) { return std::exchange(*at, x < *at ? x : *at); }
-template <typename T> T atomicAdd(T* at, std::type_identity_t<T> x) { return std::exchange(*at, *at + x); }
 inline long long clock64() { return 0; }
 template <typename T>
 std::size_t __cvta_generic_to_shared(const T* place) { return reinterpret_cast<const emulator::Bytes*>(place) - emulator::shared_memory(); }

@@ -31,6 +31,3 @@ def panel_instances(dtype, knobs):
         for tiles in knobs["GROUPS"]:
             name = compiler.expression("panel_products", stored, dtype, *way, tiles, knobs["WARPS"])
             yield header, name, knobs["SPILL_BYTES"][tiles]
-    for way, tiles in product(((False, True, False), (True, False, True)), knobs["GROUPS"]):
-        name = compiler.expression("panel_steps", dtype, dtype, *way, tiles, knobs["WARPS"])
-        yield header, name, knobs["SPILL_BYTES"][tiles]

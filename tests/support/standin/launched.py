@@ -5,7 +5,7 @@ import numpy as np
 
 from h2gpu.batched.device import compiler
 
-PITCHED = ("block_sums", "panel_products", "panel_steps")  # kernels that are told how far apart rows are
+PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
 
 
 class Kernel:
