@@ -25,8 +25,8 @@ from h2gpu.texts import brief
 SOLVERS = "auto", "iterative", "direct"
 ETA, LARGEST = 100.0, 0.01  # times rtol, and at most
 FEWEST = 4096  # sites that "auto" factors: fewer are dense
-BYTES = {"numpy": 8192, "cupy": 16384}  # of a factor by site, at most about
-# (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350; on a GPU, 2^20 sites, eta 0.01: Matérn 1.5 13,700)
+BYTES = {"numpy": 8192, "cupy": 26624}  # of a factor by site, at most about
+# (138,632 sites, eta 1e-4: Matérn 1 7,350, exponential 3,350; on a GPU 90,000 sites, eta 1e-4: short Matérn 2.3 25,090)
 FACTORS, OF_LIKELIHOOD = 2, 3  # that there must be room for: as much again to work with; those of a step and one near
 
 
@@ -52,9 +52,10 @@ def is_direct(solver, sites, cov, likelihood=False):
     On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.29 to 0.74 s on nine
     fields of 90,000 to 138,632 sites (`direct-fields-h100.csv`), a likelihood 0.35 to 0.5 s beside 1.8 s for 131,072
     sites (`direct-h200.csv`), without noise. Fits took 8.0 and 19.4 s beside 10.1 and 19.7 s by iterations
-    (`study_heaton-estimated-cuda.csv`, of the same scores), 16.6 beside 17.4 s and 17.9 beside 26.9 s (KAUST). Not for
-    predictions at given parameters: fit and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8
-    beside 1.8 s on a smooth one (90,000 sites, one H200), and the first factorization of a process compiles for some
+    (`study_heaton-estimated-cuda.csv`, of the same scores), 16.6 beside 17.4 s and 17.9 beside 26.9 s (KAUST); the
+    steps alone of a rough field with a nugget 8.5 beside 10.9 s on an H200, 1.6 more likely. Not for predictions at
+    given parameters: fit and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s and
+    3.3 beside 5.9 s on smooth ones (90,000 sites, one H200), and the first factorization of a process compiles for some
     seconds.
     """
     if checked_solver(solver) != "auto":
