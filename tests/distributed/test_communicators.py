@@ -261,6 +261,49 @@ def test_kriging_by_processes(tmp_path):
     assert found["processes"] == 2 and found["iterations"] > 0 and found["scores"]["rmse"] < 0.01
 
 
+OPTIONS = {
+    "gaps": ["--values", "gaps", "--missing", "skip", "--target-points", "place/x,place/y", "--truth", "known"],
+    "sphere": ["--points", "lonlat", "--sphere", "--trend", "linear", "--length-scale", "2000"],
+    "one": ["--targets", "ONE", "--target-points", "place/x,place/y", "--trend", "linear"],
+}
+VARIED = """
+import json, sys
+from h2gpu.apps import h2krige
+from h2gpu.statistics import systems
+
+systems.DENSE = 50  # of more sites the matrix is by ranks
+print([h2krige.main(arguments) for arguments in json.loads(sys.argv[1])])
+"""
+
+
+@needs_mpi
+def test_kriging_by_processes_with_gaps_other_names_and_longitudes(tmp_path):
+    """Missing values, a process with no others; targets and truth by other names, fewer targets than processes."""
+    rng, (sites, targets, one) = np.random.default_rng(0), (tmp_path / f"{name}.h5" for name in ("sites", "X", "ONE"))
+    x, X = rng.random((210, 2)), rng.random((40, 2))
+    for path, points in ((sites, x), (targets, X), (one, X[:1])):
+        values = np.sin(5 * points[:, 0]) + points[:, 1]
+        with h5py.File(path, "w") as file:
+            file["points"], file["values"], file["known"] = points, values, np.where(points[:, 0] < 0.2, np.nan, values)
+            file["lonlat"], file["place/x"], file["place/y"] = points * [300, 140] - [150, 70], *points.T
+            file["gaps"] = np.where(np.arange(len(points)) // 70 == 1, np.nan, values)
+    told = [str(sites), "--targets", str(targets), "--covariance", "matern", "--length-scale", "0.4", "--variance", "1"]
+    told += ["--nugget", "1e-4", "--rtol", "1e-8", "--quiet"]
+    jobs = {name: [*told, *(str(one) if a == "ONE" else a for a in more)] for name, more in OPTIONS.items()}
+    for name, job in jobs.items():
+        assert h2krige.main([*job, "-o", str(tmp_path / f"{name}-1.h5")]) == 0
+    script = tmp_path / "varied.py"
+    script.write_text(VARIED)
+    by_three = [[*job, "-o", str(tmp_path / f"{name}-3.h5")] for name, job in jobs.items()]
+    done = launch(3, script, json.dumps(by_three))
+    assert done.stdout.count("[0, 0, 0]") == 3 and not done.stderr, done.stderr
+    for name in jobs:
+        with h5py.File(tmp_path / f"{name}-1.h5") as a, h5py.File(tmp_path / f"{name}-3.h5") as b:
+            assert set(a) == set(b) and set(a.attrs) == set(b.attrs) and "rmse" in a.attrs
+            for column in a:
+                assert np.allclose(a[column], b[column], rtol=0, atol=1e-5), (name, column)
+
+
 def test_launched_processes_need_mpi4py(monkeypatch, capsys):
     monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setitem(sys.modules, "mpi4py", None)
