@@ -62,14 +62,29 @@ def swapped(comm, parts, like, name):
 
 
 def fetched(comm, bounds, x, places, name):
-    """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks."""
+    """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks.
+
+    Where they are a run of its own, as of all its leaves, they are a view of x.
+    """
     begin, end, some = bounds[comm.rank], bounds[comm.rank + 1], np.zeros(0, np.int64)
-    away = np.flatnonzero((places < begin) | (places >= end))  # few: those of others
+    run = _own_run(places, begin, end)
+    away = some if run else np.flatnonzero((places < begin) | (places >= end))  # few: those of others
     owners = np.searchsorted(bounds, places[away], side="right") - 1
     asked = {q: (places[away[owners == q]],) for q in np.flatnonzero(np.bincount(owners)).tolist()}
     answers = {q: (x[i - begin],) for q, (i,) in swapped(comm, asked, (some,), name).items()}
-    own = np.clip(places - begin, 0, max(0, len(x) - 1))
-    found = x[own] if len(x) else np.empty((len(places), *x.shape[1:]), x.dtype)
+    if run:
+        found = x[run]
+    elif len(x):
+        found = x[np.clip(places - begin, 0, len(x) - 1)]
+    else:
+        found = np.empty((len(places), *x.shape[1:]), x.dtype)
     for q, (rows,) in swapped(comm, answers, (x[:0],), name).items():
         found[away[owners == q]] = rows
     return found
+
+
+def _own_run(places, begin, end):
+    """The slice of a rank's rows that places are, one after the other; None where they are not."""
+    if not len(places) or places[-1] - places[0] != len(places) - 1 or places[0] < begin or places[-1] >= end:
+        return None
+    return slice(places[0] - begin, places[-1] + 1 - begin) if (places[1:] - places[:-1] == 1).all() else None
