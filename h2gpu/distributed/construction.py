@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.distributed.ghosts import Share, with_ghosts
@@ -156,7 +156,8 @@ def all_couplings(side, other, pairs, symmetric, cov):
         t, s = np.append(t, s), np.append(s, t)
     t = np.append(t, side.local.numbers(side.share.rows))
     s = np.append(s, len(other.grids) + side.share.columns)
-    order = np.argsort(s << 32 | t)  # a tenth of a lexicographic sort; no pair is there twice
+    xp = side.grids.xp
+    order = to_host(xp.argsort(xp.asarray(s << 32 | t)))  # a tenth of a lexicographic sort; no pair is there twice
     grids = with_ghosts(other.grids, side.ghosts)
     return EvaluatedCouplings(cov.pair_function, side.grids, grids, t[order], s[order], False)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
@@ -93,11 +93,16 @@ class EvaluatedNearfield(Pairs):
             clusters[index if isinstance(index, slice) else to_host(index)] for clusters in (self.rows, self.columns)
         )
         D = pairwise(self.function, self.row_points[t], self.col_points[s])
-        if self.nugget and (t == s).any():
-            m, offsets = D.rows[t == s], D.offsets[t == s]
-            entries = np.repeat(offsets, m) + ranges(np.zeros_like(m), m) * (np.repeat(m, m) + 1)
-            D.buffer[D.xp.asarray(entries)] += D.dtype.type(self.nugget)
+        own = (t == s) & (D.rows > 0)
+        if self.nugget and own.any():
+            self._add_nugget(D, own)
         return D
+
+    def _add_nugget(self, D, own):
+        """To the diagonals of some blocks, by entries numbered where they are; in small blocks the last comes again."""
+        xp, most = D.xp, int(D.rows[own].max())
+        m, first = xp.asarray(np.stack([D.rows[own], D.offsets[own]]))[:, :, None]
+        D.buffer[first + xp.minimum(xp.arange(most), m - 1) * (m + 1)] += D.dtype.type(self.nugget)
 
     def part(self, index):
         """The matrix of the blocks of ascending indices alone."""
