@@ -19,7 +19,6 @@ from h2gpu.h2matrix.rows import together
 from h2gpu.memory import readable
 
 FIRST_LEAF_SIZE = 64  # tried
-AIMED = 0.9  # of the error that interpolation may make, where it can be had: estimates scatter by a tenth
 WORK_PER_COUPLING = 3  # bytes of stacks for each byte of couplings, at most
 
 
@@ -156,8 +155,7 @@ class Family:
             return 1
         ranks = (LEAST_ORDER + np.arange(len(self.errors))) ** self.planner.dim
         work = links.work(np.repeat(ranks[:, None], levels, axis=1))
-        wanted, errors = self.planner.accuracy.interpolation, short**2 * self.errors[:, :levels]
-        return cheapest_orders(errors, work, np.clip(np.sqrt(errors[-1].sum()), AIMED * wanted, wanted))
+        return cheapest_orders(short**2 * self.errors[:, :levels], work, self.planner.accuracy.interpolation)
 
     def _planned(self, leaf_size, orders, error, links, kept_by_level):
         """The Plan of orders (levels,), and of ranks after compression by level for each side."""
