@@ -9,14 +9,15 @@
 #include "common/thread/copy.cuh"
 #include "products/block/fixed_product.cuh"
 #include "products/block/store_run.cuh"
+#include "products/thread/part.cuh"
 
 namespace products {
 using namespace common;
 
 // A, B, C, out: (batch, rows, columns) each; C may be null if β is 0
-// Fringe: last rows and columns by themselves   Shared: bytes of shared memory that the launch asks for
+// Part: thread/part.cuh   Fringe: last rows and columns by themselves   Shared: bytes of shared memory that the launch asks for
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int WarpRows, int WarpColumns,
-          bool Fringe, int Shared>
+          bool Fringe, int Shared, int Part = WHOLE_PRODUCT>
 __global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::THREADS),
                              (FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::resident(Shared)))
 void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
@@ -42,11 +43,11 @@ void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long
     const int skew = Layout::skew(out);
     Entry* sums = stage + skew;
     product.each_pair([&](int i, int j, Entry x, Entry y) {
-        if (works && i < M && j < N) store_pair(sums + (q * M + i) * N + j, x, y, j + 1 < N, N % 2 == 0 && skew % 2 == 0);
+        if (works && i < M && j < N) store_pair(sums + (q * M + i) * N + j, in_part<Part>(i, j, x), in_part<Part>(i, j + 1, y), j + 1 < N, N % 2 == 0 && skew % 2 == 0);
     });
     if constexpr (Fringe)
         product.each_fringe([&](int i, int j, Entry x) {
-            if (works && i < M && j < N) sums[(q * M + i) * N + j] = x;
+            if (works && i < M && j < N) sums[(q * M + i) * N + j] = in_part<Part>(i, j, x);
         });
     __syncthreads();
     store_run<Product::THREADS>(sums, C, out, matrices * M * N, skew, alpha, beta);

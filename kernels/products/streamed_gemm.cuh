@@ -6,6 +6,7 @@
 #pragma once
 #include "common/thread/copy.cuh"
 #include "products/block/fixed_product.cuh"
+#include "products/thread/part.cuh"
 
 namespace products {
 using namespace common;
@@ -35,26 +36,27 @@ struct Stream {
     }
 };
 
-// out = α sums + β C, rows × N each, from the registers, by way of `scratch` where ByRows
-template <int N, bool ByRows, bool Fringe, typename Product, typename Entry>
-__device__ __forceinline__ void store_sums(const Product& product, Entry* scratch, const Entry* C, Entry* out, int rows, Entry alpha,
+// out = α sums + β C, rows × N each from row0 on, sums outside the Part zero, from the registers, by way of `scratch` where ByRows
+template <int N, bool ByRows, bool Fringe, int Part, typename Product, typename Entry>
+__device__ __forceinline__ void store_sums(const Product& product, Entry* scratch, const Entry* C, Entry* out, int row0, int rows, Entry alpha,
                                            Entry beta) {
     const bool even = N % 2 == 0 && reinterpret_cast<unsigned long long>(out) % sizeof(Pair<Entry>) == 0;
     const auto store = [&](auto value) {
         if constexpr (ByRows) {
             product.each_in_rows(scratch, [&](int i, int j, Entry x) {
-                if (i < rows && j < N) out[i * N + j] = value(x, i * N + j);
+                if (i < rows && j < N) out[i * N + j] = value(in_part<Part>(row0 + i, j, x), i * N + j);
             });
         } else {
             product.each_pair([&](int i, int j, Entry x, Entry y) {
                 if (i >= rows || j >= N) return;
                 const int at = i * N + j;
-                store_pair(out + at, value(x, at), j + 1 < N ? value(y, at + 1) : y, j + 1 < N, even);
+                store_pair(out + at, value(in_part<Part>(row0 + i, j, x), at),
+                           j + 1 < N ? value(in_part<Part>(row0 + i, j + 1, y), at + 1) : y, j + 1 < N, even);
             });
         }
         if constexpr (Fringe)
             product.each_fringe([&](int i, int j, Entry x) {
-                if (i < rows && j < N) out[i * N + j] = value(x, i * N + j);
+                if (i < rows && j < N) out[i * N + j] = value(in_part<Part>(row0 + i, j, x), i * N + j);
             });
     };
     if (is_zero(beta)) store([&](Entry sum, int) { return times(alpha, sum); });
@@ -62,10 +64,10 @@ __device__ __forceinline__ void store_sums(const Product& product, Entry* scratc
 }
 
 // Arguments as those of fixed_gemm; Band, Slab: rows of C and inner indices at a time; Resident: blocks a multiprocessor
-// Fringe: where Band is M
+// Part: thread/part.cuh   Fringe: where Band is M
 // grid: any multiple of the bands
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Band, int Slab, int WarpRows, int WarpColumns, bool Fringe,
-          int Shared, int Resident>
+          int Shared, int Resident, int Part = WHOLE_PRODUCT>
 __global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns, Fringe>::THREADS), Resident)
 void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
     using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, 1, true, Band, Slab, WarpRows, WarpColumns, Fringe>;
@@ -103,7 +105,7 @@ void streamed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, l
             __syncthreads();  // everybody is done with the stage that is filled after the next barrier
             scratch = stages + empty * Layout::STAGE + Product::warp() * decltype(product)::SCRATCH;
         }
-        store_sums<N, BY_ROWS_OUT, Fringe>(product, scratch, C + start, out + start, at.rows(), alpha, beta);
+        store_sums<N, BY_ROWS_OUT, Fringe, Part>(product, scratch, C + start, out + start, at.row0(), at.rows(), alpha, beta);
     }
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import kernel
+from h2gpu.batched.device.direct import Direct
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, launch, tables, tiling, upload
 from h2gpu.batched.device.plans import remembered
 
@@ -86,19 +87,26 @@ def signs(info):
     """See h2gpu.batched.copies.signs; nothing is copied: the kernel writes to memory of the host."""
     if not info.size:
         return False, False
-    info = cupy.ascontiguousarray(info, np.int32)
+    if info.dtype != np.int32 or not info.flags.c_contiguous:
+        info = cupy.ascontiguousarray(info, np.int32)
     if not hasattr(_words, "found"):
         _words.memory = cupy.cuda.alloc_pinned_memory(2 * np.dtype(np.int32).itemsize)
         _words.found = np.frombuffer(_words.memory, np.int32, 2)
     found = _words.found
     found[:] = 0  # whoever wrote before has been waited for
-    blocks = -(-info.size // (SIGN_THREADS * SIGN_EACH))
-    arguments = info, np.int64(info.size), np.uint64(_words.memory.ptr)
+    tell = _signs(info.size, _words.memory.ptr)
     try:
-        launch(kernel("copies/signs.cuh", "signs"), blocks, SIGN_THREADS, arguments)
+        tell.launch(info)
     finally:  # an interrupt between the two would leave a kernel that writes later
         cupy.cuda.get_current_stream().synchronize()
     return bool(found[0]), bool(found[1])
+
+
+@remembered
+def _signs(size, place):
+    """The launch for so many numbers, that writes to `place`."""
+    ready = Ready(kernel("copies/signs.cuh", "signs"), -(-size // (SIGN_THREADS * SIGN_EACH)), SIGN_THREADS, 0, ())
+    return Direct(ready, None, None, (), (np.int64(size), np.uint64(place)))
 
 
 def frobenius_norms(A):

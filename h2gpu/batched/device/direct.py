@@ -56,16 +56,20 @@ class Direct:
 
     def __call__(self, *arrays):
         out = cupy.ndarray(self.shape, self.dtype)
+        self.launch(out, *arrays)
+        return out
+
+    def launch(self, out, *arrays):
+        """The launch alone, into `out`."""
         if self.function is None or launch.recording() or self.device not in _devices.used:
             self._by_cupy(iter(arrays), out)
-            return out
+            return
         words, stream = self.words, cupy.cuda.get_current_stream().ptr
         with self.lock:  # the driver reads the words before it returns
             for start, array in zip(self.starts, arrays):
                 words[start] = array.data.ptr
             words[self.starts[-1]] = out.data.ptr
             cupy.cuda.driver.launchKernel(self.function, *self.size, stream, self.address, 0)
-        return out
 
     def _by_cupy(self, arrays, out):
         head = [next(arrays) if number is None else number for number in self.head]

@@ -8,7 +8,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import Ready
 from h2gpu.batched.device.limits import multiprocessors
 from h2gpu.batched.device.plans import remembered
-from h2gpu.batched.products import fixed_plans
+from h2gpu.batched.products import fixed_layout, fixed_plans
 
 
 @remembered
@@ -18,10 +18,10 @@ def plan(dtype, m, n, k, transa, transb):
     return fixed_plans.Plan.of(row, dtype, n) if row else fixed_plans.plan(dtype, m, n, k, transa, transb)
 
 
-def ready(dtype, batch, m, n, k, transa, transb):
-    """The launch for contiguous stacks of sizes that have a `plan`."""
+def ready(dtype, batch, m, n, k, transa, transb, part=fixed_layout.WHOLE_PRODUCT):
+    """The launch for contiguous stacks of sizes that have a `plan`; part: of the results, zeros elsewhere."""
     chosen = plan(dtype, m, n, k, transa, transb)
-    instance = dtype, m, n, k, transa, transb, *chosen.arguments
+    instance = dtype, m, n, k, transa, transb, *chosen.arguments, *([part] if part else [])
     function = kernel(f"products/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
     blocks = chosen.blocks(batch, m, multiprocessors(cupy.cuda.Device().id))
     return Ready(function, blocks, chosen.threads(m), chosen.shared, (np.int64(batch),))

@@ -3,6 +3,7 @@
 import numpy as np
 
 BY_ROWS, BY_LANES, BY_TENSOR = 0, 1, 2  # methods of the kernels
+WHOLE_PRODUCT, LOWER, UPPER = range(3)  # ProductPart of products/thread/part.cuh
 WARP, STRIP, TENSOR_TILE, WIDEST = 32, 8, 16, 16  # of the kernels; bytes of a copy
 SECTOR = 32  # bytes that memory writes at once
 WIDEST_FRINGE = 2  # rows and columns behind whole tiles that the vector pipe may take

@@ -60,8 +60,12 @@ def syrk(A, C, alpha, beta, trans, lower):
     if C is not None or not alike(A):
         return None
     *lead, n, k = (*A.shape[:-2], *A.shape[:-3:-1]) if trans else A.shape
-    ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower))
-    return Direct(ready, (*lead, n, n), A.dtype, (None, NULL), vectors.NO_LISTS, _factors(A, alpha))
+    method, ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower), True)
+    if method == "fixed":
+        product = Direct(ready, (*lead, n, n), A.dtype, (None, None, NULL), (), _factors(A, alpha))
+        return lambda A: product(A, A)
+    after = () if method == "entries" else vectors.NO_LISTS
+    return Direct(ready, (*lead, n, n), A.dtype, (None, NULL), after, _factors(A, alpha))
 
 
 def axpy(X, Y, alpha):

@@ -14,6 +14,8 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, upload
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, multiprocessors, shared_limit
 from h2gpu.batched.device.plans import remembered
+from h2gpu.batched.products import fixed, fixed_layout
+from h2gpu.batched.products.choice import CUBIC, WORTH
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 
@@ -27,6 +29,7 @@ ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer
 GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
+ENTRIES_THREADS, ENTRIES_BYTES = 256, 16 << 10  # of the kernel: of a block, and the bytes that it writes
 AXPY_THREADS, AXPY_RUN = 256, 8192  # of the kernel: of a block, and the bytes that it writes
 
 
@@ -177,7 +180,12 @@ def syrk(A, C, alpha, beta, trans, lower):
     else:
         n, k = A.shape[:0:-1] if trans else A.shape[1:]
         out, lists = cupy.empty((len(A), n, n), A.dtype), NO_LISTS
-        ready = syrk_plan(A.dtype, len(A), n, k, trans, lower)
+        method, ready = syrk_plan(A.dtype, len(A), n, k, trans, lower, C is None)
+        if method == "fixed":
+            ready(A, A, NULL, out, behind=(A.dtype.type(alpha), A.dtype.type(0)))
+            return out
+        if method == "entries":
+            lists = ()
     scalars = A.dtype.type(alpha), A.dtype.type(beta if C is not None else 0)
     ready(*addresses(A, C, out), *lists, behind=scalars)
     return out
@@ -192,7 +200,19 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
     return Ready(function, tiles.blocks, PRODUCT_THREADS, shared, (n, k, *tiles.arguments))
 
 
-syrk_plan = remembered(_syrk)
+@remembered
+def syrk_plan(dtype, batch, n, k, trans, lower, alone):
+    """(method, launch) for a batch of one shape by a row of kernels/tuning/…/syrk.csv; alone: without C."""
+    cheap = batch * n * n * k < WORTH or max(n, k) > CUBIC * min(n, k)
+    method = knobs_of("syrk", dtype, rows=n, inner=k, cheap=int(cheap or not alone))["method"]
+    if method == "fixed" and alone and fixed.plan(dtype, n, n, k, trans, not trans):
+        part = fixed_layout.LOWER if lower else fixed_layout.UPPER
+        return method, fixed.ready(dtype, batch, n, n, k, trans, not trans, part)
+    if method == "entries":
+        run = ENTRIES_BYTES // dtype.itemsize
+        function = kernel("products/syrk_entries.cuh", "syrk_entries", dtype, trans, lower)
+        return method, Ready(function, -(-batch * n * n // run), ENTRIES_THREADS, 0, (np.int64(batch), n, k))
+    return "tiles", _syrk(dtype, batch, n, k, trans, lower)
 
 
 def axpy(X, Y, alpha):

@@ -42,6 +42,7 @@ LU_METHODS = ("auto", "matrix", "shared", "panel", "column", "unblocked")
 def lu_factor(A: Matrices, method: str = ..., return_info: Literal[False] = ...) -> tuple[Matrices, Any]: ...
 @overload
 def lu_factor(A: Matrices, method: str = ..., *, return_info: Literal[True]) -> tuple[Matrices, Any, Integers]: ...
+@repeated
 @any_array
 def lu_factor(A: Matrices, method: str = "auto", return_info: bool = False) -> tuple[Any, ...]:
     """P_b A_b = L_b U_b with partial pivoting: LU, piv, in SciPy's form.
@@ -111,6 +112,7 @@ def by_factors(LU, piv, b):
     return _with_columns(lambda F, b: twin(F).lu_solve(F, piv, b), LU, b, "lu_solve")
 
 
+@repeated
 @any_array
 def solve(A: ArrayLike | MatrixBatch, b: Matrices) -> Matrices:
     """x_b with A_b x_b = b_b for square matrices: like b.
@@ -142,6 +144,7 @@ def _solved(A, b, name):
     return lu_solve((LU, piv), b)
 
 
+@repeated
 @any_array
 def inv(A: Matrices) -> Matrices:
     """A_b⁻¹ of every square matrix. Raises as `solve`.
@@ -164,6 +167,7 @@ def inv(A: Matrices) -> Matrices:
     return X.reshape(A.shape)
 
 
+@repeated
 @any_array
 def slogdet(A: ArrayLike | MatrixBatch) -> tuple[Array, Array]:
     """det A_b = sign_b exp(logarithm_b) of every square matrix: sign, logarithm; 0 and −∞ for singular ones.
@@ -183,6 +187,7 @@ def slogdet(A: ArrayLike | MatrixBatch) -> tuple[Array, Array]:
     return tuple(M.reshape(A.shape[:-2]) for M in twin(A).slogdet(stack(A)))
 
 
+@repeated
 @any_array
 def det(A: ArrayLike | MatrixBatch) -> Array:
     """det A_b of every square matrix: (batch,) where A lives. See `slogdet`.
@@ -204,6 +209,7 @@ def det(A: ArrayLike | MatrixBatch) -> Array:
 def cholesky(A: Matrices, return_info: Literal[False] = ...) -> Matrices: ...
 @overload
 def cholesky(A: Matrices, return_info: Literal[True]) -> tuple[Matrices, Integers]: ...
+@repeated
 @any_array
 def cholesky(A: Matrices, return_info: bool = False) -> Matrices | tuple[Matrices, Array]:
     """L_b L_bᵀ = A_b, L lower triangular, for symmetric positive definite matrices, whose lower triangles are read.

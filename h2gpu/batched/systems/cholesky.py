@@ -24,6 +24,7 @@ CHOLESKY_MANY = 2000
 CHOLESKY_SLOTS = {8: 5, 4: 8}  # bytes of a number: most rows of a matrix in shared memory, in warps of them
 CHOLESKY_PANEL, PANEL_WARPS = 32, 8
 SHARED_PANEL = {8: 8, 4: 16}  # bytes of a number: columns of a panel in shared memory
+REASON = "a pivot that is not positive"
 VENDOR_EDGE, VENDOR_FEW = 512, 16  # beyond, and as few: the vendor's, which spreads one matrix over the device
 
 
@@ -31,10 +32,10 @@ def cholesky(A):
     """See h2gpu.batched.cholesky: L, info."""
     if not isinstance(A, MatrixBatch):
         L, n = cupy.empty(A.shape, A.dtype), A.shape[-1]
-        whole = _plan(A.dtype, len(A), n) if A.size else None
-        if whole:
+        ready = plan(A.dtype, len(A), n) if A.size else None
+        if ready:
             info = cupy.empty(len(A), np.int32)
-            whole(A, L, info, NULL)
+            ready(A, L, info, NULL)
             return L, info
         info = cupy.zeros(len(A), np.int32)
         if A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
@@ -81,7 +82,7 @@ def _keys(dtype, n):
 
 
 @remembered
-def _plan(dtype, batch, n):
+def plan(dtype, batch, n):
     """The one launch for matrices of one shape; None where they do not fit."""
     return _whole(dtype, batch, n) if _fits(dtype, n) else None
 

@@ -5,7 +5,8 @@ import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import NULL, WARP, launch
+from h2gpu.batched.device.launch import NULL, WARP, Ready
+from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.systems.lu import lu_factor
 
 DETERMINANT_WARPS = 4
@@ -33,6 +34,12 @@ def _run(A, *results):
         factors, table, n = (LU.buffer, piv.buffer), cupy.asarray(row), 0
     else:
         factors, table, n = (LU, piv), NULL, A.shape[-1]
-    function = kernel("systems/lu_determinant.cuh", "lu_determinant", A.dtype, DETERMINANT_WARPS)
-    blocks = -(-len(A) // DETERMINANT_WARPS)
-    launch(function, blocks, DETERMINANT_WARPS * WARP, (*factors, *results, table, n, np.int64(len(A))))
+    plan(A.dtype, len(A), n)(*factors, *results, table)
+
+
+@remembered
+def plan(dtype, batch, n):
+    """The launch for factors of order n, or of orders in a table."""
+    function = kernel("systems/lu_determinant.cuh", "lu_determinant", dtype, DETERMINANT_WARPS)
+    blocks = -(-batch // DETERMINANT_WARPS)
+    return Ready(function, blocks, DETERMINANT_WARPS * WARP, 0, (n, np.int64(batch)))

@@ -39,14 +39,14 @@ def lu_factor(A, method):
     LU, piv = cupy.empty(A.shape, A.dtype), cupy.empty((batch, min(m, n)), np.int32)
     if not A.size:
         return LU, piv, cupy.zeros(batch, np.int32)
-    work, tells = _plan(A.dtype, method, batch, m, n)
+    work, tells = plan(A.dtype, method, batch, m, n)
     info = (cupy.empty if tells else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
     work(A, LU, piv, info, NULL)
     return LU, piv, info
 
 
 @remembered
-def _plan(dtype, method, batch, m, n):
+def plan(dtype, method, batch, m, n):
     """The work on matrices of one shape, and whether it writes info without looking at it before."""
     kind = int(_keys(dtype, method, batch, np.array([m]), np.array([n]))[0, 0])
     return _work(method, kind, dtype, batch, m, n), kind in (MATRIX, SHARED)

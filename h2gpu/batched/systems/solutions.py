@@ -18,13 +18,14 @@ UNKNOWNS, SIDES = 4, (1, 2, 4, 8, 16)  # of an instance: unknowns in multiples; 
 SOLVE_WARPS = 2  # of a block
 HELD_BYTES = 960  # of a lane, a row of A and of the right-hand sides: more do not fit in its registers
 MANY = 4096  # inverses of WARP float64 unknowns from which LU and its triangles are faster: so long rows are slow
+REASON = "a zero pivot"
 SPILL_BYTES = {4: 0, 8: 16, 16: 0}  # by bytes of a number, at most
 
 
 def solve(A, b):
     """X and info of stacks (batch, n, n) and (batch, n, k)."""
     (batch, n, _), k = A.shape, b.shape[-1]
-    ready = _plan(A.dtype, batch, n, k, False) if b.size else None
+    ready = plan(A.dtype, batch, n, k, False) if b.size else None
     if ready is None:
         LU, piv, info = lu_factor(A, "auto")
         return lu_solve(LU, piv, b), info
@@ -36,7 +37,7 @@ def solve(A, b):
 def inv(A):
     """A⁻¹ and info of a stack (batch, n, n)."""
     batch, n, _ = A.shape
-    ready = _plan(A.dtype, batch, n, n, True) if A.size else None
+    ready = plan(A.dtype, batch, n, n, True) if A.size else None
     if ready is None:
         LU, piv, info = lu_factor(A, "auto")
         return inverse_of(LU, piv), info
@@ -46,7 +47,7 @@ def inv(A):
 
 
 @remembered
-def _plan(dtype, batch, n, k, inverse):
+def plan(dtype, batch, n, k, inverse):
     """The one launch; None where registers do not hold the problem."""
     if n > WARP or (not inverse and k > SIDES[-1]):
         return None

@@ -7,6 +7,7 @@ from reference import normal
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.device import tuning
 
 REAL, COMPLEX = [np.float32, np.float64], [np.complex64, np.complex128]
 SHAPES = [(4, 1, 1), (3, 5, 3), (5, 17, 32), (4, 33, 65), (2, 130, 127), (2, 3, 300), (2, 300, 4), (3, 4, 0), (0, 4, 4)]
@@ -17,6 +18,12 @@ RAGGED = np.array([(3, 5), (64, 65), (1, 1), (33, 2), (0, 4), (7, 0), (130, 17),
 
 def random(shape, dtype, seed=0):
     return normal(np.random.default_rng(seed), dtype, *np.atleast_1d(shape))
+
+
+SYRK_METHODS = {  # of the GPU, and (batch, n, k): pieces that reach over rows and matrices; whole matrices and slabs
+    "entries": ((700, 1, 1), (301, 3, 2), (5, 33, 1), (3, 64, 2), (2, 130, 1)),
+    "fixed": ((3, 9, 4), (3, 33, 17), (2, 66, 40), (2, 130, 64)),
+}
 
 
 def ragged(rows, columns, dtype, seed=0):
@@ -152,6 +159,28 @@ def test_syrk_touches_one_triangle(xp, dtype, trans, lower):
         found = batched.syrk(xp.asarray(given), xp.asarray(C), 1.5, -0.5, trans, lower)
         inside = triangle(np.ones((n, n), bool))
         close(found, np.where(inside, 1.5 * P - 0.5 * start, start), 2 * sizes + np.abs(start), dtype)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("method", SYRK_METHODS)
+def test_syrk_by_every_method(method, dtype, trans, lower):
+    cp = pytest.importorskip("cupy")
+    for batch, n, k in SYRK_METHODS[method]:
+        A, C = random((batch, n, k), dtype), random((batch, n, n), dtype, 1)
+        given, triangle = np.ascontiguousarray(turned(A, trans)), np.tril if lower else np.triu
+        op, start = wide(A, C)
+        P, sizes = op @ turned(op, True), np.abs(op) @ np.abs(turned(op, True))
+        inside = triangle(np.ones((n, n), bool))
+        with tuning.trial("syrk", method=method):
+            found = batched.syrk(cp.asarray(given), alpha=1.5, trans=trans, lower=lower)
+            again = batched.syrk(cp.asarray(given), alpha=1.5, trans=trans, lower=lower)
+            added = batched.syrk(cp.asarray(given), cp.asarray(C), 1.5, -0.5, trans, lower)
+        assert (found == again).all() and not found[:, ~cp.asarray(inside)].any()
+        close(found, 1.5 * triangle(P), 1.5 * sizes, dtype)
+        close(added, np.where(inside, 1.5 * P - 0.5 * start, start), 2 * sizes + np.abs(start), dtype)
 
 
 def test_syrk_of_ragged_matrices(xp):

@@ -8,6 +8,7 @@ import numpy as np
 
 from h2gpu.batched.device import compiler
 from h2gpu.batched.products import fixed_plans
+from h2gpu.batched.products.fixed_layout import LOWER, UPPER
 
 REAL, COMPLEX = (np.float64, np.float32), (np.complex64, np.complex128)
 SIZES = (1, 5, 9, 12, 13, 16, 32, 33, 48, 64, 65, 72, 73, 97, 127, 128, 129, 157, 160)
@@ -71,6 +72,13 @@ def blas(constants, rows):
             )
         for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
             yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
+        for trans in (False, True):
+            yield "products/syrk_entries.cuh", compiler.expression("syrk_entries", dtype, trans, lower), 0
+        for n, trans in product(TURNED_SIZES, (False, True)):
+            plan = fixed_plans.plan(dtype, n, n, n, trans, not trans)
+            instance = dtype, n, n, n, trans, not trans, *plan.arguments, LOWER if lower else UPPER
+            name = compiler.expression(plan.kernel, *instance)
+            yield f"products/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
         shapes = {
             (int(row["columns"]), int(row["warps"])) for row in of(dtype, rows("trsm")) if row["method"] != "columns"
         }
