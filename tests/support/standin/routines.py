@@ -211,7 +211,7 @@ ROOMS = {
 REPEATED = {
     "h2gpu.batched.copies": "frobenius_norms",
     "h2gpu.batched.products": "axpy gemm gemv symv syrk",
-    "h2gpu.batched.systems": "cholesky_solve trsm",
+    "h2gpu.batched.systems": "by_factors cholesky cholesky_solve det inv lu_factor slogdet solve trsm",
 }
 for _room, _names in ROOMS.items():
     _cpu, _cuda = (import_module(f"{_room}.{_twin}") for _twin in ("cpu", "cuda"))
