@@ -15,7 +15,7 @@ using namespace common;
 constexpr int PIECE_BYTES = 16;
 constexpr long long UINT_LARGEST = 0xffffffff;
 constexpr int AHEAD = 4;       // pieces of one row a thread reads together
-constexpr int ROWS_AHEAD = 4;  // rows of the transposed product a thread reads together
+constexpr int ROWS_AHEAD = 4, STREAMED_AHEAD = 8;  // rows of the transposed product a thread reads together; of a whole warp's strips
 
 template <typename Entry> struct alignas(PIECE_BYTES) Piece {
     static constexpr int COUNT = PIECE_BYTES / sizeof(Entry);
@@ -109,6 +109,7 @@ void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, co
     extern __shared__ __align__(16) unsigned char memory[];
     Part* parts = reinterpret_cast<Part*>(memory);  // warps × Lanes
     constexpr int TEAMS = Threads / Lanes, WARPS = Threads / WARP;
+    constexpr bool STREAMED = Lanes == WARP && sizeof(Part) == PIECE_BYTES;  // entries are read once: they need not stay in a cache
     const Tile tile = tile_of_block(first, owner, each);
     const Operands at(table, batch, tile.matrix, m, n, m, n);
     m = at.m, n = at.n, x += at.x;
@@ -117,18 +118,32 @@ void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, co
     Part sum = {};
     if (m > 0 && n > 0) {
         const Entry* from = A + at.a + (inside ? column : 0);
-        for (int i = team; i < m; i += ROWS_AHEAD * TEAMS) {
-            Part a[ROWS_AHEAD];
+        const auto add = [&](const Part& a, int i) {
+            const Entry factor = x[i];
 #pragma unroll
-            for (int r = 0; r < ROWS_AHEAD; r++) a[r] = *reinterpret_cast<const Part*>(from + static_cast<long long>(min(i + r * TEAMS, m - 1)) * n);
+            for (int e = 0; e < Count; e++) sum.entry[e] = multiply_add(sum.entry[e], a.entry[e], factor);
+        };
+        if constexpr (STREAMED) {
+            int i = team;
+            for (; i + (STREAMED_AHEAD - 1) * TEAMS < m; i += STREAMED_AHEAD * TEAMS) {
+                int4 a[STREAMED_AHEAD];
 #pragma unroll
-            for (int r = 0; r < ROWS_AHEAD; r++) {
-                if (i + r * TEAMS >= m) break;
-                const Entry factor = x[i + r * TEAMS];
+                for (int r = 0; r < STREAMED_AHEAD; r++) a[r] = __ldcs(reinterpret_cast<const int4*>(from + static_cast<long long>(i + r * TEAMS) * n));
 #pragma unroll
-                for (int e = 0; e < Count; e++) sum.entry[e] = multiply_add(sum.entry[e], a[r].entry[e], factor);
+                for (int r = 0; r < STREAMED_AHEAD; r++) add(reinterpret_cast<const Part&>(a[r]), i + r * TEAMS);
             }
-        }
+            for (; i < m; i += TEAMS) add(*reinterpret_cast<const Part*>(from + static_cast<long long>(i) * n), i);
+        } else
+            for (int i = team; i < m; i += ROWS_AHEAD * TEAMS) {
+                Part a[ROWS_AHEAD];
+#pragma unroll
+                for (int r = 0; r < ROWS_AHEAD; r++) a[r] = *reinterpret_cast<const Part*>(from + static_cast<long long>(min(i + r * TEAMS, m - 1)) * n);
+#pragma unroll
+                for (int r = 0; r < ROWS_AHEAD; r++) {
+                    if (i + r * TEAMS >= m) break;
+                    add(a[r], i + r * TEAMS);
+                }
+            }
     }
 #pragma unroll
     for (int e = 0; e < Count; e++) sum.entry[e] = part_sum<Lanes, WARP>(sum.entry[e]);

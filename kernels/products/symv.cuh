@@ -12,11 +12,11 @@ namespace products {
 using namespace common;
 
 constexpr int SYMV_ROWS = 8;  // of a warp at a time
-template <typename Real> constexpr int SYMV_STEPS = 16 / sizeof(Real);  // columns of a lane: as many bytes under way in either precision
 constexpr int SYMV_SHARED = 2;  // vectors in shared memory, x and the first sums, before each warp's second sums
 
+// Steps: columns of a lane
 // A: batch × n × n   x, y, out: n each   table: products/thread/operands.cuh   shared memory: (SYMV_SHARED + Warps) · n entries
-template <typename Real, int Warps, bool Lower>
+template <typename Real, int Warps, int Steps, bool Lower>
 __global__ __launch_bounds__(Warps * WARP)
 void symv(const Real* A, const Real* x, const Real* y, Real* out, const long long* table, long long batch, int n, Real alpha, Real beta) {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -26,25 +26,25 @@ void symv(const Real* A, const Real* x, const Real* y, Real* out, const long lon
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int i = threadIdx.x; i < n; i += Warps * WARP) known[i] = x[at.x + i], rows[i] = 0;
     __syncthreads();
-    constexpr int STEPS = SYMV_STEPS<Real>, PANEL = STEPS * WARP;
+    constexpr int PANEL = Steps * WARP;
     const int groups = (n + SYMV_ROWS - 1) / SYMV_ROWS;
     for (int column0 = 0; column0 < n; column0 += PANEL) {
-        Real sum[STEPS] = {}, factor[STEPS];
+        Real sum[Steps] = {}, factor[Steps];
 #pragma unroll
-        for (int k = 0; k < STEPS; k++) factor[k] = known[min(column0 + k * WARP + lane, n - 1)];
+        for (int k = 0; k < Steps; k++) factor[k] = known[min(column0 + k * WARP + lane, n - 1)];
         const int begin = Lower ? column0 / SYMV_ROWS : 0, end = Lower ? groups : min(groups, (column0 + PANEL) / SYMV_ROWS);
         for (int group = begin + (warp + Warps - begin % Warps) % Warps; group < end; group += Warps) {
             const int row0 = group * SYMV_ROWS;
-            Real a[STEPS][SYMV_ROWS], dot[SYMV_ROWS] = {};
+            Real a[Steps][SYMV_ROWS], dot[SYMV_ROWS] = {};
 #pragma unroll
-            for (int k = 0; k < STEPS; k++)
+            for (int k = 0; k < Steps; k++)
 #pragma unroll
                 for (int r = 0; r < SYMV_ROWS; r++) {
                     const int i = row0 + r, j = column0 + k * WARP + lane;
                     a[k][r] = i < n && j < n && (Lower ? j <= i : j >= i) ? A[static_cast<long long>(i) * n + j] : Real(0);
                 }
 #pragma unroll
-            for (int k = 0; k < STEPS; k++)
+            for (int k = 0; k < Steps; k++)
 #pragma unroll
                 for (int r = 0; r < SYMV_ROWS; r++) {
                     const int i = row0 + r, j = column0 + k * WARP + lane;
@@ -57,7 +57,7 @@ void symv(const Real* A, const Real* x, const Real* y, Real* out, const long lon
             if (lane % (WARP / SYMV_ROWS) == 0 && i < n) rows[i] += total;
         }
 #pragma unroll
-        for (int k = 0; k < STEPS; k++)
+        for (int k = 0; k < Steps; k++)
             if (column0 + k * WARP + lane < n) columns[warp * n + column0 + k * WARP + lane] = sum[k];
     }
     __syncthreads();

@@ -179,6 +179,7 @@ def syrk(
 
     A   (batch, n, k) array, (batch, k, n) with trans, or MatrixBatch     C   (batch, n, n), or MatrixBatch
 
+    On a GPU large stacks without C, n and k up to 160, are compiled for the shape; float32 then as `gemm`'s "fixed".
     Raises ValueError where shapes, batch lengths or precisions do not match.
     Source: Dongarra et al. (1990), level 3 BLAS; Nath, Tomov & Dongarra (2010).
 

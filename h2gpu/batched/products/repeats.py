@@ -71,7 +71,7 @@ def syrk(A, C, alpha, beta, trans, lower):
 def axpy(X, Y, alpha):
     if not alike(X, Y):
         return None
-    return Direct(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, (None, None), behind=(NULL, X.dtype.type(alpha)))
+    return Direct(vectors.axpy_run(X.dtype, X.size), X.shape, X.dtype, (None, None), behind=(X.dtype.type(alpha),))
 
 
 def _factors(A, alpha):

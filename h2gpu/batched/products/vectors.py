@@ -29,6 +29,7 @@ ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer
 GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
+STORED = 8  # inner indices of a symmetric product that take as long as its results take to be stored
 ENTRIES_THREADS, ENTRIES_BYTES = 256, 16 << 10  # of the kernel: of a block, and the bytes that it writes
 AXPY_THREADS, AXPY_RUN = 256, 8192  # of the kernel: of a block, and the bytes that it writes
 
@@ -113,10 +114,11 @@ def symv(A, x, y, alpha, beta, lower):
 
 @remembered
 def symv_plan(dtype, batch, n, lower):
-    warps = knobs_of("symv", dtype, rows=n)["warps"]
+    row = knobs_of("symv", dtype, rows=n)
+    warps = row["warps"]
     shared = symv_bytes(dtype, n, warps)
     check_shared("symv", shared, n)
-    function = kernel("products/symv.cuh", "symv", dtype, warps, lower, shared_bytes=shared)
+    function = kernel("products/symv.cuh", "symv", dtype, warps, row["steps"], lower, shared_bytes=shared)
     return Ready(function, batch, warps * WARP, shared, (np.int64(batch), n))
 
 
@@ -203,8 +205,8 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
 @remembered
 def syrk_plan(dtype, batch, n, k, trans, lower, alone):
     """(method, launch) for a batch of one shape by a row of kernels/tuning/…/syrk.csv; alone: without C."""
-    cheap = batch * n * n * k < WORTH or max(n, k) > CUBIC * min(n, k)
-    method = knobs_of("syrk", dtype, rows=n, inner=k, cheap=int(cheap or not alone))["method"]
+    cheap = not alone or k > CUBIC * n or batch * n * n * max(k, STORED) < WORTH
+    method = knobs_of("syrk", dtype, rows=n, inner=k, cheap=int(cheap))["method"]
     if method == "fixed" and alone and fixed.plan(dtype, n, n, k, trans, not trans):
         part = fixed_layout.LOWER if lower else fixed_layout.UPPER
         return method, fixed.ready(dtype, batch, n, n, k, trans, not trans, part)
@@ -221,27 +223,21 @@ def axpy(X, Y, alpha):
     out = MatrixBatch.empty(X.rows, X.columns, X.dtype, cupy) if ragged else cupy.empty(X.shape, X.dtype)
     if one:  # whatever the shapes: one run
         X, Y = (X.packed(), Y.packed()) if ragged else (X, Y)
-        axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(NULL, alpha))
+        axpy_run(X.dtype, out.buffer.size if ragged else out.size)(*addresses(X, Y, out), behind=(alpha,))
         return out
     tiles = _tiles(X.sizes if ragged else None, len(X), math.prod(bounds_of(X)), AXPY_RUN // X.dtype.itemsize)
     count, table = out.buffer.size if ragged else out.size, _table(X, Y, Y, out) if ragged else NULL
-    ready = _axpy(X.dtype, len(X), tiles, *bounds_of(X), count)
-    ready(*addresses(X, Y, out), table, behind=(alpha, X.dtype.type(0)))
+    numbers = np.int64(len(X)), *tiles.arguments, *bounds_of(X), np.int64(count)
+    ready = Ready(kernel("products/axpy.cuh", "axpy", X.dtype), tiles.blocks, AXPY_THREADS, 0, numbers)
+    ready(*addresses(X, Y, out), table, behind=(alpha,))
     return out
-
-
-def _axpy(dtype, batch, tiles, m, n, count, *table):
-    """The launch; table: where it is known beforehand."""
-    numbers = *table, np.int64(batch), *tiles.arguments, m, n, np.int64(count)
-    return Ready(kernel("products/axpy.cuh", "axpy", dtype), tiles.blocks, AXPY_THREADS, 0, numbers)
 
 
 @remembered
 def axpy_run(dtype, count):
-    """The launch for so many entries, behind one another, and one alpha; no table."""
-    run = AXPY_RUN // dtype.itemsize
-    pieces = -(-count // run)
-    return _axpy(dtype, 1, Tiling(pieces, pieces), pieces, run, count, NULL)
+    """The launch for so many entries, behind one another, and one alpha."""
+    function, each = kernel("products/axpy.cuh", "axpy_flat", dtype), PIECE // dtype.itemsize
+    return Ready(function, -(-count // (AXPY_THREADS * each)), AXPY_THREADS, 0, (np.int64(count),))
 
 
 def check_shared(name, shared, n):

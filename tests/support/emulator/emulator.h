@@ -312,6 +312,7 @@ inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
 template <typename T> T __ldg(const T* from) { return *from; }
+template <typename T> T __ldcs(const T* from) { return *from; }
 template <typename T> T __ldcg(const T* from) { return *from; }
 template <typename T> void __stcg(T* to, T x) { *to = x; }
 template <typename T> T atomicMax(T* at, std::type_identity_t<T> x) { return std::exchange(*at, *at < x ? x : *at); }

@@ -67,7 +67,7 @@ def blas(constants, rows):
         for row in of(dtype, rows("symv")):
             yield (
                 "products/symv.cuh",
-                compiler.expression("symv", dtype, int(row["warps"]), lower),
+                compiler.expression("symv", dtype, int(row["warps"]), int(row["steps"]), lower),
                 knobs["SPILL_BYTES"],
             )
         for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
@@ -92,4 +92,5 @@ def blas(constants, rows):
                 knobs["SPILL_BYTES"],
             )
     for dtype in REAL:
-        yield "products/axpy.cuh", compiler.expression("axpy", dtype), 0
+        for name in ("axpy", "axpy_flat"):
+            yield "products/axpy.cuh", compiler.expression(name, dtype), 0
