@@ -9,7 +9,7 @@ See apps/autotune/tune_space.py.
 | lu_panel | a panel of columns in a block's registers | columns of the panel |
 | gebrd | bidiagonal reduction in device memory | columns of V and X, twice a panel's; warps, blocks at most |
 | gemv, gemv_t | products with vectors, also transposed | lanes of a team, its rows, threads of a block |
-| symv | a triangle, read once | warps of a block |
+| symv | a triangle, read once | warps of a block, columns of a lane |
 | trsm | triangles, a thread a right-hand side, by tiles, or cuBLAS | which; right-hand sides and warps of a block |
 """
 
@@ -25,9 +25,10 @@ KNOBS = {
     "gebrd": ("held", "warps", "resident"),
     "gemv": ("lanes", "rows", "threads"),
     "gemv_t": ("lanes", "threads"),
-    "symv": ("warps",),
+    "symv": ("warps", "steps"),
     "trsm": ("method", "columns", "warps"),
 }
+SYMV_STEPS = 2, 4  # columns of a lane
 BATCH = 500  # of the figures of Abdelfattah et al.
 BLOCK_WARPS, RESIDENT = (1, 2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8)  # of a block; blocks of a multiprocessor
 HELD, SHARED_PANELS = (1, 2, 4), (8, 16)  # rows of a lane of a panel, its columns
@@ -112,9 +113,9 @@ def _gemv_t_space(row, hardware):
 
 def _symv_space(row, hardware):
     n = min(limits(row)["rows"], LARGEST["rows"])
-    for warps in BLOCK_WARPS:
+    for warps, steps in product(BLOCK_WARPS, SYMV_STEPS):
         if warps * WARP <= hardware.threads and (2 + warps) * n * itemsize(row) <= hardware.shared_bytes:
-            yield {"warps": warps}
+            yield {"warps": warps, "steps": steps}
 
 
 def _trsm_space(row, hardware):
