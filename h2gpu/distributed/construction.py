@@ -132,7 +132,10 @@ def _union(start, stop):
     order = np.lexsort((-stop, start))
     start, stop = start[order], stop[order]
     outer = np.append(True, start[1:] >= np.maximum.accumulate(stop)[:-1])[: len(start)]
-    return ranges(start[outer], (stop - start)[outer])
+    start, stop = start[outer], stop[outer]
+    apart = np.flatnonzero(start[1:] != stop[:-1]) + 1  # of ranges without a gap between them one is made
+    start, stop = np.append(start[:1], start[apart]), np.append(stop[apart - 1], stop[-1:])
+    return ranges(start, stop - start)
 
 
 def couplings_of(rows, cols, share, blocks, cov):

@@ -7,9 +7,12 @@ import pytest
 from threads import all_of
 
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
+from h2gpu.distributed import Alone
 from h2gpu.distributed.assembly import blocks_of
+from h2gpu.distributed.construction import _union
 from h2gpu.distributed.gathering import whole_tree
 from h2gpu.distributed.partition import Partition
+from h2gpu.distributed.trees.exchange import fetched
 from h2gpu.distributed.trees.shares import shared
 from h2gpu.distributed.trees.sorting import sorted_points
 
@@ -96,3 +99,17 @@ def test_the_points_of_another_rank_are_there_alone():
     tree = all_of(2, work)[0]
     with pytest.raises(ValueError, match="rank: the points of rank 1 are known there alone"):
         Partition(tree, tree.bounds).points(1)
+
+
+def test_places_of_ranges_come_once_and_a_run_of_own_rows_is_a_view():
+    """Of ranges of a tree, any two of which are apart or nested, with and without gaps."""
+    rng, x = np.random.default_rng(0), np.arange(64.0).reshape(32, 2)
+    for count in range(40):
+        level = rng.integers(0, 6, count)
+        width = 32 >> level
+        start = (rng.random(count) * 2**level).astype(np.int64) * width
+        places = _union(start, start + width)
+        assert places.tolist() == sorted({p for a, w in zip(start, width) for p in range(a, a + w)})
+        found = fetched(Alone(), np.array([0, 32]), x, places, "rows")
+        np.testing.assert_array_equal(found, x[places])
+        assert np.shares_memory(found, x) == (count > 0 and len(places) == places[-1] - places[0] + 1)
