@@ -23,12 +23,9 @@ from h2gpu.batched.device.stacks import (
     windows,
 )
 from h2gpu.batched.device.threads import parallel, pieces
-from h2gpu.batched.qr.lapack import factor_tall
+from h2gpu.batched.qr.lapack import BLOCK, factor
 
 __all__ = ["cholesky_basis", "cholesky_qr", "pivoted_qr", "qr", "triangles_of_products"]
-
-BLOCK = 64  # columns that LAPACK may factor at a time
-TALL = 3  # times as many rows as columns, from which geqrt is ahead
 
 
 def qr(A, mode, out=None):
@@ -56,10 +53,10 @@ def triangles(A, R):
 def _triangle(T, W):
     """The R-factor of Tᵀ into W, rows of zeros below it where W has more; overwrites T.
 
-    By LAPACK's own routine: NumPy's copies each matrix three times, and takes 48 against 37 µs for 64 × 64 entries.
+    By LAPACK's own routines: NumPy's copies each matrix three times, and takes 48 against 37 µs for 64 × 64 entries.
     """
     h = min(len(W), *T.shape)
-    if T.size and not (T.shape[1] > TALL * len(T) and factor_tall(T)):
+    if T.size and not factor(T):
         (geqrf,) = get_lapack_funcs(("geqrf",), dtype=T.dtype)
         T = geqrf(T.T, lwork=BLOCK * len(T), overwrite_a=True)[0].T
     np.multiply(T[:, :h].T, _upper(h, len(T), T.dtype), out=W[:h])

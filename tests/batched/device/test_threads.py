@@ -193,7 +193,7 @@ limit = held + int(sys.argv[1]) * 10**6
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 T = np.ones((8, 200))
 try:
-    done = threads.parallel(lambda k: lapack.factor_tall(T.copy()), range(4))
+    done = threads.parallel(lambda k: lapack.factor(T.copy()), range(4))
     print(len(done), "alone" if threads._pool() is None else "together")
 except MemoryError as error:
     print(error)
