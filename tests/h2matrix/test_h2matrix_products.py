@@ -9,7 +9,9 @@ from reference import EPS, POINT_SETS, dense_of, point_sets, points_of
 
 import h2gpu
 from h2gpu.arrays import to_host
+from h2gpu.batched.device import threads
 from h2gpu.covariance import Exponential, Gaussian, Matern
+from h2gpu.h2matrix import matrix
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
 
 
@@ -179,3 +181,15 @@ def test_products_of_a_rectangular_matrix_that_is_zero(xp):
     there, here = xp.asarray(points + 100), xp.asarray(points[:70])
     A = h2gpu.compress(h2gpu.build(here, Gaussian(length_scale=0.15), col_points=there, order=4), rtol=1e-5)
     assert not to_host(A @ xp.ones(300)).any() and not to_host(A.T @ xp.ones((70, 2))).any()
+
+
+@pytest.mark.parametrize("sides", [(), (3,)])
+def test_the_nearfield_beside_the_trees_changes_no_digit(sides, monkeypatch):
+    sites = np.random.default_rng(0).random((2000, 2))
+    A = h2gpu.covariance_matrix(sites, h2gpu.covariance.Exponential(length_scale=0.3), rtol=1e-4)
+    x = np.random.default_rng(1).random((2000, *sides))
+    after = A @ x, A.T @ x
+    monkeypatch.setattr(matrix, "LARGE", 0)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    for _ in range(3):
+        np.testing.assert_array_equal((A @ x, A.T @ x), after)

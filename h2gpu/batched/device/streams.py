@@ -4,19 +4,25 @@ from threading import local
 
 import numpy as np
 
+from h2gpu.batched.device import threads
+
 URGENT = -1  # priority of a stream; 0 is the lowest
 _here = local()  # .streams: the urgent stream of each device and stream that this thread works on
 
 
-def together(xp, work, urgent, then=lambda result: result):
+def together(xp, work, urgent, then=lambda result: result, large=False):
     """(work(), then(urgent())), the second ahead wherever both could go on; before the first where xp is numpy.
 
-    then   what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy
+    then    what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy
+    large   whether `work` is worth a thread of its own there, beside `urgent`
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
     current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: it is given out
     again only here, after such a wait, because no other thread and no other stream of the caller's has that stream.
     """
+    if xp is np and large:
+        result, other = threads.beside(work, urgent)
+        return result, then(other)
     if xp is np:
         other = urgent()
         return work(), then(other)

@@ -9,7 +9,7 @@ Where the address space is limited, and has no room for its buffers, it waits fo
 import mmap
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -50,7 +50,7 @@ def threads_for(tasks, least):
 def _pool():
     """A pool whose threads all run already; None where the system gives no more, as in too little address space."""
     count = thread_count()
-    if not _has_room(count + 1):
+    if not _has_room(count + 2):  # who asks, and who works beside
         return None
     pool, all_here = ThreadPoolExecutor(count, "h2gpu", _of_the_pool), threading.Barrier(count)
     try:
@@ -61,6 +61,22 @@ def _pool():
         pool.shutdown(cancel_futures=True)
         return None
     return pool
+
+
+@cache
+def _side():
+    """The thread for work beside that of the thread that asks, running already; None where the system gives no more."""
+    side = ThreadPoolExecutor(1, "h2gpu-beside", _of_the_side)
+    try:
+        side.submit(int).result()
+    except RuntimeError:
+        side.shutdown(cancel_futures=True)
+        return None
+    return side
+
+
+def _of_the_side():
+    _here.beside = True
 
 
 def _has_room(count):
@@ -145,7 +161,8 @@ class _Limit:
                 library.clear_controlling_thread()
 
 
-_here = threading.local()  # .pooled: a thread of the pool; .limits: how often this thread wants BLAS limited
+# .pooled: a thread of the pool; .beside: the one beside; .limits: how often this thread wants BLAS limited
+_here = threading.local()
 _limit = _Limit()
 
 
@@ -155,8 +172,9 @@ def _limits_here():
 
 def _forked():
     _pool.cache_clear()
+    _side.cache_clear()
     _room.cache_clear()
-    _here.pooled = False
+    _here.pooled = _here.beside = False
     _limit.forked()
 
 
@@ -192,6 +210,22 @@ def parallel(work, tasks, multiplications=LARGE):
         return list(in_order(work, tasks))
     with one_blas_thread():
         return [work(task) for task in tasks]
+
+
+def beside(work, other):
+    """(work(), other()), the first by a thread of its own: while `other` has few tasks or small ones, those of `work`
+    keep the threads of this process busy. One after the other where there are none, or in work that is beside already.
+    """
+    pooled, already = (getattr(_here, name, False) for name in ("pooled", "beside"))
+    if pooled or already or thread_count() == 1 or _pool() is None or _side() is None:
+        found = other()
+        return work(), found
+    future = _side().submit(work)
+    try:
+        found = other()
+    finally:
+        wait([future])
+    return future.result(), found
 
 
 def in_order(work, tasks, xp=np):

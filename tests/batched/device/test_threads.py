@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -232,3 +233,34 @@ def test_where_no_thread_can_be_started_the_caller_works(started, monkeypatch):
         assert threading.active_count() <= before
     finally:
         threads._pool.cache_clear()
+
+
+def test_work_beside_other_work_has_a_thread_of_its_own(monkeypatch):
+    """Each waits for the other: one after the other they would wait for ever. Inside such work there is no more."""
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    met = threading.Barrier(2, timeout=10)
+
+    def work():
+        met.wait()
+        names = threads.beside(threading.current_thread, threading.current_thread)
+        return parallel(lambda k: k * k, range(20)), set(names) == {threading.current_thread()}
+
+    squares, own = [k * k for k in range(20)], threading.current_thread()
+    assert threads.beside(work, lambda: met.wait() * 0 or threading.current_thread()) == ((squares, True), own)
+    here = threading.current_thread
+    assert all(parallel(lambda k: set(threads.beside(here, here)) == {here()}, range(9)))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_errors_of_either_side_are_raised_when_both_have_ended(count, monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    done = []
+
+    def fail():
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        threads.beside(fail, lambda: done.append("other"))
+    with pytest.raises(KeyError, match="here"):
+        threads.beside(lambda: time.sleep(0.05) or done.append("work"), fail)
+    assert done == ["other", "work"][:count]
