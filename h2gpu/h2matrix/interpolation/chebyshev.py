@@ -136,10 +136,14 @@ def mean_squares(function, samples, orders):
 def _mean_squares(function, boxes, points, x, y, exact, order):
     dim, square = x.shape[-1], np.zeros(len(points))
     some = np.flatnonzero(points > order**dim)
-    boxes, x, y, exact = boxes[some], x[some], y[some], exact[some]
-    corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
-    U = leaf_values(x.reshape(-1, dim), *corners, order).reshape(*x.shape[:2], order**dim)
-    nodes = grids(boxes, order).astype(x.dtype, copy=False)
-    error = exact - U @ function(nodes[:, :, None], y[:, None])
-    square[some] = (error.astype(np.float64) ** 2).mean(axis=(1, 2))
+
+    def work(part):
+        i = some[part]
+        corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower[i], boxes.upper[i]))
+        U = leaf_values(x[i].reshape(-1, dim), *corners, order).reshape(len(i), x.shape[1], order**dim)
+        nodes = grids(boxes[i], order).astype(x.dtype, copy=False)
+        error = exact[i] - U @ function(nodes[:, :, None], y[i][:, None])
+        square[i] = (error.astype(np.float64) ** 2).mean(axis=(1, 2))
+
+    _in_parts(work, np.full(len(some), order**dim * y.shape[1]), np)
     return square
