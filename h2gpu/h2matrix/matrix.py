@@ -16,7 +16,7 @@ from h2gpu.batched.device.streams import together
 from h2gpu.h2matrix.basis import ClusterBasis, memory_by_part
 from h2gpu.typing import Array, ArrayLike, Device, DType, Integers
 
-LARGE = 1 << 15  # rows from which a nearfield has its own thread on the CPU: 2^17 94 → 74 ms, 2^13 4.5 either way
+LARGE = 1 << 15  # rows from which a nearfield has its own thread on the CPU: 2^17 94 → 75 ms, elsewhere 74 → 73
 VECTORS_AT_A_TIME = 64  # right-hand sides of one pass: the coefficients of more would outgrow the matrix
 
 
