@@ -39,13 +39,13 @@ def measure(points, cov, parameters, rtol, device, warm_up):
             _compressed(xp.asarray(warm_up), cov, parameters, rtol, None)
         pool.restart()
     points, times = xp.asarray(points), PhaseTimes(synchronize)
-    (B, chosen, trees), total = timed(lambda: _compressed(points, cov, parameters, rtol, times), synchronize)
+    (B, chosen, kept), total = timed(lambda: _compressed(points, cov, parameters, rtol, times), synchronize)
     if device == "cuda":
         peaks = {"peak MB": pool.peak, "peak reserved MB": pool.peak_reserved}
     else:
         peaks = {"peak MB": peak_memory()}
     row = {"n": len(points), **chosen, "total s": total}
-    A = deferred(Sites.of(points, cov), nearfield="computed", trees=trees, **chosen)
+    A = deferred(Sites.of(points, cov), nearfield="computed", **chosen | kept)
     row |= {f"{phase} s": seconds for phase, seconds in ({"plan": 0.0} | times.seconds).items()}
     x = xp.asarray(np.random.default_rng(0).standard_normal(len(points)))
     B @ x  # plans are made
@@ -71,16 +71,16 @@ def of_own_process(module, device, *words, environment=()):
 
 
 def _compressed(points, cov, parameters, rtol, times):
-    """The matrix, its parameters, and its trees where a plan has grown them, under the eyes of `times`."""
+    """The matrix, its parameters, and of a plan its orders by level and its trees, under the eyes of `times`."""
     names = "leaf_size", "eta", "order"
     with watched_by(times or (lambda *event: None)):
         sites = Sites.of(points, cov)
         if "order" not in parameters:
             chosen = next(plans(sites, rtol, **parameters))
             B = compress(uncompressed(sites, chosen), chosen.rtol, nearfield="stored")
-            return B, {key: getattr(chosen, key) for key in names}, chosen.trees
+            return B, {key: getattr(chosen, key) for key in names}, {"order": chosen.orders, "trees": chosen.trees}
         B = compress(deferred(sites, nearfield="computed", **parameters), rtol, nearfield="stored")
-        return B, parameters, ()
+        return B, parameters, {}
 
 
 @cache

@@ -35,7 +35,7 @@ class Command:
     def __init__(self, entry, slots, data, output, kept):
         self.entry, self.output, self.kept, self.process = entry, Path(output), Path(kept), None
         self.cores = sorted({core for slot in slots for core in slot.cores})
-        self.environment = environment([slot.gpu for slot in slots if slot.gpu], len(self.cores))
+        self.gpus = [slot.gpu for slot in slots if slot.gpu]
         self.output.mkdir(parents=True, exist_ok=True)
         self.stage = Path(tempfile.mkdtemp(prefix=".figures-", dir=self.output))  # whence a rename is one step
         (self.stage / "data").symlink_to(Path(data).absolute())
@@ -77,7 +77,7 @@ class Command:
             self.process = subprocess.Popen(
                 words,
                 cwd=self.stage,
-                env=self.environment,
+                env=environment(self.gpus, max(1, len(self.cores) // ranks)),
                 stdin=subprocess.DEVNULL,
                 stdout=self.log,
                 stderr=subprocess.STDOUT,
@@ -136,7 +136,7 @@ def pinned(cores):
 
 
 def environment(gpus, cores):
-    """That of a command with these GPUs and so many cores."""
+    """That of a process with these GPUs and so many cores."""
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(cores))
     paths = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     found = os.environ | threads | {"PYTHONPATH": os.pathsep.join([*paths, ROOT])}

@@ -12,6 +12,7 @@ from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
+import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from h2gpu.batched.device.threads import thread_count
@@ -60,7 +61,10 @@ def _workers(count):
 
 
 def _serve(connection, barrier):
-    """One process: matrices come, then how often to factor them."""
+    """One process: matrices come, then how often to factor them.
+
+    NumPy and SciPy each have a BLAS of their own, and only what is loaded is limited: SciPy's is, with this module.
+    """
     with threadpool_limits(1):
         while True:
             try:
@@ -127,9 +131,7 @@ def gebrd(A):
 @cache
 def _routine(name, dtype, arguments):
     """LAPACK's function as SciPy has linked it: scipy.linalg.lapack wraps no GEBRD, and no loop calls GELS."""
-    from scipy.linalg import cython_lapack
-
-    capsule, python = cython_lapack.__pyx_capi__[LETTERS[dtype] + name], ctypes.pythonapi
+    capsule, python = scipy.linalg.cython_lapack.__pyx_capi__[LETTERS[dtype] + name], ctypes.pythonapi
     python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     python.PyCapsule_GetPointer.restype = ctypes.c_void_p
     python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]

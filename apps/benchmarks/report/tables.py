@@ -11,7 +11,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from h2gpu.batched.device.threads import thread_count
+from h2gpu.batched.device.threads import cores
 from h2gpu.storage.whole_file import whole_file
 
 SOURCES = "h2gpu", "kernels", "apps", "pyproject.toml"
@@ -36,7 +36,7 @@ def device_name(device):
         import cupy
 
         return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    return f"{_processor()}, {thread_count()} cores"
+    return f"{_processor()}, {len(cores())} cores"
 
 
 def columns(rows):

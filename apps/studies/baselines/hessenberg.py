@@ -11,12 +11,12 @@ two rank-one updates a column, a launch each (kernels/studies/gebrd_stages.cuh):
 
 Of symmetric matrices the same stages give the tridiagonal form, where Dong et al. (2018) look at the end: the columns
 and rows that are left alone, 8/3 n³ flops, twice those of SYTRD, whose rank-two update is not among the stages.
-Beside them LAPACK's GEHRD and SYTRD on the CPU, by SciPy, in seconds of all its threads. Launches are CUDA graphs.
+Beside them LAPACK's GEHRD and SYTRD on the CPU, by SciPy, with one thread or all, whichever is sooner done. Launches
+are CUDA graphs.
 
     python -m h2gpu.apps.studies.baselines.hessenberg [--device cpu|cuda] [--output FOLDER]
 """
 
-import statistics
 import sys
 
 import numpy as np
@@ -111,7 +111,7 @@ def _variants(A, form, cubes, prefix, peer, theirs):
             raise ArithmeticError(f"{prefix}{name}, n = {n}: {error:.3g} of the allowed error")
         ms = timed.milliseconds(work, [A], xp)
         yield described(A, "11", prefix + name) | {"ms": ms, "GFLOP/s": rate(cubes, n, ms), "of allowed error": error}
-    ms = lapack_ms(theirs, to_host(A)[0])
+    ms = timed.lapack_ms(theirs, to_host(A)[0], OFTEN)
     yield described(A, "11", peer) | {"ms": ms, "GFLOP/s": rate(cubes, n, ms)}
 
 
@@ -133,12 +133,6 @@ def lapack_sytrd(A):
     """d, e of LAPACK's tridiagonal form, by blocks."""
     sytrd, size = scipy.linalg.lapack.get_lapack_funcs(("sytrd", "sytrd_lwork"), (A,))
     return sytrd(A, lwork=int(size(len(A))[0]))[1:3]
-
-
-def lapack_ms(form, A):
-    """Median CPU milliseconds of LAPACK's."""
-    repeats = timed.CPU_REPEATS if len(A) <= OFTEN else 1
-    return statistics.median(timed.cpu_ms(form, A) for _ in range(repeats))
 
 
 if __name__ == "__main__":

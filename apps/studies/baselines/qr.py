@@ -10,12 +10,11 @@ M = (I − Q₁₁)⁻¹; columns of Q₁ have signs with which the diagonal of 
     vendor    cuBLAS
 
 The last four panels are one call of our QR. Beside the whole the products alone, cuSOLVER's GEQRF, and LAPACK's on the
-CPU, by SciPy, in seconds of all its threads. Ours wait for Python between launches.
+CPU, by SciPy, with one thread or all, whichever is sooner done. Ours wait for Python between launches.
 
     python -m h2gpu.apps.studies.baselines.qr [--device cpu|cuda] [--output FOLDER]
 """
 
-import statistics
 import sys
 from contextlib import suppress
 from functools import partial
@@ -151,14 +150,14 @@ def departure(A, R):
 
 def others(A):
     """(name, milliseconds) of cuSOLVER's, where it is there, and LAPACK's."""
-    xp, repeats = array_module(A), timed.CPU_REPEATS if A.shape[-1] <= OFTEN else 1
+    xp = array_module(A)
     if xp is not np:
         with suppress(ImportError):
             yield CUSOLVER, timed.milliseconds(cusolver(A), [A], xp)
     host = np.asfortranarray(to_host(A)[0])
     geqrf = scipy.linalg.get_lapack_funcs("geqrf", [host])
     length = int(geqrf(host, lwork=-1)[2][0].real)
-    yield LAPACK, statistics.median(timed.cpu_ms(lambda A: geqrf(A, lwork=length), host) for _ in range(repeats))
+    yield LAPACK, timed.lapack_ms(lambda A: geqrf(A, lwork=length), host, OFTEN)
 
 
 def cusolver(A):

@@ -7,10 +7,12 @@ import statistics
 import time
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.arrays import array_module
+from h2gpu.batched.device.threads import thread_count
 
 CPU_REPEATS = 3
 
@@ -65,6 +67,22 @@ def cpu_ms(work, one):
     begin = time.process_time()
     work(one)
     return 1e3 * (time.process_time() - begin)
+
+
+def lapack_ms(work, A, often):
+    """Least milliseconds of work(A) by the clock, with one thread of BLAS and with all: for small matrices threads cost
+    more than they gain, up to a hundredfold where the system is slow to wake them.
+
+    often   size up to which it is done CPU_REPEATS times
+    """
+    least = np.inf
+    for threads in {1, thread_count()}:
+        with threadpool_limits(threads):
+            for _ in range(CPU_REPEATS if len(A) <= often else 1):
+                begin = time.perf_counter()
+                work(A)
+                least = min(least, time.perf_counter() - begin)
+    return 1e3 * float(least)
 
 
 def recorded(work):

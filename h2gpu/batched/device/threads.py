@@ -20,6 +20,7 @@ from threadpoolctl import ThreadpoolController
 from h2gpu import arrays
 
 LARGE = 1 << 14
+RANKS_HERE = "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"  # set by MPICH's launcher and Open MPI's
 PATIENCE = 5.0  # seconds, after which BLAS is taken for locked for ever; it answers in less than a millisecond
 BUFFERS = 70_000_000  # bytes of address space for a thread inside NumPy's and SciPy's BLAS (measured: 34 MB in each)
 FORKED = (
@@ -37,8 +38,10 @@ def cores():
 
 
 def thread_count():
-    """How many cores this process may use."""
-    return len(cores())
+    """How many cores this process may use; where MPI started several here that all may use the same, its share."""
+    mine, ranks = len(cores()), max([1, *(int(os.environ[name]) for name in RANKS_HERE if os.environ.get(name))])
+    bound = mine * ranks <= (os.cpu_count() or mine)  # by the launcher, to cores of its own
+    return mine if bound else max(1, mine // ranks)
 
 
 def threads_for(tasks, least):

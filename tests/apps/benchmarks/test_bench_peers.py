@@ -1,5 +1,8 @@
 """What the batched routines are compared with: targets, KBLAS and other libraries."""
 
+import os
+import subprocess
+import sys
 import types
 import warnings
 
@@ -17,6 +20,22 @@ from h2gpu.apps.benchmarks.report import plots as bench_plots
 from h2gpu.apps.benchmarks.routines import spot_checks
 from h2gpu.apps.benchmarks.routines.batched import ROUTINES, Case
 from h2gpu.apps.benchmarks.routines.linear import LINEAR
+
+SERVED = """
+import numpy as np
+from threadpoolctl import threadpool_info
+from h2gpu.apps.benchmarks.peers import lapack
+
+class Connection:
+    tasks = [("gebrd", np.eye(8)[None]), ("lu", np.eye(8)[None])]
+    def recv(self):
+        if self.tasks:
+            return self.tasks.pop()
+        print(*[pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"])
+        raise EOFError
+
+lapack._serve(Connection(), None)
+"""
 
 
 @pytest.fixture
@@ -97,6 +116,13 @@ def test_lapack_solves_by_lu_and_by_qr(dtype, rng):
     for x in (lapack.gesv(A)[..., 0], lapack.gels(A)):
         np.testing.assert_allclose((A @ x[..., None])[..., 0], 1, atol=100 * np.finfo(dtype).eps)
     np.testing.assert_array_equal(A, before)
+
+
+def test_a_process_of_lapack_has_one_thread_of_every_blas():
+    """NumPy's and SciPy's: twelve processes of twelve threads each took a hundred times as long for 256 x 256."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True, check=True, env=environment)
+    assert set(done.stdout.split()) == {"1"}
 
 
 def test_lapack_works_in_processes(rng):

@@ -2,7 +2,9 @@
 
 import pytest
 
+import h2gpu
 from h2gpu.apps.benchmarks import compress as bench_compress
+from h2gpu.apps.benchmarks import compress_row, problems
 from h2gpu.apps.benchmarks import kriging as bench_kriging
 from h2gpu.apps.benchmarks import scale as bench_scale
 from h2gpu.apps.benchmarks.report import tables
@@ -75,3 +77,14 @@ def test_compression_alone_of_stored_couplings(tmp_path, monkeypatch):
     assert [row["dtype"] for row in rows] == ["float64", "float32"]
     phases = ("orthogonalize ms", "weights ms", "truncate ms", "project ms")
     assert all(float(row[name]) > 0 for row in rows for name in (*phases, "compress ms", "compress by tiles alone ms"))
+
+
+def test_what_is_compared_with_a_chosen_plan_has_its_orders_by_level():
+    """With the largest order on all levels the leaves of 2^25 sites took 22 GB more than the job itself ever had."""
+    points, cov = problems.perturbed_grid(2**12), problems.paper_covariance()
+    row = compress_row.measure(points, cov, {}, 1e-6, "cpu", None)
+    chosen = h2gpu.plan(points, cov, 1e-6)
+    assert min(chosen.orders) < chosen.order
+    A = h2gpu.build(points, cov, leaf_size=chosen.leaf_size, eta=chosen.eta, order=chosen.orders)
+    for part in ("leaf_basis", "transfer", "coupling"):
+        assert row[f"{part} before MB"] == pytest.approx(A.memory[part] / 1e6, rel=1e-9)

@@ -264,3 +264,18 @@ def test_errors_of_either_side_are_raised_when_both_have_ended(count, monkeypatc
     with pytest.raises(KeyError, match="here"):
         threads.beside(lambda: time.sleep(0.05) or done.append("work"), fail)
     assert done == ["other", "work"][:count]
+
+
+@pytest.mark.parametrize(
+    ("mine", "ranks", "all_cores", "share"),
+    [(8, 1, 8, 8), (8, 4, 8, 2), (6, 4, 8, 1), (2, 4, 2, 1), (2, 4, 8, 2), (4, 2, 8, 4)],  # the last two: bound
+)
+@pytest.mark.parametrize("name", threads.RANKS_HERE)
+def test_ranks_of_one_host_share_its_cores(name, mine, ranks, all_cores, share, monkeypatch):
+    """Without the launcher's binding each would start as many threads as there are cores."""
+    for other in threads.RANKS_HERE:
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setattr(threads, "cores", lambda: set(range(mine)))
+    monkeypatch.setattr(os, "cpu_count", lambda: all_cores)
+    monkeypatch.setenv(name, str(ranks))
+    assert threads.thread_count() == share
