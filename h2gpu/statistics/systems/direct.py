@@ -49,14 +49,13 @@ def is_direct(solver, sites, cov, likelihood=False):
     covariance has a range, beyond which it is zero: skeletons are large; nor where it changes from place to place, or
     from variable to variable.
 
-    On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.29 to 0.74 s on nine
-    fields of 90,000 to 138,632 sites (`direct-fields-h100.csv`), a likelihood 0.35 to 0.5 s beside 1.8 s for 131,072
-    sites (`direct-h200.csv`), without noise. Fits took 8.0 and 19.4 s beside 10.1 and 19.7 s by iterations
-    (`study_heaton-estimated-cuda.csv`, of the same scores), 16.6 beside 17.4 s and 17.9 beside 26.9 s (KAUST); the
-    steps alone of a rough field with a nugget 8.5 beside 10.9 s on an H200, 1.6 more likely. Not for predictions at
-    given parameters: fit and 10,000 standard deviations took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s and
-    3.3 beside 5.9 s on smooth ones (90,000 sites, one H200), and the first factorization of a process compiles for some
-    seconds.
+    On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.42 to 0.69 s on nine
+    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.5 s for preconditioner, matrix
+    and Lanczos, whose log-determinant has noise. Whole fits took 6.4 and 11.7 beside 8.8 and 11.8 s by iterations
+    (`study_heaton-estimated-cuda.csv`), 9.3 to 15.3 beside 10.6 to 18 s (`study_kaust-estimated-cuda.csv`; longer on one
+    field of five), with the same scores. Not for predictions at given parameters: fit and 10,000 standard deviations
+    took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s and 3.3 beside 5.9 s on smooth ones (90,000 sites, one
+    H200), and the first factorization of a process compiles for some seconds.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
