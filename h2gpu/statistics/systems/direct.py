@@ -50,12 +50,12 @@ def is_direct(solver, sites, cov, likelihood=False):
     from variable to variable.
 
     On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.42 to 0.69 s on nine
-    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.5 s for preconditioner, matrix
-    and Lanczos, whose log-determinant has noise. Whole fits took 6.4 and 11.7 beside 8.8 and 11.8 s by iterations
-    (`study_heaton-estimated-cuda.csv`), 9.3 to 15.3 beside 10.6 to 18 s (`study_kaust-estimated-cuda.csv`; longer on one
-    field of five), with the same scores. Not for predictions at given parameters: fit and 10,000 standard deviations
-    took 1.5 beside 2.0 s on a rough field, 3.8 beside 1.8 s and 3.3 beside 5.9 s on smooth ones (90,000 sites, one
-    H200), and the first factorization of a process compiles for some seconds.
+    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.5 s for preconditioner,
+    matrix and Lanczos, whose log-determinant has noise. Whole fits took 6.4 and 11.7 beside 8.8 and 11.8 s by
+    iterations (`study_heaton-estimated-cuda.csv`), 9.3 to 15.3 beside 10.6 to 18 s (`study_kaust-estimated-cuda.csv`,
+    longer on two fields of five, by 0.2 and 1.7 s), with the same scores. Not for predictions at given parameters: with
+    10,000 standard deviations they took 1.3 to 1.5 beside 1.9 to 2.1 s on three fields, 3.2 beside 2.0 and 3.3 beside
+    4.4 s on smooth ones (`study_kaust-given-cuda.csv`), but a process's first factorization compiles for some seconds.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
