@@ -50,7 +50,7 @@ def is_direct(solver, sites, cov, likelihood=False):
     from variable to variable.
 
     On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.42 to 0.69 s on nine
-    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.5 s for preconditioner,
+    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.3 s for preconditioner,
     matrix and Lanczos, whose log-determinant has noise. Whole fits took 6.4 and 11.7 beside 8.8 and 11.8 s by
     iterations (`study_heaton-estimated-cuda.csv`), 9.3 to 15.3 beside 10.6 to 18 s (`study_kaust-estimated-cuda.csv`,
     longer on two fields of five, by 0.2 and 1.7 s), with the same scores. Not for predictions at given parameters: with
