@@ -28,7 +28,7 @@ from h2gpu.batched.device.compiler import source_folder
 from h2gpu.batched.model import stepwise
 from h2gpu.storage.whole_file import whole_file
 
-METHODS = {"svd": ("shared", "block-gram")}  # of a table with a row for each method; else "auto"
+COUNTED = *stepwise.ROUTINES, "cholesky", "svd"
 LEAST = 3  # rows for which leaving one out says something
 
 
@@ -80,7 +80,7 @@ def _rows(name, row, device):
     routine = "gemv" if routine == "gemv_t" else routine
     m, *others = (int(number) for number in re.findall(r"\d+", row["shape"]))
     n, columns = (m, others[0]) if routine == "trsm" else (others[0] if others else m, 1)
-    if routine == "cholesky_solve" or (name == "lu" and row["method"] != "auto"):
+    if routine not in COUNTED or (name == "lu" and row["method"] != "auto"):
         return
     if name == "svd":
         knobs = tuning.first_row(tuning.folder_name(device), "svd", np.dtype(row["dtype"]), rank=n)

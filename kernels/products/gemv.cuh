@@ -133,7 +133,7 @@ void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, co
                 for (int r = 0; r < STREAMED_AHEAD; r++) add(reinterpret_cast<const Part&>(a[r]), i + r * TEAMS);
             }
             for (; i < m; i += TEAMS) add(*reinterpret_cast<const Part*>(from + static_cast<long long>(i) * n), i);
-        } else
+        } else {
             for (int i = team; i < m; i += ROWS_AHEAD * TEAMS) {
                 Part a[ROWS_AHEAD];
 #pragma unroll
@@ -144,6 +144,7 @@ void gemv_columns(const Entry* A, const Entry* x, const Entry* y, Entry* out, co
                     add(a[r], i + r * TEAMS);
                 }
             }
+        }
     }
 #pragma unroll
     for (int e = 0; e < Count; e++) sum.entry[e] = part_sum<Lanes, WARP>(sum.entry[e]);

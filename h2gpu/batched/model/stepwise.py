@@ -16,6 +16,7 @@ from math import ceil
 import numpy as np
 
 from h2gpu.batched.device import tuning
+from h2gpu.batched.products.choice import symmetric_limits
 
 ROUTINES = ("gemv", "symv", "syrk", "trsm", "lu_factor")
 READS = 2  # that are waited for, before the first step
@@ -108,10 +109,18 @@ def _symv(place, n, _):
 
 
 def _syrk(place, n, k):
+    nbytes, row = (
+        place.batch * (n * k + n * n) * place.size,
+        place.row("syrk", **symmetric_limits(place.batch, n, k, True)),
+    )
+    method = row["method"] if row else "tiles"
+    if method == "entries":  # whatever few inner indices there are
+        return Work("syrk_entries", nbytes, place.batch * n * n)
     edge = n if n <= EDGES[-1] else ceil(n / ceil(n / FULL))
     edge = next(e for e in EDGES if edge <= e)
     tiles = place.batch * ceil(n / edge) * (ceil(n / edge) + 1) // 2
-    return Work("syrk", place.batch * (n * k + n * n) * place.size, tiles, tiles * 2 * edge**2 * ceil(k / SLAB) * SLAB)
+    flops = tiles * 2 * edge**2 * ceil(k / SLAB) * SLAB
+    return Work("syrk", nbytes, tiles, flops) if method == "tiles" else Work("syrk_fixed", nbytes, flops=flops)
 
 
 def _trsm(place, n, columns):

@@ -8,6 +8,7 @@ EXCESS = 32  # the vendor's routines lose speed just above multiples of it
 PIECE = 4  # entries: rows that divide by it come in whole ones
 WORTH = 1 << 29  # batch · m n k from which kernels are compiled for a size, about 0.1 ms
 ASKED, TILE = 1 << 25, 48  # batch · m n k and sizes up to which asking cuBLAS, 5 µs of host, is longer than the product
+STORED = 8  # inner indices of a symmetric product that take as long as its results take to be stored
 CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
 
 
@@ -26,6 +27,12 @@ def chosen(dtype, batch, sizes, transposed):
     method = tuning.row("gemm", dtype, **limits(largest, gcd(n, k), cheap))["method"]
     small = largest <= TILE and batch * m * n * k < ASKED
     return "tiles" if method == "vendor" and (transposed or small) else method
+
+
+def symmetric_limits(batch, n, k, alone):
+    """What the limits of syrk.csv are held against, for A Aᵀ of n × k.   alone: without C"""
+    cheap = not alone or k > CUBIC * n or batch * n * n * max(k, STORED) < WORTH
+    return {"rows": n, "inner": k, "cheap": int(cheap)}
 
 
 def limits(size, row, cheap):

@@ -15,7 +15,7 @@ from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, up
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, multiprocessors, shared_limit
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products import fixed, fixed_layout
-from h2gpu.batched.products.choice import CUBIC, WORTH
+from h2gpu.batched.products.choice import symmetric_limits
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
 
@@ -29,7 +29,6 @@ ONE_ROW, WHOLE_BLOCK = 16, 4  # warps of a multiprocessor: where there are fewer
 GEMV_THREADS, GEMV_RESIDENT = 128, 1536  # of a block with teams of one row; of a multiprocessor, at 40 registers each
 SPILL_BYTES = 24  # of symv and trsm at most, by ptxas
 NO_LISTS = (NULL,) * 5  # of a batch of one shape, for syrk
-STORED = 8  # inner indices of a symmetric product that take as long as its results take to be stored
 ENTRIES_THREADS, ENTRIES_BYTES = 256, 16 << 10  # of the kernel: of a block, and the bytes that it writes
 AXPY_THREADS, AXPY_RUN = 256, 8192  # of the kernel: of a block, and the bytes that it writes
 
@@ -205,8 +204,7 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
 @remembered
 def syrk_plan(dtype, batch, n, k, trans, lower, alone):
     """(method, launch) for a batch of one shape by a row of kernels/tuning/…/syrk.csv; alone: without C."""
-    cheap = not alone or k > CUBIC * n or batch * n * n * max(k, STORED) < WORTH
-    method = knobs_of("syrk", dtype, rows=n, inner=k, cheap=int(cheap))["method"]
+    method = knobs_of("syrk", dtype, **symmetric_limits(batch, n, k, alone))["method"]
     if method == "fixed" and alone and fixed.plan(dtype, n, n, k, trans, not trans):
         part = fixed_layout.LOWER if lower else fixed_layout.UPPER
         return method, fixed.ready(dtype, batch, n, n, k, trans, not trans, part)
