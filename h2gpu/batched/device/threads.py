@@ -115,6 +115,13 @@ def _libraries():
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
+def share_blas():
+    """BLAS has no more threads than `thread_count` from now on: ranks of one host would wait for each other's."""
+    for library in _libraries():
+        if library.num_threads > thread_count():
+            library.set_num_threads(thread_count())
+
+
 class _Limit:
     """BLAS's limit of one thread, which the whole process shares: the first to want it sets it, the last lifts it.
 

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 
+from h2gpu.batched.device.threads import share_blas
 from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.communicators.mpi import MPI
 from h2gpu.distributed.communicators.nccl import NCCL
@@ -21,6 +22,8 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
              they exchange goes through the host by MPI
     limit    seconds that an exchange may wait for others
 
+    Ranks of one host that may all use the same cores, as MPICH leaves them, share these: threads of ours and of BLAS.
+
     Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
     Source: MPI's COMM_WORLD.
 
@@ -36,6 +39,7 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
         import mpi4py.MPI
     except ImportError as error:
         raise ImportError(f'{launched()} processes were launched: pip install "h2gpu[mpi]" ({error})') from None
+    share_blas()
     if device == "cpu":
         return MPI(limit=limit)
     mpi = mpi4py.MPI

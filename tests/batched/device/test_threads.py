@@ -279,3 +279,27 @@ def test_ranks_of_one_host_share_its_cores(name, mine, ranks, all_cores, share, 
     monkeypatch.setattr(os, "cpu_count", lambda: all_cores)
     monkeypatch.setenv(name, str(ranks))
     assert threads.thread_count() == share
+
+
+SHARED = """
+import os
+import numpy as np
+import scipy.linalg
+from threadpoolctl import threadpool_info
+from h2gpu.batched.device import threads
+
+count = lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+(before,) = count()
+os.cpu_count, threads.cores = lambda: before, lambda: set(range(before))
+threads.share_blas()
+assert count() == {max(1, before // 2)}, (before, count())
+with threads.one_blas_thread():
+    assert count() == {1}
+assert count() == {max(1, before // 2)}
+"""
+
+
+def test_ranks_of_one_host_share_its_cores_for_blas_too():
+    environment = os.environ | {"MPI_LOCALNRANKS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", SHARED], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
