@@ -24,7 +24,7 @@ from h2gpu.apps.autotune.microbench import CACHED_BYTES, CACHED_TIMES, STEPS, Be
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 
 KIB, MIB = 1 << 10, 1 << 20
 STRIDES = 16, 32, 64, 128, 512, 4 * KIB, 64 * KIB, 2 * MIB  # bytes

@@ -24,7 +24,7 @@ from h2gpu import batched
 from h2gpu.apps.benchmarks import compress_row, problems
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least, positive
+from h2gpu.apps.command.inputs.words import at_least, positive
 from h2gpu.progress import PhaseTimes, watched_by
 
 PARAMETERS = {

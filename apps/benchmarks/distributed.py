@@ -32,7 +32,7 @@ from h2gpu.apps.benchmarks.processes.model import Machine
 from h2gpu.apps.benchmarks.processes.parts import FIRST, PRODUCTS, RUNS, exchange_of, median_seconds, seconds
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 from h2gpu.clustering import Admissibility
 from h2gpu.covariance import Nugget
 from h2gpu.covariance.sites import Sites

@@ -20,7 +20,7 @@ import h2gpu
 from h2gpu.apps.benchmarks.compress_row import of_own_process
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import count
+from h2gpu.apps.command.inputs.words import count
 from h2gpu.batched.device import compiler, machine_code
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging

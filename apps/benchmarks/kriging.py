@@ -13,7 +13,7 @@ import numpy as np
 from h2gpu.apps.benchmarks.compress_row import device_of, timed
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import counts
+from h2gpu.apps.command.inputs.words import counts
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import Kriging

@@ -15,7 +15,7 @@ import numpy as np
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import counts
+from h2gpu.apps.command.inputs.words import counts
 from h2gpu.apps.studies import published
 from h2gpu.batched import MatrixBatch
 from h2gpu.covariance import Exponential, Expression, Gaussian, Matern, pairwise

@@ -2,6 +2,7 @@
 
 from h2gpu.apps.command import options, several
 from h2gpu.apps.command.command import InputError, Parser
+from h2gpu.apps.command.inputs import words
 
 TRENDS = {"none": None, "constant": "constant", "linear": "linear"}
 
@@ -20,16 +21,16 @@ def parser():
     options.add_points(p)
     p.add_argument(
         "--values",
-        type=options.names,
+        type=words.names,
         default=["values"],
         metavar="NAME[,NAME…]",
         help="observations, (n,) (default: values); several, NaN or empty where missing: cokriging, with --fit",
     )
     p.add_argument("--missing", choices=("raise", "skip"), default="raise", help="skip: leave out values that are NaN")
-    p.add_argument("--target-points", type=options.names, metavar="NAME[,NAME…]", help="default: as --points")
+    p.add_argument("--target-points", type=words.names, metavar="NAME[,NAME…]", help="default: as --points")
     p.add_argument(
         "--truth",
-        type=options.names,
+        type=words.names,
         metavar="NAME[,NAME…]",
         help="(m,) to score against (default: as --values)",
     )
@@ -40,7 +41,7 @@ def parser():
     p.add_argument("--fit", action="store_true", help="estimate variance, length scale, nugget, given --rotation")
     p.add_argument("--fit-smoothness", action="store_true", help="estimate smoothness, exponent or alpha too")
     p.add_argument("--trend", choices=TRENDS, default="constant", help="mean of the field (default: constant)")
-    p.add_argument("--drift", type=options.names, metavar="NAME[,NAME…]", help="columns of both files in the trend too")
+    p.add_argument("--drift", type=words.names, metavar="NAME[,NAME…]", help="columns of both files in the trend too")
     options.add_rtol(p)
     options.add_circumstances(p, "maps of observations, predictions, standard deviations")
     return p

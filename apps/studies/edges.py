@@ -18,7 +18,7 @@ from h2gpu import batched
 from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.routines import nominal
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import counts
+from h2gpu.apps.command.inputs.words import counts
 from h2gpu.apps.studies.baselines import timed
 from h2gpu.batched import MatrixBatch
 

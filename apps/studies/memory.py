@@ -17,7 +17,7 @@ from h2gpu.apps.benchmarks import problems
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.devices import CudaDevice, Device
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 
 RTOL = {"float64": 1e-7, "float32": 1e-5}
 SPLITS = "median", "mean"

@@ -26,7 +26,7 @@ from h2gpu.apps.benchmarks import problems
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
 from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 from h2gpu.h2matrix.compression.decompositions import FixedSamples, FullSVD, RandomizedSVD
 from h2gpu.progress import PhaseTimes, watched_by
 

@@ -118,25 +118,24 @@ def compress(
         check_storage(storage)
         rounds, share, local = accuracy.rounds(storage), A.far.share, A.cols
         side = Side(local, A.row_basis.widened(), _counts(A))
-        limit, decompose, couplings = (
-            accuracy.unrounded if rounds else accuracy,
-            STRATEGIES[svd],
-            (A.far.diagonal, A.far.off),
-        )
-        near = sum(float(nearfield_square(part)) for part in (A.near.diagonal, A.near.off))
-        if method == "basis":
-            weights = dict.fromkeys(PARTS, 1)
-            bases, T, far = by_basis(comm, [side], couplings, share, weights, near, limit, decompose)
-        else:
-            bases, changes = _truncated(A, side, near, limit, decompose)
-            T = changes_of_ghosts(comm, share, local, changes)
-            far = projected(couplings, local, share, bases, changes, T)
+        bases, T, far = _compressed(A, side, method, accuracy.unrounded if rounds else accuracy, STRATEGIES[svd])
         parts = dict(zip(PARTS, (*far, A.near.diagonal, A.near.off)))
         if rounds:
             parts, bases = rounded(comm, parts, dict.fromkeys(PARTS, 1), bases, accuracy)
         far = far_blocks(comm, parts["far"], parts["far off"], share, local, bases[0], T.rows)
         near = Blocks(parts["near"], parts["near off"], A.near.halo, A.near.ghosts, A.near.share)
         return DistributedH2Matrix(comm, A.rows, A.cols, bases[0], bases[0], far, near)
+
+
+def _compressed(A, side, method, accuracy, decompose):
+    """[ClusterBasis], T of ghosts and the farfield's parts, nothing rounded."""
+    comm, share, couplings = A.comm, A.far.share, (A.far.diagonal, A.far.off)
+    near = sum(float(nearfield_square(part)) for part in (A.near.diagonal, A.near.off))
+    if method == "basis":
+        return by_basis(comm, [side], couplings, share, dict.fromkeys(PARTS, 1), near, accuracy, decompose)
+    bases, changes = _truncated(A, side, near, accuracy, decompose)
+    T = changes_of_ghosts(comm, share, side.local, changes)
+    return bases, T, projected(couplings, side.local, share, bases, changes, T)
 
 
 def _truncated(A, side, square, accuracy, decompose):

@@ -21,7 +21,7 @@ from h2gpu.apps.benchmarks import problems
 from h2gpu.apps.benchmarks.compress_row import device_of, timed
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least, positive
+from h2gpu.apps.command.inputs.words import at_least, positive
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.progress import PhaseTimes, watched_by
 

@@ -20,7 +20,7 @@ from h2gpu.apps.benchmarks.figures.parts import parts_of
 from h2gpu.apps.benchmarks.figures.queue import Outcome, Queue, needs_all
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import FailureError, InputError, Parser, run
-from h2gpu.apps.command.options import at_least, positive
+from h2gpu.apps.command.inputs.words import at_least, positive
 
 
 def main(argv=None):

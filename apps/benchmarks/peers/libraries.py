@@ -19,7 +19,7 @@ from scipy.sparse.linalg import aslinearoperator, cg
 
 import h2gpu
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 from h2gpu.batched.device.threads import parallel, thread_count
 from h2gpu.solvers import conjugate_gradients, vecchia
 from h2gpu.statistics import Kriging, log_likelihood, simulate

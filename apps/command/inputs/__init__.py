@@ -1,1 +1,1 @@
-"""What the commands read, format by format."""
+"""What the commands read: words of the command line, and files, format by format."""

@@ -7,7 +7,7 @@ from h2gpu.apps.benchmarks import timing
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser
 from h2gpu.apps.command.devices import device
-from h2gpu.apps.command.options import counts
+from h2gpu.apps.command.inputs.words import counts
 from h2gpu.apps.studies.baselines import timed
 from h2gpu.batched.device.threads import thread_count
 

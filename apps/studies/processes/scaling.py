@@ -25,7 +25,7 @@ from h2gpu.apps.benchmarks.processes.counting import ETA, LEAF_SIZE, of_worst
 from h2gpu.apps.benchmarks.processes.model import MEAN_RANK, Machine
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 from h2gpu.clustering import Admissibility, BlockTree, ClusterTree
 
 RANKS = 4, 16, 64, 256, 1024

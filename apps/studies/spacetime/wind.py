@@ -20,7 +20,7 @@ import numpy as np
 
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.command.options import at_least
+from h2gpu.apps.command.inputs.words import at_least
 from h2gpu.covariance import Exponential, Gneiting, SpaceTime
 from h2gpu.statistics import Kriging, scores
 
