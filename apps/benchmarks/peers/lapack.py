@@ -12,10 +12,10 @@ from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
-import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from h2gpu.batched.device.threads import thread_count
+from h2gpu.batched.qr.lapack import function_of
 
 SPAN = 0.05  # seconds of a measurement, about
 CALLS = 3  # of which the fastest counts
@@ -99,7 +99,7 @@ def gels(A):
     batch, n, size = *x.shape, W.itemsize
     room, transposed = np.empty(66 * n, A.dtype), ctypes.byref(ctypes.c_char(b"T"))  # by columns W is Aᵀ
     order, one, length, info = (ctypes.byref(ctypes.c_int(value)) for value in (n, 1, len(room), 0))
-    call, first = _routine("gels", A.dtype.name, 11), (W.ctypes.data, x.ctypes.data)
+    call, first = function_of(f"{LETTERS[A.dtype.name]}gels"), (W.ctypes.data, x.ctypes.data)
     for b in range(batch):
         places = first[0] + b * n * n * size, order, first[1] + b * n * size, order
         call(transposed, order, order, one, *places, room.ctypes.data, length, info)
@@ -113,7 +113,7 @@ def gebrd(A):
     d, e, room = (np.empty(shape, A.dtype) for shape in ((batch, n), (batch, n), 66 * n))
     order, length, info = (ctypes.byref(ctypes.c_int(value)) for value in (n, 64 * n, 0))
     taus = [room.ctypes.data + place * n * size for place in range(3)]  # τ of either side, and workspace
-    call, first = _routine("gebrd", A.dtype.name, 11), (W.ctypes.data, d.ctypes.data, e.ctypes.data)
+    call, first = function_of(f"{LETTERS[A.dtype.name]}gebrd"), (W.ctypes.data, d.ctypes.data, e.ctypes.data)
     for b in range(batch):
         call(
             order,
@@ -126,14 +126,3 @@ def gebrd(A):
             info,
         )
     return d, e[:, : n - 1]
-
-
-@cache
-def _routine(name, dtype, arguments):
-    """LAPACK's function as SciPy has linked it: scipy.linalg.lapack wraps no GEBRD, and no loop calls GELS."""
-    capsule, python = scipy.linalg.cython_lapack.__pyx_capi__[LETTERS[dtype] + name], ctypes.pythonapi
-    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)

@@ -39,9 +39,21 @@ def cores():
 
 def thread_count():
     """How many cores this process may use; where MPI started several here that all may use the same, its share."""
-    mine, ranks = len(cores()), max([1, *(int(os.environ[name]) for name in RANKS_HERE if os.environ.get(name))])
-    bound = mine * ranks <= (os.cpu_count() or mine)  # by the launcher, to cores of its own
-    return mine if bound else max(1, mine // ranks)
+    mine, ranks = len(cores()), ranks_here()
+    if ranks == 1 or mine * ranks <= (os.cpu_count() or mine):  # bound by the launcher, to cores of its own
+        return mine
+    return max(1, mine // ranks)
+
+
+@cache
+def ranks_here():
+    """How many processes an MPI launcher says it started on this host; 1 without one."""
+    return largest_told(RANKS_HERE, 1)
+
+
+def largest_told(names, least):
+    """The largest whole number that environment variables of these names tell, at least `least`."""
+    return max([least, *(int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit())])
 
 
 def threads_for(tasks, least):
@@ -117,9 +129,10 @@ def _libraries():
 
 def share_blas():
     """BLAS has no more threads than `thread_count` from now on: ranks of one host would wait for each other's."""
+    most = thread_count()
     for library in _libraries():
-        if library.num_threads > thread_count():
-            library.set_num_threads(thread_count())
+        if library.num_threads > most:
+            library.set_num_threads(most)
 
 
 class _Limit:

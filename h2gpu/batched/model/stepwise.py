@@ -102,10 +102,11 @@ class _Place:
 def _symv(place, n, _):
     if n * place.size <= RUN_ROW:
         return Work("gemv", place.batch * (n * n + 2 * n) * place.size)
-    warps = place.row("symv", rows=n)["warps"]
-    groups = sum(ceil(n / 8) - first // 8 for first in range(0, n, 64))  # of 8 rows, in panels of 64 columns
-    steps = ceil(groups / warps) * place.waves(32 // warps if warps < 4 else 8)
-    return Work("symv", place.batch * (n * (n + WARP) / 2 + 2 * n) * place.size, steps, place.busiest * groups * 8 * 64)
+    row = place.row("symv", rows=n)
+    warps, panel = row["warps"], row["steps"] * WARP  # columns at a time
+    groups = sum(ceil(n / 8) - first // 8 for first in range(0, n, panel))  # of 8 rows
+    steps, nbytes = ceil(groups / warps) * place.waves(32 // warps if warps < 4 else 8), n * (n + WARP) / 2 + 2 * n
+    return Work("symv", place.batch * nbytes * place.size, steps, place.busiest * groups * 8 * panel)
 
 
 def _syrk(place, n, k):

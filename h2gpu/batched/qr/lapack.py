@@ -21,8 +21,8 @@ def factor(T):
     """Whether Tᵀ = Q R was worked out, R in the lower triangle of the leading part of T: C-contiguous, real."""
     n, m = T.shape
     tall = m > TALL * n
-    routine = _routine("geqrt" if tall else "geqrf", T.dtype.char)
-    if routine is None:
+    call = _routine("geqrt" if tall else "geqrf", T.dtype.char)
+    if call is None:
         return False
     width = min(n, WIDTH)
     numbers = (ctypes.c_int * 6)(m, n, width, width, BLOCK * n)  # the last: info
@@ -32,23 +32,31 @@ def factor(T):
     scales, rest = work.ctypes.data, work[n:].ctypes.data
     if tall:
         block = np.empty((n, width), T.dtype)
-        routine(rows, columns, panel, T.ctypes.data, rows, block.ctypes.data, stored, scales, info)
+        call(rows, columns, panel, T.ctypes.data, rows, block.ctypes.data, stored, scales, info)
     else:
-        routine(rows, columns, T.ctypes.data, rows, scales, rest, room, info)
+        call(rows, columns, T.ctypes.data, rows, scales, rest, room, info)
     return True
 
 
 @cache
 def _routine(name, kind):
     """geqrf or geqrt for float32 "f" or float64 "d"; None for others, and where SciPy has none that is called so."""
-    typed = {"f": "s", "d": "d"}.get(kind, "?") + name
-    capsule = getattr(scipy.linalg.cython_lapack, "__pyx_capi__", {}).get(typed)
+    return function_of({"f": "s", "d": "d"}.get(kind, "?") + name, SIGNATURES[name])
+
+
+@cache
+def function_of(name, signature=b"void ("):
+    """LAPACK's function of a name with its letter, "dgeqrf", as SciPy gives it to Cython, to be called with addresses.
+
+    None where SciPy has none, or one whose C signature begins otherwise.
+    """
+    capsule = getattr(scipy.linalg.cython_lapack, "__pyx_capi__", {}).get(name)
     if capsule is None:
         return None
     python = ctypes.pythonapi
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", python))
-    signature = name_of(capsule)
-    if not signature.startswith(SIGNATURES[name]):
+    found = name_of(capsule)
+    if not found.startswith(signature):
         return None
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (signature.count(b",") + 1))(pointer(capsule, signature))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (found.count(b",") + 1))(pointer(capsule, found))

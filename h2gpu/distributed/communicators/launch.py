@@ -1,10 +1,8 @@
 """Which ranks there are, by what was launched: one process, or those of mpiexec or srun."""
 
-import os
-
 import numpy as np
 
-from h2gpu.batched.device.threads import share_blas
+from h2gpu.batched.device.threads import largest_told, share_blas
 from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.communicators.mpi import MPI
 from h2gpu.distributed.communicators.nccl import NCCL
@@ -51,12 +49,12 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
 
 def launched():
     """How many processes the launcher says it started; 1 without one."""
-    return max([1, *(int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit())])
+    return largest_told(SIZES, 1)
 
 
 def number():
     """Which of the launched processes this is, before any communicator is there."""
-    return max([0, *(int(os.environ[name]) for name in NUMBERS if os.environ.get(name, "").isdigit())])
+    return largest_told(NUMBERS, 0)
 
 
 def _cupy(number):

@@ -33,9 +33,7 @@ from h2gpu.statistics.systems.direct import BYTES, is_direct
 logger = logging.getLogger("h2gpu")
 
 LEAF_SIZE = 64  # of the tree that shares out the rows before the matrix has one
-FACTORED = (
-    1 << 15
-)  # sites that every rank factors, at most: so many were measured to take one process less than iterations
+FACTORED = 1 << 15  # sites that every rank factors, at most: so many take one process less than iterations, measured
 
 
 @dataclass(eq=False)
@@ -180,7 +178,7 @@ def system_of(comm, sites, cov, noise, rtol, neighbours, random_state, solver="i
         return systems.covariance_system(*given)
     if cov.variables is not None:
         return mixed_system(comm, *given)
-    if _is_factored(comm, solver, sites, cov) and (system := _factored(comm, *given, stabilized)):
+    if _is_factored(comm, solver, sites, cov) and (system := _factored(comm, given, stabilized)):
         return system
     least = float(np.min(noise))
     placed, W = _factor(comm, sites, cov, noise, neighbours, random_state)
@@ -209,9 +207,9 @@ def _is_factored(comm, solver, sites, cov):
     return all(comm.gather(bool(own), "who can factor"))
 
 
-def _factored(comm, *given):
+def _factored(comm, given, stabilized):
     """The DirectSystem of what `covariance_system` is given, on every rank; None where a matrix is not definite."""
-    system, failure, (*given, stabilized) = None, None, given
+    system, failure = None, None
     try:
         system = systems.covariance_system(*given, "direct", stabilized)
     except np.linalg.LinAlgError as error:

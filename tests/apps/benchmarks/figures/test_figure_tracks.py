@@ -98,6 +98,19 @@ def test_a_command_on_the_cpu_sees_its_cores_alone(place, monkeypatch):
     assert (row["threads"], row["blas"]) == ("1", "1")
 
 
+def test_ranks_share_the_cores_of_a_command(place, monkeypatch):
+    """Four with a thread of BLAS for each core would wait for each other."""
+    (place / "mpiexec").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')  # one rank, that sees what all see
+    (place / "mpiexec").chmod(0o755)
+    monkeypatch.setattr(machine, "cores", lambda: list(range(8)))
+    monkeypatch.setattr(command, "pinned", lambda cores: nullcontext())
+    monkeypatch.setattr(command.entries, "mpiexec", lambda: str(place / "mpiexec"))
+    monkeypatch.setattr(Entry, "commands", lambda self: ((4, "stub", step.split()) for step in self.steps))
+    monkeypatch.setattr(figures, "ON_CPU", [stub("t", 1, gpus=0)])
+    assert ran(place, "--cores", "8") == 0
+    assert [row["blas"] for row in rows(place, "t")] == ["2"]
+
+
 def test_parts_of_a_table_are_joined_in_their_order(place, monkeypatch, capsys):
     """Each part by a command of its own; the table of one that is lacking stays what it was."""
     whole = stub("whole", 4, gpus=0, parts="second first")
