@@ -138,7 +138,8 @@ def _first_of_cells(cells, priority):
     n, counts = len(cells), cells.max(axis=0) + 1
     new = np.ones(n, bool)
     if np.prod(counts) * n < 2.0**62:
-        cell = (cells @ np.append(1, np.cumprod(counts[:-1]))).astype(np.int64)
+        steps = np.append(1, np.cumprod(counts[:-1]))
+        cell = np.einsum("ij,j->i", cells, steps).astype(np.int64)  # BLAS's threads would go on waiting for more
         order = np.argsort(cell * n + priority)
         cell = cell[order]
         new[1:] = cell[1:] != cell[:-1]
