@@ -18,6 +18,7 @@ from h2gpu.progress import phase
 
 DIGITS = 52, 40, 28, 16, 4, 0  # a square's exponent, then 12 bits in one sum over the ranks
 FEW = 1 << 16  # squares of all ranks that are told rather than summed
+FEW_CLUSTERS = 1 << 10  # of all ranks, which have no more of them
 NAME = "truncation"
 WRONG = "truncation: expected finite weights, got NaN or infinity; check the covariance"
 
@@ -40,7 +41,8 @@ def truncate(comm, side, weights, budget, decompose, rule=None):
             M = B if weights is None else batched.gemm(B, _weights(weights, local, l, t), transb=True)
             U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among[l])
             if rule is None:
-                ranks, spent = shared_ranks(comm, sigma, share, residual)
+                choose = ranks_of_few if among[l] <= FEW_CLUSTERS else shared_ranks
+                ranks, spent = choose(comm, sigma, share, residual)
                 account.spend(spent)
             else:
                 ranks = rule(_finite(sigma), share)
@@ -94,6 +96,8 @@ def _completed(comm, side, l, t, U, T):
     local, basis, tree, xp = side.local, side.basis, side.local.tree, comm.xp
     first, span = int(tree.level_offsets[l]), tree.span(l)
     shared = local.partition.shared[local.clusters]
+    if len(t) == span.stop - span.start and not shared[span].any():
+        return U, T
     foreign = {}
     if (shared[span] & (basis.ranks[span] > 0)).any():  # the same on all ranks: these clusters are
         mine = [i for i, c in enumerate(t) if shared[c]]
@@ -146,6 +150,21 @@ def shared_ranks(comm, sigma, allowance, residual=0.0):
             kept, spent = _smallest_kept(np.concatenate(told), spent, left)
             return xp.count_nonzero(squares >= kept, axis=1), residuals + spent
     return xp.count_nonzero(squares >= np.int64(least).view(np.float64), axis=1), residuals + spent
+
+
+def ranks_of_few(comm, sigma, allowance, residual=0.0):
+    """As `shared_ranks`, of so few values that all ranks tell them at once; the ranks are on the host."""
+    squares = np.square(to_host(sigma), dtype=np.float64)
+    made = float(residual) if np.isfinite(squares).all() else np.nan
+    told = comm.gather((made, squares[(squares > 0) & (squares <= max(float(allowance), 0.0))]), NAME)
+    residuals = sum(made for made, _ in told)
+    if not np.isfinite(residuals):
+        raise np.linalg.LinAlgError(WRONG)
+    left, small = max(float(allowance) - residuals, 0.0), np.concatenate([part for _, part in told])
+    if small.sum() <= left:
+        return np.count_nonzero(squares > left, axis=1), residuals + float(small.sum())
+    kept, spent = _smallest_kept(small, 0.0, left)
+    return np.count_nonzero(squares >= kept, axis=1), residuals + spent
 
 
 def _by_digit(comm, first, digits, squares):

@@ -14,7 +14,7 @@ from h2gpu.distributed import truncation
 from h2gpu.distributed.assembly import blocks_of, sites_of_shares, sorted_sides
 from h2gpu.distributed.compression import built_and_compressed
 from h2gpu.distributed.planning import planned
-from h2gpu.distributed.truncation import shared_ranks
+from h2gpu.distributed.truncation import ranks_of_few, shared_ranks
 
 COV = h2gpu.covariance.Exponential(length_scale=0.2) + h2gpu.covariance.Nugget(0.1)
 
@@ -65,9 +65,10 @@ def compressed(comm, given, rtol, method="weighted"):
     return built_and_compressed(comm, blocks, points, sites.cov, given["order"], rtol, **options)
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize(("ranks", "few"), [(1, 0), (3, 0), (3, 1 << 10), (4, 8)])
 @pytest.mark.parametrize("kind", [square, line, own_points, leaves_deny, heaps, rectangular])
-def test_the_same_matrix_as_the_serial_one(kind, ranks):
+def test_the_same_matrix_as_the_serial_one(kind, ranks, few, monkeypatch):
+    monkeypatch.setattr(truncation, "FEW_CLUSTERS", few)  # more of them: by sums
     rtol = 1e-4
     given, A, _ = serial(kind, rtol)
     x = np.random.default_rng(1).standard_normal((A.shape[1], 2))
@@ -191,7 +192,7 @@ def test_bad_input_on_one_rank_is_an_error_of_all():
 
 
 @pytest.mark.parametrize("allowance", [0.0, 1e-3, 0.5, 3.0, 1e9])
-@pytest.mark.parametrize("few", [-1, 60, 1 << 14])
+@pytest.mark.parametrize("few", [-1, 60, 1 << 14, None])
 def test_ranks_that_share_a_budget_by_sums(allowance, few, monkeypatch):
     rng = np.random.default_rng(3)
     sigma = -np.sort(-(rng.random((40, 6)) ** 5), axis=1)
@@ -199,17 +200,19 @@ def test_ranks_that_share_a_budget_by_sums(allowance, few, monkeypatch):
     sigma[20:30, 4:] = 0
     serial = batched.shared_ranks(sigma, allowance)
     monkeypatch.setattr(truncation, "FEW", few)  # -1: by sums alone
-    parts = all_of(3, lambda comm: shared_ranks(comm, np.split(sigma, [7, 7])[comm.rank], allowance + 0.75, 0.25))
+    choose = ranks_of_few if few is None else shared_ranks
+    parts = all_of(3, lambda comm: choose(comm, np.split(sigma, [7, 7])[comm.rank], allowance + 0.75, 0.25))
     assert np.array_equal(np.concatenate([ranks for ranks, _ in parts]), serial)
     discarded = 0.75 + batched.discarded(sigma, serial)
     assert np.allclose([spent for _, spent in parts], discarded, rtol=1e-12)
 
 
-def test_values_that_are_not_finite_end_all_ranks():
+@pytest.mark.parametrize("choose", [ranks_of_few, shared_ranks])
+def test_values_that_are_not_finite_end_all_ranks(choose):
     for bad in (np.nan, np.inf):
         sigma = np.full((4, 2), 0.5)
 
         def work(comm, sigma=sigma, bad=bad):
-            return shared_ranks(comm, np.where(comm.rank == 1, bad, sigma), 1.0)
+            return choose(comm, np.where(comm.rank == 1, bad, sigma), 1.0)
 
         assert all(isinstance(error, np.linalg.LinAlgError) for error in on_ranks(3, work))
