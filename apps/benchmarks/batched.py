@@ -47,19 +47,8 @@ ABOUT = {
     "kernels": "Kernels as compiled and launched",
 }
 WRITTEN_EVERY = 5  # seconds: whatever ends a run leaves what was measured before
-KEY = (
-    "figure",
-    "routine",
-    "method",
-    "dtype",
-    "batch",
-    "shape",
-    "spectrum",
-    "samples",
-    "n",
-    "phase",
-    "kernel",
-)  # of a row
+# of a row
+KEY = "figure", "routine", "method", "dtype", "batch", "shape", "spectrum", "samples", "n", "phase", "kernel"
 FILES = {name: f"batched_{name}.csv" if name != "kernels" else "kernels.csv" for name in ABOUT}
 
 

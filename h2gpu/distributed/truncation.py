@@ -140,7 +140,7 @@ def shared_ranks(comm, sigma, allowance, residual=0.0):
         if left is None:
             residuals, left, made = begun, max(float(allowance) - begun, 0.0), xp.zeros(())
         total = spent + np.cumsum(sums)
-        if total[-1] <= left:
+        if low == DIGITS[0] and total[-1] <= left:  # later sums round otherwise, and may fit where these did not
             return xp.count_nonzero(squares > left, axis=1), residuals + float(total[-1])
         digit = int(min(np.searchsorted(total, left, side="right"), np.flatnonzero(sums)[-1]))
         spent, least = spent if digit == 0 else float(total[digit - 1]), least | digit << low

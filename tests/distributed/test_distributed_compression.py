@@ -207,6 +207,21 @@ def test_ranks_that_share_a_budget_by_sums(allowance, few, monkeypatch):
     assert np.allclose([spent for _, spent in parts], discarded, rtol=1e-12)
 
 
+def test_a_budget_that_sums_miss_by_one_rounding_is_not_overspent(monkeypatch):
+    """What begins alike is summed again, digit by digit, in another order."""
+    monkeypatch.setattr(truncation, "FEW", -1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sigma = -np.sort(-np.sqrt(rng.uniform(1, 1.9, (200, 30)) * 10.0 ** -rng.integers(0, 3, (200, 1))), axis=1)
+        squares = (sigma**2).ravel()
+        exponents = squares.view(np.int64) >> 52
+        sums = np.cumsum(np.bincount(exponents, weights=squares))
+        allowance = np.nextafter(sums[np.unique(exponents)[-2]], 0)  # all but the largest do not fit, by one rounding
+        ((ranks, spent),) = all_of(1, lambda comm, given=(sigma, allowance): shared_ranks(comm, *given))
+        assert batched.discarded(sigma, ranks) <= allowance * (1 + 1e-12)
+        assert spent == pytest.approx(batched.discarded(sigma, ranks), rel=1e-12)
+
+
 @pytest.mark.parametrize("choose", [ranks_of_few, shared_ranks])
 def test_values_that_are_not_finite_end_all_ranks(choose):
     for bad in (np.nan, np.inf):

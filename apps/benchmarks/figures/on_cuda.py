@@ -1,7 +1,7 @@
 """Which command measures which published table of GPUs: every such table of benchmarks/ has one entry here.
 
-Seconds are rough, as in on_cpu.py, with what compiles. Tables
-named after a card become those of the card at hand.
+Seconds are rough, as in on_cpu.py, with what compiles. Tables named after a card become those of
+the card at hand.
 """
 
 from functools import partial

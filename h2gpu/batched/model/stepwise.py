@@ -105,15 +105,14 @@ def _symv(place, n, _):
     row = place.row("symv", rows=n)
     warps, panel = row["warps"], row["steps"] * WARP  # columns at a time
     groups = sum(ceil(n / 8) - first // 8 for first in range(0, n, panel))  # of 8 rows
-    steps, nbytes = ceil(groups / warps) * place.waves(32 // warps if warps < 4 else 8), n * (n + WARP) / 2 + 2 * n
-    return Work("symv", place.batch * nbytes * place.size, steps, place.busiest * groups * 8 * panel)
+    steps = ceil(groups / warps) * place.waves(32 // warps if warps < 4 else 8)
+    nbytes = place.batch * (n * (n + WARP) / 2 + 2 * n) * place.size
+    return Work("symv", nbytes, steps, place.busiest * groups * 8 * panel)
 
 
 def _syrk(place, n, k):
-    nbytes, row = (
-        place.batch * (n * k + n * n) * place.size,
-        place.row("syrk", **symmetric_limits(place.batch, n, k, True)),
-    )
+    nbytes = place.batch * (n * k + n * n) * place.size
+    row = place.row("syrk", **symmetric_limits(place.batch, n, k, True))
     method = row["method"] if row else "tiles"
     if method == "entries":  # whatever few inner indices there are
         return Work("syrk_entries", nbytes, place.batch * n * n)

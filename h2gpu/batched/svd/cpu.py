@@ -13,7 +13,7 @@ from h2gpu.batched.core.checks import precision
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.status import NOT_CONVERGED, NOT_FINITE
 from h2gpu.batched.core.tails import padded as columns
-from h2gpu.batched.core.tails import tails
+from h2gpu.batched.core.tails import rank_within, tails
 from h2gpu.batched.device.stacks import each, like, shapes
 
 
@@ -86,9 +86,9 @@ def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
     U = MatrixBatch(A.buffer, A.offsets, A.rows, k) if consume else like(A, A.rows, k)
     s = like(A, k, 1, precision(A.dtype))
     each(lambda M: factors(M, "left"), [U, s], A)
-    tail = np.pad(tails(columns(s)), [(0, 0), (0, 1)])
-    ranks = np.count_nonzero(tail > np.asarray(atol)[:, None], axis=1)
-    missed = tail[np.arange(len(A)), ranks]
+    sigma = columns(s)
+    ranks = rank_within(sigma, np.asarray(atol)[:, None])
+    missed = np.pad(tails(sigma), [(0, 0), (0, 1)])[np.arange(len(A)), ranks]
     if padded:
         Q, t = MatrixBatch.zeros(A.rows, k, A.dtype), MatrixBatch.zeros(k, 1, A.dtype)
         for u, q, x, y, r in zip(U.matrices(), Q.matrices(), s.matrices(), t.matrices(), ranks.tolist()):
