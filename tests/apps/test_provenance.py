@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from fnmatch import fnmatch
 
 import pytest
 from places import ROOT
@@ -41,9 +42,20 @@ def test_a_table_is_of_a_commit_of_the_history(path):
     assert faults(path) == []
 
 
+def named(text):
+    """Names in backticks, patterns such as `study_kaust-*` among them."""
+    return re.findall(r"`([\w.*-]+)`", text)
+
+
 def test_every_table_is_in_the_readme():
-    text = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
-    assert [path.stem for path in TABLES if path.stem not in text and path.stem.split("_")[0] not in text] == []
+    names = named((BENCHMARKS / "README.md").read_text(encoding="utf-8"))
+    assert [path.stem for path in TABLES if not any(fnmatch(path.stem, name) for name in names)] == []
+
+
+def test_pictures_that_the_readme_names_are_there():
+    names = named((BENCHMARKS / "README.md").read_text(encoding="utf-8"))
+    pictures = {path.name for path in BENCHMARKS.glob("[!.]*/*.png")}
+    assert {name for name in names if name.endswith(".png")} - pictures == set()
 
 
 def test_a_foreign_commit_is_seen(tmp_path):
