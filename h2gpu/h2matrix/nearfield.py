@@ -13,6 +13,7 @@ import numpy as np
 
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import pieces
@@ -95,14 +96,8 @@ class EvaluatedNearfield(Pairs):
         D = pairwise(self.function, self.row_points[t], self.col_points[s])
         own = (t == s) & (D.rows > 0)
         if self.nugget and own.any():
-            self._add_nugget(D, own)
+            add_to_diagonals(D[np.flatnonzero(own)], self.nugget)
         return D
-
-    def _add_nugget(self, D, own):
-        """To the diagonals of some blocks, by entries numbered where they are; in small blocks the last comes again."""
-        xp, most = D.xp, int(D.rows[own].max())
-        m, first = xp.asarray(np.stack([D.rows[own], D.offsets[own]]))[:, :, None]
-        D.buffer[first + xp.minimum(xp.arange(most), m - 1) * (m + 1)] += D.dtype.type(self.nugget)
 
     def part(self, index):
         """The matrix of the blocks of ascending indices alone."""

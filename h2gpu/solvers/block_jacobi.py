@@ -55,7 +55,7 @@ def block_jacobi(points: ArrayLike, cov: Covariance, leaf_size: int = 64, *, nug
             alike = np.flatnonzero(sizes == size)
             for leaves in np.split(alike, range(step, len(alike), step)):
                 points_of = starts[leaves][:, None] + np.arange(size)
-                L, bad = cholesky(covariances(cov.values, x[xp.asarray(points_of)], nugget))
+                L, bad = cholesky(covariances(cov.pair_function, x[xp.asarray(points_of)], nugget))
                 places = firsts[leaves][:, None] + np.arange(len(lower))
                 data[xp.asarray(places)] = xp.linalg.inv(L).reshape(len(L), -1)[:, lower]
                 regularized += int(bad.sum()) * int(size)

@@ -132,7 +132,8 @@ def conjugate_gradients(
     apply, B, xp = shifted(A, nugget), b.reshape(n, -1), array_module(b)
     X = xp.zeros_like(B) if start is None else check_vectors(start, n, "start").astype(B.dtype).reshape(B.shape).copy()
     norms, count = column_norms(B), B.shape[1]
-    X[:, xp.asarray(np.flatnonzero(norms == 0))] = 0
+    if not norms.all():
+        X[:, xp.asarray(np.flatnonzero(norms == 0))] = 0
     run = _Run(apply, preconditioner, X, rtol * norms, np.zeros(count, int), np.zeros(count, bool))
     residuals = run.solve(B, B.copy() if start is None else B - apply(X), maximum)
     converged = residuals <= ROUNDING * run.tolerances
@@ -172,25 +173,24 @@ class _Run:
         xp, P, rho = array_module(R), None, None
         while len(columns):
             Z = R if self.preconditioner is None else self.preconditioner @ R
-            rho, previous = column_dots(R, Z), rho
-            P = Z.copy() if P is None else Z + P * (rho / previous)
+            rho, previous = to_host(column_dots(R, Z)), rho
+            P = Z.copy() if P is None else Z + P * xp.asarray(rho / previous)
             Q = self.apply(P)
-            curvature = column_dots(P, Q)
+            curvature = to_host(column_dots(P, Q))
+            if not np.isfinite(curvature).all():
+                raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
             positive = (curvature > 0) & (rho > 0)
-            alpha = xp.where(positive, rho / xp.where(positive, curvature, 1), 0)
+            alpha = xp.asarray(np.divide(rho, curvature, out=np.zeros_like(rho), where=positive))
             self.X[:, xp.asarray(columns)] += alpha * P
             R = R - alpha * Q
             self.iterations[columns] += 1
             advance(1)
-            curvature, positive, norms = to_host(xp.stack([curvature, positive, xp.sqrt(column_dots(R, R))]))
-            if not np.isfinite(curvature).all():
-                raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
-            positive = positive > 0
+            norms = column_norms(R)
             self.indefinite[columns[~positive]] = True
             going = positive & (norms > self.tolerances[columns]) & (self.iterations[columns] < maximum)
             if not going.all():
                 columns, keep = columns[going], xp.asarray(np.flatnonzero(going))
-                R, P, rho = R[:, keep], P[:, keep], rho[keep]
+                R, P, rho = R[:, keep], P[:, keep], rho[going]
 
 
 def _columns(indices, count):

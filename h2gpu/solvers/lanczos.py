@@ -11,7 +11,6 @@ Reference: Golub & Meurant (2010), Matrices, moments and quadrature, chapters 4 
 import numpy as np
 
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.copies import all_finite
 from h2gpu.solvers.operators import LESS_ACCURATE, column_dots
 
 ENDED = 10.0  # ε: a next vector that small against the matrix is rounding, the Krylov space is exhausted
@@ -27,12 +26,12 @@ class Lanczos:
     """
 
     def __init__(self, apply, X, keep=False, dots=column_dots, against=None):
-        xp = array_module(X)
         self.apply, self.dots, self.against = apply, dots, against or self._one_by_one
-        self.norms = xp.sqrt(dots(X, X))
+        self.norms = np.sqrt(to_host(dots(X, X)))
         self.basis = [] if keep else None
-        self._next = X / xp.where(self.norms > 0, self.norms, 1)
-        self._previous = self._beta = self._scale = xp.zeros_like(self.norms)
+        self._alive = self.norms > 0
+        self._next = X / self._row(X, np.where(self._alive, self.norms, 1))
+        self._previous, self._scale = None, np.zeros_like(self.norms)
         self._alphas, self._betas = [], []
 
     @property
@@ -47,24 +46,32 @@ class Lanczos:
 
     def step(self):
         """One more product; LinAlgError where it is not finite."""
-        V, xp = self._next, array_module(self._next)
+        V = self._next
         if self.basis is not None:
             self.basis.append(V)
-        U = self.apply(V) - self._beta * self._previous
+        U = self.apply(V)
+        if self._previous is not None:
+            U = U - self._row(V, self._betas[-1]) * self._previous
         alpha = self.dots(U, V)
         U -= alpha * V
         if self.basis is not None:
             U = self.against(self.basis, U)
-        beta = xp.sqrt(self.dots(U, U))
-        if not all_finite(beta):
+        alpha, beta = to_host(alpha), np.sqrt(to_host(self.dots(U, U)))
+        if not np.isfinite(beta).all():
             raise np.linalg.LinAlgError("A @ x: expected finite numbers, got NaN or infinity; check the matrix")
-        self._scale = xp.maximum(self._scale, abs(alpha) + beta)
-        ended = beta <= ENDED * xp.finfo(U.dtype).eps * self._scale
-        beta = xp.where(ended, 0, beta)
-        alive = self.dots(V, V) > 0.5
-        self._alphas.append(to_host(xp.where(alive, alpha, 1)))  # any positive number: its vector has no weight
-        self._betas.append(to_host(beta))
-        self._previous, self._beta, self._next = V, beta, xp.where(ended, 0, U / xp.where(ended, 1, beta))
+        self._scale = np.maximum(self._scale, abs(alpha) + beta)
+        ended = beta <= ENDED * np.finfo(U.dtype).eps * self._scale
+        self._alphas.append(np.where(self._alive, alpha, 1))  # any positive number: its vector has no weight
+        self._betas.append(np.where(ended, 0, beta))
+        self._alive = self._alive & ~ended
+        self._previous, self._next = V, U / self._row(U, np.where(ended, 1, beta))
+        if ended.any():
+            self._next[:, array_module(U).asarray(np.flatnonzero(ended))] = 0
+
+    @staticmethod
+    def _row(V, numbers):
+        """A number for each column of V, where V is: one number as it is, which the host passes along."""
+        return V.dtype.type(numbers[0]) if len(numbers) == 1 else array_module(V).asarray(numbers)
 
     @property
     def first(self):

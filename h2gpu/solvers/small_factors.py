@@ -10,6 +10,12 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched import MatrixBatch
+from h2gpu.batched.copies import add_to_diagonals
+from h2gpu.batched.core.dispatch import twins_of
+from h2gpu.covariance.pairs import pairwise
+
+twin = twins_of("h2gpu.solvers", cpu="small_factors")
 
 SINGULAR = 1e-13  # of the variance: what a Cholesky factorization in float64 cannot tell from zero
 LEAST, GROWTH, MOST = 1e-12, 10.0, 1.0  # multiples of the diagonal that are added where needed
@@ -28,7 +34,7 @@ def cholesky(K):
     Raises LinAlgError for a matrix that is far from positive definite.
     """
     L, _ = batched.cholesky(K, return_info=True)
-    bad = _singular(K, L, SINGULAR)
+    bad = twin(K).find_singular(K, L, SINGULAR)
     for i in np.flatnonzero(to_host(bad)):
         L[i] = _regularized(K[i : i + 1])[0]
     return L, bad
@@ -37,22 +43,40 @@ def cholesky(K):
 def covariances(values, x, nugget):
     """Lower triangles of the covariance matrices of (batch, m, dim) points, nugget added: (batch, m, m).
 
-    The nugget is one number, or one a point (batch, m). Entries above the diagonal are filled only within bands: half
-    of the evaluations are saved.
+    values   by broadcasting, or a covariance's `pair_function`, which a GPU evaluates by the kernel of the matrix
+    nugget   one number, or one a point (m,) or (batch, m)
+
+    Entries above the diagonal are filled only within bands, but by that kernel: half of the evaluations are saved.
     """
     xp, (batch, m, _) = array_module(x), x.shape
     K = xp.zeros((batch, m, m), x.dtype)
-    for i in range(0, m, BAND):
-        rows = slice(i, i + BAND)
-        K[:, rows, : i + BAND] = values(x[:, rows, None], x[:, None, : i + BAND])
-    K.reshape(batch, -1)[:, :: m + 1] += nugget
+    if xp is not np and hasattr(values, "on_device"):
+        X = MatrixBatch.from_stack(x)
+        pairwise(values, X, X, MatrixBatch.from_stack(K))
+    else:
+        for i in range(0, m, BAND):
+            rows = slice(i, i + BAND)
+            K[:, rows, : i + BAND] = values(x[:, rows, None], x[:, None, : i + BAND])
+    add_to_diagonals(K, nugget)
     return K
 
 
 def last_rows(L):
     """w = L⁻ᵀ e_last of every factor (batch, m, m): (batch, m)."""
-    xp, m = array_module(L), L.shape[-1]
-    w = xp.zeros(L.shape[:2], L.dtype)
+    return twin(L).rows_of_factors(L)
+
+
+def leading_rows(L):
+    """The lower triangle of L⁻¹, row by row, of one factor (1, m, m): that of its leading parts' last rows."""
+    return twin(L).rows_of_factors(L, growing=True)
+
+
+def rows_of_factors(L, growing=False):
+    """Both on the CPU."""
+    if growing:
+        return np.linalg.inv(L[0])[np.tri(L.shape[1], dtype=bool)]
+    m = L.shape[1]
+    w = np.zeros(L.shape[:2], L.dtype)
     w[:, -1] = 1
     for j in reversed(range(m)):
         w[:, j] /= L[:, j, j]
@@ -60,10 +84,9 @@ def last_rows(L):
     return w
 
 
-def _singular(K, L, least):
-    """Which matrices have no factor (L is NaN), or a pivot below `least` of their diagonal: mask (batch,)."""
-    xp = array_module(K)
-    return ~(xp.einsum("bii->bi", L) ** 2 > least * xp.einsum("bii->bi", K)).all(axis=1)
+def find_singular(K, L, least):
+    """On the CPU: which matrices have no factor (L is NaN), or a pivot below `least` of their diagonal, (batch,)."""
+    return ~(np.einsum("bii->bi", L) ** 2 > least * np.einsum("bii->bi", K)).all(axis=1)
 
 
 def _regularized(K):
@@ -73,7 +96,7 @@ def _regularized(K):
         shifted = K.copy()
         shifted.reshape(1, -1)[:, :: K.shape[-1] + 1] *= 1 + tau
         L, _ = batched.cholesky(shifted, return_info=True)
-        if not bool(_singular(shifted, L, tau / 2).any()):
+        if not bool(twin(K).find_singular(shifted, L, tau / 2)[0]):
             return L
         tau *= GROWTH
     raise np.linalg.LinAlgError(

@@ -10,7 +10,7 @@ Reference: Chow & Saad (2014), Preconditioned Krylov subspace methods for sampli
 
 import numpy as np
 
-from h2gpu.arrays import any_array, array_module, to_host
+from h2gpu.arrays import any_array, array_module
 from h2gpu.progress import phase
 from h2gpu.solvers.lanczos import Lanczos, check_steps
 from h2gpu.solvers.operators import check_square, check_vectors, column_dots
@@ -90,6 +90,5 @@ def root_of(apply, X, rtol, maximum, power=0.5, dots=column_dots, against=None):
 
 def _combined(run, c):
     """‖x‖ V c of every column."""
-    xp = array_module(run.norms)
-    c = xp.asarray(c.astype(to_host(run.norms).dtype)) * run.norms[:, None]
+    c = array_module(run.basis[0]).asarray(c.astype(run.norms.dtype) * run.norms[:, None])
     return sum(V * c[:, j] for j, V in enumerate(run.basis))

@@ -18,7 +18,7 @@ from h2gpu.solvers.inverse_factor import InverseFactor, sparse_rows
 from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.ordering import maximin_order
-from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, together
+from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, leading_rows, together
 from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike, Seed
 
@@ -62,9 +62,10 @@ def vecchia(
         sites = np.concatenate([nearest_earlier(host[order], places, m), np.arange(m, n)[:, None]], axis=1)
     x64 = x[xp.asarray(order)].astype(np.float64)
     nugget = xp.asarray(nugget[order])
-    head, repaired = head_of(cov.values, x64[:m], nugget[:m])
-    rows, more = rows_of(cov.values, x64, nugget, sites)
-    data = xp.concatenate([head, rows.ravel()])
+    head, repaired = head_of(cov.pair_function, x64[:m], nugget[:m])
+    data = xp.empty(len(head) + sites.size)
+    data[: len(head)] = head
+    _, more = rows_of(cov.pair_function, x64, nugget, sites, data[len(head) :].reshape(sites.shape))
     indices = np.concatenate([np.tril_indices(m)[1], sites.ravel()]).astype(np.int32)
     counts = np.concatenate([np.arange(1, m + 1), np.full(n - m, m + 1)])
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32 if len(indices) < 2**31 else np.int64)
@@ -79,14 +80,15 @@ def head_of(values, x, nugget):
     if not m:
         return xp.empty(0), 0
     L, bad = cholesky(covariances(values, x[None], nugget))
-    return xp.linalg.inv(L[0])[xp.asarray(np.tri(m, dtype=bool))], m * int(bad[0])
+    return leading_rows(L), m * int(bad[0])
 
 
-def rows_of(values, x, nugget, sites):
-    """The rows of W for sites (count, m + 1), each row's own site last, and how many were regularized."""
+def rows_of(values, x, nugget, sites, W=None):
+    """The rows of W for sites (count, m + 1), a row's own site last, in W if given, and how many were regularized."""
     xp = array_module(x)
     step = together(xp, sites.shape[1])
-    W, starts, regularized = xp.empty(sites.shape), range(0, len(sites), step), 0
+    W = xp.empty(sites.shape) if W is None else W
+    starts, regularized = range(0, len(sites), step), 0
 
     def work(start):
         own = slice(start, start + step)

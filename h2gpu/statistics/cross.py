@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.device.threads import parallel
+from h2gpu.covariance.pairs import values_between
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix import covariance_matrix
 from h2gpu.progress import phase
@@ -67,11 +68,12 @@ class CrossCovariance:
     def columns(self, some):
         """C(sites, targets[some]), (n, count), for a slice."""
         x, y, xp = self.located.points, self.located.columns, self.located.xp
-        C = self.located.cov.values(y[:, None], x[None, some])
+        C = values_between(self.located.cov, y, x[some])
         i, j = self.coincident
         first, stop, _ = some.indices(len(x))
         here = (i >= first) & (i < stop)
-        C[xp.asarray(j[here]), xp.asarray(i[here] - first)] += self.cov.nugget
+        if here.any():
+            C[xp.asarray(j[here]), xp.asarray(i[here] - first)] += self.cov.nugget
         return C
 
     def products(self, V, tolerance):
@@ -85,7 +87,8 @@ class CrossCovariance:
         """P with what targets at sites share with these."""
         i, j = self.coincident
         xp = array_module(V)
-        P[xp.asarray(i)] += self.cov.nugget * V[xp.asarray(j)]
+        if len(i):
+            P[xp.asarray(i)] += self.cov.nugget * V[xp.asarray(j)]
         return P
 
     def evaluated(self, V):
@@ -96,7 +99,7 @@ class CrossCovariance:
         P, starts = xp.empty((m, V.shape[1])), range(0, m, rows)
 
         def work(start):
-            P[start : start + rows] = cov.values(x[start : start + rows, None], y[None]) @ V
+            P[start : start + rows] = values_between(cov, x[start : start + rows], y) @ V
 
         with phase("cross-covariances", m) as advance:
             for first in range(0, len(starts), REPORTED):

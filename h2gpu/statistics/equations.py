@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.covariance.sites import Sites
 from h2gpu.statistics.cross import CrossCovariance
 from h2gpu.statistics.regression import Regression, regression
@@ -56,8 +56,9 @@ class Equations:
         tolerances[0] = self.rtol * self.spread
         P = cross.products(xp.concatenate([self.w, self.regression.solved], axis=1), tolerances)
         variances, error = self._variances(cross, std_rtol, random_state, added)
-        variances += trend_variances(self.regression.information, q, P[:, 1:]) + added
-        return (q @ self.gamma)[:, 0] + P[:, 0], variances, error
+        q, P, gamma = map(to_host, (q, P, self.gamma))  # sums of a few columns: a GPU would compile them
+        variances = variances + trend_variances(self.regression.information, q, P[:, 1:]) + added
+        return xp.asarray((q @ gamma)[:, 0] + P[:, 0]), xp.asarray(variances), error
 
     def _variances(self, cross, std_rtol, random_state, added):
         return simple_variances(self.system, cross, self.noise, std_rtol, random_state, added)
@@ -68,13 +69,13 @@ class Equations:
 
     def residual(self, places, random_state, rows=64):
         """Root mean square of y − Q γ − K w in the exact K, at random sites: what the H²-matrix's error leaves."""
-        xp, n = array_module(self.sites), len(self.sites)
+        n = len(self.sites)
         some = np.sort(np.random.default_rng(random_state).permutation(n)[:rows])
-        i = xp.asarray(some)
-        Kw = self._at(self.sites[i]).products(self.w, np.zeros(1))
-        own = xp.asarray(np.broadcast_to(self.noise, n)[some])
-        r = places.values[i] - (self.regression.Q[i] @ self.gamma + Kw)[:, 0] - own * self.w[i, 0]
-        return float(xp.sqrt((r**2).mean()))
+        i = array_module(self.sites).asarray(some)
+        Kw = to_host(self._at(self.sites[i]).products(self.w, np.zeros(1)))
+        y, Q, w, gamma = map(to_host, (places.values[i], self.regression.Q[i], self.w[i], self.gamma))
+        r = y - (Q @ gamma + Kw)[:, 0] - np.broadcast_to(self.noise, n)[some] * w[:, 0]
+        return float(np.sqrt((r**2).mean()))
 
     def _at(self, targets):
         return CrossCovariance(targets, self.sites, self.cov)
@@ -93,7 +94,8 @@ def solved_equations(places, trend, model, rtol, neighbours, random_state, solve
         system = covariance_system(sites, model.cov, noise, rtol, neighbours, random_state, solver)
     trended, solution = regression(system, places.values[:, None], trend.columns(places.sites))
     gamma, w = trended.of(solution)
-    spread = float(places.values.std()) or max(1e-300, float(abs(places.values).max()))
+    observed = to_host(places.values)
+    spread = float(observed.std()) or max(1e-300, float(abs(observed).max()))
     return Equations(sites, model.cov, noise, trend, system, trended, gamma, w, spread, rtol)
 
 

@@ -68,8 +68,8 @@ def known_values(estimator, y, weights):
         raise ValueError(f"y: expected numbers, got text, {brief(str(a.ravel()[0]))}; convert with astype(float)")
     if a.dtype.kind != "f" or a.ndim != 1 or not len(a):
         return y, weights
-    bad = xp.isnan(a)
-    if estimator.missing == "skip" and bool(bad.any()):
+    bad = xp.isnan(a) if estimator.missing == "skip" else None
+    if bad is not None and bool(bad.any()):
         if bool(bad.all()):
             raise ValueError(f"y: expected some observations, got NaN for all {len(a)}")
         weights = np.ones(len(a)) if weights is None else np.array(to_host(weights), np.float64)

@@ -54,7 +54,7 @@ def tell_error(error, std_rtol, stacklevel=4):
 
 
 def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
-    """C(0) − kᵀ K⁻¹ k of all targets on their device, (m,), and the VarianceError.
+    """C(0) − kᵀ K⁻¹ k of all targets on the host, (m,), and the VarianceError.
 
     system   of K
     cross    CrossCovariance of targets and sites
@@ -67,8 +67,8 @@ def simple_variances(system, cross, noise, rtol, random_state=0, added=0.0):
         return exact_variances(system, cross), VarianceError(None)
     variances, neighbours = Local(cross, noise).settled(rtol, added)
     some = drawn(m, random_state)
-    exact = to_host(exact_variances(system, cross.of(some)))
-    return variances, compared(to_host(variances)[some], exact, neighbours, added)
+    exact = exact_variances(system, cross.of(some))
+    return variances, compared(variances[some], exact, neighbours, added)
 
 
 def drawn(m, random_state):
@@ -85,24 +85,23 @@ def compared(variances, exact, neighbours, added=0.0):
 
 
 def exact_variances(system, cross):
-    """C(0) − kᵀ K⁻¹ k of all targets, (m,), EXACT of them at a time."""
-    xp, m = array_module(cross.targets), cross.shape[0]
-    total = total_variances(cross)
+    """C(0) − kᵀ K⁻¹ k of all targets on the host, (m,), EXACT of them at a time."""
+    m, total = cross.shape[0], total_variances(cross)
     if m > EXACT and hasattr(system, "explained_at"):
-        return xp.maximum(total - system.explained_at(cross), 0)
-    variances = xp.empty(m)
+        return np.maximum(total - to_host(system.explained_at(cross)), 0)
+    variances = np.empty(m)
     with phase("variances", m) as advance:
         for first in range(0, m, EXACT):
             some = slice(first, min(first + EXACT, m))
-            variances[some] = total[some] - system.explained(cross.columns(some))
+            variances[some] = total[some] - to_host(system.explained(cross.columns(some)))
             advance(some.stop - first)
-    return xp.maximum(variances, 0)
+    return np.maximum(variances, 0)
 
 
 def total_variances(cross):
-    """C(0) of all targets, (m,)."""
-    xp, located = array_module(cross.targets), cross.located
-    return xp.broadcast_to(xp.asarray(located.cov.variances(located.points)) + cross.cov.nugget, (cross.shape[0],))
+    """C(0) of all targets on the host, (m,)."""
+    located = cross.located
+    return np.broadcast_to(to_host(located.cov.variances(located.points)) + cross.cov.nugget, (cross.shape[0],))
 
 
 class Local:
@@ -111,28 +110,26 @@ class Local:
     def __init__(self, cross, noise):
         self.cross = cross
         self.x, self.y, self.cov = cross.located.points, cross.located.columns, cross.located.cov
-        self.host = to_host(self.x)
-        self.tree = cKDTree(to_host(self.y))
+        self.host, y = to_host(self.x), to_host(self.y)
+        self.tree, self.both = cKDTree(y), array_module(self.x).asarray(np.concatenate([y, self.host]))
         self.noise = np.broadcast_to(noise, len(self.y))
 
     def settled(self, rtol, added):
-        """(m,) variances, each from enough neighbours, and how many were needed at most."""
-        xp, n, neighbours = array_module(self.x), len(self.y), min(FEWEST, len(self.y))
+        """(m,) variances on the host, each from enough neighbours, and how many were needed at most."""
+        n, neighbours = len(self.y), min(FEWEST, len(self.y))
         left = np.arange(len(self.x))
         variances = self.variances(left, neighbours)
         while len(left) and neighbours < min(MOST, n):
             neighbours = min(2 * neighbours, n)
-            i = xp.asarray(left)
-            more = xp.minimum(self.variances(left, neighbours), variances[i])
-            changed = xp.sqrt(variances[i] + added) > (1 + SETTLED * rtol) * xp.sqrt(more + added)
-            variances[i] = more
-            left = left[to_host(changed)]
+            before = variances[left]
+            variances[left] = more = np.minimum(self.variances(left, neighbours), before)
+            left = left[np.sqrt(before + added) > (1 + SETTLED * rtol) * np.sqrt(more + added)]
         return variances, neighbours
 
     def variances(self, some, neighbours):
-        """(count,) variances given the nearest sites of targets some (count,)."""
+        """(count,) variances on the host given the nearest sites of targets some (count,)."""
         xp, step = array_module(self.x), together(array_module(self.x), neighbours + 1)
-        variances, starts = xp.empty(len(some)), range(0, len(some), step)
+        variances, starts = np.empty(len(some)), range(0, len(some), step)
 
         def work(start):
             own = some[start : start + step]
@@ -153,11 +150,12 @@ class Local:
         known = ((distances == 0) & (self.noise[sites] == 0)).any(axis=1)
         own = np.concatenate([self.noise[sites] + nugget, np.full((len(targets), 1), nugget)], axis=1)
         own[known, -1] += self.cov.variance_at_zero  # any positive number: the factor is not used
-        points = xp.concatenate([self.y[xp.asarray(sites)], self.x[xp.asarray(targets)][:, None]], axis=1)
-        K = covariances(self.cov.values, points, xp.asarray(own))
-        K[:, -1, :-1] += nugget * xp.asarray(there)
+        points = self.both[xp.asarray(np.concatenate([sites, len(self.y) + targets[:, None]], axis=1))]
+        K = covariances(self.cov.pair_function, points, xp.asarray(own))
+        if there.any():
+            K[:, -1, :-1] += nugget * xp.asarray(there)
         L, _ = cholesky(K)
-        return xp.where(xp.asarray(known), 0.0, L[:, -1, -1] ** 2)
+        return np.where(known, 0.0, to_host(L[:, -1, -1]) ** 2)
 
 
 def trend_variances(information, q, products):

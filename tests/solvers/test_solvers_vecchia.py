@@ -12,7 +12,7 @@ from h2gpu.progress import watched_by
 from h2gpu.solvers import block_jacobi, smallest_eigenvalue, sufficient_rtol, vecchia
 from h2gpu.solvers.neighbours import nearest_earlier
 from h2gpu.solvers.ordering import maximin_order
-from h2gpu.solvers.small_factors import cholesky, covariances, last_rows
+from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, leading_rows
 
 COV = Matern(2.0, 0.3, 1.5) + Nugget(0.1)
 SPHERE = on_sphere(Exponential(1.0, 2000.0) + Nugget(0.05))
@@ -40,6 +40,28 @@ def test_rows_are_those_of_the_inverse_factor(xp):
     assert not bad.any()
     rows = to_host(last_rows(L))
     np.testing.assert_allclose(rows, np.linalg.inv(np.linalg.cholesky(exact))[:, -1], atol=1e-10)
+
+
+@pytest.mark.parametrize("m", [1, 2, 31, 70])
+def test_rows_of_the_leading_parts_are_the_triangle_of_the_inverse(m, xp):
+    rng = np.random.default_rng(0)
+    L = np.tril(rng.standard_normal((1, m, m)), -1) / m + np.diag(1 + rng.random(m))
+    rows = np.zeros((m, m))
+    rows[np.tril_indices(m)] = to_host(leading_rows(xp.asarray(L)))
+    np.testing.assert_allclose(rows @ L[0], np.eye(m), atol=1e-12)
+    np.testing.assert_allclose(to_host(last_rows(xp.asarray(L)))[0], rows[-1], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("nugget", [0.5, "one a point", "one a point and matrix"])
+def test_covariances_with_nuggets_of_every_kind(nugget, xp):
+    rng = np.random.default_rng(1)
+    x = rng.random((3, 37, 2))
+    values = {"one a point": rng.random(37), "one a point and matrix": rng.random((3, 37))}.get(nugget, nugget)
+    exact = np.stack([COV.values(p[:, None], p[None]) for p in x])
+    exact[:, np.arange(37), np.arange(37)] += values
+    for function in (COV.values, COV.pair_function):
+        K = covariances(function, xp.asarray(x), values if np.ndim(values) == 0 else xp.asarray(values))
+        np.testing.assert_allclose(np.tril(to_host(K)), np.tril(exact), atol=10 * EPS)
 
 
 def test_only_singular_matrices_are_regularized(xp):

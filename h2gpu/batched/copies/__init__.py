@@ -122,6 +122,14 @@ def signs(info):
     return twin(info).signs(info)
 
 
+def add_to_diagonals(A, d):
+    """A_bii += d_bi in place, for square matrices of a MatrixBatch, or a contiguous stack (batch, m, n) with m ≥ n.
+
+    d   one number; of a stack also an array where A is, of shape (n,) or (batch, n)
+    """
+    twin(A).add_to_diagonals(A, d)
+
+
 @repeated
 def frobenius_norms(A: Matrices) -> Array:
     """‖A_b‖_F for every matrix: (batch,) float64 where A lives.

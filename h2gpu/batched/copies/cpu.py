@@ -56,6 +56,16 @@ def _copy(A, entries):
         np.concatenate([A.buffer[i:j] for i, j in zip(A.offsets.tolist(), ends)], out=entries)
 
 
+def add_to_diagonals(A, d):
+    """See h2gpu.batched.copies.add_to_diagonals."""
+    if isinstance(A, MatrixBatch):
+        for M in A.matrices():
+            M.reshape(-1)[:: len(M) + 1] += d
+        return
+    n = A.shape[2]
+    A.reshape(len(A), -1)[:, : n * n : n + 1] += d
+
+
 def all_finite(A):
     return bool(np.isfinite(A).all())
 

@@ -1,4 +1,4 @@
-"""Copies and norms on the GPU: kernels/copies/gather.cuh, frobenius_norms.cuh, all_finite.cuh, signs.cuh."""
+"""Copies, sums along diagonals and norms on the GPU, by kernels/copies."""
 
 import math
 from threading import local
@@ -81,6 +81,22 @@ def all_finite(A):
     function = kernel("copies/all_finite.cuh", "find_not_finite", A.dtype)
     launch(function, blocks, FINITE_THREADS, (A, np.int64(A.size), found))
     return not found.get()[0]
+
+
+def add_to_diagonals(A, d):
+    """See h2gpu.batched.copies.add_to_diagonals."""
+    number = A.dtype.type(d) if isinstance(d, (int, float, np.generic)) else None
+    if isinstance(A, MatrixBatch):
+        places, apart, (most, columns) = upload(A.offsets, A.rows), 0, A.bounds
+        entries, count = A.buffer, len(A)
+    else:
+        places, (count, rows, columns) = (NULL, NULL), A.shape
+        entries, apart, most = A, rows * columns, columns
+    d = NULL if number is not None else cupy.ascontiguousarray(d, A.dtype)
+    period, number = (1, number) if number is not None else (d.size, A.dtype.type(0))
+    function = kernel("copies/diagonals.cuh", "add_to_diagonals", A.dtype)
+    arguments = entries, *places, np.int64(apart), columns, most, np.int64(count), d, np.int64(period), number
+    launch(function, -(-count * most // FINITE_THREADS), FINITE_THREADS, arguments)
 
 
 def signs(info):

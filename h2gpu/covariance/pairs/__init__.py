@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
+from h2gpu.arrays import array_module
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.typing import Array
@@ -30,3 +33,15 @@ def pairwise(
     if out is None:
         out = MatrixBatch.empty(X.rows, Y.rows, X.dtype, X.xp, (X.bounds[0], Y.bounds[0]))
     return twin(out).pairwise(function, X, Y, out)
+
+
+def values_between(cov, X, Y):
+    """cov of all pairs of embedded points X (m, d) and Y (n, d), (m, n), without nugget: on a GPU by the kernel of the
+    matrix where one knows it, which several array operations would have to be compiled for."""
+    xp = array_module(X)
+    if xp is np or cov.pair_function.on_device(X.shape[1], X.dtype) is None:
+        return cov.values(X[:, None], Y[None])
+    out = xp.empty((len(X), len(Y)), X.dtype)
+    stacks = (MatrixBatch.from_stack(xp.ascontiguousarray(A)[None]) for A in (X, Y, out))
+    pairwise(cov.pair_function, *stacks)
+    return out

@@ -152,10 +152,10 @@ def _entries(xp, sites, nugget, order, head_positions, some, m):
     row; on the host."""
     x = xp.asarray(sites.points[order].astype(np.float64))
     nuggets = xp.asarray(check_nuggets(nugget, len(x))[order] + sites.cov.nugget)
-    head, _ = head_of(sites.cov.values, x[:m], nuggets[:m])
+    head, _ = head_of(sites.cov.pair_function, x[:m], nuggets[:m])
     first = head_positions * (head_positions + 1) // 2
     inner = np.concatenate([np.arange(f, f + p + 1) for f, p in zip(first, head_positions)] or [np.zeros(0, int)])
-    rows, _ = rows_of(sites.cov.values, x, nuggets, some)
+    rows, _ = rows_of(sites.cov.pair_function, x, nuggets, some)
     data = np.concatenate([to_host(head)[inner.astype(np.int64)], to_host(rows).ravel()])
     heads = [np.arange(p + 1) for p in head_positions]
     indices = np.concatenate([*heads, some.ravel()]).astype(np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import any_array, array_module, to_host
+from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.device.threads import parallel
 from h2gpu.covariance.base import PLANE, Covariance
 from h2gpu.covariance.sites import Sites
@@ -22,7 +23,7 @@ from h2gpu.progress import phase
 from h2gpu.solvers.operators import check_nuggets
 from h2gpu.solvers.skeletonization.cells import Grid, Level, coarser
 from h2gpu.solvers.skeletonization.changes import Changes
-from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite, add_to_diagonals, eliminate
+from h2gpu.solvers.skeletonization.elimination import FEWEST, Field, NotDefinite, eliminate
 from h2gpu.solvers.skeletonization.factor import Skeletonization
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies

@@ -15,7 +15,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
-from h2gpu.batched.copies import signs
+from h2gpu.batched.copies import add_to_diagonals, signs
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
@@ -215,12 +215,6 @@ def _rows(A, which):
     xp, n = array_module(A), A.shape[1]
     found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, :, None], 1)
     return found * (which < n)[:, :, None]
-
-
-def add_to_diagonals(A, d):
-    """A_bii += d_bi of contiguous (cells, m, n) matrices, m ≥ n, in place; d (cells, n)."""
-    n = A.shape[2]
-    A.reshape(len(A), -1)[:, : n * n : n + 1] += d
 
 
 def _refuse(info):

@@ -15,8 +15,9 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
+from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.device.threads import parallel
-from h2gpu.solvers.skeletonization.elimination import Panels, add_to_diagonals, columns
+from h2gpu.solvers.skeletonization.elimination import Panels, columns
 
 
 def alike(field, level, changes, steps):

@@ -76,8 +76,8 @@ def vecchia_systems(rows, cov):
 
     def system(noise):
         nugget = xp.asarray(noise + own.nugget)
-        head, more = head_of(own.values, x[xp.asarray(rows.head)], nugget[xp.asarray(rows.head)])
-        tail, repaired = rows_of(own.values, x, nugget, rows.tail)
+        head, more = head_of(own.pair_function, x[xp.asarray(rows.head)], nugget[xp.asarray(rows.head)])
+        tail, repaired = rows_of(own.pair_function, x, nugget, rows.tail)
         V = sparse_rows(xp.concatenate([head, tail.ravel()]), indices, indptr, n)
         return VecchiaSystem(InverseFactor(order, V, more + repaired))
 

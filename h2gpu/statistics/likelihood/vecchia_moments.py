@@ -117,7 +117,7 @@ class _Work:
         xp = array_module(self.x)
         s = xp.asarray(sites)
         x, B = self.x[s], self.B[s]
-        K = covariances(self.cov.values, x, self.nugget[s])
+        K = covariances(self.cov.pair_function, x, self.nugget[s])
         L, _ = cholesky(K)
         V = forward(L, B)
         z, logs = V[:, -1], -xp.log(L[:, -1, -1])

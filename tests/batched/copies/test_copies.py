@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.copies import all_finite
+from h2gpu.batched.copies import add_to_diagonals, all_finite
 
 
 @pytest.mark.parametrize("shape", [(3, 40, 30), (3, 71, 63)])  # of the larger more warps read
@@ -99,3 +99,26 @@ def test_leading_parts_and_transposes(sizes, fraction):
     for b in range(len(A)):
         np.testing.assert_array_equal(part[b], A[b][: rows[b], : columns[b]])
         np.testing.assert_array_equal(T[b], A[b].T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_what_is_added_to_diagonals_of_any_size_and_place(dtype, xp):
+    sizes = np.array([3, 0, 40, 1, 7])
+    A = MatrixBatch.from_matrices([np.random.default_rng(0).random((m, m)).astype(dtype) for m in sizes]).to(xp)
+    before = [to_host(M) for M in A.copied(A).matrices()]
+    add_to_diagonals(A[[4, 1, 2]], 0.5)
+    for M, old, changed in zip(A.matrices(), before, (False, True, True, False, True)):
+        np.testing.assert_array_equal(to_host(M), old + 0.5 * changed * np.eye(len(old), dtype=dtype))
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 5), (3, 40, 7), (1, 1, 1)])
+@pytest.mark.parametrize("kind", ["number", "row", "all"])
+def test_what_is_added_to_diagonals_of_a_stack(shape, kind, xp):
+    rng = np.random.default_rng(0)
+    A, n = rng.random(shape), shape[2]
+    d = {"number": 2.0, "row": rng.random(n), "all": rng.random((shape[0], n))}[kind]
+    found = xp.array(A)
+    add_to_diagonals(found, d if kind == "number" else xp.asarray(d))
+    expected = A.copy()
+    expected[:, np.arange(n), np.arange(n)] += d
+    np.testing.assert_array_equal(to_host(found), expected)

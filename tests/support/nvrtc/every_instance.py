@@ -60,6 +60,11 @@ def instances():
     for dtype in DTYPES:
         for name in ("row_sums", "row_products"):
             yield "solvers/row_products.cuh", compiler.expression(name, dtype, sparse["LANES"], sparse["THREADS"]), 0
+        for growing in (False, True):
+            name = compiler.expression("last_rows", dtype, sparse["THREADS"], growing)
+            yield "solvers/small_factors.cuh", name, 0
+        yield "solvers/small_factors.cuh", compiler.expression("find_singular", dtype, sparse["THREADS"]), 0
+        yield "copies/diagonals.cuh", compiler.expression("add_to_diagonals", dtype), 0
         for name in ("kept_ranks", "discarded_squares"):
             yield "svd/shared_ranks.cuh", compiler.expression(name, dtype), 0
         for warps, of_rounding in product(basics["NORM_WARPS"], (False, True)):

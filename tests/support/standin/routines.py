@@ -193,13 +193,13 @@ from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
 from h2gpu.h2matrix.interpolation import chebyshev  # noqa: E402
 from h2gpu.h2matrix.interpolation import cuda as interpolation  # noqa: E402
 from h2gpu.solvers import cuda as solvers  # noqa: E402
-from h2gpu.solvers import inverse_factor  # noqa: E402
+from h2gpu.solvers import inverse_factor, small_factors  # noqa: E402
 from h2gpu.solvers.skeletonization import cuda as skeletonization  # noqa: E402
 from h2gpu.solvers.skeletonization import entries  # noqa: E402
 
 TWINS = {"gather": gather, "pairwise": pairwise}
 ROOMS = {
-    "h2gpu.batched.copies": "frobenius_norms gather join rounding_errors",
+    "h2gpu.batched.copies": "add_to_diagonals frobenius_norms gather join rounding_errors",
     "h2gpu.batched.products": "axpy gemm gemv sampled symv syrk triple_product",
     "h2gpu.batched.qr": "cholesky_basis cholesky_qr pivoted_qr qr triangles_of_products",
     "h2gpu.batched.bidiagonal": "bidiagonalize",
@@ -222,6 +222,8 @@ for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"
 for _name in ("add_blocks", "subtract_updates"):
     setattr(skeletonization, _name, routine(getattr(skeletonization, _name), getattr(entries, _name)))
 solvers.row_products = routine(solvers.row_products, inverse_factor.row_products)
+for _name in ("find_singular", "rows_of_factors"):
+    setattr(solvers, _name, routine(getattr(solvers, _name), getattr(small_factors, _name)))
 clustering.orders = Orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
