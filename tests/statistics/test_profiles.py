@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
-from reference import points_of
+from kriging_problems import sample
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from h2gpu.covariance import Exponential, Matern, PoweredExponential
-from h2gpu.statistics import Kriging, log_likelihood, simulate
+from h2gpu.statistics import Kriging, log_likelihood
 from h2gpu.statistics.likelihood import estimation
-
-
-def sample(cov, n=150, nugget=0.1, seed=0):
-    X = points_of("uniform", n, 2, seed)
-    return X, simulate(cov, X, 1, seed, nugget=nugget)[:, 0] + 5
 
 
 def test_one_word_estimates_the_smoothness_and_a_kept_one_is_told(caplog):

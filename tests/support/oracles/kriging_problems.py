@@ -16,6 +16,12 @@ def problem(n=300, m=60, cov=COV, nugget=0.05, seed=0, dim=2):
     return X, y, T
 
 
+def sample(cov, n=300, nugget=0.1, seed=0):
+    """Sites, observations of a sample of mean 5."""
+    X = points_of("uniform", n, 2, seed)
+    return X, simulate(cov, X, 1, seed, nugget=nugget)[:, 0] + 5
+
+
 def textbook(cov, nugget, X, y, T, F, f):
     """Universal kriging as the textbooks write it, dense: means, variances of the field."""
     K = cov(X) + nugget * np.eye(len(X))
