@@ -52,45 +52,85 @@ def refined(data, found, rtol, neighbours, random_state, solver="auto"):
         found = replace(found, covariance=found.covariance + lost)
         if gain < worth:
             return found, None
-        system, value, candidate, kept = None, found.value, found, "of Vecchia's likelihood"
-        move, gained, seen, back, fallen = 0.0, 0.0, [], 0, None
+        ascent = _Ascent(data, options, worth, found, gain)
         for step in range(STEPS + 1):
             advance(1)
-            alone = system is not None and value.standard_error == 0  # no noise: a value costs little beside slopes
-            further = gain >= worth and step < STEPS
             try:
-                new_system, new, moments = _at(data, candidate.model, options, further and not alone)
-                if system is not None and new < value - CERTAIN * (new.standard_error + value.standard_error):
-                    if back < BACK:
-                        part = _along(gained, float(new) - float(value))[0]
-                        back, fallen, gain = back + 1, (1 / part, float(new) - float(value)), 0.0
-                        move, gained = part * move, part * gained
-                        candidate = replace(candidate, model=found.model.at(found.model.theta + move))
-                        logger.info("full likelihood: %.6g, %.2g of the step", new, part)
-                        continue
-                    told = f"full likelihood: {new:.6g} after a step, {value:.6g} before; kept the parameters before it"
-                    found = found.told(told)
+                if not ascent.goes_on(last=step == STEPS):
                     break
-                if alone:
-                    left = _left(gained, float(new) - float(value), fallen)
-                    further = step < STEPS and max(gain, left / LITTLE) >= worth
-                before, back, fallen = value, 0, None
-                found, system, value = candidate, new_system, new
-                if not further:
-                    break
-                if alone:
-                    value, moments = data.full(found.model, True, system=system, **options)
-                    seen.append((move, before.gradient - value.gradient))
-                kept = "before this step"
-                candidate, move, gained = _stepped(data, found, value, moments, seen)
-                logger.info("full likelihood: %.6g, step %s gains %.3g", value, move.round(4), gained)
-                if alone and gained < LITTLE * worth:
-                    break
-                gain = NEXT * gained
             except np.linalg.LinAlgError as error:
-                found = found.told(f"full likelihood: {error}; kept the parameters {kept}")
+                ascent.tell(f"full likelihood: {error}; kept the parameters {ascent.kept}")
                 break
-    return replace(found, value=value), system
+    return replace(ascent.found, value=ascent.value), ascent.system
+
+
+class _Ascent:
+    """Steps up the full likelihood.
+
+    found           the best Estimate so far, first Vecchia's
+    value, system   the full likelihood there, and its covariance system; None at first
+    candidate       the Estimate to be looked at: `move` from there in the logarithms of parameters, which the slope
+                    there expects to gain `gained`
+    gain            what the step after it is expected to gain
+    back, fallen    how often the step was shortened; see `_left`
+    seen            (move, by how much slopes fell along it) of steps without noise
+    kept            which parameters are kept where something fails
+    """
+
+    def __init__(self, data, options, worth, found, gain):
+        self.data, self.options, self.worth = data, options, worth
+        self.found, self.value, self.system, self.candidate, self.gain = found, found.value, None, found, gain
+        self.move, self.gained, self.seen, self.back, self.fallen = 0.0, 0.0, [], 0, None
+        self.kept = "of Vecchia's likelihood"
+
+    def goes_on(self, last):
+        """Take the candidate or shorten the step to it; whether there is another one, which the last one has not."""
+        alone = (
+            self.system is not None and self.value.standard_error == 0
+        )  # no noise: a value costs little beside slopes
+        further = self.gain >= self.worth and not last
+        system, new, moments = _at(self.data, self.candidate.model, self.options, further and not alone)
+        rise = float(new) - float(self.value)
+        if self.system is not None and rise < -CERTAIN * (new.standard_error + self.value.standard_error):
+            return self._shortened(new, rise)
+        if alone:
+            left = _left(self.gained, rise, self.fallen)
+            further = not last and max(self.gain, left / LITTLE) >= self.worth
+        before, self.back, self.fallen = self.value, 0, None
+        self.found, self.system, self.value = self.candidate, system, new
+        return further and self._stepped(moments, before if alone else None)
+
+    def tell(self, message):
+        """To the estimate's messages."""
+        self.found = self.found.told(message)
+
+    def _shortened(self, new, rise):
+        """A shorter step, after which the value `new` has fallen; False where it was shortened BACK times."""
+        if self.back == BACK:
+            self.tell(
+                f"full likelihood: {new:.6g} after a step, {self.value:.6g} before; kept the parameters before it"
+            )
+            return False
+        part = _along(self.gained, rise)[0]
+        self.back, self.fallen, self.gain = self.back + 1, (1 / part, rise), 0.0
+        self.move, self.gained = part * self.move, part * self.gained
+        self.candidate = replace(self.candidate, model=self.found.model.at(self.found.model.theta + self.move))
+        logger.info("full likelihood: %.6g, %.2g of the step", new, part)
+        return True
+
+    def _stepped(self, moments, before):
+        """A step from what was found; False where it would gain too little.
+
+        before   the value before, without noise: slopes are asked for now, and tell the bend along the step
+        """
+        if before is not None:
+            self.value, moments = self.data.full(self.found.model, True, system=self.system, **self.options)
+            self.seen.append((self.move, before.gradient - self.value.gradient))
+        self.kept = "before this step"
+        self.candidate, self.move, self.gained = _stepped(self.data, self.found, self.value, moments, self.seen)
+        logger.info("full likelihood: %.6g, step %s gains %.3g", self.value, self.move.round(4), self.gained)
+        self.gain = NEXT * self.gained
+        return before is None or self.gained >= LITTLE * self.worth
 
 
 def _along(gained, rise):
