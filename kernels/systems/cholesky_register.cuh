@@ -12,10 +12,11 @@ namespace systems {
 
 // A, L    matrices × n × n, or as the table says, n ≤ N ≤ Lanes · Slots; of A the lower triangles are read
 // info    matrices: see systems/thread/place.cuh; L of a matrix with info ≠ 0 is NaN
+// found   or null: see common/thread/verdicts.cuh
 // Shared memory: the stages of Warps · WARP / Lanes matrices.
 template <typename Real, int N, int Lanes, int Slots, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void cholesky_register(const Real* A, Real* L, int* info, const long long* table, int n, long long count) {
+void cholesky_register(const Real* A, Real* L, int* info, int* found, const long long* table, int n, long long count) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     const long long b = static_cast<long long>(blockIdx.x) * (Warps * WARP / Lanes) + part;
@@ -33,7 +34,8 @@ void cholesky_register(const Real* A, Real* L, int* info, const long long* table
         for (int j = 0; j < min(N, (s + 1) * Lanes); j++) x[s][j] = not_a_number<Real>();
     }
     stage.store(L + p.target, p.n, p.n, x, position);
-    if (b < count && lane == 0) info[p.index] = finite ? verdict : NOT_FINITE;
+    const int settled = finite ? verdict : NOT_FINITE;
+    if (b < count && lane == 0) info[p.index] = settled, tell(found, settled);
 }
 
 }  // namespace systems

@@ -46,11 +46,11 @@ __device__ int factor_columns(Real* X, int pitch, int n, int first, int width) {
     return failed;
 }
 
-// A, L, info, table, n: as in systems/cholesky_register.cuh, n ≤ Slots · WARP     pitch, Resident: as in systems/lu_shared.cuh
+// A, L, info, found, table, n: as in systems/cholesky_register.cuh, n ≤ Slots · WARP     pitch, Resident: as in systems/lu_shared.cuh
 // Shared memory: CholeskyMemory up to rows + n.
 template <typename Real, int Panel, int Slots, int Warps, int Resident>
 __global__ __launch_bounds__(Warps * WARP, Resident)
-void cholesky_shared(const Real* A, Real* L, int* info, const long long* table, int n, int pitch) {
+void cholesky_shared(const Real* A, Real* L, int* info, int* found, const long long* table, int n, int pitch) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int failed;
     const Place p(table, n, n, blockIdx.x);
@@ -86,7 +86,7 @@ void cholesky_shared(const Real* A, Real* L, int* info, const long long* table, 
     for (int i = warp; i < n; i += Warps)
         for (int j = lane; j < n; j += WARP)
             L[static_cast<long long>(i) * n + j] = j > i ? Real(0) : verdict == 0 ? X[i * pitch + j] : not_a_number<Real>();
-    if (threadIdx.x == 0) info[p.index] = verdict;
+    if (threadIdx.x == 0) info[p.index] = verdict, tell(found, verdict);
 }
 
 }  // namespace systems

@@ -12,10 +12,11 @@ namespace systems {
 
 // A, LU    matrices × m × n, or as the table says, m ≤ Lanes, n ≤ N     table   see systems/thread/place.cuh
 // pivots   matrices × min(m, n): row k was interchanged with row pivots[k]       info    matrices: see systems/thread/place.cuh
+// found    or null: see common/thread/verdicts.cuh
 // Shared memory: the stages of Warps · WARP / Lanes matrices.
 template <typename Scalar, int N, int Lanes, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, long long count) {
+void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, int* found, const long long* table, int m, int n, long long count) {
     constexpr int HELD = (N + Lanes - 1) / Lanes;  // pivots that a lane remembers
     extern __shared__ __align__(16) unsigned char memory[];
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
@@ -41,7 +42,7 @@ void lu_register(const Scalar* A, Scalar* LU, int* pivots, int* info, const long
 #pragma unroll
     for (int h = 0; h < HELD; h++)
         if (h * Lanes + lane < p.steps()) pivots[p.pivots + h * Lanes + lane] = held[h];
-    if (b < count && lane == 0) info[p.index] = verdict;
+    if (b < count && lane == 0) info[p.index] = verdict, tell(found, verdict);
 }
 
 }  // namespace systems

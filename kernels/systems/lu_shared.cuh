@@ -178,7 +178,7 @@ struct SharedLU {
     }
 };
 
-// A, LU, pivots, info, table, m, n: as in systems/lu_register.cuh, m ≤ Team · Held · WARP
+// A, LU, pivots, info, found, table, m, n: as in systems/lu_register.cuh, m ≤ Team · Held · WARP
 // Held, Team    rows a lane of a panel, and warps that share one, at most; Team < Warps, so that there are others meanwhile
 // Resident      blocks that a multiprocessor shall hold, which decides on the registers of a thread
 // Window, pitch entries between rows in shared memory: Window + WINDOW_SPREAD for n ≤ 2 Window, or no Window (0) and a multiple
@@ -186,7 +186,7 @@ struct SharedLU {
 // Shared memory: SharedLU::bytes
 template <typename Scalar, int Panel, int Held, int Team, int Warps, int Resident, int Window>
 __global__ __launch_bounds__(Warps * WARP, Resident)
-void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, int pitch) {
+void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, int* found, const long long* table, int m, int n, int pitch) {
     extern __shared__ __align__(16) unsigned char memory[];
     SharedLU<Scalar, Panel, Held, Team, Warps, Resident, Window> lu(A, LU, pivots, table, m, n, pitch, memory);
     lu.load();
@@ -199,7 +199,7 @@ void lu_shared(const Scalar* A, Scalar* LU, int* pivots, int* info, const long l
     }
     lu.leave_rest();
     lu.refuse_unless_finite();
-    if (lu.role == 0 && lu.lane == 0) info[lu.p.index] = lu.verdict;
+    if (lu.role == 0 && lu.lane == 0) info[lu.p.index] = lu.verdict, tell(found, lu.verdict);
 }
 
 }  // namespace systems

@@ -24,10 +24,10 @@ struct LUStage {
     int ordered[ROWS];                                   // where the row at a position lies
 };
 
-// A, LU, pivots, info, table, m, n, count: as in systems/lu_register.cuh, m ≤ Slots · WARP, n ≤ N, a multiple of 16, ≤ Slots · WARP
+// A, LU, pivots, info, found, table, m, n, count: as in systems/lu_register.cuh, m ≤ Slots · WARP, n ≤ N, a multiple of 16, ≤ Slots · WARP
 template <typename Scalar, int N, int Slots, int Warps>
 __global__ __launch_bounds__(Warps * WARP, 1)  // 1, or the compiler spares registers and waits for each read of a pivot's row
-void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, const long long* table, int m, int n, long long count) {
+void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, int* found, const long long* table, int m, int n, long long count) {
     using Stage = LUStage<Scalar, N, Slots>;
     constexpr int PITCH = Stage::PITCH, REST = Stage::REST;
     static_assert(N <= Slots * WARP && Slots <= 2, "one row a lane behind WARP pivots");
@@ -130,7 +130,7 @@ void lu_warp(const Scalar* A, Scalar* LU, int* pivots, int* info, const long lon
             for (int k = lane; k < steps; k += WARP) pivots[k] = k;
         }
     }
-    if (lane == 0) info[p.index] = verdict;
+    if (lane == 0) info[p.index] = verdict, tell(found, verdict);
 }
 
 }  // namespace systems

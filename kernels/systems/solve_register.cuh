@@ -40,11 +40,11 @@ __host__ __device__ constexpr int solve_entries() {
 }
 
 // A     matrices × n × n, n ≤ N ≤ Lanes          B, X   matrices × n × columns, columns ≤ K; of Inverse n × n, B is not read
-// info  matrices: 0, or k where pivot k − 1 is the first that is zero, or NOT_FINITE: X is NaN then
+// info  matrices: 0, or k where pivot k − 1 is the first that is zero, or NOT_FINITE: X is NaN then          found   or null: see common/thread/verdicts.cuh
 // Shared memory: solve_entries for each of Warps · WARP / Lanes matrices.
 template <typename Scalar, int N, int K, int Lanes, int Warps, bool Inverse>
 __global__ __launch_bounds__(Warps * WARP)
-void solve_register(const Scalar* A, const Scalar* B, Scalar* X, int* info, int n, int columns, long long count) {
+void solve_register(const Scalar* A, const Scalar* B, Scalar* X, int* info, int* found, int n, int columns, long long count) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int part = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
     const long long b = static_cast<long long>(blockIdx.x) * (Warps * WARP / Lanes) + part;
@@ -71,7 +71,7 @@ void solve_register(const Scalar* A, const Scalar* B, Scalar* X, int* info, int 
 #pragma unroll
     for (int j = 0; j < K; j++) y[0][j] = verdict == 0 ? x[0][N + j] : not_a_number<Scalar>();
     right.store(X + b * n * columns, rows, Inverse ? rows : columns, y, position);
-    if (b < count && lane == 0) info[b] = verdict;
+    if (b < count && lane == 0) info[b] = verdict, tell(found, verdict);
 }
 
 }  // namespace systems

@@ -105,24 +105,34 @@ def signs(info):
         return False, False
     if info.dtype != np.int32 or not info.flags.c_contiguous:
         info = cupy.ascontiguousarray(info, np.int32)
-    if not hasattr(_words, "found"):
-        _words.memory = cupy.cuda.alloc_pinned_memory(2 * np.dtype(np.int32).itemsize)
-        _words.found = np.frombuffer(_words.memory, np.int32, 2)
-    found = _words.found
-    found[:] = 0  # whoever wrote before has been waited for
-    tell = _signs(info.size, _words.memory.ptr)
-    try:
-        tell.launch(info)
-    finally:  # an interrupt between the two would leave a kernel that writes later
-        cupy.cuda.get_current_stream().synchronize()
-    return bool(found[0]), bool(found[1])
+    return told(_signs(info.size).launch, info)
 
 
 @remembered
-def _signs(size, place):
-    """The launch for so many numbers, that writes to `place`."""
-    ready = Ready(kernel("copies/signs.cuh", "signs"), -(-size // (SIGN_THREADS * SIGN_EACH)), SIGN_THREADS, 0, ())
-    return Direct(ready, None, None, (), (np.int64(size), np.uint64(place)))
+def _signs(size):
+    """The launch for so many numbers."""
+    blocks = -(-size // (SIGN_THREADS * SIGN_EACH))
+    ready = Ready(kernel("copies/signs.cuh", "signs"), blocks, SIGN_THREADS, 0, (np.int64(size),))
+    return Direct(ready, None, None, (None,))
+
+
+def told(launch, *arrays):
+    """Whether kernels that launch(found, *arrays) starts told of a negative and of a positive verdict; waits for them.
+
+    found   of kernels/common/thread/verdicts.cuh: two numbers, 0 before, that nobody else has meanwhile
+    """
+    if not hasattr(_words, "found"):
+        size = 2 * np.dtype(np.int32).itemsize
+        memory = cupy.cuda.alloc_pinned_memory(size)
+        place = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, size, memory, 0), 0)
+        _words.found, _words.place = memoryview(np.frombuffer(memory, np.int32, 2)), cupy.ndarray((2,), np.int32, place)
+    found = _words.found
+    found[0] = found[1] = 0  # whoever wrote before has been waited for
+    try:
+        launch(_words.place, *arrays)
+    finally:  # an interrupt between the two would leave a kernel that writes later
+        cupy.cuda.get_current_stream().synchronize()
+    return bool(found[0]), bool(found[1])
 
 
 def frobenius_norms(A):

@@ -60,7 +60,8 @@ def syrk(A, C, alpha, beta, trans, lower):
     if C is not None or not alike(A):
         return None
     *lead, n, k = (*A.shape[:-2], *A.shape[:-3:-1]) if trans else A.shape
-    method, ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower), True)
+    aligned = not A.data.ptr % vectors.PIECE
+    method, ready = vectors.syrk_plan(A.dtype, math.prod(lead), n, k, bool(trans), bool(lower), True, aligned)
     if method == "fixed":
         product = Direct(ready, (*lead, n, n), A.dtype, (None, None, NULL), (), _factors(A, alpha))
         return lambda A: product(A, A)

@@ -181,7 +181,7 @@ def syrk(A, C, alpha, beta, trans, lower):
     else:
         n, k = A.shape[:0:-1] if trans else A.shape[1:]
         out, lists = cupy.empty((len(A), n, n), A.dtype), NO_LISTS
-        method, ready = syrk_plan(A.dtype, len(A), n, k, trans, lower, C is None)
+        method, ready = syrk_plan(A.dtype, len(A), n, k, trans, lower, C is None, not A.data.ptr % PIECE)
         if method == "fixed":
             ready(A, A, NULL, out, behind=(A.dtype.type(alpha), A.dtype.type(0)))
             return out
@@ -202,15 +202,15 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
 
 
 @remembered
-def syrk_plan(dtype, batch, n, k, trans, lower, alone):
+def syrk_plan(dtype, batch, n, k, trans, lower, alone, aligned):
     """(method, launch) for a batch of one shape by a row of kernels/tuning/…/syrk.csv; alone: without C."""
     method = knobs_of("syrk", dtype, **symmetric_limits(batch, n, k, alone))["method"]
     if method == "fixed" and alone and fixed.plan(dtype, n, n, k, trans, not trans):
         part = fixed_layout.LOWER if lower else fixed_layout.UPPER
         return method, fixed.ready(dtype, batch, n, n, k, trans, not trans, part)
     if method == "entries":
-        run = ENTRIES_BYTES // dtype.itemsize
-        function = kernel("products/syrk_entries.cuh", "syrk_entries", dtype, trans, lower)
+        run, rows = ENTRIES_BYTES // dtype.itemsize, aligned and (trans or k == 1) and n * dtype.itemsize % PIECE == 0
+        function = kernel("products/syrk_entries.cuh", "syrk_entries", dtype, trans, lower, rows)
         return method, Ready(function, -(-batch * n * n // run), ENTRIES_THREADS, 0, (np.int64(batch), n, k))
     return "tiles", _syrk(dtype, batch, n, k, trans, lower)
 

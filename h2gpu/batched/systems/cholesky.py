@@ -35,7 +35,7 @@ def cholesky(A):
         ready = plan(A.dtype, len(A), n) if A.size else None
         if ready:
             info = cupy.empty(len(A), np.int32)
-            ready(A, L, info, NULL)
+            ready(A, L, info, NULL, NULL)
             return L, info
         info = cupy.zeros(len(A), np.int32)
         if A.size and not (n > VENDOR_EDGE and len(A) < VENDOR_FEW and _vendor(A, L)):
@@ -50,7 +50,7 @@ def cholesky(A):
     for group in classes(A.rows, A.columns, lambda _, n: _keys(A.dtype, n)):
         table = group.table(A.offsets, L.offsets, 0, A.rows, A.columns, every)
         if group.keys[0]:
-            _whole(A.dtype, group.count, group.shape[1])(A.buffer, L.buffer, info, table)
+            _whole(A.dtype, group.count, group.shape[1])(A.buffer, L.buffer, info, NULL, table)
         else:
             _run_panels(A.dtype, L.buffer, info, table, group.count, group.shape[1])
     return L, info

@@ -32,22 +32,22 @@ def lu_factor(A, method):
         every = np.arange(len(A))
         for group in classes(A.rows, A.columns, lambda m, n: _keys(A.dtype, method, len(A), m, n)):
             table = group.table(A.offsets, LU.offsets, piv.offsets, A.rows, A.columns, every)
-            buffers = A.buffer, LU.buffer, piv.buffer, info, table
+            buffers = A.buffer, LU.buffer, piv.buffer, info, NULL, table
             _work(method, group.keys[0], A.dtype, group.count, *group.shape)(*buffers)
         return LU, piv, info
     batch, m, n = A.shape
     LU, piv = cupy.empty(A.shape, A.dtype), cupy.empty((batch, min(m, n)), np.int32)
     if not A.size:
         return LU, piv, cupy.zeros(batch, np.int32)
-    work, tells = plan(A.dtype, method, batch, m, n)
-    info = (cupy.empty if tells else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
-    work(A, LU, piv, info, NULL)
+    work, single = plan(A.dtype, method, batch, m, n)
+    info = (cupy.empty if single else cupy.zeros)(batch, np.int32)  # who looks at it before is told 0
+    work(A, LU, piv, info, NULL, NULL)
     return LU, piv, info
 
 
 @remembered
 def plan(dtype, method, batch, m, n):
-    """The work on matrices of one shape, and whether it writes info without looking at it before."""
+    """The work on matrices of one shape; whether it is one launch, which writes info without looking at it before."""
     kind = int(_keys(dtype, method, batch, np.array([m]), np.array([n]))[0, 0])
     return _work(method, kind, dtype, batch, m, n), kind in (MATRIX, SHARED)
 
@@ -82,7 +82,7 @@ def _at_once(itemsize, device):
 
 
 def _work(method, kind, dtype, batch, m, n):
-    """What takes A, LU, piv, info and a table, and launches."""
+    """What takes A, LU, piv, info, what one launch tells the host (or NULL) and a table, and launches."""
     if kind == MATRIX:
         return lu_registers.ready(dtype, batch, m, n)
     if kind == SHARED:

@@ -22,7 +22,7 @@ PANEL_SPILL_BYTES = 512  # of kernels/systems/lu_panel.cuh: 456 by NVRTC 13.5, 0
 
 def run(dtype, batch, m, n, method, *buffers):
     """All launches for a batch of m × n matrices, or of none larger."""
-    A, LU, piv, info, table = buffers
+    A, LU, piv, info, _, table = buffers
     place = table, m, n
     pieces = max(1, min(-(-m * n // COPY_ENTRIES), np.iinfo(np.int32).max // batch))
     copy = kernel("systems/finite_copy.cuh", "finite_copy", dtype, COPY_THREADS)

@@ -8,6 +8,7 @@ import math
 import cupy
 import numpy as np
 
+from h2gpu.batched.copies.cuda import told
 from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import alike
 from h2gpu.batched.device.direct import Direct
@@ -19,28 +20,42 @@ from h2gpu.batched.systems.trsm import plan
 
 
 def lu_factor(A, method, return_info):
-    return _factors(A, method, None if return_info else lambda info: check(info, "lu_factor"))
-
-
-def _factors(A, method, judge):
-    if not A.size:
-        return None
+    if return_info or not A.size:
+        return _factors(A, method)
     *lead, m, n = A.shape
-    work, tells = lu.plan(A.dtype, method, math.prod(lead), m, n)
-    if not tells:  # several launches
-        return None
-    launch = Direct(work, tuple(lead), np.int32, (None, None, None), (NULL,))
-    return _Judged(launch, [(A.shape, A.dtype), ((*lead, min(m, n)), np.int32)], judge)
+    work = _factor(A, method)
+    results = [(A.shape, A.dtype), ((*lead, min(m, n)), np.int32)]
+    return work and _Judged(work, results, tuple(lead), lambda info: check(info, "lu_factor"))
+
+
+def _factors(A, method):
+    """What gives LU, pivots and `info`; None where that takes several launches."""
+    *lead, m, n = A.shape
+    work, single = lu.plan(A.dtype, method, math.prod(lead), m, n) if A.size else (None, False)
+    launch = single and Direct(work, tuple(lead), np.int32, (None, None, None), (NULL, NULL))
+
+    def factors(A):
+        LU, piv = cupy.ndarray(A.shape, A.dtype), cupy.ndarray((*lead, min(m, n)), np.int32)
+        return LU, piv, launch(A, LU, piv)
+
+    return factors if single else None
+
+
+def _factor(A, method):
+    """The launch that tells the host, of found, A, LU, pivots and `info`; None where there are several."""
+    *lead, m, n = A.shape
+    work, single = lu.plan(A.dtype, method, math.prod(lead), m, n)
+    return Direct(work, None, None, (None, None, None, None), (NULL,)).launch if single else None
 
 
 def det(A):
-    factors, last = _factors(A, "auto", None), _determinant(A, A.dtype, (None, None), (NULL, NULL, NULL))
+    factors, last = _factors(A, "auto"), _determinant(A, A.dtype, (None, None), (NULL, NULL, NULL))
     return factors and (lambda A: last(*factors(A)[:2]))
 
 
 def slogdet(A):
     real = np.dtype(A.dtype.char.lower())
-    factors, last = _factors(A, "auto", None), _determinant(A, real, (None, None, NULL, None), (NULL,))
+    factors, last = _factors(A, "auto"), _determinant(A, real, (None, None, NULL, None), (NULL,))
 
     def work(A):
         sign = cupy.ndarray(A.shape[:-2], A.dtype)
@@ -58,8 +73,18 @@ def _determinant(A, dtype, head, after):
 def cholesky(A, return_info):
     *lead, n, _ = A.shape
     ready = cholesky_plan(A.dtype, math.prod(lead), n) if A.size else None
-    judge = None if return_info else lambda info: refuse(info, "cholesky", REASON)
-    return ready and _Judged(Direct(ready, tuple(lead), np.int32, (None, None), (NULL,)), [(A.shape, A.dtype)], judge)
+    if ready is None:
+        return None
+    if not return_info:
+        launch = Direct(ready, None, None, (None, None, None), (NULL,)).launch
+        return _Judged(launch, [(A.shape, A.dtype)], tuple(lead), lambda info: refuse(info, "cholesky", REASON))
+    launch = Direct(ready, tuple(lead), np.int32, (None, None), (NULL, NULL))
+
+    def work(A):
+        L = cupy.ndarray(A.shape, A.dtype)
+        return L, launch(A, L)
+
+    return work
 
 
 def solve(A, b):
@@ -71,32 +96,75 @@ def inv(A):
 
 
 def _solved(A, b, sides, name):
-    *lead, n, _ = A.shape
-    ready = solutions.plan(A.dtype, math.prod(lead), n, sides, name == "inv") if b.size else None
-    if ready is None:
+    if not b.size:
         return None
-    work = _Judged(
-        Direct(ready, tuple(lead), np.int32, (None, None, None)),
-        [(b.shape, b.dtype)],
-        lambda info: refuse(info, name, solutions.REASON),
-    )
+    *lead, n, _ = A.shape
+    ready = solutions.plan(A.dtype, math.prod(lead), n, sides, name == "inv")
+    if ready is None:
+        return _by_factors(A, b, sides, name)
+    launch = Direct(ready, None, None, (None, None, None, None)).launch
+    work = _Judged(launch, [(b.shape, b.dtype)], tuple(lead), lambda info: refuse(info, name, solutions.REASON))
     return (lambda A: work(A, A)) if name == "inv" else work
 
 
+def _by_factors(A, b, sides, name):
+    """LU and what follows from it, launched together and waited for once; None where LU takes several launches."""
+    factor, lead = _factor(A, "auto"), A.shape[:-2]
+    finish = _inverse(A) if name == "inv" else _solution(A, b, sides)
+
+    def work(A, *b):
+        LU, piv, info = (
+            cupy.ndarray(A.shape, A.dtype),
+            cupy.ndarray(A.shape[:-1], np.int32),
+            cupy.ndarray(lead, np.int32),
+        )
+        x = []
+
+        def launches(found):
+            factor(found, A, LU, piv, info)
+            x.append(finish(LU, piv, *b))
+
+        if any(told(launches)):
+            refuse(info, name, solutions.REASON)
+        return x[0]
+
+    return factor and work
+
+
+def _inverse(A):
+    """The inverse from LU and pivots."""
+    *lead, n, _ = A.shape
+    batch = math.prod(lead)
+    return lambda LU, piv: triangles.inverse_of(LU.reshape(batch, n, n), piv.reshape(batch, n)).reshape(LU.shape)
+
+
+def _solution(A, b, sides):
+    """x from LU, pivots and b."""
+    *lead, n, _ = A.shape
+    ready, batch = _triangles(A, b, False), math.prod(lead)
+    if ready:
+        return Direct(ready, b.shape, b.dtype, (None, None, None), (NULL,))
+
+    def finish(LU, piv, b):
+        LU, piv, columns = LU.reshape(batch, n, n), piv.reshape(batch, n), b.reshape(batch, n, sides)
+        return triangles.lu_solve(LU, piv, columns).reshape(b.shape)
+
+    return finish
+
+
 class _Judged:
-    """A launch on the arrays, new ones and `info`, which `judge` looks at, or which is a result where there is none."""
+    """A launch of found, the arrays, new ones and `info`, that is waited for: judge(info) where it tells of any."""
 
-    __slots__ = "judge", "launch", "results"
+    __slots__ = "judge", "launch", "lead", "results"
 
-    def __init__(self, launch, results, judge):
-        self.launch, self.results, self.judge = launch, results, judge
+    def __init__(self, launch, results, lead, judge):
+        self.launch, self.results, self.lead, self.judge = launch, results, lead, judge
 
     def __call__(self, *arrays):
         results = [cupy.ndarray(shape, dtype) for shape, dtype in self.results]
-        info = self.launch(*arrays, *results)
-        if self.judge is None:
-            return *results, info
-        self.judge(info)
+        info = cupy.ndarray(self.lead, np.int32)
+        if any(told(self.launch, *arrays, *results, info)):
+            self.judge(info)
         return tuple(results) if len(results) > 1 else results[0]
 
 

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, Ready
+from h2gpu.batched.device.launch import NULL, WARP, Ready
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.systems.lu import lu_factor
 from h2gpu.batched.systems.lu_registers import lanes_of
@@ -30,7 +30,7 @@ def solve(A, b):
         LU, piv, info = lu_factor(A, "auto")
         return lu_solve(LU, piv, b), info
     X, info = cupy.empty(b.shape, b.dtype), cupy.empty(batch, np.int32)
-    ready(A, b, X, info)
+    ready(A, b, X, info, NULL)
     return X, info
 
 
@@ -42,7 +42,7 @@ def inv(A):
         LU, piv, info = lu_factor(A, "auto")
         return inverse_of(LU, piv), info
     X, info = cupy.empty(A.shape, A.dtype), cupy.empty(batch, np.int32)
-    ready(A, A, X, info)
+    ready(A, A, X, info, NULL)
     return X, info
 
 

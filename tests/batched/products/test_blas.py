@@ -21,7 +21,7 @@ def random(shape, dtype, seed=0):
 
 
 SYRK_METHODS = {  # of the GPU, and (batch, n, k): pieces that reach over rows and matrices; whole matrices and slabs
-    "entries": ((700, 1, 1), (301, 3, 2), (5, 33, 1), (3, 64, 2), (2, 130, 1)),
+    "entries": ((700, 1, 1), (301, 3, 2), (5, 33, 1), (9, 32, 1), (3, 64, 2), (2, 130, 1)),
     "fixed": ((3, 9, 4), (3, 33, 17), (2, 66, 40), (2, 130, 64)),
 }
 

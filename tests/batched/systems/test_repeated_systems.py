@@ -90,3 +90,25 @@ def test_info_of_a_remembered_call_is_the_callers(door, shape):
             and info.dtype == np.int32
             and (info.ravel() < 0).tolist() == [b == 1 for b in range(info.size)]
         )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("name", ["inv", "solve, three right"])
+def test_factors_that_several_launches_solve_with(name, dtype, monkeypatch):
+    """Beyond registers, and right-hand sides as many as trsm is for; a singular matrix is named once all is done."""
+    import cupy
+
+    from h2gpu.batched.systems import triangles
+
+    monkeypatch.setattr(triangles, "MUCH", 1)
+    A = matrices((2, 40, 40), np.float64) * dtype(1 + 1j if dtype is np.complex128 else 1)
+    doors_of(name).cache_clear()
+    given = cupy.asarray(A)
+    first, second = to_host(DOORS[name](given)), to_host(DOORS[name](given))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(second, DOORS[name](A), rtol=0, atol=1e-10)
+    given[1] = 0
+    with pytest.raises(np.linalg.LinAlgError, match=r"a zero pivot in matrices 1$"):
+        DOORS[name](given)
+    doors_of(name).cache_clear()

@@ -72,8 +72,8 @@ def blas(constants, rows):
             )
         for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
             yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
-        for trans in (False, True):
-            yield "products/syrk_entries.cuh", compiler.expression("syrk_entries", dtype, trans, lower), 0
+        for trans, in_rows in product((False, True), repeat=2):
+            yield "products/syrk_entries.cuh", compiler.expression("syrk_entries", dtype, trans, lower, in_rows), 0
         for n, trans in product(TURNED_SIZES, (False, True)):
             plan = fixed_plans.plan(dtype, n, n, n, trans, not trans)
             instance = dtype, n, n, n, trans, not trans, *plan.arguments, LOWER if lower else UPPER

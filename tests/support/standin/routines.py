@@ -54,11 +54,10 @@ def find_not_finite(A, size, found):
     host(found)[0] |= not np.isfinite(host(A)).all()
 
 
-def signs(info, size, words):
+def signs(info, found, size):
     """kernels/copies/signs.cuh"""
-    found = np.ctypeslib.as_array(ctypes.cast(int(words), ctypes.POINTER(ctypes.c_int)), (2,))
-    found[0] |= (host(info) < 0).any()
-    found[1] |= (host(info) > 0).any()
+    host(found)[0] |= (host(info) < 0).any()
+    host(found)[1] |= (host(info) > 0).any()
 
 
 def cycles(*arguments):
