@@ -146,7 +146,8 @@ class Kriging(Results, RegressorMixin, BaseEstimator):
     def _fitted(self, model, X, y, weights):
         """The equations of checked observations, solved; the parameters estimated first where they are to be."""
         self._trend = trend_of(self.trend, X.shape[1], getattr(self, "feature_names_in_", None))
-        self._places = places_of(X, y - self._known_mean(), weights)
+        mean = self._known_mean()
+        self._places = places_of(X, y - mean if mean else y.copy(), weights)
         self.estimation_, self.parameters_, self.converged_ = None, {}, True
         self.parameter_errors_, self.parameter_intervals_ = {}, {}
         system = None

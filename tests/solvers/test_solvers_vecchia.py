@@ -68,6 +68,7 @@ def test_only_singular_matrices_are_regularized(xp):
     K = np.stack([np.eye(3), np.ones((3, 3)), 2 * np.eye(3), [[1, 1, 0], [1, 1, 0], [0, 0, 1]]])
     L, bad = (to_host(part) for part in cholesky(xp.asarray(K)))
     assert bad.tolist() == [False, True, False, True]
+    assert to_host(cholesky(xp.asarray(1e-20 * K))[1]).tolist() == bad.tolist()
     np.testing.assert_allclose(L @ L.swapaxes(1, 2), K, atol=1e-9)
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         cholesky(xp.asarray(-K))

@@ -14,11 +14,11 @@ def with_identities(rows, columns, which, dtype, xp=np):
     """
     wanted = rows[which]
     sizes = np.flatnonzero(np.bincount(wanted))
-    shared = [xp.eye(int(size), dtype=dtype).ravel() for size in sizes]
+    shared = [np.eye(int(size), dtype=dtype).ravel() for size in sizes]
     first = offsets_of(sizes**2)
     offsets = first[-1] + offsets_of(np.where(which, 0, rows * columns))
     buffer = xp.empty(int(offsets[-1]), dtype)
     if shared:
-        buffer[: int(first[-1])] = xp.concatenate(shared)
+        buffer[: int(first[-1])] = xp.asarray(np.concatenate(shared))
     offsets[:-1][which] = first[np.searchsorted(sizes, np.arange(sizes.max(initial=0) + 1))][wanted]
     return MatrixBatch(buffer, offsets[:-1], rows, columns)
