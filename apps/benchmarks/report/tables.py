@@ -124,7 +124,7 @@ def _shown(value):
 
 def _module_arguments():
     module = sys.modules["__main__"].__spec__
-    return [*(["-m", module.name] if module else [sys.argv[0]]), *sys.argv[1:]]
+    return [*(["-m", module.name.removesuffix(".__main__")] if module else [sys.argv[0]]), *sys.argv[1:]]
 
 
 def commit():

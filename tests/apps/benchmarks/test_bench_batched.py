@@ -2,6 +2,7 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -136,6 +137,13 @@ def test_tables_keep_their_circumstances(tmp_path):
     assert read == [{"a": "1", "b": "2", "d": ""}, {"a": "3", "b": "", "d": "x,y"}]
     assert tables.markdown(rows).splitlines()[2:] == ["| 1 | 2 |  |", "| 3 |  | x,y |"]
     assert tables.text([]) == ""
+
+
+@pytest.mark.parametrize("module", ["h2gpu.apps.benchmarks.defaults.__main__", "h2gpu.apps.benchmarks.defaults"])
+def test_the_command_that_a_table_records_is_what_one_types(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=SimpleNamespace(name=module)))
+    monkeypatch.setattr(sys, "argv", ["defaults", "--log2", "17"])
+    assert tables.circumstances("x")[-1] == "command: python -m h2gpu.apps.benchmarks.defaults --log2 17"
 
 
 def measured(case, ms):
