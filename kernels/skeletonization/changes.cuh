@@ -1,4 +1,5 @@
-// skeletonization/changes.cuh — blocks of one buffer, met entry by entry by their addresses:
+// skeletonization/changes.cuh — panels, and blocks of one buffer, met entry by entry by their addresses:
+//     mask_panels:       K[b][i][j] ·= weights[b][i] where weights[b][j] ≠ 0, else 0
 //     add_blocks:        K[b][i][j] += buffer[base[b][i] + step[b][i] · slot[b][j]]
 //     subtract_updates:  buffer[base[b][i][c] + step[b][i][c] · slot[b][j]] −= U[b][i][j],   c = which[b][j]
 // A base of 0 stands for no entry. One warp a row, its lanes along it. The host's side, flat_changes.py, sees to it that
@@ -12,6 +13,18 @@ using namespace common;
 // Numbers that addresses are told by.
 template <bool Wide> struct Addresses { using Index = int; };
 template <> struct Addresses<true> { using Index = long long; };
+
+// K: cells × height × columns   weights: cells × height, columns ≤ height   lines: cells · height
+template <typename Real, int Warps>
+__global__ __launch_bounds__(Warps * WARP)
+void mask_panels(const Real* weights, long long lines, int height, int columns, Real* K) {
+    const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
+    if (line >= lines) return;
+    const Real weight = weights[line];
+    weights += line / height * height;
+    K += line * columns;
+    for (int j = threadIdx.x % WARP; j < columns; j += WARP) K[j] = weights[j] == 0 ? 0 : weight * K[j];
+}
 
 // K: cells × height × columns   base, step, slot, real: cells × rows, rows ≤ height, columns ≤ rows   lines: cells · rows
 template <typename Real, bool Wide, int Warps>

@@ -21,6 +21,18 @@ def addresses(request):
 
 
 @pytest.mark.parametrize("columns", [1, 20, 37])
+@pytest.mark.parametrize("padded", [0.0, 0.3])
+def test_panels_are_weighted_by_rows_and_zero_where_rows_or_columns_are_padded(columns, padded, xp):
+    rng = np.random.default_rng(3)
+    K, weights = rng.random((CELLS, ROWS, columns)), rng.random((CELLS, ROWS))
+    weights[rng.random(weights.shape) < padded] = 0
+    expected = K * weights[:, :, None] * (weights[:, None, :columns] != 0)
+    K = xp.asarray(K)
+    twin(K).mask_panels(K, xp.asarray(weights))
+    np.testing.assert_array_equal(to_host(K), expected)
+
+
+@pytest.mark.parametrize("columns", [1, 20, 37])
 def test_blocks_are_added_where_rows_and_columns_are_real(columns, addresses, xp):
     base, step, slot, real = addresses
     base, step, rng = base[..., 0], step[..., 0], np.random.default_rng(1)

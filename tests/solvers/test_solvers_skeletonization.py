@@ -12,7 +12,7 @@ from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
 from h2gpu.solvers import conjugate_gradients, log_determinant, skeletonization, skeletonize, vecchia
 from h2gpu.solvers.skeletonization import flat_changes, skeletonize_alike
 from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
-from h2gpu.solvers.skeletonization.elimination import skeletons
+from h2gpu.solvers.skeletonization.elimination import NotDefinite, Verdicts, skeletons
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
@@ -153,7 +153,7 @@ def test_the_skeleton_is_as_large_as_the_tolerance_demands():
     rng = np.random.default_rng(8)
     F = rng.standard_normal((3, 40, 12)) @ (0.2 ** np.arange(12) * rng.standard_normal((3, 12, 12)))
     A, real = np.broadcast_to(4 * np.eye(12), (3, 12, 12)).copy(), np.ones((3, 12), bool)
-    order, _, kept, T = skeletons(F, A, 1e-4, real, np.full(3, 12))
+    order, _, kept, T = skeletons(F, A, 1e-4, real, np.full(3, 12), Verdicts())
     for b in range(3):
         diagonal = abs(np.diag(scipy.linalg.qr(F[b], mode="r", pivoting=True)[0]))
         assert kept[b] == (diagonal > 4e-4).sum() and 0 < kept[b] < 12  # 1/max diag((4 I)⁻¹) = 4
@@ -249,11 +249,22 @@ def test_pairs_are_numbered_once_and_rows_are_those_of_near_cells(dim):
             np.testing.assert_array_equal(np.sort(part[part < len(points)]), expected)
 
 
-def test_loss_of_definiteness_starts_again_and_ends_in_an_error(caplog):
-    points = uniform(1500)
+def test_loss_of_definiteness_starts_again_and_ends_in_an_error(xp, caplog):
+    points = xp.asarray(uniform(1500))
     with caplog.at_level(logging.WARNING, "h2gpu"), pytest.raises(np.linalg.LinAlgError, match="add a nugget"):
         skeletonize(points, Gaussian(length_scale=2.0))
     assert caplog.text.count("again with") == skeletonization.RESTARTS
+
+
+def test_verdicts_of_a_gpu_are_read_together_and_once(gpu):
+    verdicts = Verdicts()
+    verdicts.add(gpu.zeros(3, np.int32))
+    verdicts.check()
+    verdicts.add(gpu.asarray([0, 2], np.int32))
+    verdicts.add(gpu.zeros(4, np.int32))
+    with pytest.raises(NotDefinite):
+        verdicts.check()
+    verdicts.check()
 
 
 @pytest.mark.parametrize("eta", [2, 5.0, 0, -1, "small", float("nan")])

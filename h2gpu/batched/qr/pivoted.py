@@ -70,8 +70,8 @@ def factor(A, atol, sorted, first=0):
     V, R = MatrixBatch.empty(k, m, A.dtype, cp), (MatrixBatch.zeros if sorted else MatrixBatch.empty)(k, n, A.dtype, cp)
     tau = MatrixBatch.empty(k, 1, A.dtype, cp)
     pivots = MatrixBatch.empty(n, 1, np.int32, cp) if sorted else None
-    if sorted:
-        pivots.buffer[...] = cp.asarray(ranges(np.zeros_like(n), n))  # of matrices without rows
+    if sorted and not m.all():
+        pivots.buffer[...] = cp.asarray(ranges(np.zeros_like(n), n))  # of matrices without rows; else kernels tell all
     outcome = Outcome.of(len(A))
     buffers = *addresses(A, V, tau, R, pivots), *outcome.arguments, cp.asarray(atol, np.float64)
     offsets = A.offsets, V.offsets, tau.offsets, R.offsets, 0 if pivots is None else pivots.offsets

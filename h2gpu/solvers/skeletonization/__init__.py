@@ -149,13 +149,15 @@ def _factored(x, field, like=None):
             above, parent, start = coarser(level)
             changes, level, depth = changes.merged(level, above, parent, start), above, depth - 1
     top = level.active
-    return Skeletonization(n, field.eta, steps, top, _root(field, level, changes, top), grid)
+    root = _root(field, level, changes, top)
+    field.verdicts.check()
+    return Skeletonization(n, field.eta, steps, top, root, grid)
 
 
 def _colour(field, level, changes, depth, cells):
     """The Steps of one colour, in groups of cells of about one size."""
     xp = array_module(field.points)
-    around = np.where(level.near[cells] >= 0, level.count[level.near[cells]], 0)
+    around = level.around(cells)
     work = (around.sum(axis=1) + 512) * level.count[cells]
     order = np.lexsort((around[:, : level.adjacent].sum(axis=1), level.count[cells]))
     cells, together = cells[order], np.maximum(1, GROUP[xp.__name__] // np.maximum(work[order], 1))
@@ -180,7 +182,7 @@ def _root(field, level, changes, top):
             f"skeletonize: expected at most {LARGEST} indices to be left for the root, got {len(top)} of {field.n}; "
             "take a larger eta, or vecchia with conjugate_gradients and log_determinant"
         )
-    A = field.panel(top[None], len(top), False, xp.zeros((1, 0, field.points.shape[1])), xp.zeros((1, 0)))[0]
+    A = field.panel(top[None], len(top), xp.zeros((1, 0, field.points.shape[1])), xp.zeros((1, 0)))[0]
     add_to_diagonals(A[None], field.diagonal(top)[None])
     if changes is not None:
         changes.add_to_all(A, level)

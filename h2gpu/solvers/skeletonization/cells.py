@@ -113,6 +113,10 @@ class Level:
         """All indices left, cell by cell, where the work is done."""
         return self.members[_ranges(self.first[:-1], self.count, array_module(self.members))]
 
+    def around(self, cells):
+        """How many indices (cells, 5^dim) each of the near cells of these has, 0 where there is none."""
+        return np.append(self.count, 0)[self.near[cells]]
+
     def numbers(self, places):
         """The cells at these places (cells, dim), all of which exist."""
         return np.searchsorted(key_of(self.places), key_of(places))
@@ -139,9 +143,9 @@ class Level:
 
     def keep(self, cells, kept, indices):
         """Of these cells (cells,) only so many indices each are left: indices (cells, most), padded."""
-        xp, j = array_module(indices), np.arange(indices.shape[1])
-        at = np.where(j < kept[:, None], self.first[cells][:, None] + j, len(self.members) - 1)
-        self.members[xp.asarray(at)] = indices
+        xp = array_module(indices)
+        first, count, j = *xp.asarray(np.stack([self.first[cells], kept])), xp.arange(indices.shape[1])
+        self.members[xp.where(j < count[:, None], first[:, None] + j, len(self.members) - 1)] = indices
         self.count[cells] = kept
 
 
@@ -168,7 +172,7 @@ class Rows:
     def of(cls, level, cells):
         """Of these cells of a Level. Cells give way to rows where the work is done."""
         xp, near, width = array_module(level.members), level.near[cells], 0
-        count = np.where(near < 0, 0, level.count[near])
+        count = level.around(cells)
         begin, widths, totals = np.empty_like(count), [], []
         for part in (slice(1), slice(1, level.adjacent), slice(level.adjacent, None)):
             totals.append(count[:, part].sum(axis=1))

@@ -1,4 +1,4 @@
-"""Blocks of one buffer, met entry by entry by their addresses, on the GPU by kernels/skeletonization/changes.cuh."""
+"""Panels, and blocks of one buffer, met entry by entry, on the GPU by kernels/skeletonization/changes.cuh."""
 
 import cupy
 import numpy as np
@@ -8,6 +8,14 @@ from h2gpu.batched.device.launch import WARP, launch
 
 HEADER = "skeletonization/changes.cuh"
 WARPS = 8  # of a block, each with a row
+
+
+def mask_panels(K, weights):
+    """See entries.mask_panels."""
+    height, columns = K.shape[1:]
+    function = kernel(HEADER, "mask_panels", np.float64, WARPS)
+    arguments = cupy.ascontiguousarray(weights), np.int64(weights.size), height, columns, K
+    launch(function, -(-weights.size // WARPS), WARPS * WARP, arguments)
 
 
 def add_blocks(K, buffer, base, step, slot, real):

@@ -9,7 +9,7 @@ itself, as in the textbook, smooth fields lose their definiteness. Cells are wor
 padded: a padded index is one of variance 1 that nothing depends on. Reference: Minden et al. (2017), section 3.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,8 +20,33 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.covariance.pairs import pairwise
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
+from h2gpu.solvers.skeletonization.flat_changes import twin
 
 FEWEST = 16  # indices of a cell that is worth an elimination
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Of Cholesky factors, read later and together: a GPU works on while the host prepares the next cells.
+
+    pending   what factors say, (cells,) each: not zero where one does not exist; it is NaN then, and so is what follows
+    """
+
+    pending: list = field(default_factory=list)
+
+    def add(self, info):
+        """What a factor says; on the CPU NotDefinite at once."""
+        if array_module(info) is np:
+            _refuse(info)
+        else:
+            self.pending.append(info)
+
+    def check(self):
+        """NotDefinite where a factor does not exist; waits for a GPU."""
+        told = self.pending[:]
+        self.pending.clear()
+        if told:
+            _refuse(array_module(told[0]).concatenate(told))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +59,7 @@ class Field:
     proxies   `proxies.Proxies`
     grid      `cells.Grid`
     eta       see above
+    verdicts  of its factors
     """
 
     points: object
@@ -42,25 +68,24 @@ class Field:
     proxies: object
     grid: object
     eta: float
+    verdicts: Verdicts = field(default_factory=Verdicts)
 
     @property
     def n(self):
         """Number of sites."""
         return len(self.points) - 1
 
-    def panel(self, others, columns, padded, P, roots):
+    def panel(self, others, columns, P, roots):
         """K of lists (cells, rows), and √w K of the proxies P (cells, proxies), with the first of the lists' indices:
         (cells, rows + proxies, columns).
 
-        Zero where an index is padded; padded: whether any of the columns' is.
+        Zero where an index is padded.
         """
         xp = array_module(self.points)
         x, I = xp.concatenate([self.points[others], P], axis=1), others[:, :columns]
         K = xp.empty((*x.shape[:2], columns))
         pairwise(self.function, *map(MatrixBatch.from_stack, (x, self.points[I], K)))
-        K *= xp.concatenate([self.n > others, roots], axis=1)[:, :, None]
-        if padded:
-            K *= (self.n > I)[:, None, :]
+        twin(K).mask_panels(K, xp.concatenate([self.n > others, roots], axis=1))
         return K
 
     def diagonal(self, I):
@@ -97,8 +122,8 @@ class Panels:
         xp, width, rows = array_module(field.points), field.grid.width(depth), Rows.of(level, cells)
         own, indices = rows.own, level.members[rows.at]
         centres = field.grid.corner + (level.places[cells] + 0.5) * width
-        proxies = field.proxies.around(xp.asarray(centres), width)
-        K = field.panel(indices, own, rows.sizes.min() < own, *proxies)
+        proxies = field.proxies.around(centres, width, xp)
+        K = field.panel(indices, own, *proxies)
         add_to_diagonals(K, field.diagonal(indices[:, :own]))
         places = changes.places(level, cells, rows)
         changes.add(K, places)
@@ -114,7 +139,8 @@ class Panels:
         """
         level, rows, xp, n = self.level, self.rows, array_module(self.K), self.field.n
         end = rows.own + rows.beside[part].max()
-        L, Y = _eliminated(self.K[some, :end], S, R, T)
+        L, Y, info = _eliminated(self.K[some, :end], S, R, T)
+        self.field.verdicts.add(info)
         self.changes.update(level, self.cells, rows, self.places, part, S, kept, Y)
         inside = with_last(self.indices[some, : rows.own], n)
         skeleton = xp.take_along_axis(inside, S, 1)
@@ -132,7 +158,9 @@ def eliminate(field, level, changes, depth, together, cells):
     """
     xp, panels = array_module(field.points), Panels.of(field, level, changes, depth, cells)
     rows, K, own, sizes = panels.rows, panels.K, panels.rows.own, panels.rows.sizes
-    order, ranks, kept, T = skeletons(K[:, rows.far :], K[:, :own], field.eta, rows.real[:, :own], sizes)
+    order, ranks, kept, T = skeletons(
+        K[:, rows.far :], K[:, :own], field.eta, rows.real[:, :own], sizes, field.verdicts
+    )
     similar, steps = np.arange(len(cells)), []
     if together < len(cells):
         similar = np.lexsort((rows.beside, sizes - kept))
@@ -145,24 +173,31 @@ def eliminate(field, level, changes, depth, together, cells):
     return steps
 
 
-def skeletons(F, A, eta, real, sizes):
+def skeletons(F, A, eta, real, sizes, verdicts):
     """Which columns of F (cells, m, n) stay, and how the others depend on them: F[:, R] ≈ F[:, S] T.
 
-    A      (cells, n, n) A_bb, whose inverses tell the tolerances
-    real   (cells, n) mask of columns that are not padded, those in front
-    sizes  (cells,) how many, on the host
+    Reads from a GPU once, behind the pivoted QR: verdicts and numbers of columns that stay.
+
+    A          (cells, n, n) A_bb, whose inverses tell the tolerances
+    real       (cells, n) mask of columns that are not padded, those in front
+    sizes      (cells,) how many, on the host
+    verdicts   `Verdicts`, that are read here
 
     The order of the columns (cells, n); how many stay (cells,), and these numbers on the host; T (cells, most,
     n − least), its columns in that order.
     """
     xp, n = array_module(F), F.shape[2]
     L, info = batched.cholesky(A, return_info=True)
-    _refuse(info)
+    verdicts.add(info)
     inverse = batched.trsm(L, xp.ascontiguousarray(xp.broadcast_to(xp.eye(n), A.shape)))
     tau = eta / xp.where(real, (inverse**2).sum(axis=1), 0).max(axis=1)
     W = batched.qr(F, "r") if F.shape[1] > n else F.copy()
     W /= tau[:, None, None]  # so that one tolerance, 1, serves all, and none comes to the host
-    triangles, pivots, _ = batched.pivoted_qr(W, 1.0, mode="r")
+    try:
+        triangles, pivots, _ = batched.pivoted_qr(W, 1.0, mode="r")
+    except np.linalg.LinAlgError as error:  # NaN, of a factor whose verdict is still to be read
+        raise NotDefinite("a pivot that is not positive") from error
+    verdicts.check()
     ranks = (abs(xp.diagonal(triangles, axis1=1, axis2=2)) > 1).sum(axis=1)
     kept, column = to_host(ranks), xp.arange(n)
     s = int(kept.max(initial=0))
@@ -191,16 +226,15 @@ def _split(order, kept, sizes, s, r, dummy):
 
 
 def _eliminated(A, S, R, T):
-    """L and Y from A (cells, n + neighbours, n), the cell's own rows first."""
+    """L, Y and what L says (cells,), from A (cells, n + neighbours, n), the cell's own rows first."""
     xp, n = array_module(A), A.shape[2]
     X = columns(A, R) - columns(A, S) @ T
     X_R, X_S = _rows(X[:, :n], R), _rows(X[:, :n], S)
     X_R -= T.swapaxes(1, 2) @ X_S
     add_to_diagonals(X_R, n == R)
     L, info = batched.cholesky(X_R, return_info=True)
-    _refuse(info)
     X = xp.concatenate([X_S, X[:, n:]], axis=1)
-    return L, batched.trsm(L, X, side="right", trans=True)
+    return L, batched.trsm(L, X, side="right", trans=True), info
 
 
 def columns(A, which):

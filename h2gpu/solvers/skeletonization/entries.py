@@ -1,6 +1,18 @@
-"""Blocks of one buffer, met entry by entry by their addresses, on the CPU: see kernels/skeletonization/changes.cuh."""
+"""Panels, and blocks of one buffer, met entry by entry, on the CPU: see kernels/skeletonization/changes.cuh."""
 
 import numpy as np
+
+
+def mask_panels(K, weights):
+    """K[b, i, j] times weights[b, i], and zero where weights[b, j] = 0, in place.
+
+    K         (cells, rows, columns), contiguous
+    weights   (cells, rows), rows ≥ columns
+    """
+    K *= weights[:, :, None]
+    real = weights[:, : K.shape[2]] != 0
+    if not real.all():
+        K *= real[:, None, :]
 
 
 def add_blocks(K, buffer, base, step, slot, real):

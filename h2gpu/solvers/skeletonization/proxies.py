@@ -31,26 +31,42 @@ class Proxies:
     sites: int
     radius: float | None
 
-    def around(self, centres, width):
-        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres, where
-        those are.
+    def around(self, centres, width, xp=np):
+        """Points (cells, count, dim) and the roots of their weights (cells, count), of cells with these centres on the
+        host, made where xp works.
 
         Those of weight zero are left out, as far as the other cells allow.
         """
-        xp, (rings, ratio) = array_module(centres), self._rings(width)
+        rings, ratio = self._rings(width)
         if not len(rings):
             return xp.zeros((len(centres), 0, centres.shape[1])), xp.zeros((len(centres), 0))
-        points, weights = (self._flat if self.radius is None else self._spherical)(centres, rings, ratio)
+        there = xp.asarray(centres)
+        points, weights = (self._flat if self.radius is None else self._spherical)(there, rings, ratio)
         slack = 1e-9 * (self.high - self.low).max() + (0 if self.radius is None else width)
-        low, high = (xp.asarray(corner) for corner in (self.low - slack, self.high + slack))
-        inside = ((points >= low) & (points <= high)).all(axis=2)
+        low, high = self.low - slack, self.high + slack
+        inside = ((points >= xp.asarray(low)) & (points <= xp.asarray(high))).all(axis=2)
         rank = xp.cumsum(inside, axis=1)
-        most, cell = int(rank[:, -1].max()), xp.arange(len(centres))[:, None]
+        most = self._most_inside(centres, rings, low, high) if self.radius is None else int(rank[:, -1].max())
+        cell = xp.arange(len(centres))[:, None]
         first = xp.zeros((len(centres), most + 1), np.int64)  # a proxy of weight zero may lie anywhere
         first[cell, xp.where(inside, rank - 1, most)] = xp.arange(inside.shape[1])
         first, real = first[:, :most], xp.arange(most) < rank[:, -1:]
         first *= real
         return points[cell, first], xp.sqrt(xp.asarray(weights)[first] * real)
+
+    def _most_inside(self, centres, rings, low, high):
+        """How many of its points are in the box, of the cell that has most: on the host, so that no GPU is waited for.
+
+        A point is inside where each coordinate is: counts are products of what each column and row of cells says.
+        """
+        steps, at, inside = _steps(rings, centres.shape[1]), [], []
+        for k, own in enumerate(centres.T):
+            values, place = np.unique(own, return_inverse=True)
+            x = values[:, None] + steps[:, k]
+            inside.append(((x >= low[k]) & (x <= high[k])).astype(np.float32))
+            at.append(place)
+        counts = inside[0].sum(axis=1) if len(inside) == 1 else inside[0] @ inside[1].T
+        return int(counts[tuple(at)].max())
 
     def _rings(self, width):
         """Radii of the rings, and the ratio of one to the next."""
@@ -63,12 +79,13 @@ class Proxies:
 
     def _flat(self, centres, rings, ratio):
         dim = centres.shape[1]
-        shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(POINTS)
-        points = centres[:, None] + array_module(centres).asarray(rings[:, None, None] * shape).reshape(-1, dim)
+        steps = _steps(rings, dim)
+        points = centres[:, None] + array_module(centres).asarray(steps)
         extent = np.maximum(self.high - self.low, 1e-3 * (self.high - self.low).max())
         density = self.sites / extent.prod()
         areas = (2 * rings) ** dim * (ratio ** (dim / 2) - ratio ** (-dim / 2))
-        return points, np.repeat(density * areas / len(shape), len(shape))
+        count = len(steps) // len(rings)
+        return points, np.repeat(density * areas / count, count)
 
     def _spherical(self, centres, rings, ratio):
         """Circles about the point of the sphere nearest to the centre."""
@@ -86,6 +103,12 @@ class Proxies:
         low, high = (np.minimum(angles * ratio**power, np.pi) for power in (-0.5, 0.5))
         weights = np.repeat(self.sites * (np.cos(low) - np.cos(high)) / 2 / POINTS, POINTS)
         return self.radius * points.reshape(len(centres), -1, 3), weights
+
+
+def _steps(rings, dim):
+    """From a centre to the points of all rings (rings · points, dim), in the plane or on a line."""
+    shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(POINTS)
+    return (rings[:, None, None] * shape).reshape(-1, dim)
 
 
 def _square(count):

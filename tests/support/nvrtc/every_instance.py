@@ -54,6 +54,7 @@ def instances():
     yield "svd/shared_ranks.cuh", compiler.expression("discard_threshold"), 0
     yield from cluster_instances(constants("clustering/cuda"))
     warps = constants("solvers/skeletonization/cuda")["WARPS"]
+    yield "skeletonization/changes.cuh", compiler.expression("mask_panels", np.float64, warps), 0
     for name, wide in product(("add_blocks", "subtract_updates"), (False, True)):
         yield "skeletonization/changes.cuh", compiler.expression(name, np.float64, wide, warps), 0
     sparse = constants("solvers/cuda")
