@@ -137,7 +137,7 @@ def stacked(axes, numbers):
         heights = {place: height for place, name, height in numbers if name == part}
         axes.bar(list(heights), list(heights.values()), 0.7, [bottom[p] for p in heights], color=colour, label=part)
         bottom |= {place: bottom[place] + height for place, height in heights.items()}
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)  # beside: bars fill the axes
 
 
 PICTURES = {
