@@ -58,6 +58,11 @@ def test_pictures_that_the_readme_names_are_there():
     assert {name for name in names if name.endswith(".png")} - pictures == set()
 
 
+def test_every_picture_is_on_the_page_of_figures():
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert [path.name for path in sorted(BENCHMARKS.glob("[!.]*/*.png")) if f"/{path.name})" not in page] == []
+
+
 def test_a_foreign_commit_is_seen(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("# date: 2026-11-21\n# device: x\n# command: y\n# commit: d9d6fcb\n")

@@ -128,7 +128,7 @@ def _module_arguments():
 
 
 def commit():
-    """The commit of the sources, "-dirty" where they were changed; tables written meanwhile are none of them.
+    """The commit of the sources, "-dirty" where they were changed; tables are no sources.
 
     H2GPU_COMMIT says it where it is set; "unknown" without a history.
     """

@@ -114,7 +114,7 @@ def _syrk(place, n, k):
     nbytes = place.batch * (n * k + n * n) * place.size
     row = place.row("syrk", **symmetric_limits(place.batch, n, k, True))
     method = row["method"] if row else "tiles"
-    if method == "entries":  # whatever few inner indices there are
+    if method == "entries":  # for any small number of inner indices
         return Work("syrk_entries", nbytes, place.batch * n * n)
     edge = n if n <= EDGES[-1] else ceil(n / ceil(n / FULL))
     edge = next(e for e in EDGES if edge <= e)

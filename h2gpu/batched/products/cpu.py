@@ -16,7 +16,7 @@ def gemm(A, B, C, alpha, beta, transa, transb, out, method="auto", triangular=Fa
     """Whatever the method asked for: methods are kernels of the GPU. LAPACK's products read all of a triangle."""
 
     def product(A, B, *C):
-        with np.errstate(invalid="ignore"):  # NaN tell of themselves
+        with np.errstate(invalid="ignore"):  # NaN stands in the result
             P = transposed(A, transa) @ transposed(B, transb)
         if alpha != 1:
             P *= P.dtype.type(alpha)
