@@ -52,6 +52,7 @@ class BlockSparse(Pairs):
     row_starts   (block rows,) int64: where y_i begins in y
     col_starts   (block columns,) int64: where x_j begins in x
     symmetric    whether A_ji = A_ijᵀ is meant by every stored A_ij, i > j
+    constant     whether the entries stay as they are; else kernels before a product may write them
     """
 
     blocks: MatrixBatch
@@ -60,6 +61,7 @@ class BlockSparse(Pairs):
     row_starts: np.ndarray
     col_starts: np.ndarray
     symmetric: bool
+    constant: bool = True
     evaluated = False  # the blocks are in memory
 
     def __len__(self):
@@ -128,9 +130,9 @@ class BlockSparse(Pairs):
         S = self.blocks.resident[index].bounded((F.bounds[1], G.bounds[1]))
         return triple_product(F, S, G, out)
 
-    def multiply(self, x, size, transpose=False):
-        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
-        return block_multiply(self, x, size, transpose)
+    def multiply(self, x, size, transpose=False, out=None):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides); added to `out` where it is given."""
+        return block_multiply(self, x, size, transpose, out)
 
     def to(self, xp):
         """The same matrix in the memory of the array module xp."""
@@ -147,6 +149,9 @@ class BlockSparse(Pairs):
         return BlockSparse(blocks, rows, columns, self.col_starts, self.row_starts, False)
 
 
-def block_multiply(A, x, size, transpose=False):
-    """y = A x (or Aᵀ x) for a BlockSparse A; x (·, right-hand sides) C-contiguous, y has `size` rows."""
-    return twin(A.blocks).block_multiply(A, x, size, transpose)
+def block_multiply(A, x, size, transpose=False, out=None):
+    """y = A x (or Aᵀ x) for a BlockSparse A; x (·, right-hand sides) C-contiguous, y has `size` rows.
+
+    out   y is added to it where it is given, C-contiguous, and it is what comes back
+    """
+    return twin(A.blocks).block_multiply(A, x, size, transpose, out)

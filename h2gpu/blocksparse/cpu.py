@@ -41,7 +41,7 @@ class Plan:
     rooms: list = field(default_factory=list)
 
 
-def block_multiply(A, x, size, transpose):
+def block_multiply(A, x, size, transpose, out):
     """See h2gpu.blocksparse.block_multiply."""
     y = np.zeros((size, x.shape[1]), x.dtype)
     if len(A):
@@ -50,10 +50,13 @@ def block_multiply(A, x, size, transpose):
         if x.shape[1] == 1:
             with taken(plan.rooms, lambda: VectorRoom(plan, len(x), size, x.dtype)) as room:
                 y[:, 0] = room.product(x[:, 0])
-            return y
-        for part in few_sides(x):
-            y[:, part] = _product(plan, np.ascontiguousarray(x[:, part]), size)
-    return y
+        else:
+            for part in few_sides(x):
+                y[:, part] = _product(plan, np.ascontiguousarray(x[:, part]), size)
+    if out is None:
+        return y
+    out += y
+    return out
 
 
 @contextmanager

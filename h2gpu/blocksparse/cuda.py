@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.core.offsets import offsets_of, stable_order
+from h2gpu.batched.device.chains import launch_behind
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, launch, upload
 from h2gpu.blocksparse.panels import (
@@ -34,7 +35,7 @@ class Plan:
     product            which products are made: blocks as they are, transposed, or both
     panels, x_rows     lists of panels, and for every row of every panel the row of x that it meets transposed
     parts              how many, of one right-hand side
-    block_rows         rows of blocks in y that receive something
+    block_rows         rows of blocks in y that receive something, and runs of rows between them, which are set to zero
     tallest            rows of the tallest of them
     row_table, lists   where they are in y, and the first part of each of their terms
     """
@@ -49,25 +50,27 @@ class Plan:
     lists: object
 
 
-def block_multiply(A, x, size, transpose):
+def block_multiply(A, x, size, transpose, out):
     """See h2gpu.blocksparse.block_multiply."""
-    y = cupy.zeros((size, x.shape[1]), x.dtype)
+    add, shape = out is not None, (size, x.shape[1])
     if not len(A):
-        return y
+        return out if add else cupy.zeros(shape, x.dtype)
+    y = out if add else cupy.empty(shape, x.dtype)
     transpose = bool(transpose and not A.symmetric)
-    plan = planned_here(A, transpose, lambda: make_plan(A, transpose))
+    plan = planned_here(A, (transpose, size), lambda: make_plan(A, size, transpose))
     for x_part, y_part in sides_of(x, y):
         sides = x_part.shape[1]
         parts = cupy.empty((plan.parts, sides), x.dtype)
-        plan.product(plan.panels, A.blocks.buffer, x_part, parts, plan.x_rows)
+        start = launch_behind if A.constant else launch
+        plan.product(plan.panels, A.blocks.buffer, x_part, parts, plan.x_rows, start)
         pieces = max(1, -(-plan.tallest * sides // (WARP * SUM_ENTRIES)))
-        arguments = y_part, parts, plan.row_table, plan.lists, plan.block_rows, pieces, sides, x.shape[1]
+        arguments = y_part, parts, plan.row_table, plan.lists, plan.block_rows, pieces, sides, x.shape[1], np.bool_(add)
         function = kernel(HEADER, "block_sums", x.dtype, SUM_WARPS, SUM_ENTRIES, SUM_TERMS)
-        launch(function, -(-plan.block_rows * pieces // SUM_WARPS), SUM_WARPS * WARP, arguments)
+        launch_behind(function, -(-plan.block_rows * pieces // SUM_WARPS), SUM_WARPS * WARP, arguments)
     return y
 
 
-def make_plan(A, transpose):
+def make_plan(A, size, transpose):
     """Strips and runs of rows of the panels, and for every block row of y the list of its parts."""
     forward, backward = A.symmetric or not transpose, A.symmetric or transpose
     m, n, first_row = A.blocks.rows, A.blocks.columns, offsets_of(A.blocks.rows)
@@ -104,20 +107,33 @@ def make_plan(A, transpose):
         columns, run = A.columns[lead[panel[first_of]]], run[first_of]
         terms.append((columns, width[panel[first_of]], backward_first[run]))
     starts = A.row_starts if forward else A.col_starts
-    sums = _sums(starts, *(np.concatenate(parts) if len(terms) > 1 else parts[0] for parts in zip(*terms)))
+    sums = _sums(size, starts, *(np.concatenate(parts) if len(terms) > 1 else parts[0] for parts in zip(*terms)))
     x_rows = _rows_met(A.row_starts[A.rows], m, first_row)
     return Plan(Product(forward, backward), PanelList.of(table), x_rows, int(backward_first[-1]), *sums)
 
 
-def _sums(starts, row, height, part):
+def _sums(size, starts, row, height, part):
     """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
     order, counts = stable_order(row), np.bincount(row)
     some = np.flatnonzero(counts)
     stop = np.cumsum(counts[some])
     leader = stop - counts[some]
-    table = upload(starts[some], height[order[leader]], leader, stop)
+    first, rows, tallest = starts[some], height[order[leader]], int(height.max(initial=0)) or STRIP
+    gaps = _gaps(first, rows, size, tallest)
+    none = np.zeros(len(gaps[0]), np.int64)
+    table = upload(*map(np.concatenate, ((first, gaps[0]), (rows, gaps[1]), (leader, none), (stop, none))))
     lists = cupy.asarray(part.astype(np.int32)[order])
-    return len(some), int(height.max(initial=0)), table[0], lists
+    return table.shape[1], tallest, table[0], lists
+
+
+def _gaps(first, rows, size, most):
+    """(first, rows) of what of `size` rows the given runs leave out, in pieces of at most so many rows."""
+    order = np.argsort(first[rows > 0])
+    first, rows = first[rows > 0][order], rows[rows > 0][order]
+    begin, end = np.append(0, first + rows), np.append(first, size)
+    gap, piece = numbered(-(-(end - begin) // most))
+    start = begin[gap] + piece * most
+    return start, np.minimum(most, end[gap] - start)
 
 
 def _rows_met(starts, counts, first):

@@ -1,12 +1,14 @@
 """Products with nested matrices on the GPU: see h2gpu.blocksparse.nested.
 
-One launch for the outer matrices and one for every step of the inner ones.
+One launch for the outer matrices and one for every step of the inner ones, whose kernels ask for their entries while the
+step before ends.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.batched.device.chains import launch_behind
 from h2gpu.blocksparse.panels import (
     PANEL_ENTRIES,
     STRIP,
@@ -37,9 +39,9 @@ def up(N, x, c):
     """See Nested.up."""
     plan = planned_here(N, "up", lambda: _plan_up(N))
     for x_part, c_part in sides_of(x, c):
-        UP(plan.outer, N.outer.buffer, x_part, c_part)
+        UP(plan.outer, N.outer.buffer, x_part, c_part, start=launch_behind)
         for panels in plan.inner:
-            UP(panels, N.inner.buffer, c_part, c_part)
+            UP(panels, N.inner.buffer, c_part, c_part, start=launch_behind)
     return c
 
 
@@ -48,8 +50,8 @@ def down(N, c, y):
     plan = planned_here(N, "down", lambda: _plan_down(N))
     for c_part, y_part in sides_of(c, y):
         for panels in plan.inner:
-            DOWN(panels, N.inner.buffer, c_part, c_part)
-        DOWN(plan.outer, N.outer.buffer, c_part, y_part)
+            DOWN(panels, N.inner.buffer, c_part, c_part, start=launch_behind)
+        DOWN(plan.outer, N.outer.buffer, c_part, y_part, start=launch_behind)
     return y
 
 

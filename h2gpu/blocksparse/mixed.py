@@ -112,13 +112,12 @@ class MixedBlocks(Pairs):
         """out_b = F_b A_index[b] G_bᵀ."""
         return triple_product(F, self.select(index).resident, G, out)
 
-    def multiply(self, x, size, transpose=False):
-        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
+    def multiply(self, x, size, transpose=False, out=None):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides); added to `out` where it is given."""
         parts = [part for part in (self.wide, self.narrow) if len(part)]
-        y = (parts[0] if parts else self.wide).multiply(x, size, transpose)
-        for part in parts[1:]:
-            y += part.multiply(x, size, transpose)
-        return y
+        for part in parts or [self.wide]:
+            out = part.multiply(x, size, transpose, out)
+        return out
 
     def to(self, xp):
         """The same matrix in the memory of the array module xp."""

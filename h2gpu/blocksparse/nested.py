@@ -8,6 +8,7 @@ Rows v_b of one step do not overlap.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,9 +40,15 @@ class Nested:
     bounds: np.ndarray
     size: int
 
+    @cached_property
+    def all_written(self):
+        """Whether every row of c is one of c_b, for a matrix with rows."""
+        return sum(int(P.columns[P.rows > 0].sum()) for P in (self.outer, self.inner)) == self.size
+
     def up(self, x):
         """c of the given x (·, vectors)."""
-        c = self.outer.xp.zeros((self.size, x.shape[1]), x.dtype)
+        new = self.outer.xp.empty if self.all_written else self.outer.xp.zeros
+        c = new((self.size, x.shape[1]), x.dtype)
         return twin(self.outer).up(self, x, c)
 
     def down(self, c, y):

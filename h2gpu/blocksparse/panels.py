@@ -70,16 +70,17 @@ class Product:
     backward: bool
     add: bool = False
 
-    def __call__(self, panels, entries, x, y, z_rows=NULL):
+    def __call__(self, panels, entries, x, y, z_rows=NULL, start=launch):
         """Rows of y ⟵ products with rows of x: (·, sides) with adjacent columns, at most SIDES_AT_ONCE.
 
         entries   of x's precision, or float32
+        start     `launch_behind` where no kernel before writes entries
         """
         device, sides, precisions = cupy.cuda.Device().id, x.shape[1], (entries.dtype, x.dtype)
         function, room, shared = _kernel(device, self, precisions, 0 if sides == 1 else -(-sides // SIDES))
         pitches = x.strides[0] // x.itemsize, y.strides[0] // y.itemsize
         arguments = panels.table, panels.count, entries, x, pitches[0], z_rows, y, pitches[1], sides, room
-        launch(function, -(-panels.count // WARPS), WARPS * WARP, arguments, shared)
+        start(function, -(-panels.count // WARPS), WARPS * WARP, arguments, shared)
 
 
 @cache

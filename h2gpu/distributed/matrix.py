@@ -208,7 +208,7 @@ class DistributedH2Matrix:
         def ended(parts):
             y_hat, arrived, home = parts
             x_hat, ghosts = arrived()
-            y_hat += far.off.multiply(x_hat, rows)
+            far.off.multiply(x_hat, rows, out=y_hat)
             y = near.off.multiply(ghosts, n)
             if home:
                 off_hat, off = home((rows, n))

@@ -113,7 +113,7 @@ class EvaluatedNearfield(Pairs):
         t, s = self.pairs(self.xp)
         for part, piece in planned(self, self._caller(), self._pieces):
             pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)
-            y += piece.multiply(x, size, transpose)
+            y = piece.multiply(x, size, transpose, y)
         return y
 
     def to(self, xp):
@@ -136,7 +136,7 @@ class EvaluatedNearfield(Pairs):
         parts = pieces(m * n, PIECE_ENTRIES[xp.__name__])
         room = xp.empty(max((int((m * n)[part].sum()) for part in parts), default=0), self.dtype)
         batches = [MatrixBatch(room, offsets_of((m * n)[part])[:-1], m[part], n[part]) for part in parts]
-        return [(part, self._as_stored(part, blocks)) for part, blocks in zip(parts, batches)]
+        return [(part, replace(self._as_stored(part, blocks), constant=False)) for part, blocks in zip(parts, batches)]
 
     def _caller(self):
         """Who multiplies: products at the same time, in other threads or streams, need room of their own."""

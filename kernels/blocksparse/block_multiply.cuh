@@ -22,6 +22,7 @@ __global__ __launch_bounds__(Warps * WARP, (PANEL_WARPS<Stored, Groups> + Warps 
 void panel_products(const Panel* panels, int count, const Stored* entries, const Real* in, int in_pitch,
                     const int* z_rows, Real* out, int out_pitch, int sides, int z_entries) {
     extern __shared__ __align__(16) unsigned char memory[];
+    let_next_begin();
     const int warp = threadIdx.x / WARP, i = blockIdx.x * Warps + warp;
     if (i >= count) return;
     const PanelOperands<Stored, Real> all = {entries, {in, in_pitch, sides}, z_rows, {out, out_pitch, sides}};
@@ -32,12 +33,14 @@ void panel_products(const Panel* panels, int count, const Stored* entries, const
 
 // A warp WARP · Each entries of a block row of y; `pieces` of them for each.
 // y, parts: rows × sides, y's rows y_pitch apart
+// add: to what is in y; else rows of blocks without terms are set to zero
 // table: 4 × block rows: first row of y, rows, first and last + 1 of `lists`
 // lists: the first part of every term, block row by block row
 template <typename Real, int Warps, int Each, int Terms>
 __global__ __launch_bounds__(Warps * WARP)
 void block_sums(Real* y, const Real* parts, const long long* table, const int* lists, int block_rows, int pieces,
-                int sides, int y_pitch) {
+                int sides, int y_pitch, bool add) {
+    let_next_begin();
     const int lane = threadIdx.x % WARP, warp = blockIdx.x * Warps + threadIdx.x / WARP;
     const int i = warp / pieces, begin = warp % pieces * WARP * Each + lane;
     if (i >= block_rows) return;
@@ -45,8 +48,12 @@ void block_sums(Real* y, const Real* parts, const long long* table, const int* l
     const long long first = table[2 * block_rows + i];
     const int terms = static_cast<int>(table[3 * block_rows + i] - first);
     Real sum[Each] = {};
+    int own = lane < terms ? lists[first + lane] : 0;
+    await_earlier();                                     // what is read so far is the plan's
+    if (add && terms == 0) return;
     for (int c0 = 0; c0 < terms; c0 += WARP) {
-        const int own = c0 + lane < terms ? lists[first + c0 + lane] : 0, count = min(WARP, terms - c0);
+        const int count = min(WARP, terms - c0);
+        if (c0 > 0) own = c0 + lane < terms ? lists[first + c0 + lane] : 0;
         for (int c = 0; c < count; c += Terms) {
             Real part[Terms][Each];
 #pragma unroll
@@ -68,7 +75,8 @@ void block_sums(Real* y, const Real* parts, const long long* table, const int* l
 #pragma unroll
     for (int q = 0; q < Each; q++) {
         const int e = begin + q * WARP;
-        if (e < entries) y[static_cast<long long>(e / sides) * y_pitch + e % sides] = sum[q];
+        Real* to = y + static_cast<long long>(e / sides) * y_pitch + e % sides;
+        if (e < entries) *to = add ? *to + sum[q] : sum[q];
     }
 }
 

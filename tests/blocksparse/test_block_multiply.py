@@ -41,6 +41,9 @@ def test_block_multiply_is_the_dense_product(dtype, data, count):
     close(y, dense @ x, 30)
     close(block_multiply(A, x, sum(row_sizes)), y)
     close(A.multiply(z, sum(col_sizes), transpose=True), dense.T @ z, 30)
+    both = y.copy()
+    assert A.multiply(x, sum(row_sizes), out=both) is both
+    np.testing.assert_array_equal(both, y + y)
     close(A.T.multiply(z, sum(col_sizes)), dense.T @ z, 30)
     np.testing.assert_array_equal(block_sparse_dense(A.T, col_sizes, row_sizes), dense.T)
     assert A.nbytes == A.blocks.buffer.nbytes and len(A) == len(A.rows)

@@ -107,9 +107,43 @@ def test_products_where_some_blocks_are_empty(symmetric, dtype):
         assert block_multiply(on_device(A), cp.asarray(x[:, :0]), n, transpose).shape == (n, 0)
 
 
+@pytest.fixture
+def nothing_is_zero(monkeypatch):
+    """Memory that has not been written holds NaN."""
+    empty = cp.empty
+
+    def spoiled(shape, dtype=float, **options):
+        out = empty(shape, dtype, **options)
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        return out
+
+    monkeypatch.setattr(cp, "empty", spoiled)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("present", [(3, 4, 9), (0, 1, 11), (0, 11), (5,)])
+def test_rows_between_blocks_are_zero_and_sums_are_added_to_what_is_there(present, symmetric, nothing_is_zero):
+    """Blocks on the diagonal alone, of a few of twelve clusters of one to 200 rows, in no order in memory."""
+    present, sizes = np.array(present), np.array([20, 1, 7, 33, 0, 200, 64, 2, 100, 3, 40, 5])
+    order = np.random.default_rng(10).permutation(12)
+    starts = np.empty(12, np.int64)
+    starts[order] = offsets_of(sizes[order])[:-1]
+    A = BlockSparse(filled(sizes[present], sizes[present], float, 11), present, present, starts, starts, symmetric)
+    n = int(sizes.sum())
+    for sides in (1, 3, 17):
+        x = np.random.default_rng(12).standard_normal((n, sides))
+        for transpose in (False, True):
+            y, device = block_multiply(A, x, n, transpose), on_device(A)
+            assert_close(block_multiply(device, cp.asarray(x), n, transpose).get(), y, 1000)
+            z = cp.asarray(x[::-1].copy())
+            assert block_multiply(device, cp.asarray(x), n, transpose, z) is z
+            assert_close(z.get(), block_multiply(A, x, n, transpose, x[::-1].copy()), 1000)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("largest", [3, 30, 64, 200])
-def test_nested_products(largest, dtype):
+def test_nested_products(largest, dtype, nothing_is_zero):
     """up: c = Pᵀ v, and down: v += P c, with one step of the pairs of all c before."""
     rng = np.random.default_rng(6)
     ranks, parents = rng.integers(0, largest + 1, 40), rng.integers(0, largest + 1, 20)

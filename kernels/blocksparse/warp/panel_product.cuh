@@ -149,7 +149,9 @@ __device__ void multiply_panel(const PanelOperands<Stored, Real>& all, const Pan
         StripProduct<Stored, Real, Forward, Backward, Groups> product(strip);
 #pragma unroll 1
         for (int s = 1 - PANEL_STAGES; s < strip.stages; s++) {
-            strip.load(all, memory, s + PANEL_STAGES - 1);
+            strip.load_entries(memory, s + PANEL_STAGES - 1);
+            if (s < 0) await_earlier();                  // nothing before is written by kernels of the chain
+            strip.load_z(all, memory, s + PANEL_STAGES - 1);
             copies_issued();
             if (s < 0) {
                 if (Forward && s == -1) product.read_x(all.in, panel.x + column, strip.width);

@@ -7,6 +7,7 @@
 // entry: allocations are multiples of 16 bytes.
 // Called by all lanes of a warp together.
 #pragma once
+#include "blocksparse/thread/chain.cuh"
 #include "common/thread/copy.cuh"
 #include "common/warp/tile_product.cuh"
 #include "products/thread/rounded.cuh"
@@ -116,15 +117,17 @@ struct StagedStrip {
         return ((misfit + (flat ? 0 : r * row_bytes)) & (PIECE - 1)) / static_cast<int>(sizeof(Stored));
     }
 
-    __device__ void load(const PanelOperands<Stored, Real>& all, const PanelMemory<Stored, Real, Groups>& memory,
-                         int s) {
+    __device__ void load_entries(const PanelMemory<Stored, Real, Groups>& memory, int s) const {
         if (s >= stages) return;
         if (flat) load_flat(memory.entries(s), s);
         else load_rows(memory.entries(s), s);
-        if (WithZ) {
-            load_z(all, memory.z(s), s);
-            find_z(all, s + 1);
-        }
+    }
+
+    __device__ void load_z(const PanelOperands<Stored, Real>& all, const PanelMemory<Stored, Real, Groups>& memory,
+                           int s) {
+        if (!WithZ || s >= stages) return;
+        load_z(all, memory.z(s), s);
+        find_z(all, s + 1);
     }
 
     // Once the last stage is there: zeros in place of what the last piece brought along from beyond the panel.

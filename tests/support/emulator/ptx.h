@@ -114,6 +114,8 @@ inline void mov_clock(unsigned& now) { now = 0; }
 inline void ld_acquire(int& value, const int* flag) { value = *flag; }
 inline void st_release(int* flag, int value) { *flag = value; }
 inline void prefetch_global(const void*) {}
+inline void launch_dependents_of_grids() {}
+inline void wait_of_grids() {}                               // launches run one after the other
 inline void sqrt_approx_f32(float& y, float x) { y = std::sqrt(x); }
 inline void rsqrt_approx_f32(float& y, float x) { y = 1 / std::sqrt(x); }
 inline void rcp_approx_f32(float& y, float x) { y = 1 / x; }

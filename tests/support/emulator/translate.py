@@ -20,6 +20,7 @@ NAMES = (  # of instructions by what their texts contain
     (r"bar\.sync 1", "bar_sync_1"),
     (r"(ld)\.acquire|(st)\.release", lambda found: "ld_acquire" if found[1] else "st_release"),
     (r"prefetch\.global", "prefetch_global"),
+    (r"griddepcontrol\.(launch_dependents|wait)", r"\1_of_grids"),
     (r"(sqrt|rsqrt|rcp|ex2)\.approx\.ftz\.(f\d+)", r"\1_approx_\2"),
     (r"cvt\.((?:rn\.)?\w+)\.(\w+)", lambda found: "cvt_" + found[1].replace(".", "_") + "_" + found[2]),
 )
