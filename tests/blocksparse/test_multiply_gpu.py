@@ -147,6 +147,7 @@ def test_nested_products(largest, dtype, nothing_is_zero):
     """up: c = Pᵀ v, and down: v += P c, with one step of the pairs of all c before."""
     rng = np.random.default_rng(6)
     ranks, parents = rng.integers(0, largest + 1, 40), rng.integers(0, largest + 1, 20)
+    ranks[4:6], parents[2] = 0, 3  # a matrix without rows: 0 × 3
     sizes = rng.integers(1, 70, 40)
     first, last = offsets_of(ranks), ranks.sum() + offsets_of(parents)
     inner = ranks[0::2] + ranks[1::2]
