@@ -32,7 +32,7 @@ def up(N, x, c):
     """See Nested.up."""
     plan = _plan_of(N)
     if x.shape[1] == 1:
-        with _room(plan, len(x), c) as room:
+        with _room(plan, N, c) as room:
             c[:, 0] = room.up(x[:, 0])
         return c
     x, sides = np.ascontiguousarray(x), x.shape[1]
@@ -41,24 +41,38 @@ def up(N, x, c):
     return c
 
 
-def down(N, c, y):
-    """See Nested.down."""
+def down_inner(N, c):
+    """See Nested.down_inner."""
     plan = _plan_of(N)
     if c.shape[1] == 1:
-        with _room(plan, len(y), c) as room:
-            c[:, 0], below = room.down(c[:, 0])
-            y[:, 0] += below
-        return y
+        with _room(plan, N, c) as room:
+            c[:, 0] = room.down_inner(c[:, 0])
+        return c
     sums, sides = np.ascontiguousarray(c), c.shape[1]
-    for i, (tasks, entries) in reversed(list(enumerate(plan.tasks))):
-        parallel(partial(_downwards, sums, sums if i else y), tasks, entries * sides)
+    for tasks, entries in plan.tasks[:0:-1]:
+        parallel(partial(_downwards, sums, sums), tasks, entries * sides)
     if sums is not c:
         c[...] = sums
+    return c
+
+
+def down_outer(N, c, y):
+    """See Nested.down_outer."""
+    plan = _plan_of(N)
+    if c.shape[1] == 1:
+        with _room(plan, N, c) as room:
+            y[: len(room.y), 0] += room.down_outer(c[:, 0])
+        return y
+    tasks, entries = plan.tasks[0]
+    parallel(partial(_downwards, np.ascontiguousarray(c), y), tasks, entries * c.shape[1])
     return y
 
 
-def _room(plan, rows, c):
-    return taken(plan.rooms.setdefault(c.dtype, []), lambda: VectorRoom(plan, rows, len(c), c.dtype))
+def _room(plan, N, c):
+    def make():
+        return VectorRoom(plan, int((N.outer_rows + N.outer.rows).max(initial=0)), len(c), c.dtype)
+
+    return taken(plan.rooms.setdefault(c.dtype, []), make)
 
 
 def _upwards(v, c, task):
@@ -91,19 +105,25 @@ class VectorRoom:
 
     def up(self, x):
         """c, valid until the next."""
-        self.x[...], self.c[...] = x, 0
+        self.x[...], self.c[...] = x[: len(self.x)], 0
         for calls in self.ups:
             _call(calls)
         return self.c
 
-    def down(self, c):
-        """c with its sums over the steps, and the products of the outer matrices with it; valid until the next."""
+    def down_inner(self, c):
+        """c with its sums over the steps; valid until the next."""
         self.c[...] = c
-        for calls, span in zip(self.downs[::-1], self.spans[::-1]):
+        for calls, span in zip(self.downs[:0:-1], self.spans[:0:-1]):
             _call(calls)
             self.c[span] += self.sums[span]
             self.sums[span] = 0
-        return self.c, self.y
+        return self.c
+
+    def down_outer(self, c):
+        """The products of the outer matrices with c; valid until the next."""
+        self.c[...] = c
+        _call(self.downs[0])
+        return self.y
 
 
 def _call(calls):

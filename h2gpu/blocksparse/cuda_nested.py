@@ -45,12 +45,19 @@ def up(N, x, c):
     return c
 
 
-def down(N, c, y):
-    """See Nested.down."""
+def down_inner(N, c):
+    """See Nested.down_inner."""
     plan = planned_here(N, "down", lambda: _plan_down(N))
-    for c_part, y_part in sides_of(c, y):
+    for c_part, _ in sides_of(c, c):
         for panels in plan.inner:
             DOWN(panels, N.inner.buffer, c_part, c_part, start=launch_behind)
+    return c
+
+
+def down_outer(N, c, y):
+    """See Nested.down_outer."""
+    plan = planned_here(N, "down", lambda: _plan_down(N))
+    for c_part, y_part in sides_of(c, y):
         DOWN(plan.outer, N.outer.buffer, c_part, y_part, start=launch_behind)
     return y
 

@@ -53,4 +53,12 @@ class Nested:
 
     def down(self, c, y):
         """y plus the products of c; c is overwritten with its sums over the steps."""
-        return twin(self.outer).down(self, c, y)
+        return self.down_outer(self.down_inner(c), y)
+
+    def down_inner(self, c):
+        """The first part of `down`: c, overwritten with its sums over the steps."""
+        return twin(self.outer).down_inner(self, c)
+
+    def down_outer(self, c, y):
+        """The rest of it: y plus the products of the outer matrices with these sums."""
+        return twin(self.outer).down_outer(self, c, y)

@@ -205,20 +205,20 @@ class DistributedH2Matrix:
             home = self._sent_home(x_hat, x) if self.once else None
             return far.diagonal.multiply(x_hat, rows), arrived, home
 
-        def ended(parts):
+        def ended(parts, joined):
             y_hat, arrived, home = parts
             x_hat, ghosts = arrived()
             far.off.multiply(x_hat, rows, out=y_hat)
-            y = near.off.multiply(ghosts, n)
+            off_hat, off = home((rows, n)) if home else (None, None)
             if home:
-                off_hat, off = home((rows, n))
                 y_hat += off_hat
+            self.row_basis.nested.down_inner(y_hat)
+            y = near.off.multiply(ghosts, n, out=joined())
+            if home:
                 y += off
-            return self.row_basis.backward(y_hat, y)
+            return self.row_basis.nested.down_outer(y_hat, y)
 
-        y, others = together(self.xp, lambda: near.diagonal.multiply(x, n), begun, ended)
-        y += others
-        return y
+        return together(self.xp, lambda: near.diagonal.multiply(x, n), begun, ended)[1]
 
     def _sent_home(self, x_hat, x):
         """Begin the exchange of products with transposed off-diagonal blocks, which belong to the ghosts' owners."""

@@ -107,9 +107,14 @@ class EvaluatedNearfield(Pairs):
         """All blocks evaluated and kept: a BlockSparse."""
         return self._as_stored(slice(None), self.select(slice(None)))
 
-    def multiply(self, x, size, transpose=False):
-        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides)."""
-        y = self.nugget * x if self.nugget else self.xp.zeros((size, x.shape[1]), x.dtype)
+    def multiply(self, x, size, transpose=False, out=None):
+        """A x, or Aᵀ x, of `size` rows, for x (·, right-hand sides); added to `out` where it is given."""
+        if out is None:
+            y = self.nugget * x if self.nugget else self.xp.zeros((size, x.shape[1]), x.dtype)
+        else:
+            y = out
+            if self.nugget:
+                y += self.nugget * x
         t, s = self.pairs(self.xp)
         for part, piece in planned(self, self._caller(), self._pieces):
             pairwise(self.function, self.row_points[t[part]], self.col_points[s[part]], piece.blocks.resident)

@@ -10,10 +10,11 @@ URGENT = -1  # priority of a stream; 0 is the lowest
 _here = local()  # .streams: the urgent stream of each device and stream that this thread works on
 
 
-def together(xp, work, urgent, then=lambda result: result, large=False):
-    """(work(), then(urgent())), the second ahead wherever both could go on; before the first where xp is numpy.
+def together(xp, work, urgent, then=lambda result, joined: result, large=False):
+    """(work(), then(urgent(), joined)), the second ahead wherever both could go on; before the first where xp is numpy.
 
-    then    what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy
+    then    what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy; joined() gives
+            it what work() has given, from where on it goes on once that is done
     large   whether `work` is worth a thread of its own there, beside `urgent`
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
@@ -22,15 +23,20 @@ def together(xp, work, urgent, then=lambda result: result, large=False):
     """
     if xp is np and large:
         result, other = threads.beside(work, urgent)
-        return result, then(other)
+        return result, then(other, lambda: result)
     if xp is np:
-        other = urgent()
-        return work(), then(other)
+        other, result = urgent(), work()
+        return result, then(other, lambda: result)
     current, beside = xp.cuda.get_current_stream(), urgent_stream()
     beside.wait_event(current.record())
     result = work()
+
+    def joined():
+        beside.wait_event(current.record())
+        return result
+
     with beside:
-        other = then(urgent())
+        other = then(urgent(), joined)
         done = beside.record()
     current.wait_event(done)
     return result, other

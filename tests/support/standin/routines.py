@@ -224,7 +224,7 @@ solvers.row_products = routine(solvers.row_products, inverse_factor.row_products
 for _name in ("find_singular", "rows_of_factors"):
     setattr(solvers, _name, routine(getattr(solvers, _name), getattr(small_factors, _name)))
 clustering.orders = Orders  # by array operations: its kernels run on the emulator
-for _name in ("up", "down"):
+for _name in ("up", "down_inner", "down_outer"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
 for _room, _names in REPEATED.items():  # each call gets its twin's numbers
     for _name in _names.split():
