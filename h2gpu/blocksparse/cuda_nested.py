@@ -1,7 +1,7 @@
 """Products with nested matrices on the GPU: see h2gpu.blocksparse.nested.
 
-One launch for the outer matrices and one for every step of the inner ones, whose kernels ask for their entries while the
-step before ends.
+One launch for the outer matrices and one for every step of the inner ones, which asks for its entries while the step
+before ends.
 """
 
 from dataclasses import dataclass

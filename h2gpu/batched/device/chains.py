@@ -1,4 +1,4 @@
-"""Launches one behind the other: a kernel's blocks begin while the kernel before it ends (programmatic dependent launch).
+"""Launches one behind the other: a kernel's blocks begin while the one before ends (programmatic dependent launch).
 
 For kernels that wait by themselves for what the one before writes: kernels/blocksparse/thread/chain.cuh. Source: CUDA
 driver API, cuLaunchKernelEx and CUlaunchConfig.
@@ -42,8 +42,8 @@ class Config(ctypes.Structure):
 def launch_behind(function, blocks, threads, arguments, shared_bytes=0):
     """`launch` of a kernel that waits by itself for what stands before it, as all kernels of a chain do.
 
-    It may begin while the kernel before it ends, where that is the last node of a graph that is being recorded. Else, and
-    where device or driver cannot, it is launched plainly. Raises CUDADriverError as `launch` does.
+    It may begin while the kernel before it ends, where that is the last node of a graph that is being recorded. Else,
+    and where device or driver cannot, it is launched plainly. Raises CUDADriverError as `launch` does.
     """
     pointer = getattr(getattr(function, "kernel", None), "ptr", None)
     stream = cupy.cuda.get_current_stream()
@@ -72,7 +72,7 @@ def bytes_of(argument):
 
 
 def _follows_kernel(stream):
-    """Whether what is recorded next on a stream follows one kernel and nothing else; no where nothing can begin early."""
+    """Whether what is recorded next on a stream follows one kernel and nothing else, and can begin early."""
     driver = _driver()
     if driver is None or int(compute_capability(cupy.cuda.runtime.getDevice())) < FIRST_CAPABILITY:
         return False

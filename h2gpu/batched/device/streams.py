@@ -13,8 +13,8 @@ _here = local()  # .streams: the urgent stream of each device and stream that th
 def together(xp, work, urgent, then=lambda result, joined: result, large=False):
     """(work(), then(urgent(), joined)), the second ahead wherever both could go on; before the first where xp is numpy.
 
-    then    what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy; joined() gives
-            it what work() has given, from where on it goes on once that is done
+    then    what waits for something that goes on by itself since `urgent`: after `work` where xp is numpy;
+            joined() gives it what work() has given, and what it does from there on waits for that
     large   whether `work` is worth a thread of its own there, beside `urgent`
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the

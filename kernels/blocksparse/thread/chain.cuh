@@ -1,9 +1,9 @@
 // blocksparse/thread/chain.cuh — kernels one behind the other, of which each may begin before the one before has ended.
 //
-// The host launches them by launch_behind (programmatic dependent launch, CUDA C++ Programming Guide): blocks start once all
-// blocks of the kernel before have called let_next_begin. What they read before await_earlier must not be written by a kernel
-// of the chain. Every kernel of a chain waits, so that all before it have ended then. Launched plainly, neither does anything,
-// nor on devices before compute capability 9.
+// The host launches them by launch_behind (programmatic dependent launch, CUDA C++ Programming Guide): blocks start once
+// all blocks of the kernel before have called let_next_begin. What they read before await_earlier must not be written by
+// kernels before. Every kernel of a chain waits, so that all before it have ended then. Launched plainly, neither does
+// anything, nor on devices before compute capability 9.
 #pragma once
 
 namespace blocksparse {

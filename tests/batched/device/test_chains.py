@@ -33,9 +33,9 @@ def chains(monkeypatch):
     def start(config, function, places, extra):
         config, at = config._obj, (ctypes.c_void_p * len(told.sizes)).from_address(places.value)
         grid = [getattr(config, name) for name, _ in chains.Config._fields_[:7]]
-        attribute = config.attributes[0]
+        attribute, how = config.attributes[0], (config.stream, config.count)
         arguments = [ctypes.string_at(place, size) for place, size in zip(at, told.sizes)]
-        told.asked.append((function.value, grid, config.stream, config.count, attribute.id, list(attribute.value), extra))
+        told.asked.append((function.value, grid, *how, attribute.id, list(attribute.value), extra))
         told.arguments = arguments
         return told.status
 
@@ -80,7 +80,7 @@ def test_the_driver_is_asked_for_an_early_launch(chains):
 
 
 @pytest.mark.parametrize(
-    "what", [{"before": []}, {"before": [MEMSET]}, {"before": [KERNEL, KERNEL]}, {"capturing": False}, {"capability": "86"}]
+    "what", [*({"before": kinds} for kinds in ([], [MEMSET], [KERNEL] * 2)), {"capturing": False}, {"capability": "86"}]
 )
 def test_elsewhere_a_launch_is_cupys(what, chains):
     vars(chains).update(what)
