@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from h2gpu.apps.command.command import FailureError
@@ -46,7 +45,7 @@ def slots(gpus, count, each=None):
 
 def cores():
     """Those that this process may use, hyperthreads of a core one after the other."""
-    return sorted(threads.cores(), key=lambda core: (_first_sibling(core), core))
+    return threads.by_core(threads.cores())
 
 
 def gpus():
@@ -72,17 +71,8 @@ def _apart(share):
     seen = Counter()
 
     def turn(core):
-        first = _first_sibling(core)
+        first = threads.first_sibling(core)
         seen[first] += 1
         return seen[first]
 
     return sorted(share, key=turn)
-
-
-def _first_sibling(core):
-    """The first hyperthread of the same core."""
-    try:
-        path = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
-        return int(re.match(r"\d+", path.read_text(encoding="ascii"))[0])
-    except (OSError, TypeError):
-        return core

@@ -8,11 +8,13 @@ Where the address space is limited, and has no room for its buffers, it waits fo
 
 import mmap
 import os
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -125,6 +127,32 @@ def _libraries():
     """threadpoolctl's controllers of NumPy's BLAS and SciPy's, which has to be loaded to be seen."""
     import_module("scipy.linalg")
     return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def by_core(numbers):
+    """Numbers of cores, ascending, those that are hyperthreads of one core one after the other."""
+    return sorted(numbers, key=lambda number: (first_sibling(number), number))
+
+
+def first_sibling(number):
+    """The first hyperthread of the same core."""
+    try:
+        path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+        return int(re.match(r"\d+", path.read_text(encoding="ascii"))[0])
+    except (OSError, TypeError):
+        return number
+
+
+def share_cores(rank):
+    """This process keeps to its share of the cores, where ranks of this host may all use the same ones.
+
+    rank   its number among those of the host
+
+    Else two ranks may meet on two hyperthreads of one core, each half as fast, and the others wait for them.
+    """
+    mine, share = by_core(cores()), thread_count()
+    if share < len(mine) and ranks_here() * share <= len(mine) and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, mine[rank * share : (rank + 1) * share])
 
 
 def share_blas():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from h2gpu.batched.device.threads import largest_told, share_blas
+from h2gpu.batched.device.threads import largest_told, share_blas, share_cores
 from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.communicators.mpi import MPI
 from h2gpu.distributed.communicators.nccl import NCCL
@@ -20,7 +20,8 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
              they exchange goes through the host by MPI
     limit    seconds that an exchange may wait for others
 
-    Ranks of one host that may all use the same cores, as MPICH leaves them, share these: threads of ours and of BLAS.
+    Ranks of one host that may all use the same cores, as MPICH leaves them, keep to a share of these each, and have as
+    many threads, of ours and of BLAS.
 
     Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
     Source: MPI's COMM_WORLD.
@@ -37,11 +38,12 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
         import mpi4py.MPI
     except ImportError as error:
         raise ImportError(f'{launched()} processes were launched: pip install "h2gpu[mpi]" ({error})') from None
+    mpi = mpi4py.MPI
+    node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    share_cores(node.rank)
     share_blas()
     if device == "cpu":
         return MPI(limit=limit)
-    mpi = mpi4py.MPI
-    node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
     cupy = _cupy(node.rank)
     shared = mpi.COMM_WORLD.allreduce(node.size > cupy.cuda.runtime.getDeviceCount(), mpi.LOR)
     return MPI(xp=cupy, limit=limit) if shared else NCCL(limit=limit)

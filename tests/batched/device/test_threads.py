@@ -285,6 +285,25 @@ def test_ranks_of_one_host_share_its_cores(name, mine, ranks, all_cores, share, 
         threads.ranks_here.cache_clear()
 
 
+@pytest.mark.parametrize("siblings", [1, 2])
+@pytest.mark.parametrize(("mine", "ranks", "shares"), [(8, 1, False), (8, 4, True), (8, 3, True), (2, 4, False)])
+def test_ranks_of_one_host_keep_to_cores_that_no_other_has(mine, ranks, shares, siblings, monkeypatch):
+    """Of hyperthreads of one core, numbered half of all apart, both are one rank's where shares are even."""
+    kept = []
+    monkeypatch.setattr(threads, "cores", lambda: set(range(mine)))
+    monkeypatch.setattr(threads, "ranks_here", lambda: ranks)
+    monkeypatch.setattr(threads, "first_sibling", lambda core: core % (mine // siblings))
+    monkeypatch.setattr(os, "cpu_count", lambda: mine)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: kept.append(list(cores)))
+    for rank in range(ranks):
+        threads.share_cores(rank)
+    assert len(kept) == (ranks if shares else 0)
+    assert all(len(share) == mine // ranks for share in kept)
+    assert len(set().union(*kept)) == sum(map(len, kept))
+    if mine // ranks % siblings == 0:
+        assert all(len({threads.first_sibling(core) for core in share}) == len(share) // siblings for share in kept)
+
+
 SHARED = """
 import os
 import numpy as np

@@ -13,6 +13,7 @@ from h2gpu.apps.benchmarks.figures import machine
 from h2gpu.apps.benchmarks.figures.entry import entry
 from h2gpu.apps.benchmarks.figures.queue import LEAST, PATIENCE, PAUSE, Queue
 from h2gpu.apps.command.command import FailureError
+from h2gpu.batched.device import threads
 
 
 class Machine:
@@ -155,7 +156,7 @@ def test_slots_share_no_core(monkeypatch, count, numbers):
 def test_commands_on_the_cpu_have_so_many_cores_each_two_by_default(monkeypatch, siblings, count, each, share):
     """On 64 numbers, of 64 cores or of 32 with two hyperthreads i and i + 32."""
     monkeypatch.setattr(machine.threads, "cores", lambda: set(range(64)))
-    monkeypatch.setattr(machine, "_first_sibling", lambda core: core % (64 // siblings))
+    monkeypatch.setattr(threads, "first_sibling", lambda core: core % (64 // siblings))
     slots = machine.slots([], count, each)
     taken = [core for slot in slots for core in slot.cores]
     assert {len(slot.cores) for slot in slots} == {share} and len(slots) == count
@@ -166,7 +167,7 @@ def test_commands_on_the_cpu_have_so_many_cores_each_two_by_default(monkeypatch,
 
 def test_a_gpu_has_an_equal_share_of_the_cores_or_so_many(monkeypatch):
     monkeypatch.setattr(machine.threads, "cores", lambda: set(range(64)))
-    monkeypatch.setattr(machine, "_first_sibling", lambda core: core)
+    monkeypatch.setattr(threads, "first_sibling", lambda core: core)
     numbers = ["0", "1", "2", "3"]
     assert [slot.cores for slot in machine.slots(numbers, 1)] == [tuple(range(i, i + 16)) for i in (0, 16, 32, 48)]
     assert [len(slot.cores) for slot in machine.slots(numbers, 1, 8)] == [8] * 4
