@@ -15,6 +15,7 @@ from h2gpu.arrays import array_module
 FIRST = 2.55  # widths from the cell's centre: M(b) ends at 2.5
 RATIO, RINGS = 1.3, 8  # from ring to ring at least, and rings at most
 POINTS = 64  # of a ring
+ALONG = (np.arange(POINTS // 4) + 0.5) / (POINTS // 4) * 2 - 1  # of a side of a square
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +58,19 @@ class Proxies:
     def _most_inside(self, centres, rings, low, high):
         """How many of its points are in the box, of the cell that has most: on the host, so that no GPU is waited for.
 
-        A point is inside where each coordinate is: counts are products of what each column and row of cells says.
+        A point is inside where each coordinate is: of the points of a square, counts along its sides in one direction
+        times those of its ends in the other. Integers, which BLAS has no threads for.
         """
-        steps, at, inside = _steps(rings, centres.shape[1]), [], []
-        for k, own in enumerate(centres.T):
+        along, ends, at = [], [], []
+        for own, least, most in zip(centres.T, low, high):
             values, place = np.unique(own, return_inverse=True)
-            x = values[:, None] + steps[:, k]
-            inside.append(((x >= low[k]) & (x <= high[k])).astype(np.float32))
             at.append(place)
-        counts = inside[0].sum(axis=1) if len(inside) == 1 else inside[0] @ inside[1].T
-        return int(counts[tuple(at)].max())
+            for counts, sides in ((along, ALONG), (ends, np.array([-1.0, 1.0]))):
+                x = values[:, None, None] + rings[:, None] * sides
+                counts.append(((x >= least) & (x <= most)).sum(axis=2))
+        if len(at) == 1:
+            return int(ends[0].sum(axis=1)[at[0]].max())
+        return int((along[0] @ ends[1].T + ends[0] @ along[1].T)[tuple(at)].max())
 
     def _rings(self, width):
         """Radii of the rings, and the ratio of one to the next."""
@@ -107,13 +111,12 @@ class Proxies:
 
 def _steps(rings, dim):
     """From a centre to the points of all rings (rings · points, dim), in the plane or on a line."""
-    shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(POINTS)
+    shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(ALONG)
     return (rings[:, None, None] * shape).reshape(-1, dim)
 
 
-def _square(count):
-    """Points of the square of half side 1, evenly along it."""
-    along = (np.arange(count // 4) + 0.5) / (count // 4) * 2 - 1
+def _square(along):
+    """Points of the square of half side 1, on each side at these places along it."""
     one = np.ones_like(along)
     sides = [(along, -one), (one, along), (-along, one), (-one, -along)]
     return np.concatenate([np.stack(side, axis=1) for side in sides])
