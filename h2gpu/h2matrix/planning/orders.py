@@ -46,7 +46,7 @@ def cheapest_orders(errors, work, wanted):
     if errors[-1].sum() > wanted**2:
         return None
     tables, lifts = _Tables(errors, work), np.concatenate([_lifts(levels, step) for step in STEPS])
-    chosen, raised = np.zeros(levels, np.int64), np.tile(np.arange(levels), len(STEPS))
+    chosen, raised = least_orders(errors, wanted**2), np.tile(np.arange(levels), len(STEPS))
     error, cost = tables.sums(chosen)
     while error > wanted**2:
         higher = np.maximum(chosen, chosen.take(raised)[:, None] + lifts)
@@ -59,6 +59,13 @@ def cheapest_orders(errors, work, wanted):
     # another tree meet
     chosen[:first] = chosen[first]
     return tuple((chosen + LEAST_ORDER).tolist())
+
+
+def least_orders(errors, allowed):
+    """What all sufficient orders are at least (levels,): on its own no level may err by more, nor fall below what
+    those above it need. Beginning there takes a fifth of the time."""
+    deeper = np.arange(errors.shape[1]) - np.arange(errors.shape[1])[:, None]
+    return np.where(deeper >= 0, np.argmax(errors <= allowed, axis=0)[:, None] - deeper, 0).max(axis=0)
 
 
 class _Tables:

@@ -9,7 +9,7 @@ from reference import EPS, dense_of, difference, points_of
 import h2gpu
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Gaussian, Matern, from_function
-from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders
+from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, least_orders
 from h2gpu.h2matrix.planning.planner import plan
 
 LEVELS, ORDERS, DIM = 4, 5, 2
@@ -23,13 +23,24 @@ def tables(seed):
     return errors, 4.0 ** np.arange(LEVELS) * order ** (3.0 * DIM)
 
 
-def brute_force(errors, work, wanted):
-    """Least work of all orders that fall by one a level at most."""
+def sufficient(errors, wanted):
+    """All orders that fall by one a level at most, whose error is at most wanted."""
     every = np.array(list(product(range(ORDERS), repeat=LEVELS)))
     every = every[np.diff(every, axis=1).min(axis=1) >= -1]
-    level = np.arange(LEVELS)
-    every = every[errors[every, level].sum(axis=1) <= wanted**2]
-    return work[every, level].sum(axis=1).min()
+    return every[errors[every, np.arange(LEVELS)].sum(axis=1) <= wanted**2]
+
+
+def brute_force(errors, work, wanted):
+    """Least work of them."""
+    return work[sufficient(errors, wanted), np.arange(LEVELS)].sum(axis=1).min()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_sufficient_orders_lie_below_where_the_search_begins(seed):
+    errors, _ = tables(seed)
+    wanted = np.sqrt(errors[-1].sum()) * 10.0 ** np.random.default_rng(seed).uniform(0, 3)
+    least = least_orders(errors, wanted**2)
+    assert (sufficient(errors, wanted) >= least).all() and least.any() and np.diff(least).min() >= -1
 
 
 @pytest.mark.parametrize("seed", range(40))
