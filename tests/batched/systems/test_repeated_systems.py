@@ -112,3 +112,21 @@ def test_factors_that_several_launches_solve_with(name, dtype, monkeypatch):
     with pytest.raises(np.linalg.LinAlgError, match=r"a zero pivot in matrices 1$"):
         DOORS[name](given)
     doors_of(name).cache_clear()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["matrix", "shared"])
+@pytest.mark.parametrize("n", [7, 24])
+def test_every_kernel_that_factors_alone_tells_the_host(n, method):
+    import cupy
+
+    A = matrices((3, n, n), np.float64)
+    for _ in range(2):  # calls that raise are not remembered, nor is the first of a process
+        batched.lu_factor(cupy.asarray(A), method)
+    A[2, 0, 0] = np.inf
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError, match=r"NaN or Inf in matrices 2$"):
+            batched.lu_factor(cupy.asarray(A), method)
+    A[2] = 0  # singular: no reason to refuse
+    LU, _ = batched.lu_factor(cupy.asarray(A), method)
+    assert not to_host(LU)[2].any()
