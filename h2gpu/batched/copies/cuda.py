@@ -21,6 +21,8 @@ SIGN_THREADS, SIGN_EACH = 256, 4  # of signs: threads of a block, numbers of a t
 TILE, LINES = 32, 8  # of gather: entries along an edge, rows a pass
 SOURCES, SOURCE_WORDS = 32, 4  # of kernels/copies/gather.cuh: batches of a launch at most
 _words = local()  # of each thread: memory of the host that kernels write to
+_infos = local()  # of each thread: by device, what kernels write of every matrix, where nobody keeps it
+INFOS = 1 << 16  # numbers that are kept at most: an array takes 3 µs to be made and given back
 SOURCE_TABLE = np.dtype([("words", np.int64, SOURCES * SOURCE_WORDS)])
 
 
@@ -133,6 +135,16 @@ def told(launch, *arrays):
     finally:  # an interrupt between the two would leave a kernel that writes later
         cupy.cuda.get_current_stream().synchronize()
     return bool(found[0]), bool(found[1])
+
+
+def spare_info(count):
+    """At least so many int32 on the current device, this thread's until `told` has waited and the next one asks."""
+    if count > INFOS:
+        return cupy.ndarray((count,), np.int32)
+    device, kept = cupy.cuda.runtime.getDevice(), _infos.__dict__
+    if device not in kept:
+        kept[device] = cupy.ndarray((INFOS,), np.int32)
+    return kept[device]
 
 
 def frobenius_norms(A):

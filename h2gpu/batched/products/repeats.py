@@ -37,10 +37,10 @@ def gemv(A, x, y, alpha, beta, trans):
         return None
     (*lead, m, n), trans = A.shape, bool(trans)
     batch, way = math.prod(lead), vectors.BY_COLUMNS if trans else vectors.BY_ROWS
-    if vectors.in_runs(A.dtype, batch, m, n, way):
+    aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
+    if vectors.in_runs(A.dtype, batch, m, n, way, aligned):
         ready, after = vectors.run_plan(A.dtype, batch, m, n, way), ()
     else:
-        aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
         ready, after = vectors.gemv_plan(A.dtype, batch, m, n, trans, aligned), (NULL,)
     return Direct(ready, (*lead, n if trans else m), A.dtype, (None, None, NULL), after, _factors(A, alpha))
 

@@ -8,7 +8,7 @@ import math
 import cupy
 import numpy as np
 
-from h2gpu.batched.copies.cuda import told
+from h2gpu.batched.copies.cuda import spare_info, told
 from h2gpu.batched.copies.verdicts import check, refuse
 from h2gpu.batched.core.checks import alike
 from h2gpu.batched.device.direct import Direct
@@ -25,7 +25,7 @@ def lu_factor(A, method, return_info):
     *lead, m, n = A.shape
     work = _factor(A, method)
     results = [(A.shape, A.dtype), ((*lead, min(m, n)), np.int32)]
-    return work and _Judged(work, results, tuple(lead), lambda info: check(info, "lu_factor"))
+    return work and _Judged(work, results, math.prod(lead), lambda info: check(info, "lu_factor"))
 
 
 def _factors(A, method):
@@ -77,7 +77,7 @@ def cholesky(A, return_info):
         return None
     if not return_info:
         launch = Direct(ready, None, None, (None, None, None), (NULL,)).launch
-        return _Judged(launch, [(A.shape, A.dtype)], tuple(lead), lambda info: refuse(info, "cholesky", REASON))
+        return _Judged(launch, [(A.shape, A.dtype)], math.prod(lead), lambda info: refuse(info, "cholesky", REASON))
     launch = Direct(ready, tuple(lead), np.int32, (None, None), (NULL, NULL))
 
     def work(A):
@@ -103,29 +103,25 @@ def _solved(A, b, sides, name):
     if ready is None:
         return _by_factors(A, b, sides, name)
     launch = Direct(ready, None, None, (None, None, None, None)).launch
-    work = _Judged(launch, [(b.shape, b.dtype)], tuple(lead), lambda info: refuse(info, name, solutions.REASON))
+    work = _Judged(launch, [(b.shape, b.dtype)], math.prod(lead), lambda info: refuse(info, name, solutions.REASON))
     return (lambda A: work(A, A)) if name == "inv" else work
 
 
 def _by_factors(A, b, sides, name):
     """LU and what follows from it, launched together and waited for once; None where LU takes several launches."""
-    factor, lead = _factor(A, "auto"), A.shape[:-2]
+    factor, batch = _factor(A, "auto"), math.prod(A.shape[:-2])
     finish = _inverse(A) if name == "inv" else _solution(A, b, sides)
 
     def work(A, *b):
-        LU, piv, info = (
-            cupy.ndarray(A.shape, A.dtype),
-            cupy.ndarray(A.shape[:-1], np.int32),
-            cupy.ndarray(lead, np.int32),
-        )
-        x = []
+        LU, piv = cupy.ndarray(A.shape, A.dtype), cupy.ndarray(A.shape[:-1], np.int32)
+        info, x = spare_info(batch), []
 
         def launches(found):
             factor(found, A, LU, piv, info)
             x.append(finish(LU, piv, *b))
 
         if any(told(launches)):
-            refuse(info, name, solutions.REASON)
+            refuse(info[:batch], name, solutions.REASON)
         return x[0]
 
     return factor and work
@@ -153,18 +149,18 @@ def _solution(A, b, sides):
 
 
 class _Judged:
-    """A launch of found, the arrays, new ones and `info`, that is waited for: judge(info) where it tells of any."""
+    """A launch of found, the arrays, new ones and `info`, that is waited for: judge(info) where it told of any."""
 
-    __slots__ = "judge", "launch", "lead", "results"
+    __slots__ = "batch", "judge", "launch", "results"
 
-    def __init__(self, launch, results, lead, judge):
-        self.launch, self.results, self.lead, self.judge = launch, results, lead, judge
+    def __init__(self, launch, results, batch, judge):
+        self.launch, self.results, self.batch, self.judge = launch, results, batch, judge
 
     def __call__(self, *arrays):
         results = [cupy.ndarray(shape, dtype) for shape, dtype in self.results]
-        info = cupy.ndarray(self.lead, np.int32)
+        info = spare_info(self.batch)
         if any(told(self.launch, *arrays, *results, info)):
-            self.judge(info)
+            self.judge(info[: self.batch])
         return tuple(results) if len(results) > 1 else results[0]
 
 

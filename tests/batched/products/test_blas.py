@@ -11,7 +11,7 @@ from h2gpu.batched.device import tuning
 
 REAL, COMPLEX = [np.float32, np.float64], [np.complex64, np.complex128]
 SHAPES = [(4, 1, 1), (3, 5, 3), (5, 17, 32), (4, 33, 65), (2, 130, 127), (2, 3, 300), (2, 300, 4), (3, 4, 0), (0, 4, 4)]
-SHAPES.append((40, 16, 150))  # on a GPU few rows: one a team
+SHAPES += [(40, 16, 150), (3, 64, 96)]  # on a GPU few rows: one a team; columns of whole pieces, for a warp each
 ORDERS = (1, 2, 7, 8, 9, 31, 32, 33, 64, 65, 100, 131)
 RAGGED = np.array([(3, 5), (64, 65), (1, 1), (33, 2), (0, 4), (7, 0), (130, 17), (16, 16)])
 
@@ -76,6 +76,13 @@ def test_threads_share_long_sums_of_few_matrices():
     for batch, m, n, alone in ((1, 16, 128, 0), (1, 64, 64, 1), (100, 30, 100, 1), (100, 16, 512, 0), (100, 8, 8, 1)):
         for shape, way in (((m, n), vectors.BY_ROWS), ((n, m), vectors.BY_COLUMNS)):
             assert vectors.in_runs(dtype, batch * busy, *shape, way) == alone
+    for n, way, aligned in (
+        (64, vectors.BY_ROWS, True),
+        (64, vectors.BY_COLUMNS, False),
+        (46, vectors.BY_COLUMNS, True),
+    ):
+        assert vectors.in_runs(dtype, 100 * busy, 64, n, way, aligned)
+    assert not vectors.in_runs(dtype, 100 * busy, 64, 48, vectors.BY_COLUMNS, True)
     for batch, of_team in ((3, (vectors.GEMV_THREADS, 1)), (4, (32, 1)), (15, (32, 1)), (16, (32, 4))):  # of one row
         assert vectors.spread(batch * busy, 1, 32, 4, 128)[:2] == of_team
     fit = vectors.GEMV_RESIDENT // 256 * busy
