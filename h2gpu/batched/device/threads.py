@@ -10,11 +10,13 @@ import mmap
 import os
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -212,7 +214,8 @@ class _Limit:
                 library.clear_controlling_thread()
 
 
-# .pooled: a thread of the pool; .beside: the one beside; .limits: how often this thread wants BLAS limited
+# .pooled: a thread that does tasks of a pool; .beside: the one beside, and .offers: the queue of what
+# one more thread can help with; .limits: how often this thread wants BLAS limited
 _here = threading.local()
 _limit = _Limit()
 
@@ -265,18 +268,66 @@ def parallel(work, tasks, multiplications=LARGE):
 
 def beside(work, other):
     """(work(), other()), the first by a thread of its own: while `other` has few tasks or small ones, those of `work`
-    keep the threads of this process busy. One after the other where there are none, or in work that is beside already.
+    keep the threads of this process busy, one more of them once `other` is done. One after the other where there are
+    none, or in work that is beside already.
     """
     pooled, already = (getattr(_here, name, False) for name in ("pooled", "beside"))
     if pooled or already or thread_count() == 1 or _pool() is None or _side() is None:
         found = other()
         return work(), found
-    future = _side().submit(work)
+    offers = SimpleQueue()
+    future = _side().submit(_offering, offers, work)
+    future.add_done_callback(lambda _: offers.put(None))
     try:
         found = other()
+        for drain in iter(offers.get, None):
+            _pool().submit(drain)  # not by this thread: a Ctrl-C between two tasks would lose one
     finally:
         wait([future])
     return future.result(), found
+
+
+def _offering(offers, work):
+    """work(), which puts among the offers what one more thread can help with."""
+    _here.offers = offers
+    try:
+        return work()
+    finally:
+        del _here.offers
+
+
+def _shared(work, tasks):
+    """`in_order` for the thread beside: by itself and by threads of the pool, of which one waits until the thread that
+    asked for all this has done its own work.
+
+    No more threads than cores: one that the system stops while it holds the interpreter stops the others too.
+    """
+    futures = [Future() for _ in tasks]
+    left = deque(zip(futures, tasks))
+
+    def drain():
+        before, _here.pooled = getattr(_here, "pooled", False), True
+        while left:
+            _next(work, left)
+        _here.pooled = before
+
+    for _ in range(min(thread_count(), len(tasks)) - 2):
+        _pool().submit(drain)
+    _here.offers.put(drain)
+    drain()
+    return (future.result() for future in futures)
+
+
+def _next(work, left):
+    """The next of the (future, task) that are left, unless another thread took it meanwhile."""
+    try:
+        future, task = left.popleft()
+    except IndexError:
+        return
+    try:
+        future.set_result(work(task))
+    except BaseException as error:  # raised where all are waited for
+        future.set_exception(error)
 
 
 def in_order(work, tasks, xp=np):
@@ -287,7 +338,10 @@ def in_order(work, tasks, xp=np):
     with one_blas_thread():
         alone = len(tasks) <= 1 or getattr(_here, "pooled", False) or thread_count() == 1
         pool = None if alone else _pool()
-        yield from (pool.map if pool else map)(work, tasks)
+        if pool and hasattr(_here, "offers"):
+            yield from _shared(work, tasks)
+        else:
+            yield from (pool.map if pool else map)(work, tasks)
 
 
 def pieces(weights, target):

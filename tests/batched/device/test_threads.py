@@ -251,6 +251,49 @@ def test_work_beside_other_work_has_a_thread_of_its_own(monkeypatch):
     assert all(parallel(lambda k: set(threads.beside(here, here)) == {here()}, range(9)))
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_as_many_threads_as_cores_share_the_tasks_of_work_beside(count, monkeypatch):
+    """One of them once the other work is done: tasks that wait for each other would wait for ever."""
+    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    threads._pool.cache_clear()
+    alone, together = threading.Event(), threading.Barrier(count, timeout=10)
+
+    def task(k):
+        if k == 0:
+            alone.wait(10)
+        else:
+            together.wait()
+        return threading.current_thread(), parallel(lambda i: threading.current_thread(), range(3)), k
+
+    try:
+        for _ in range(3):
+            found, _ = threads.beside(lambda: parallel(task, range(1 + 3 * count)), alone.set)
+            who, inside, numbers = zip(*found)
+            assert list(numbers) == list(range(1 + 3 * count))
+            assert len(set(who)) == count and threading.current_thread() not in who
+            assert all(set(others) == {own} for own, others in zip(who, inside))
+    finally:
+        threads._pool.cache_clear()
+
+
+@pytest.mark.parametrize("stops", ["h2gpu-beside_", "h2gpu_"])
+def test_a_task_beside_that_fails_ends_all_wherever_it_ran(stops, monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    threads._pool.cache_clear()
+    done, met = [], threading.Barrier(2, timeout=10)
+
+    def task(k):
+        if k < 2 and met.wait() < 2 and threading.current_thread().name.startswith(stops):
+            raise KeyError(stops)
+        done.append(k)
+
+    with pytest.raises(KeyError, match=stops):
+        threads.beside(lambda: parallel(task, range(9)), lambda: None)
+    assert len(done) == 8
+    assert threads.beside(lambda: parallel(abs, range(9)), lambda: 5) == (list(range(9)), 5)
+    assert not threads._side().submit(lambda: hasattr(threads._here, "offers")).result()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_errors_of_either_side_are_raised_when_both_have_ended(count, monkeypatch):
     monkeypatch.setattr(threads, "thread_count", lambda: count)
