@@ -14,6 +14,7 @@ from h2gpu.solvers.skeletonization import flat_changes, skeletonize_alike
 from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
 from h2gpu.solvers.skeletonization.elimination import NotDefinite, Verdicts, skeletons
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
+from h2gpu.solvers.skeletonization.proxies import Proxies
 
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
 
@@ -247,6 +248,19 @@ def test_pairs_are_numbered_once_and_rows_are_those_of_near_cells(dim):
             own = np.flatnonzero(distance[cell] == distant)
             expected = np.concatenate([np.arange(level.first[c], level.first[c] + level.count[c]) for c in own] + [[]])
             np.testing.assert_array_equal(np.sort(part[part < len(points)]), expected)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_proxies_are_those_in_the_box_and_no_more_columns_than_one_cell_has(dim):
+    box, places = np.array([1.0, 0.6])[:dim], np.random.default_rng(10).integers(0, 16, (9, dim))
+    centres, proxies = (places + 0.5) / 16 * box, Proxies(np.zeros(dim), box, 1000, None)
+    points, roots = proxies.around(centres, 1 / 16)
+    count = (roots > 0).sum(axis=1)
+    assert count.max() == roots.shape[1] and (np.diff(1 * (roots > 0), axis=1) <= 0).all()
+    assert ((points >= -1e-8) & (points <= box + 1e-8)).all(axis=2)[roots > 0].all()
+    rings, ratio = proxies._rings(1 / 16)
+    every, _ = proxies._flat(centres, rings, ratio)
+    np.testing.assert_array_equal(count, ((every >= -1e-9) & (every <= box + 1e-9)).all(axis=2).sum(axis=1))
 
 
 def test_loss_of_definiteness_starts_again_and_ends_in_an_error(xp, caplog):
