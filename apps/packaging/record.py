@@ -20,7 +20,8 @@ from h2gpu import batched
 from h2gpu.apps.command.command import FailureError, Parser, run
 from h2gpu.apps.command.devices import device as device_named
 from h2gpu.batched.device import compiler
-from h2gpu.covariance import Exponential, Gaussian, Matern, on_sphere
+from h2gpu.covariance import Exponential, Gaussian, Matern, Nugget, on_sphere
+from h2gpu.solvers import skeletonize
 from h2gpu.statistics import Kriging, log_likelihood, simulate
 from h2gpu.storage.whole_file import whole_file
 
@@ -73,6 +74,8 @@ def upper_paths():
         yield "compress", lambda d=dtype: compressions(d)
         for n, nugget in product((FEW, SITES[-1]), (0.0, 0.01)):
             yield "kriging", lambda c=(dtype, n, nugget): kriging(*c)
+    for cov, n in product(COVARIANCES[:3], SITES):
+        yield "direct", lambda c=(cov, n): factorization(*c)
 
 
 def matrices(cov, dtype, n, rtol, dim=2):
@@ -113,6 +116,19 @@ def kriging(dtype, n, nugget):
         log_likelihood(cov, sites, values, nugget)
         simulate(cov, sites, random_state=0)
         Kriging(cov, nugget, fit_parameters=True, rtol=1e-4).fit(sites, values)
+
+
+def factorization(cov, n):
+    """A direct factor, what is asked of it, and kriging by it."""
+    import cupy
+
+    rng, cov = np.random.default_rng(0), cov + Nugget(0.01)
+    sites, values = cupy.asarray(rng.random((n, 2))), cupy.asarray(rng.standard_normal(n))
+    G = skeletonize(sites, cov)
+    for x in (values, values[:, None] * cupy.ones(8)):
+        G.solve(x), G.solve_half(x), G.multiply_half(x)
+    G.log_determinant()
+    Kriging(cov, rtol=1e-4, solver="direct").fit(sites, values).predict(sites[:TARGETS] + 0.001, return_std=True)
 
 
 def routines():
