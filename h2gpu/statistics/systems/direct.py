@@ -49,13 +49,13 @@ def is_direct(solver, sites, cov, likelihood=False):
     covariance has a range, beyond which it is zero: skeletons are large; nor where it changes from place to place, or
     from variable to variable.
 
-    On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.42 to 0.69 s on nine
-    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.8 to 1.3 s for preconditioner,
-    matrix and Lanczos, whose log-determinant has noise. Whole fits took 6.4 and 11.7 beside 8.8 and 11.8 s by
+    On a GPU for likelihoods and the steps of fits, which are made of them: a factorization takes 0.29 to 0.60 s on nine
+    fields of 90,000 to 138,632 sites (`direct-fields-h200.csv`, eta 0.01) beside 0.7 to 1.1 s for preconditioner,
+    matrix and Lanczos, whose log-determinant has noise. Whole fits took 8.5 and 12.3 beside 8.4 and 11.6 s by
     iterations (`study_heaton-estimated-cuda.csv`), 9.3 to 15.3 beside 10.6 to 18 s (`study_kaust-estimated-cuda.csv`,
     longer on two fields of five, by 0.2 and 1.7 s), with the same scores. Not for predictions at given parameters: with
-    10,000 standard deviations they took 1.3 to 1.5 beside 1.9 to 2.1 s on three fields, 3.2 beside 2.0 and 3.3 beside
-    4.4 s on smooth ones (`study_kaust-given-cuda.csv`), but a process's first factorization compiles for some seconds.
+    10,000 standard deviations they took 0.9 to 1.2 beside 1.3 to 1.6 s on three fields, 2.3 beside 2.0 and 3.4 beside
+    4.0 s on smooth ones (`study_kaust-given-cuda.csv`), but a process's first factorization compiles for some seconds.
     """
     if checked_solver(solver) != "auto":
         return solver == "direct"
