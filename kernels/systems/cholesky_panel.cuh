@@ -22,7 +22,7 @@ __device__ void give_up(Real* L, int n, int* info, int verdict) {
 // L, info, table, n: matrices, in place, as in systems/cholesky_register.cuh; info is 0 before
 // Shared memory: ROW_BUFFER entries a warp.
 template <typename Real, int N, int Warps>
-__global__ __launch_bounds__(Warps * WARP)
+__global__ __launch_bounds__(Warps * WARP, 2)           // without the second NVRTC 13.5 takes 146 registers in double
 void cholesky_panel(Real* L, int* info, const long long* table, int n, int first) {
     static_assert(N == WARP, "a lane a row of the diagonal block");
     extern __shared__ __align__(16) unsigned char memory[];
