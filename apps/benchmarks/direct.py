@@ -185,7 +185,9 @@ def _gpboost(points, y, cov, exact, quadratic):
 def timed(work, xp=np):
     """What work() returns, seconds, CPU seconds of all threads; on a GPU the median of some after a first, twice."""
     taken, used = [], time.process_time()
-    while not taken or (xp is not np and (len(taken) < 2 or (len(taken) <= RUNS and taken[-1] < LONG))):
+    for count in range(1 if xp is np else 1 + RUNS):
+        if count > 1 and taken[-1] >= LONG:
+            break
         result, begin = None, time.perf_counter()  # one goes before the next is made
         result = work()
         if xp is not np:

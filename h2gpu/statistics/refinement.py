@@ -85,9 +85,7 @@ class _Ascent:
 
     def goes_on(self, last):
         """Take the candidate or shorten the step to it; whether there is another one, which the last one has not."""
-        alone = (
-            self.system is not None and self.value.standard_error == 0
-        )  # no noise: a value costs little beside slopes
+        alone = self.system is not None and self.value.standard_error == 0  # a value costs little beside slopes
         further = self.gain >= self.worth and not last
         system, new, moments = _at(self.data, self.candidate.model, self.options, further and not alone)
         rise = float(new) - float(self.value)
