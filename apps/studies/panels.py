@@ -2,7 +2,8 @@
 
 Figure 8 and table V of Anderson, Sheffield & Keutzer (2012), 8,000 of 56 × 56 in float32 in place of theirs on a Quadro
 6000: instances of the kernels that read the clock at the borders of their parts (kernels/common/thread/stopwatch.cuh),
-averaged over all blocks. Predictions: h2gpu.batched.model, for the blocks of all waves on average.
+averaged over all blocks; loads also over those that begin together and over later ones. Predictions:
+h2gpu.batched.model, for the same blocks on average.
 
     python -m h2gpu.apps.studies.small --figures 8
 """
@@ -14,10 +15,12 @@ import numpy as np
 from h2gpu.apps.benchmarks import timing
 from h2gpu.batched import model, registers
 from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.model.counts import added
 from h2gpu.batched.registers.layouts import layout
 
 PARTS = "publish", "products", "reflection", "update", "clock"  # as in kernels/registers/block/cyclic_factor.cuh
 LOAD, STORE, COMPUTE = register_counts.LOAD, register_counts.STORE, "compute"
+FIRST, LATER = "load, first wave", "load, later waves"
 HEADER = "studies/small_block_cycles.cuh"
 PAPER = {  # table V
     "lu": {LOAD: 8800, COMPUTE: 68250, STORE: 8740},
@@ -28,7 +31,7 @@ ROUTINES = {"lu": registers.lu, "qr": registers.qr}
 
 def rows(routine, A, device):
     """Lines of the table for (batch, n, n) matrices on the device: parts of panels, table V, the kernel as a whole."""
-    measured, whole = cycles(routine, A)
+    measured, whole, loads = cycles(routine, A)
     predicted = foretold(routine, A.dtype.name, A.shape[-1], len(A), device)
     common = {"routine": routine, "dtype": A.dtype.name, "batch": len(A), "shape": f"{A.shape[1]}×{A.shape[2]}"}
     found = []
@@ -40,6 +43,8 @@ def rows(routine, A, device):
     for part in (LOAD, COMPUTE, STORE):
         sums = [{part: summed(numbers)[part]} if numbers else {} for numbers in (measured, predicted)]
         found.append(common | {"figure": "V", "part": part} | pair(*sums, part) | {"paper": PAPER[routine][part]})
+    for part, ours, theirs in by_wave(loads, routine, A.dtype.name, A.shape[-1], device):
+        found.append(common | {"figure": "V", "part": part} | pair({part: ours}, {part: theirs}, part))
     inputs = timing.rotation(A)
     plain = timing.device_ms(lambda A: ROUTINES[routine](A, "2d", return_info=True), inputs)
     watched = timing.device_ms(lambda A: launched(routine, A), inputs)
@@ -55,9 +60,10 @@ def pair(measured, predicted, *key):
 
 
 def cycles(routine, A):
-    """{(panel, part): cycles} of an average block, panels from 0 on, LOAD or STORE; and those of the kernel."""
+    """{(panel, part): cycles} of an average block, panels from 0 on, LOAD or STORE; of the kernel; of each load."""
     launched(routine, A)  # loads the code
-    numbers = launched(routine, A).mean(axis=0).get()
+    blocks = launched(routine, A).get()
+    numbers = blocks.mean(axis=0)
     table, names = numbers[:-1].reshape(-1, len(PARTS)), [LOAD, *range(panels(A)), STORE]
     found = {(LOAD, ""): table[0, 0]} | {
         (panel, part): float(number)
@@ -65,7 +71,7 @@ def cycles(routine, A):
         for part, number in zip(PARTS, line)
         if number
     }
-    return found | {(STORE, ""): table[-1, 0]}, float(numbers[-1])
+    return found | {(STORE, ""): table[-1, 0]}, float(numbers[-1]), blocks[:, 0]
 
 
 def panels(A):
@@ -97,7 +103,7 @@ def foretold(routine, dtype, n, batch, device):
     """{(panel, part): cycles} by the model, empty where the device's constants are not known."""
     try:
         constants = model.Constants.of(device)
-        *places, parts = zip(*register_counts.block_parts(routine, dtype, n, n, 0, layout(dtype, n, n, "2d")))
+        *places, parts = zip(*counted(routine, dtype, n))
         seconds, clock = model.wave(parts, dtype, constants, batch, True), constants("clock")
     except (ValueError, LookupError):
         return {}
@@ -105,6 +111,29 @@ def foretold(routine, dtype, n, batch, device):
     for place, time in zip(zip(*places), seconds):
         found[place] += time * clock
     return dict(found)
+
+
+def counted(routine, dtype, n):
+    """(panel, part, Counts) of a block."""
+    return list(register_counts.block_parts(routine, dtype, n, n, 0, layout(dtype, n, n, "2d")))
+
+
+def by_wave(loads, routine, dtype, n, device):
+    """(part, measured, predicted) of the loads of blocks that begin together and of later ones, where there are both.
+
+    loads   (batch,) cycles, in the order in which blocks begin
+    """
+    predicted = foretold(routine, dtype, n, len(loads), device)
+    if not predicted:
+        return []
+    resident = model.resident(added(*(work for *_, work in counted(routine, dtype, n))))
+    first = int(resident * model.Constants.of(device)("multiprocessors"))
+    later = len(loads) - first
+    if later <= 0:
+        return []
+    of_all, of_first = predicted[LOAD, ""], foretold(routine, dtype, n, first, device)[LOAD, ""]
+    of_later = (len(loads) * of_all - first * of_first) / later
+    return [(FIRST, loads[:first].mean(), of_first), (LATER, loads[first:].mean(), of_later)]
 
 
 def summed(numbers):

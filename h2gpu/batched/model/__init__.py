@@ -5,7 +5,7 @@
     computed = max( instructions / issue rate,  flops / rate,  tensor flops / rate,  shared bytes / rate,
                     shuffles / rate,  waves · instructions of a warp · cycle )
     α = Σ over one problem's chain: multiply-adds that wait · latency + barriers + roots + divisions
-        + exchanges by shared memory and shuffles + reads of device memory
+        + exchanges by shared memory and shuffles + reads of device memory + decisions
 
 A wave is what a device holds at a time, by registers; the problems of the first one go through their phases together,
 so that nothing of one phase hides behind another. The busiest multiprocessor decides. Constants are measured by
@@ -167,20 +167,32 @@ def wave(parts, dtype, constants, batch=ENDLESS, apart=False):
 
     What each waits for, its bytes, and the busiest of what computes: blocks of a wave go through their parts together.
     Bytes of passes come meanwhile, and those that the common cache still holds from the pass before at its rate.
-    apart: waves are many; only those of the first go together, and bytes of others come and go while some compute.
+    apart: of many waves that compute for longer than bytes take only the first begins together (`_bytes_apart`).
     """
     real, clock = "float64" if np.dtype(dtype) == np.float64 else "float32", constants("clock")
     held, multiprocessors = resident(counts.added(*parts)), constants("multiprocessors")
     busiest = min(held, ceil(batch / multiprocessors)) * multiprocessors
     waves = ceil(batch / (held * multiprocessors))
-    at_once, moved, computed = batch / waves, [], []  # at_once: on average
+    at_once, first, moved, computed = batch / waves, min(batch, held * multiprocessors), [], []  # at_once: on average
     for part in parts:
         works = max(busiest * throughput(part, real, constants), part.issued * WARP / part.threads / clock)
         passes = _passed(at_once * part.passed, constants) if part.passed else 0.0
         moved.append(at_once * part.nbytes / constants("copy_rate"))
         computed.append(max(passes, chain(part, real, constants) + works))
-    seen = 1 / waves if apart and sum(moved) < sum(computed) else 1
-    return [seen * of_memory + of_units for of_memory, of_units in zip(moved, computed)]
+    if apart and sum(moved) < sum(computed):
+        moved = [_bytes_apart(part, batch, first, constants) for part in parts]
+    return [of_memory + of_units for of_memory, of_units in zip(moved, computed)]
+
+
+def _bytes_apart(part, batch, first, constants):
+    """Seconds that bytes take an average block, `first` of the batch being resident at a time.
+
+    Blocks of the first wave ask together, and wait for the bytes of all. Later ones read while others compute, and all
+    write so, for nobody waits for a write: one block of each multiprocessor at a time, which has its share of the rate.
+    """
+    alone = part.nbytes / constants("copy_rate")
+    turn, together = alone * min(batch, constants("multiprocessors")), first / batch if part.global_trips else 0
+    return together * first * alone + (1 - together) * turn
 
 
 def _passed(nbytes, constants):
@@ -214,6 +226,7 @@ def chain(work, real, constants):
         + work.shared_trips * constants("shared_latency")
         + work.shuffle_trips * constants("shuffle_latency")
         + work.global_trips * constants("global_latency")
+        + work.stalls / constants("clock")
     )
 
 

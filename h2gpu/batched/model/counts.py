@@ -41,6 +41,7 @@ class Counts:
     shared_trips: float = 0  # a write that somebody else reads
     shuffle_trips: float = 0
     global_trips: float = 0  # reads that are waited for
+    stalls: float = 0  # cycles that instructions wait for those before by the SASS: branches for what decides them
     threads: int = 1
     words: int = 0  # registers of a thread
 

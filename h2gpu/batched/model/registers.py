@@ -24,6 +24,11 @@ SCALED = 3  # for each word, of looking for the largest and scaling
 STEP, REFLECTED, SOLVED, BOUNDED = 30, 45, 30, 20  # of a step in a thread: a pivot, more for a reflection, …
 LOADED, STORED, BLOCK = 4, 2, 60  # for each entry of a tile; of a block
 COMPLEX_STEP = 25  # more for a complex pivot
+# for each entry of a tile, one after another: cycles from its comparison past the branch that leaves at NaN or Inf
+DECIDED = {"lu": 18, "qr": 18, "solve": 10, "gauss-jordan": 10}
+COMPLEX_DECIDED = 43  # of all these
+SCALINGS = {"qr": 1, "lstsq": 2}  # of matrix and right-hand sides by a power of two, with two barriers each
+VERDICTS = {"qr": 1, "lstsq": 0}  # barriers of what info says; two where the least broken step is sought
 # of the parts of a step in a block, for each row and column of the tile, and beside those
 TILE = {
     "lu": {"publish": (1, 1, 15), "update": (5, 2, 40)},
@@ -50,10 +55,15 @@ def block_parts(routine, dtype, m, n, k, grid):
     height, across = grid.tile(m, width)
     each = height * across * _wide(field) * grid.threads / WARP  # instructions for one in every entry
     words = (height * across + height + across) * field.words + (WORKING_WORDS if mirrored else ELIMINATION_WORDS)
+    scaled, verdict = 2 * SCALINGS.get(routine, 0), VERDICTS.get(routine, 2)
+    decided = DECIDED.get(routine, 0) and (COMPLEX_DECIDED if field.products > 1 else DECIDED[routine])
     load = Counts(
         nbytes=loaded * field.size,
         issued=(LOADED + SCALED * mirrored) * each + BLOCK * grid.threads / WARP,
-        global_trips=1,
+        barriers=scaled,
+        shared_trips=scaled,
+        global_trips=2 if k and decided else 1,  # b is asked for once A has been looked at
+        stalls=decided * height * across,
         threads=grid.threads,
         words=words,
     )
@@ -63,7 +73,8 @@ def block_parts(routine, dtype, m, n, k, grid):
             yield s // grid.columns, part, work
     for s in range(n if routine in ("solve", "lstsq") else 0):
         yield SOLUTION, "", _substitution_step(field, grid, s, n, k)
-    yield STORE, "", Counts(nbytes=(entries - loaded) * field.size + INT, issued=STORED * each, threads=grid.threads)
+    told = {"barriers": verdict, "shared_trips": verdict, "threads": grid.threads}
+    yield STORE, "", Counts(nbytes=(entries - loaded) * field.size + INT, issued=STORED * each, **told)
 
 
 def _entries(routine, m, n, k):

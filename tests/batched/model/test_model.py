@@ -103,9 +103,9 @@ def test_gauss_jordan_and_cholesky_by_hand():
 
 
 def test_lu_in_a_block_by_hand():
-    """8 × 8 on 8 × 4 threads: a step is one barrier; a tile of 1 × 2, of 1 × 1 in the second panel."""
+    """8 × 8 on 8 × 4 threads: a step is one barrier; a tile of 1 × 2, of 1 × 1 in the second panel; info has two."""
     work = register_counts.small("lu", np.float32, 8, 8, 0, Layout(8, 4))
-    assert work.barriers == work.divisions == work.shared_trips == 8
+    assert work.barriers == work.shared_trips == work.divisions + 2 == 8 + 2
     assert work.issued == 4 * (2 + 6 + 2 * 3 + 55) + 4 * (1 + 6 + 3 + 55) + 60 + 2 * 6
     assert work.shuffles == work.roots == 0
     assert work.nbytes == 2 * 64 * 4 + 4
@@ -198,6 +198,54 @@ def test_a_pass_costs_what_the_cache_no_longer_holds(monkeypatch):
     busy = Counts(passed=1e6, threads=128, words=10, dependent=10**6)
     alone = model.wave([replace(busy, passed=0)], np.float32, constants, 1)
     assert model.wave([busy], np.float32, constants, 1) == alone and alone[0] > few  # bytes come meanwhile
+
+
+def parts_of_a_block(words=60):
+    """A read that is waited for, work that takes longer than all bytes, a write; registers of a thread."""
+    read = Counts(nbytes=1e4, global_trips=1, threads=128, words=words)
+    return read, Counts(issued=1e6, threads=128, words=words), Counts(nbytes=1e4, threads=128, words=words)
+
+
+def test_only_reads_of_the_first_wave_wait_for_the_bytes_of_all_resident_blocks():
+    constants = model.Constants("imagined", imagined())
+    wait = LATENCIES["global_latency"]
+    for words in (30, 60, 120):  # fewer blocks are resident, the more registers
+        parts = parts_of_a_block(words)
+        first = int(model.resident(counts.added(*parts)) * 132)
+        times = [model.wave(parts, np.float32, constants, k * first, apart=True) for k in (1, 2, 10, 10**6)]
+        reads, works, writes = zip(*times)
+        turn = 132 * 1e4 / RATES["copy_rate"]  # one block of each multiprocessor at a time
+        assert reads[0] == pytest.approx(wait + first * 1e4 / RATES["copy_rate"])
+        assert reads[1] == pytest.approx((reads[0] + wait + turn) / 2)
+        assert sorted(reads, reverse=True) == list(reads) and reads[-1] == pytest.approx(wait + turn, rel=1e-4)
+        assert writes == pytest.approx([turn] * 4) and works == pytest.approx([works[0]] * 4)
+        assert model.wave(parts, np.float32, constants, first)[0] == pytest.approx(reads[0])
+
+
+def test_the_bytes_of_a_block_by_itself_have_the_whole_rate():
+    constants, alone = model.Constants("imagined", imagined()), 1e4 / RATES["copy_rate"]
+    for batch in (1, 100, 300):  # of one wave, and at most a block of each multiprocessor writes
+        read, _, write = model.wave(parts_of_a_block(), np.float32, constants, batch, apart=True)
+        assert read == pytest.approx(LATENCIES["global_latency"] + batch * alone)
+        assert write == pytest.approx(min(batch, 132) * alone)
+
+
+def test_where_bytes_take_longer_than_work_they_are_waited_for_in_every_wave():
+    constants = model.Constants("imagined", imagined())
+    read, work, write = parts_of_a_block()
+    parts = read, replace(work, issued=1.0), write
+    apart, together = (model.wave(parts, np.float32, constants, 10**6, apart) for apart in (True, False))
+    assert apart == together
+
+
+def test_decisions_are_waited_for_one_after_another():
+    """18 cycles for each of 7 × 7 entries of a thread's tile; least squares looks at none. b comes after A."""
+    constants = model.Constants("imagined", imagined())
+    assert model.chain(Counts(stalls=1000), "float32", constants) == pytest.approx(1000 / RATES["clock"])
+    for routine, k, stalls, trips in (("lu", 0, 882, 1), ("qr", 0, 882, 1), ("solve", 1, 560, 2), ("lstsq", 1, 0, 1)):
+        work = register_counts.small(routine, np.float32, 56, 56, k, Layout(8, 8))
+        assert (work.stalls, work.global_trips) == (stalls, trips), routine
+    assert register_counts.small("lu", np.complex64, 32, 32, 0, Layout(8, 8)).stalls == 43 * 16
 
 
 def test_the_study_predicts_what_fits(known):
