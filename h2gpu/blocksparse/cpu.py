@@ -4,8 +4,8 @@
 
 P_p are the panels, the stacked blocks of a column; G, of zeros and ones, adds up what belongs to one row of y. All
 panels are independent of each other, and threads share them. A panel in float32 that meets vectors of float64 is
-widened into a core's cache first. The calls for a single vector are made beforehand, with their slices: half of what
-a small panel takes is their making.
+widened into a core's cache first, see h2gpu.blocksparse.widened. The calls for a single vector are made beforehand,
+with their slices: half of what a small panel takes is their making.
 """
 
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from h2gpu.batched.device.plans import planned
-from h2gpu.batched.device.threads import parallel, pieces, thread_count
+from h2gpu.batched.device.threads import parallel, tapered, thread_count
+from h2gpu.blocksparse.widened import copy, prepared, row_order
 
 SIDES_AT_ONCE = 16  # right-hand sides: F of more would outgrow the matrix
 GROUP = 1 << 15  # entries that are widened at a time
-TASKS = 4  # for each thread, so that they end at about the same time
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Plan:
     """Panels, and where their operands and results lie.
 
     tasks      lists of groups: entries that follow one another, and the panels in them, as (panel, its columns in x,
-               its rows among all panels, transpose of those rows that meet z, they)
+               its rows among all panels, transpose of those rows that meet z, they); rows in the order of W
     entries    of a panel, on average
     met        for every row of every panel, the row of x that it meets transposed; None where nothing is transposed
     gathering  G, or None where all blocks are transposed
@@ -71,10 +71,11 @@ def taken(rooms, make):
 
 
 class VectorRoom:
-    """x, z, F and y of products with one vector, and the calls of each task: (entries, where they go, calls)."""
+    """x, z, F and y of products with one vector, and the calls of each task: (copies, calls) of each group."""
 
     def __init__(self, plan, columns, rows, dtype):
-        self.plan, self.x, self.y = plan, np.empty(columns, dtype), np.zeros(rows, dtype)
+        self.met, self.gathering, self.entries = plan.met, plan.gathering, plan.entries  # not the plan, which holds us
+        self.x, self.y = np.empty(columns, dtype), np.zeros(rows, dtype)
         self.z = None if plan.met is None else np.empty(len(plan.met), dtype)
         self.F = None if plan.gathering is None else np.empty(plan.gathering.shape[1], dtype)
         self.tasks = [self._task(groups) for groups in plan.tasks]
@@ -83,26 +84,27 @@ class VectorRoom:
         """A x."""
         self.x[...] = x
         if self.z is not None:
-            self.x.take(self.plan.met, out=self.z, mode="clip")  # which, unlike "raise", needs no copy
-        parallel(_called, self.tasks, self.plan.entries)
-        return self.y if self.F is None else self.y + self.plan.gathering @ self.F
+            self.x.take(self.met, out=self.z, mode="clip")  # which, unlike "raise", needs no copy
+        parallel(_called, self.tasks, self.entries)
+        return self.y if self.F is None else self.y + self.gathering @ self.F
 
     def _task(self, groups):
-        most = max((entries.size for entries, _ in groups if entries.dtype != self.x.dtype), default=0)
-        wide = np.empty(most, self.x.dtype)
-        return [self._group(entries, items, wide[: entries.size]) for entries, items in groups]
+        wide = _room(groups, self.x.dtype)
+        return [self._group(*prepared(group, wide)) for group in groups]
 
-    def _group(self, entries, items, wide):
-        stored, calls, first = entries.dtype == self.x.dtype, [], 0
+    def _group(self, copies, items):
+        calls = []
         for P, columns, rows, transposed, after in items:
-            if not stored:
-                P = wide[first : first + P.size].reshape(P.shape)
-                transposed, first = P[after.start - rows.start :].T, first + P.size
             if self.F is not None:
                 calls.append((P.dot, self.x[columns], self.F[rows]))
             if self.z is not None and after.stop > after.start:
                 calls.append((transposed.dot, self.z[after], self.y[columns]))
-        return entries, None if stored else wide, calls
+        return copies, calls
+
+
+def _room(groups, dtype):
+    """Room for the largest group of a task that is not of this precision."""
+    return np.empty(max((entries.size for entries, _ in groups if entries.dtype != dtype), default=0), dtype)
 
 
 def _called(task):
@@ -111,9 +113,8 @@ def _called(task):
     Whole panels, of 2^15 entries or more at a time: 81 million in leaves of 128 take 66 to 67 ms, where groups of 2^17
     take 71 to 74 and of 2^18 87 to 91.
     """
-    for entries, wide, calls in task:
-        if wide is not None:
-            wide[...] = entries
+    for copies, calls in task:
+        copy(copies)
         for multiply, v, out in calls:
             multiply(v, out)
 
@@ -129,34 +130,21 @@ def _product(plan, x, size):
     z = None if plan.met is None else x.take(plan.met, axis=0)
     F = None if plan.gathering is None else np.empty((plan.gathering.shape[1], x.shape[1]), x.dtype)
 
-    def run(task):
-        for P, columns, rows, transposed, after in _widened(task, x.dtype):
-            if F is not None:
-                np.dot(P, x[columns], out=F[rows])
-            if z is not None:
-                np.dot(transposed, z[after], out=y[columns])
+    def run(groups):
+        wide = _room(groups, x.dtype)
+        for group in groups:
+            copies, items = prepared(group, wide)
+            copy(copies)
+            for P, columns, rows, transposed, after in items:
+                if F is not None:
+                    np.dot(P, x[columns], out=F[rows])
+                if z is not None:
+                    np.dot(transposed, z[after], out=y[columns])
 
     parallel(run, plan.tasks, plan.entries * x.shape[1])
     if F is not None:
         y += plan.gathering @ F
     return y
-
-
-def _widened(task, dtype):
-    """The items of a task, their panels in this precision: valid until the next.
-
-    They are copied before they are widened: measured, NumPy streams 0.14 ns an entry when it copies, 0.42 when it
-    converts, and converts 0.13 in the cache.
-    """
-    for entries, items in task:
-        if entries.dtype == dtype:
-            yield from items
-            continue
-        wide, first = entries.copy().astype(dtype), 0
-        for P, columns, rows, _, after in items:
-            W = wide[first : first + P.size].reshape(P.shape)
-            yield W, columns, rows, W[after.start - rows.start :].T, after
-            first += P.size
 
 
 def make_plan(A, size, transpose, dtype):
@@ -172,12 +160,12 @@ def make_plan(A, size, transpose, dtype):
             offsets.append(offset)
     groups = _groups(A.panels.buffer, items, offsets)
     sizes = [entries.size for entries, _ in groups]
-    tasks = [groups[piece] for piece in pieces(sizes, sum(sizes) / (TASKS * thread_count()))]
+    rows = row_order(groups, len(A.panel_rows), dtype)
     return Plan(
-        tasks,
+        [groups[piece] for piece in tapered(sizes, thread_count())],
         sum(sizes) / max(1, len(items)),
-        A.panel_rows if backward else None,
-        _gathering(A, size, dtype) if forward else None,
+        A.panel_rows[rows] if backward else None,
+        _gathering(A, size, rows, dtype) if forward else None,
     )
 
 
@@ -192,8 +180,11 @@ def _groups(buffer, items, offsets):
     return groups
 
 
-def _gathering(A, size, dtype):
-    """G: entry (r, e) is one where row e of all panels adds to row r of y; rows of panels without columns do not."""
+def _gathering(A, size, rows, dtype):
+    """G: entry (r, e) is one where row e of all panels adds to row r of y; rows of panels without columns do not.
+
+    rows   their order
+    """
     made = np.flatnonzero(np.repeat(A.panels.columns > 0, A.panels.rows))
-    shape = size, len(A.panel_rows)
-    return csr_array((np.ones(len(made), dtype), (A.panel_rows[made], made)), shape=shape)
+    shape = size, len(rows)
+    return csr_array((np.ones(len(made), dtype), (A.panel_rows[rows[made]], made)), shape=shape)

@@ -1,6 +1,8 @@
 """Products with block-sparse matrices are those with dense ones."""
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from reference import block_sparse_dense
 
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse, Nested, block_multiply
+from h2gpu.blocksparse.widened import LONG, copy, in_turn
 
 
 @st.composite
@@ -67,6 +70,45 @@ def test_a_vector_is_multiplied_as_a_column_of_several_whoever_multiplies_beside
     with ThreadPoolExecutor(4) as pool:
         for j, y in enumerate(pool.map(product, range(64))):
             close(y, expected[:, j % 8], 30)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_panels_widened_with_their_rows_in_turn_are_multiplied_as_stored(symmetric):
+    sizes = np.array([LONG, LONG + 3, 2 * LONG + 1, 3])
+    columns, rows = np.nonzero(np.tri(len(sizes)).T if symmetric else np.ones((len(sizes),) * 2))
+    starts, n = offsets_of(sizes)[:-1], sizes.sum()
+    A = BlockSparse(ragged(sizes[rows], sizes[columns], np.float32, 1), rows, columns, starts, starts, symmetric)
+    for b in np.flatnonzero(rows == columns) if symmetric else ():
+        A.blocks[b][...] += A.blocks[b].T.copy()
+    dense, X = block_sparse_dense(A, sizes, sizes).astype(np.float64), stack((n, 3), np.float64)
+    for transpose, M in ((False, dense), (True, dense.T)):
+        close(A.multiply(X, n, transpose), M @ X, 30)
+        close(A.multiply(X[:, :1], n, transpose), M @ X[:, :1], 30)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 13, 32])
+@pytest.mark.parametrize("diagonal", [0, 5])
+def test_rows_in_turn_are_those_of_the_panel_once_each_a_diagonal_block_first(rows, diagonal):
+    P = np.arange(2.0 * (diagonal + rows)).reshape(-1, 2)
+    W = np.full_like(P, -1)
+    copy(in_turn(W, P, diagonal))
+    for part in (slice(0, diagonal), slice(diagonal, None)):
+        np.testing.assert_array_equal(np.sort(W[part], axis=0), P[part])
+    if rows == 32:
+        np.testing.assert_array_equal(W[diagonal : diagonal + 4], P[diagonal::8])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_matrix_that_multiplied_goes_without_the_garbage_collector(count):
+    A = BlockSparse(ragged(np.array([3]), np.array([3]), np.float32, 1), *np.zeros((4, 1), np.int64), False)
+    entries = ref(A.blocks.buffer)
+    gc.disable()
+    try:
+        A.multiply(np.ones((3, count)), 3)
+        del A
+        assert entries() is None
+    finally:
+        gc.enable()
 
 
 def test_nested_products_with_a_vector_are_those_of_a_column_of_several_again_and_again():

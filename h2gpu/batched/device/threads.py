@@ -353,3 +353,18 @@ def pieces(weights, target):
         slices.append(slice(start, stop))
         start, done = stop, before[stop - 1]
     return slices
+
+
+def tapered(weights, threads):
+    """Consecutive slices of the batch for so many threads: each half a thread's share of what is left, and no less than
+    a sixteenth of a thread's share of all, so that threads that begin at different times end at the same.
+    """
+    before = np.cumsum(weights)
+    total = float(before[-1]) if len(before) else 0.0
+    slices, start, done = [], 0, 0.0
+    while start < len(before):
+        target = max((total - done) / (2 * threads), total / (16 * threads))
+        stop = min(max(int(np.searchsorted(before, done + target)), start) + 1, len(before))
+        slices.append(slice(start, stop))
+        start, done = stop, float(before[stop - 1])
+    return slices

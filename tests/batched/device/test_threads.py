@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from h2gpu import batched
 from h2gpu.batched.device import threads
-from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces
+from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces, tapered
 
 FORKED = """
 import os, signal, threading
@@ -105,6 +105,15 @@ def test_pieces_are_consecutive_and_no_heavier_than_one_item_beyond_the_target(w
     for piece in slices:
         own = weights[piece]
         assert own and (len(own) == 1 or sum(own[:-1]) < target)
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
+def test_tapered_slices_follow_each_other_and_leave_more_than_they_take(weights, threads):
+    slices, total = tapered(weights, threads), sum(weights)
+    assert [i for part in slices for i in range(part.start, part.stop)] == list(range(len(weights)))
+    for part in slices:
+        own, left = weights[part], sum(weights[part.start :])
+        assert own and (len(own) == 1 or sum(own[:-1]) <= max(left / (2 * threads), total / (16 * threads)))
 
 
 def test_parallel_keeps_the_order_and_raises_the_first_error():
