@@ -32,6 +32,7 @@ _foreign = {
 # whether arguments of a type are arrays of another library, or may hold some; likewise
 _lost: dict[str, str] = {}  # why this process, which was forked, cannot compute: by the name of the module of arrays
 DLPACK_CPU, DLPACK_CUDA = 1, 2  # kinds of devices, of dlpack.h
+ALONE, APART = 1 << 20, 256  # bytes of an array that is copied alone; at whose multiples others begin, as CuPy's do
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -136,6 +137,30 @@ def native(array):
 def moved(array, xp):
     """The array as one of the module xp, copied only from one device to another."""
     return to_host(array) if xp is np else xp.asarray(array)
+
+
+def moved_together(xp, *arrays):
+    """Arrays of the host as arrays of the module xp, small ones by one copy: a device takes as long for each of them.
+
+    Those share memory, which is kept as long as one of them is.
+    """
+    if xp is np:
+        return list(arrays)
+    small, first = [i for i, array in enumerate(arrays) if 0 < array.nbytes < ALONE], [0]
+    if len(small) < 2:
+        return [xp.asarray(array) for array in arrays]
+    for i in small:
+        first.append(first[-1] + -(-arrays[i].nbytes // APART) * APART)
+    packed = np.empty(first[-1], np.uint8)
+    for i, begin in zip(small, first):
+        packed[begin : begin + arrays[i].nbytes] = np.ascontiguousarray(arrays[i]).reshape(-1).view(np.uint8)
+    there, places = xp.asarray(packed), dict(zip(small, first))
+    return [
+        there[places[i] : places[i] + array.nbytes].view(array.dtype).reshape(array.shape)
+        if i in places
+        else xp.asarray(array)
+        for i, array in enumerate(arrays)
+    ]
 
 
 def to_host(array: ArrayLike) -> Array:

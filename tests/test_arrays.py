@@ -76,6 +76,26 @@ def test_headers_are_read_once_unless_the_user_says_otherwise(said, found, monke
     assert compiler._use_pch == found
 
 
+def test_arrays_that_are_moved_together_are_what_they_were(xp, monkeypatch):
+    record, large = np.zeros(3, [("a", np.int64), ("b", np.int32)]), np.arange(arrays.ALONE // 8 + 1)
+    some = [
+        np.arange(5, dtype=np.int32),
+        np.zeros((0, 2)),
+        np.arange(12.0).reshape(3, 4).T,
+        large,
+        record.view(np.uint8),
+    ]
+    asarray, copies = xp.asarray, []
+    monkeypatch.setattr(xp, "asarray", lambda array: copies.append(array.nbytes) or asarray(array))
+    found = arrays.moved_together(xp, *some)
+    assert [(a.shape, a.dtype) for a in found] == [(a.shape, a.dtype) for a in some]
+    assert all(np.array_equal(arrays.to_host(a), b) for a, b in zip(found, some))
+    if xp is not np:
+        small = [a for a in found if 0 < a.nbytes < arrays.ALONE]
+        assert sorted(filter(None, copies)) == [len(small) * arrays.APART, large.nbytes]  # small ones by one copy
+        assert len({a.data.ptr % arrays.APART for a in small}) == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # threads run: the child takes none of them
 def test_a_forked_process_is_told_that_the_gpu_is_its_parents():

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -38,7 +39,7 @@ class Pairs:
         if xp is np:
             return self.rows, self.columns
         key = "pairs", xp.cuda.Device().id
-        return planned(self, key, lambda: (xp.asarray(self.rows), xp.asarray(self.columns)))
+        return planned(self, key, lambda: moved_together(xp, self.rows, self.columns))
 
 
 @dataclass(frozen=True, eq=False)

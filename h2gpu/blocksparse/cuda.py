@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.core.offsets import offsets_of, stable_order
 from h2gpu.batched.device.chains import launch_behind
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, launch, upload
+from h2gpu.batched.device.launch import WARP, launch
 from h2gpu.blocksparse.panels import (
     HEADER,
     STRIP,
@@ -107,13 +108,17 @@ def make_plan(A, size, transpose):
         columns, run = A.columns[lead[panel[first_of]]], run[first_of]
         terms.append((columns, width[panel[first_of]], backward_first[run]))
     starts = A.row_starts if forward else A.col_starts
-    sums = _sums(size, starts, *(np.concatenate(parts) if len(terms) > 1 else parts[0] for parts in zip(*terms)))
-    x_rows = _rows_met(A.row_starts[A.rows], m, first_row)
-    return Plan(Product(forward, backward), PanelList.of(table), x_rows, int(backward_first[-1]), *sums)
+    each = (np.concatenate(parts) if len(terms) > 1 else parts[0] for parts in zip(*terms))
+    tallest, *lists = _sums(size, starts, *each)
+    lists += _jumps(A.row_starts[A.rows], m, first_row)
+    panels, row_table, parts, *met = moved_together(cupy, table.view(np.uint8), *lists)
+    counts = int(backward_first[-1]), row_table.shape[1], tallest
+    panels = PanelList(panels, len(table))
+    return Plan(Product(forward, backward), panels, _rows_met(*met, int(first_row[-1])), *counts, row_table, parts)
 
 
 def _sums(size, starts, row, height, part):
-    """Terms in the order of block rows: how many, the rows of the tallest, their table, the lists of parts."""
+    """Terms in the order of block rows: the rows of the tallest, their table, the lists of parts."""
     order, counts = stable_order(row), np.bincount(row)
     some = np.flatnonzero(counts)
     stop = np.cumsum(counts[some])
@@ -121,9 +126,8 @@ def _sums(size, starts, row, height, part):
     first, rows, tallest = starts[some], height[order[leader]], int(height.max(initial=0)) or STRIP
     gaps = _gaps(first, rows, size, tallest)
     none = np.zeros(len(gaps[0]), np.int64)
-    table = upload(*map(np.concatenate, ((first, gaps[0]), (rows, gaps[1]), (leader, none), (stop, none))))
-    lists = cupy.asarray(part.astype(np.int32)[order])
-    return table.shape[1], tallest, table[0], lists
+    pairs = (first, gaps[0]), (rows, gaps[1]), (leader, none), (stop, none)
+    return tallest, np.stack([np.concatenate(pair) for pair in pairs], dtype=np.int64), part.astype(np.int32)[order]
 
 
 def _gaps(first, rows, size, most):
@@ -136,13 +140,18 @@ def _gaps(first, rows, size, most):
     return start, np.minimum(most, end[gap] - start)
 
 
-def _rows_met(starts, counts, first):
-    """`ranges` on the device, as int32: differences from row to row, summed up; first: offsets_of(counts)."""
+def _jumps(starts, counts, first):
+    """Where the runs of `ranges` begin, and by how much they go on from the one before; first: offsets_of(counts)."""
     if not counts.all():
         some = np.flatnonzero(counts)
         starts, counts, first = starts[some], counts[some], np.append(first[some], first[-1])
     jumps = starts.astype(np.int32)
     jumps[1:] -= (starts[:-1] + counts[:-1] - 1).astype(np.int32)
-    steps = cupy.ones(int(first[-1]), np.int32)
-    steps[cupy.asarray(first[:-1])] = cupy.asarray(jumps)
+    return first[:-1], jumps
+
+
+def _rows_met(first, jumps, count):
+    """`ranges` of so many rows on the device, as int32: differences from row to row, summed up."""
+    steps = cupy.ones(count, np.int32)
+    steps[first] = jumps
     return cupy.cumsum(steps, dtype=np.int32)

@@ -74,9 +74,9 @@ def _plan_down(N):
 def _plan(N, panels):
     """The panels of the outer matrices and of each step, upwards, where there are any."""
     steps = [slice(a, b) for a, b in zip(N.bounds[:-1], N.bounds[1:])]
-    lists = [PanelList.of(panels(N.inner[s], N.inner_rows[s], N.inner_columns[s])) for s in steps]
-    outer = PanelList.of(panels(N.outer, N.outer_rows, N.outer_columns))
-    return Plan(outer, [panels for panels in lists if panels.count])
+    tables = [panels(N.inner[s], N.inner_rows[s], N.inner_columns[s]) for s in steps]
+    outer, *inner = PanelList.of(panels(N.outer, N.outer_rows, N.outer_columns), *filter(len, tables))
+    return Plan(outer, inner)
 
 
 def _strips(P, rows, columns):

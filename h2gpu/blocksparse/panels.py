@@ -10,6 +10,7 @@ from functools import cache
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, launch
 from h2gpu.batched.device.plans import planned
@@ -53,9 +54,10 @@ class PanelList:
     count: int
 
     @classmethod
-    def of(cls, table):
-        """The panels of a table."""
-        return cls(cupy.asarray(table.view(np.uint8)), len(table))
+    def of(cls, *tables):
+        """The panels of each table, in a list."""
+        there = moved_together(cupy, *(table.view(np.uint8) for table in tables))
+        return [cls(bytes_, len(table)) for bytes_, table in zip(there, tables)]
 
 
 @dataclass(frozen=True)

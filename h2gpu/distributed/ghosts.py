@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import to_host
+from h2gpu.arrays import moved_together, to_host
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.plans import planned
 from h2gpu.distributed.partition import by_rank, distinct
@@ -127,9 +127,9 @@ class Halo:
 
     def on(self, xp):
         """The same with its rows in the memory of the array module xp."""
-        sends, receives = ({q: xp.asarray(i) for q, i in part.items()} for part in (self.sends, self.receives))
-        above = self.above and tuple(map(xp.asarray, self.above))
-        return Halo(self.size, sends, receives, self.starts, above)
+        there = iter(moved_together(xp, *self.sends.values(), *self.receives.values(), *(self.above or ())))
+        sends, receives = (dict(zip(part, there)) for part in (self.sends, self.receives))
+        return Halo(self.size, sends, receives, self.starts, self.above and tuple(there))
 
 
 def with_ghosts(batch, ghosts):
@@ -182,8 +182,8 @@ class Route:
                 place += len(local)
         if any((rows < 0).any() for rows in arrivals):
             raise ValueError("expected each ghost from another rank or above the cut")
-        pack = xp.asarray(np.concatenate([*sent.values(), *above, none]))
-        return cls(pack, sends, sums, receives, [xp.asarray(rows) for rows in arrivals], tuple(halos[1:]))
+        pack, *arrivals = moved_together(xp, np.concatenate([*sent.values(), *above, none]), *arrivals)
+        return cls(pack, sends, sums, receives, arrivals, tuple(halos[1:]))
 
 
 def _behind(parts):

@@ -5,9 +5,10 @@ import itertools
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import NAMES, kernel
-from h2gpu.batched.device.launch import NULL, WARP, launch, upload
+from h2gpu.batched.device.launch import NULL, WARP, launch
 from h2gpu.covariance.pairs.cuda import numbers_of
 from h2gpu.h2matrix.interpolation import chebyshev
 
@@ -41,8 +42,8 @@ def values_in_boxes(points, sizes, boxes, order):
     """See chebyshev.values_in_boxes."""
     if not takes(points, order ** points.shape[1]):
         return chebyshev.values_in_boxes(points, sizes, boxes, order)
-    (first,) = upload(offsets_of(sizes))
-    return _tensor_products(_polynomials(points[:, :, None], boxes, first, order))[:, 0]
+    first, numbers = moved_together(cupy, offsets_of(sizes), _numbers(boxes, order, points.dtype))
+    return _tensor_products(_polynomials(points[:, :, None], len(boxes), first, numbers, order))[:, 0]
 
 
 def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
@@ -50,8 +51,9 @@ def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
     x = chebyshev.axis_nodes(child_boxes, order)
     if not takes(like, (order * parent_order) ** x.shape[1]):
         return chebyshev.transfer_values(child_boxes, parent_boxes, order, parent_order, like)
-    x = cupy.asarray(x.astype(like.dtype, copy=False))
-    return _tensor_products(_polynomials(x, parent_boxes, NULL, parent_order))
+    numbers = _numbers(parent_boxes, parent_order, like.dtype)
+    x, numbers = moved_together(cupy, x.astype(like.dtype, copy=False), numbers)
+    return _tensor_products(_polynomials(x, len(parent_boxes), NULL, numbers, parent_order))
 
 
 def orders_together(known, order, largest):
@@ -72,7 +74,8 @@ def mean_squares(function, samples, orders):
         table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
     sizes = np.array([len(points), x.shape[1], y.shape[1], orders[0], len(orders), most], np.int32)
     numbers = [boxes.lower, boxes.upper, x, y, exact, *tables]
-    packed, ends = cupy.asarray(np.concatenate([part.ravel() for part in numbers], dtype=x.dtype)), [0]
+    packed, ends = np.concatenate([part.ravel() for part in numbers], dtype=x.dtype), [0]
+    packed, counts = moved_together(cupy, packed, points.astype(np.int64, copy=False))
     for part in numbers:
         ends.append(ends[-1] + part.size)
     lower, upper, *given = (packed[i:j] for i, j in itertools.pairwise(ends))
@@ -83,21 +86,24 @@ def mean_squares(function, samples, orders):
         shared_bytes=shared,
         definitions=known.definitions,
     )
-    counts = cupy.asarray(points.astype(np.int64, copy=False))
     arguments = lower, upper, counts, *given, sizes.view(SAMPLED_SIZES)[0], out, *numbers_of(known)
     launch(compiled, -(-out.size // warps), warps * WARP, arguments, shared)
     return out
 
 
-def _polynomials(x, boxes, first, order):
-    """Values of the polynomials of boxes at x (items, dim, each): (items, dim, each, order)."""
-    dtype, (_, dim, each) = x.dtype, x.shape
-    lower, upper = cupy.asarray(np.stack([boxes.lower, boxes.upper]).astype(dtype, copy=False))
-    numbers = cupy.asarray(np.stack([chebyshev.nodes(order), chebyshev.weights(order)]).astype(dtype))
-    out, x = cupy.empty((*x.shape, order), dtype), cupy.ascontiguousarray(x)
-    _launch(
-        "polynomials", x.size, x, lower, upper, first, *numbers, np.int64(x.size), dim, each, len(boxes), order, out
-    )
+def _numbers(boxes, order, dtype):
+    """What polynomials depend on, one behind the other: corners of the boxes, nodes and weights."""
+    parts = boxes.lower, boxes.upper, chebyshev.nodes(order), chebyshev.weights(order)
+    return np.concatenate([part.ravel() for part in parts]).astype(dtype, copy=False)
+
+
+def _polynomials(x, boxes, first, numbers, order):
+    """Values of the polynomials of so many boxes at x (items, dim, each): (items, dim, each, order)."""
+    _, dim, each = x.shape
+    corners, size = numbers[: 2 * boxes * dim].reshape(2, -1), np.int64(x.size)
+    out, x = cupy.empty((*x.shape, order), x.dtype), cupy.ascontiguousarray(x)
+    numbers = *corners, first, *numbers[2 * boxes * dim :].reshape(2, -1)
+    _launch("polynomials", x.size, x, *numbers, size, dim, each, boxes, order, out)
     return out
 
 
