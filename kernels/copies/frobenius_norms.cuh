@@ -15,14 +15,15 @@ __device__ double square(Real entry, double scale) {
     return x * x;
 }
 
-// A: buffer of all matrices   offsets, sizes: batch (first entry, entries of each)   norms: batch
+// A: buffer of all matrices   offsets, rows, columns: batch (first entry and shape of each)   norms: batch
 template <typename Real, int Warps, bool OfRounding>
 __global__ __launch_bounds__(Warps * WARP)
-void frobenius_norms(const Real* A, const long long* offsets, const long long* sizes, double* norms) {
+void frobenius_norms(const Real* A, const long long* offsets, const long long* rows, const long long* columns,
+                     double* norms) {
     constexpr int BYTES = 16, AHEAD = 4, EACH = BYTES / sizeof(Real);  // AHEAD: pieces of a thread under way
     __shared__ double scratch[Warps];
     const Real* entries = A + offsets[blockIdx.x];
-    const long long size = sizes[blockIdx.x];
+    const long long size = rows[blockIdx.x] * columns[blockIdx.x];
     const long long beyond = reinterpret_cast<unsigned long long>(entries) % BYTES;
     const long long head = min(size, (BYTES - beyond) % BYTES / static_cast<long long>(sizeof(Real)));
     const long long pieces = (size - head) / EACH, tail = head + pieces * EACH;

@@ -36,7 +36,11 @@ def gather(A, index, transpose, out):
     else:
         index = np.asarray(index)
         sources = A.offsets[index], A.columns[index], np.asarray(transpose)
-        places = upload(*sources, out.offsets, out.rows, out.columns)
+        if out.is_placed:
+            places = *upload(*sources), *(out.number(side) for side in range(3))
+        else:
+            places = upload(*sources, out.offsets, out.rows, out.columns)
+            vars(out)["numbers"] = places[3:]  # which others of `out` may need as well
     function = kernel("copies/gather.cuh", "gather", A.dtype, TILE, LINES)
     launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
     return out
@@ -162,7 +166,7 @@ def _norms(A, of_rounding):
     if not len(A):
         return norms
     if isinstance(A, MatrixBatch):
-        entries, places = A.buffer, upload(A.offsets, A.sizes)
+        entries, places = A.buffer, [A.number(side) for side in range(3)]
     else:
         entries, size = cupy.ascontiguousarray(A), math.prod(A.shape[1:])
         places = _lists(len(A), size)
@@ -186,8 +190,8 @@ def norms_plan(dtype, batch, warps, of_rounding):
 
 
 def _lists(batch, size):
-    """Where matrices of so many entries begin, and `size` for each."""
-    return tables(batch, [Steps(size), size])[0]
+    """Where matrices of so many entries begin, and their shapes: a column each."""
+    return tables(batch, [Steps(size), size, 1])[0]
 
 
 @remembered
