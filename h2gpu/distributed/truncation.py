@@ -12,8 +12,9 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import consecutive
 from h2gpu.h2matrix.accuracy import DECOMPOSED, Account
-from h2gpu.h2matrix.compression.level_store import assembled
+from h2gpu.h2matrix.compression.level_store import assembled, cut
 from h2gpu.progress import phase
 
 DIGITS = 52, 40, 28, 16, 4, 0  # a square's exponent, then 12 bits in one sum over the ranks
@@ -33,12 +34,12 @@ def truncate(comm, side, weights, budget, decompose, rule=None):
     local, basis, (among, used) = side.local, side.basis, side.counts
     account, done, T = Account(budget, used), [], None
     levels = range(int(np.argmax(used > 0)), len(used)) if used.any() else ()
+    MatrixBatch.place(basis.leaf, basis.transfer, *(weights or ()))
     with phase("truncate", int(among.sum())) as advance:
         for l in reversed(levels):
             t = _owned(local, l)
             share = account.share(l)
-            B = _matrices(basis, l, t, T)
-            M = B if weights is None else batched.gemm(B, _weights(weights, local, l, t), transb=True)
+            B, M = _matrices(basis, l, t, T, None if weights is None else _weights(weights, local, l, t))
             U, sigma, residual, *_ = decompose(M, DECOMPOSED * share * len(t) / among[l])
             if rule is None:
                 choose = ranks_of_few if among[l] <= FEW_CLUSTERS else shared_ranks
@@ -46,8 +47,7 @@ def truncate(comm, side, weights, budget, decompose, rule=None):
                 account.spend(spent)
             else:
                 ranks = rule(_finite(sigma), share)
-            U = batched.leading(U, B.rows, to_host(ranks))
-            T = batched.gemm(U, B, transa=True)
+            U, T = cut(U, B, to_host(ranks))
             if l < local.tree.levels:
                 U, T = _completed(comm, side, l, t, U, T)
                 done.append((l, U, T))
@@ -57,7 +57,7 @@ def truncate(comm, side, weights, budget, decompose, rule=None):
 
 def _weights(weights, local, l, t):
     """Z_t of clusters of a level, maybe of none where the rank's tree has no such level."""
-    return weights[l][t - local.tree.level_offsets[l]] if len(t) else weights[0][:0]
+    return weights[l][consecutive(t - local.tree.level_offsets[l])] if len(t) else weights[0][:0]
 
 
 def _finite(sigma):
@@ -75,20 +75,22 @@ def _owned(local, l):
     return t[local.owned[t]]
 
 
-def _matrices(basis, l, t, T):
-    """U_t of leaves and [T_1 E_1 ; T_2 E_2] of others; T: of all local clusters of the level below."""
+def _matrices(basis, l, t, T, Z):
+    """B_t, U_t of leaves and [T_1 E_1 ; T_2 E_2] of others, and B_t Z_tᵀ; T: of all local clusters of the level below."""
     tree, dtype, xp = basis.tree, basis.dtype, basis.leaf.xp
     is_leaf = tree.first_child[t] < 0
     children, rows = tree.children(t[~is_leaf]), np.where(is_leaf, tree.sizes[t], 0)
-    below = T[children - tree.level_offsets[l + 1]] if len(children) else None
-    if below is not None:
-        rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
+    below = T[consecutive(children - tree.level_offsets[l + 1])] if len(children) else basis.transfer[:0]
+    rows[~is_leaf] = below.rows[::2] + below.rows[1::2]
     B = MatrixBatch.empty(rows, basis.ranks[t], dtype, xp)
-    if is_leaf.any():
-        batched.gather(basis.leaf, np.searchsorted(tree.leaves, t[is_leaf]), out=B[is_leaf])
-    if below is not None:
-        batched.gemm(below, basis.transfer[children], out=B[~is_leaf].halves(below.rows))
-    return B
+    M = B if Z is None else MatrixBatch.empty(rows, Z.rows, dtype, xp)
+    leaves, inner = (B[consecutive(np.flatnonzero(some))] for some in (is_leaf, ~is_leaf))
+    leaves, halves, _, _ = MatrixBatch.place(leaves, inner.halves(below.rows), B, M)  # sizes go up once
+    if len(leaves):
+        batched.gather(basis.leaf, np.searchsorted(tree.leaves, t[is_leaf]), out=leaves)
+    if len(halves):
+        batched.gemm(below, basis.transfer[consecutive(children)], out=halves)
+    return B, M if Z is None else batched.gemm(B, Z, transb=True, out=M)
 
 
 def _completed(comm, side, l, t, U, T):
@@ -111,6 +113,7 @@ def _completed(comm, side, l, t, U, T):
         rows[c - first] = 0 if tree.first_child[c] < 0 else len(V)
     all_U = MatrixBatch.empty(rows, ranks, basis.dtype, xp)
     all_T = MatrixBatch.empty(ranks, basis.ranks[span], basis.dtype, xp)
+    MatrixBatch.place(all_U, all_T)
     for source, target in ((U, all_U), (T, all_T)):
         batched.gather(source, np.arange(len(t)), out=target[t - first])
     for c, (V, S) in foreign.items():

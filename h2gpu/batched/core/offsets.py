@@ -26,6 +26,11 @@ def ranges(starts, counts):
     return np.arange(counts.sum()) + np.repeat(np.asarray(starts) - firsts, counts)
 
 
+def consecutive(index):
+    """Ascending indices as a slice where none is left out."""
+    return slice(index[0], index[-1] + 1) if len(index) and index[-1] - index[0] == len(index) - 1 else index
+
+
 def stable_order(numbers):
     """Indices in ascending order of whole numbers ≥ 0, equals by index.
 

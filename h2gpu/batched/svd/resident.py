@@ -10,7 +10,7 @@ from itertools import pairwise
 import cupy as cp
 import numpy as np
 
-from h2gpu.batched.core.matrix_batch import ResidentBatch
+from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.device.launch import NULL, WARP, Steps, tables
 from h2gpu.batched.qr import householder
 from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, Outcome, factor_in_registers
@@ -28,7 +28,7 @@ def fits(A):
 
 def truncated_svd(A, atol, consume=False):
     """U, s, missed, info of a MatrixBatch that fits: see h2gpu.batched.truncated_svd with return_info."""
-    (m, n), batch, dtype = A.bounds, len(A), A.dtype
+    (A,), (m, n), batch, dtype = MatrixBatch.place(A), A.bounds, len(A), A.dtype
     k, least = min(m, n), 0 if isinstance(A, ResidentBatch) else int(A.rows.min(initial=m))
     outcome, allowed = Outcome.of(batch), cp.asarray(atol)
     U = A.buffer if consume and _is_filled(A) else cp.empty(batch * m * k, dtype)  # a matrix's U after its factors

@@ -72,7 +72,7 @@ class LevelStore:
     def keep(self, l, U, B, ranks):
         """The columns of U_t that are kept, and T_t = U_tᵀ B_t."""
         room = _room(self.basis, l - 1, ranks, self.weights, U.bounds[1]) if l > self.top else ()
-        kept, self.below = _cut(U, B, ranks, room)
+        kept, self.below = cut(U, B, ranks, room)
         self.room = room
         self.kept.append((l, kept, self.below))
 
@@ -103,7 +103,7 @@ def _first_to_wait(basis, top, resident, weights):
     return level
 
 
-def _cut(U, B, ranks, room):
+def cut(U, B, ranks, room=()):
     """The columns of U_t that are kept, and T_t = U_tᵀ B_t; room: for the next level, placed with that for these.
 
     Where only the device knows the ranks, U_t has its other columns too, and T_t is without the rows of those.

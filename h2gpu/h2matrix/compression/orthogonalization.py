@@ -12,7 +12,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies.identities import with_identities
-from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.core.offsets import consecutive, offsets_of
 from h2gpu.h2matrix.basis import ClusterBasis
 from h2gpu.progress import phase
 
@@ -49,19 +49,19 @@ def _upsweep(basis, mode):
     known = np.zeros(len(tree), bool)  # to be identities
     if mode == "r" and basis.identical is not None:
         known[tree.leaves] = basis.identical
-    others = _consecutive(np.flatnonzero(~known[tree.leaves]))
+    others = consecutive(np.flatnonzero(~known[tree.leaves]))
     R, leaf = with_identities(rows, basis.ranks, known, basis.dtype, xp), basis.leaf[others]
     RE = by_turns(tree, rows, basis)
     stacks = RE[1:].pairs()  # siblings follow each other, in the order of their parents
     R, leaf, transfer, RE, stacks = MatrixBatch.place(R, leaf, basis.transfer, RE, stacks)  # sizes go up once
-    Q_leaf = _factor(leaf, R[_consecutive(tree.leaves[others])], mode)
+    Q_leaf = _factor(leaf, R[consecutive(tree.leaves[others])], mode)
     F = []
     for l in reversed(range(tree.levels - 1)):
         t, children = tree.parents(l), tree.span(l + 1)
         if mode == "r" and not rows[tree.span(l)].any():
             continue
         batched.gemm(R[children], transfer[children], out=RE[children])
-        Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[_consecutive(t)], mode)
+        Q = _factor(stacks[slice(*np.searchsorted(parents, (t[0], t[-1] + 1)))], R[consecutive(t)], mode)
         if Q is not None:
             F.append(Q.halves(rows[children]))
     return R, Q_leaf, F[::-1]
@@ -75,11 +75,6 @@ def by_turns(tree, rows, basis):
     buffer = basis.leaf.xp.empty(int(np.diff(starts).max()), basis.dtype)
     offsets = before[:-1] - np.repeat(starts[:-1], np.diff(tree.level_offsets))
     return MatrixBatch(buffer, offsets, rows, columns)
-
-
-def _consecutive(t):
-    """Ascending indices as a slice where none is left out."""
-    return slice(t[0], t[-1] + 1) if len(t) and t[-1] - t[0] == len(t) - 1 else t
 
 
 def _factor(A, R_out, mode):
