@@ -16,7 +16,7 @@ from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.distributed.construction import all_couplings, couplings_of, nearfield_of, sides_of
-from h2gpu.distributed.ghosts import Halo, Share, with_ghosts
+from h2gpu.distributed.ghosts import Halo, Share, slices_behind, with_ghosts
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
 from h2gpu.distributed.truncation import truncate
@@ -31,6 +31,7 @@ from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 from h2gpu.h2matrix.norms import JointFactors, farfield_square, farfield_squares, nearfield_square
 
 PARTS = "far", "far off", "near", "near off"
+NONE = np.zeros(0, np.int64)
 
 
 class GhostBasis:
@@ -169,28 +170,39 @@ def _weights(comm, side, other, pairs, symmetric, cov):
 
 def of_ghosts(comm, share, local, batch, name, stacked):
     """The matrices of a share's ghosts, of what their ranks have: R of those stacked, or the first."""
-    sends = {q: batched.gather(batch, local.numbers(clusters)) for q, clusters in share.sends.items()}
-    own = sends.pop(comm.rank, None)
-    sizes = {q: np.concatenate([M.rows, M.columns]) for q, M in sends.items()}
-    others = {q: g for q, g in share.receives.items() if q != comm.rank}
-    shapes = {q: np.empty(2 * len(g), np.int64) for q, g in others.items()}
-    comm.start(sizes, shapes, f"sizes of {name}")()
-    found = {q: MatrixBatch.empty(*shapes[q].reshape(2, -1), batch.dtype, comm.xp) for q in others}
-    comm.start({q: M.entries for q, M in sends.items()}, {q: M.buffer for q, M in found.items()}, name)()
-    if own is not None:
-        found[comm.rank] = own
-    if not found:
+    arrived, numbers = _arrived(comm, share, local, batch, name)
+    if not len(numbers):
         return batch[:0]
-    ranks = sorted(found)
-    numbers = np.concatenate([share.receives[q] for q in ranks])
     order = np.argsort(numbers, kind="stable")
-    every = batched.gather(batched.join([found[q] for q in ranks]), order)
     counts = np.bincount(numbers, minlength=len(share.ghosts))
-    first = offsets_of(counts)[:-1]
-    several = counts > 1
+    first, several = order[offsets_of(counts)[:-1]], counts > 1
     if not stacked or not several.any():
-        return batched.gather(every, first)
-    stacks = every.stacked(counts)
-    R = batched.qr(batched.gather(stacks, np.flatnonzero(several)), mode="r")
-    both = batched.join([batched.gather(stacks, np.flatnonzero(~several)), R])
-    return batched.gather(both, np.argsort(np.append(np.flatnonzero(~several), np.flatnonzero(several))))
+        return batched.gather(arrived, first)
+    stacks = batched.gather(arrived, order[np.repeat(several, counts)]).stacked(counts[several])
+    rows = arrived.rows[first]
+    rows[several] = np.minimum(stacks.rows, stacks.columns)
+    R = MatrixBatch.empty(rows, arrived.columns[first], batch.dtype, comm.xp)
+    batched.gather(arrived, first[~several], out=R[~several])
+    batched.qr(stacks, mode="r", out=R[several])
+    return R
+
+
+def _arrived(comm, share, local, batch, name):
+    """What the ranks of ghosts have of them, rank by rank, this one among them, and numbers in `ghosts`."""
+    to, of = (sorted(part.keys() - {comm.rank}) for part in (share.sends, share.receives))
+    clusters, ranks = [share.sends[q] for q in to], sorted(share.receives)
+    sent = batched.gather(batch, local.numbers(np.concatenate([NONE, *clusters])))
+    sends = dict(zip(to, slices_behind(clusters)))
+    shapes = {q: np.empty(2 * len(share.receives[q]), np.int64) for q in of}
+    sizes = {q: np.concatenate([sent.rows[s], sent.columns[s]]) for q, s in sends.items()}
+    comm.start(sizes, shapes, f"sizes of {name}")()
+    own = local.numbers(share.sends.get(comm.rank, NONE))
+    shapes[comm.rank] = np.concatenate([batch.rows[own], batch.columns[own]])
+    numbers = [share.receives[q] for q in ranks]
+    rows, columns = np.concatenate([np.zeros((2, 0), np.int64), *(shapes[q].reshape(2, -1) for q in ranks)], axis=1)
+    arrived, places = MatrixBatch.empty(rows, columns, batch.dtype, comm.xp), dict(zip(ranks, slices_behind(numbers)))
+    if len(own):
+        batched.gather(batch, own, out=arrived[places[comm.rank]])
+    receives = {q: arrived[places[q]].entries for q in of}
+    comm.start({q: sent[s].entries for q, s in sends.items()}, receives, name)()
+    return arrived, np.concatenate([NONE, *numbers])

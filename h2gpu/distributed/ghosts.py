@@ -163,7 +163,7 @@ class Route:
         to, of = (sorted({q for side in sides for q in side[k]}) for k in (0, 1))
         sent = {q: np.concatenate([f + side[0].get(q, none) for f, side in zip(first, sides)]) for q in to}
         above = [f + to_host(h.above[0]) for f, h in zip(first, halos) if h.above]
-        slices = _behind([*sent.values(), *above])
+        slices = slices_behind([*sent.values(), *above])
         sends, sums = dict(zip(sent, slices)), slices[len(sent) :]
         arrivals, place = [np.full(h.size, -1) for h in halos], 0
         receives = {}
@@ -186,7 +186,7 @@ class Route:
         return cls(pack, sends, sums, receives, arrivals, tuple(halos[1:]))
 
 
-def _behind(parts):
+def slices_behind(parts):
     """Slices of arrays that stand behind one another."""
     first = offsets_of(np.array([len(part) for part in parts], np.int64))
     return [slice(int(i), int(j)) for i, j in pairwise(first)]

@@ -76,7 +76,7 @@ def _owned(local, l):
 
 
 def _matrices(basis, l, t, T, Z):
-    """B_t, U_t of leaves and [T_1 E_1 ; T_2 E_2] of others, and B_t Z_tᵀ; T: of all local clusters of the level below."""
+    """B_t, U_t of leaves and [T_1 E_1 ; T_2 E_2] of others, and B_t Z_tᵀ; T: of all local clusters a level below."""
     tree, dtype, xp = basis.tree, basis.dtype, basis.leaf.xp
     is_leaf = tree.first_child[t] < 0
     children, rows = tree.children(t[~is_leaf]), np.where(is_leaf, tree.sizes[t], 0)
