@@ -62,14 +62,14 @@ def sides_of(comm, blocks, points, order):
     coupled = [blocks.far] if blocks.symmetric else list(blocks.far)
     orders = [orders_of(tree, order) for tree in trees]
     known = [_ranks(comm, *side, x.shape[1]) for *side, x in zip(partitions, coupled, orders, points)]
-    sides = []
+    sides, there = [], [comm.xp.asarray(x) for x in points]
     for i, local in enumerate(locals_):
-        j, xp = len(trees) - 1 - i, comm.xp
+        j = len(trees) - 1 - i
         pairs = blocks.far if i == 0 else blocks.far[::-1]
         share = Share.of(pairs, blocks.symmetric, local.partition, partitions[j], comm.rank)
         share = share.agreed(comm, partitions[j])
         ranks, own, counts = known[i]
-        grids = _grids(comm, partitions[i], local.clusters, ranks, own, points[i], orders[i])
+        grids = _grids(comm, partitions[i], local.clusters, ranks, own, points[i], orders[i], there[i])
         ghosts = _grids(
             comm,
             partitions[j],
@@ -77,8 +77,9 @@ def sides_of(comm, blocks, points, order):
             *_of_ghosts(comm, share, *known[j][:2], trees[j], orders[j], points[j].shape[1]),
             points[j],
             orders[j],
+            there[j],
         )
-        x, chosen = xp.asarray(points[i]), local.clusters
+        x, chosen = there[i], local.clusters
         basis = basis_of_grids(local.tree, ranks[chosen], own[chosen], grids, x, orders[i][chosen])
         sides.append(Side(local, basis, counts, share, grids, ghosts, x))
     return sides[0], sides[-1]
@@ -115,8 +116,8 @@ def _of_ghosts(comm, share, ranks, own, tree, orders, dim):
     return ranks, own
 
 
-def _grids(comm, partition, clusters, ranks, own, x, orders):
-    """Grids of some clusters, where comm.xp is; their own points come from where they are."""
+def _grids(comm, partition, clusters, ranks, own, x, orders, there):
+    """Grids of some clusters, where comm.xp is, as `there`, all of x is; their own points come from where they are."""
     tree, some = partition.tree, clusters[own[clusters]]
     places = _union(tree.start[some], tree.stop[some])
     points, start = (
@@ -124,7 +125,15 @@ def _grids(comm, partition, clusters, ranks, own, x, orders):
         np.searchsorted(places, tree.start),
     )
     moved = replace(tree, start=start, stop=start + tree.sizes)  # where the points are now, of those clusters
-    return interpolation_grids(moved, clusters, ranks, own, comm.xp.asarray(points), orders)
+    return interpolation_grids(moved, clusters, ranks, own, _moved(points, x, there), orders)
+
+
+def _moved(rows, x, there):
+    """Rows where `there`, all of x is: a part of that where they are a view of some of x."""
+    if not np.may_share_memory(rows, x):
+        return array_module(there).asarray(rows)
+    first = (rows.ctypes.data - x.ctypes.data) // x.strides[0]
+    return there[first : first + len(rows)]
 
 
 def _union(start, stop):
@@ -160,9 +169,9 @@ def all_couplings(side, other, pairs, symmetric, cov):
     t = np.append(t, side.local.numbers(side.share.rows))
     s = np.append(s, len(other.grids) + side.share.columns)
     xp = side.grids.xp
-    order = to_host(xp.argsort(xp.asarray(s << 32 | t)))  # a tenth of a lexicographic sort; no pair is there twice
+    pairs = to_host(xp.sort(xp.asarray(s << 32 | t)))  # a tenth of a lexicographic sort
     grids = with_ghosts(other.grids, side.ghosts)
-    return EvaluatedCouplings(cov.pair_function, side.grids, grids, t[order], s[order], False)
+    return EvaluatedCouplings(cov.pair_function, side.grids, grids, pairs & (1 << 32) - 1, pairs >> 32, False)
 
 
 def nearfield_of(comm, rows, cols, share, blocks, points, cov):

@@ -82,8 +82,8 @@ def measures(A, keep=None):
         return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
 
     made = list(in_order(work, pieces(A.sizes, MEASURED[A.xp.__name__]), A.xp))
-    rows = [[to_host(part) for part in measured] for measured in zip(*made)] or [[np.zeros(0)]] * len(MEASURES)
-    return {measure: np.concatenate(row) for measure, row in zip(MEASURES, rows)}
+    rows = [to_host(A.xp.concatenate(measured)) for measured in zip(*made)] or [np.zeros(0)] * len(MEASURES)
+    return dict(zip(MEASURES, rows))
 
 
 def farfield_square(basis, weights):
