@@ -26,7 +26,7 @@ LAYOUTS = {  # lanes along a row and vectors of a lane, by growing number of col
 }
 SHARED_BLOCKS, SHARED_WARPS = (2, 1), 8  # of a multiprocessor, at best first; of a block: the matrix in shared memory
 TABLE, PRECISIONS = "gebrd", {4: np.float32, 8: np.float64}  # of knobs in device memory: kernels/tuning
-SPILL_BYTES = 150  # that instances may spill, at most
+SPILL_BYTES = 192  # that instances may spill, at most
 CLUSTERS = (2, 4, 8)  # thread blocks that share a matrix in device memory
 CLUSTER_CAPABILITY = 90  # of the first devices that have clusters
 PARTED = 7 / 8  # of the multiprocessors that clusters of more than two reach: they lie within parts of the device

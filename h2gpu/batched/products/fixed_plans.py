@@ -30,7 +30,7 @@ from h2gpu.batched.products.fixed_work import BESIDES, BLOCK_BYTES, QUARTERS, RE
 WARP = 32
 LARGEST = 160  # of rows, columns and inner indices
 # by ptxas at most, most of them addresses of copies, away from the products
-SPILL_BYTES = {np.float64: 16, np.float32: 96, np.complex64: 16, np.complex128: 32}
+SPILL_BYTES = {np.float64: 20, np.float32: 96, np.complex64: 24, np.complex128: 44}
 MEASURED_SPILL_BYTES = 256  # likewise, of plans that were measured as the fastest all the same
 ROW_EDGES, ROW_ENTRY = (12, 16), 8  # matrices take a thread a row up to the first, may up to the second; bytes
 ROW_THREADS, GROUP_WARPS = 128, 4  # of a block, about

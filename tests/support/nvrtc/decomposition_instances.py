@@ -8,6 +8,8 @@ from instance_sources import SHARED_LIMIT, constants
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 
+TURNED_SPILLS = 8  # of what finds singular values of a bidiagonal matrix
+
 
 def bidiagonal_instances(dtype):
     """Reductions of squares and of tall matrices up to every limit of columns, and what finds their singular values."""
@@ -22,7 +24,7 @@ def bidiagonal_instances(dtype):
     launched = constants("batched/svd/bidiagonal")
     for name, threads in (("bidiagonal_values", "VALUE_THREADS"), ("bidiagonal_svd", "TURN_THREADS")):
         for number in launched[threads]:
-            yield f"bidiagonal/{name}.cuh", compiler.expression(name, dtype, number), 0
+            yield f"bidiagonal/{name}.cuh", compiler.expression(name, dtype, number), TURNED_SPILLS
 
 
 def complex_instances(dtype):

@@ -43,10 +43,11 @@ def unoptimized(architecture, instances):
 
 
 def digest(case):
-    """What the result of a case depends on."""
-    return sha256(
-        repr((library()._name, *case, *compiler.options(case[1])[:1], compiler.source_hash(case[1]))).encode()
-    ).hexdigest()
+    """What the result of a case depends on, the compiler's build among it: an upgrade keeps the name of its file."""
+    path = library()._name
+    build = os.path.getsize(path) if os.path.exists(path) else 0  # by bytes: nvrtcVersion has no patch number
+    depends = path, build, *case, *compiler.options(case[1])[:1], compiler.source_hash(case[1])
+    return sha256(repr(depends).encode()).hexdigest()
 
 
 def all_spilled(cases, config):

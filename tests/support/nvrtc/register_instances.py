@@ -9,7 +9,7 @@ from h2gpu.batched.registers.layouts import THREAD, THREAD_EDGE, layout
 SMALL_SPILLS = {
     np.float32: (8, 1200),
     np.float64: (8, 15400),
-    np.complex64: (8, 15500),
+    np.complex64: (48, 15500),
 }  # at the edge of "auto"; at 16 × 16
 BLOCK_SPILLS = 40
 SMALL_BLOCKS = (

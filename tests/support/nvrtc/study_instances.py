@@ -16,6 +16,7 @@ from h2gpu.apps.studies.baselines import gebrd_stages, lu_stages
 from h2gpu.batched.bidiagonal import plans as bidiagonal_plans
 from h2gpu.batched.device import compiler
 
+EDGE_SPILLS = 24  # of products of tiles that end beyond the matrix
 WATCHED_SPILLS = 200  # of bidiagonal reductions that count their cycles
 
 
@@ -66,7 +67,7 @@ def gebrd_stage_instances():
 def edge_instances():
     """The products of tiles that hang over: h2gpu.apps.studies.edges."""
     for dtype, beyond in product(DTYPES, study_edges.BEYOND.values()):
-        yield study_edges.HEADER, compiler.expression("edge_gemm", dtype, study_edges.EDGE, beyond), 0
+        yield study_edges.HEADER, compiler.expression("edge_gemm", dtype, study_edges.EDGE, beyond), EDGE_SPILLS
 
 
 def microbench_instances():
