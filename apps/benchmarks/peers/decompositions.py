@@ -3,22 +3,18 @@
     QR     cuBLAS geqrfBatched; Q, which it does not form, by cuSOLVER's orgqr, looped over streams
     SVD    cuSOLVER's gesvd, looped over 20 streams: left vectors and values
 
-Both want matrices by columns. Their transposes are laid out beforehand, which nobody's time contains. MAGMA has a
-batched QR too; PyTorch's wheels carry parts of MAGMA, and `magma_qr` says whether this one is among them.
+Both want matrices by columns, as MAGMA does, whose R is timed where there is a library (magma.py). Their transposes are
+laid out beforehand, which nobody's time contains.
 """
 
 import ctypes
-from ctypes.util import find_library
-from functools import cache
-from pathlib import Path
 
-from h2gpu.apps.benchmarks.peers import blas
+from h2gpu.apps.benchmarks.peers import blas, magma
 from h2gpu.apps.benchmarks.peers.linear import LETTERS, in_place, places_of
 from h2gpu.apps.benchmarks.peers.peers import grown
 from h2gpu.apps.benchmarks.peers.streams import Streams
 
 STREAMS = 20  # the paper's
-MAGMA = "magma_dgeqrf_batched"
 
 
 def times(routine, arrays):
@@ -28,7 +24,10 @@ def times(routine, arrays):
     if arrays[0].shape[1] < arrays[0].shape[2]:
         return []
     by_columns = [cupy.ascontiguousarray(A.swapaxes(1, 2)) for A in arrays]
-    return [gesvd(by_columns) if routine == "svd" else qr(by_columns, routine == "qr")]
+    if routine == "svd":
+        return [gesvd(by_columns)]
+    vendors = qr(by_columns, routine == "qr")  # loads cuBLAS, which MAGMA's library needs
+    return [vendors, *(magma.times(arrays[0], by_columns) if routine == "qr_r" else [])]
 
 
 def qr(arrays, with_q):
@@ -130,32 +129,3 @@ class LoopedSVD:
             self.routine(handle, left, none, m, n, of_A + b * step, m, *to, *rest)
 
         self.streams.each(one, count)
-
-
-@cache
-def magma_qr():
-    """Whether a library at hand exports MAGMA's batched QR, in words."""
-    found = [name for name in (_of_torch(), find_library("magma")) if name]
-    for name in found:
-        if exports(name, MAGMA):
-            return f"MAGMA's batched QR: exported by {Path(name).name}, not timed"
-    where = ", ".join(Path(name).name for name in found) or "no library"
-    return f"MAGMA's batched QR: {where}, no {MAGMA}"
-
-
-def exports(library, function):
-    """Whether a library can be loaded and has the function."""
-    try:
-        return hasattr(ctypes.CDLL(library), function)
-    except OSError:
-        return False
-
-
-def _of_torch():
-    """The library of PyTorch that carries MAGMA, if it is there."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    path = Path(torch.__file__).parent / "lib" / "libtorch_cuda_linalg.so"
-    return str(path) if path.is_file() else None

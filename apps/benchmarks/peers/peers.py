@@ -96,9 +96,9 @@ def note(routine):
     """What there is to say of peers that cannot be timed."""
     if routine not in ("qr", "qr_r"):
         return ""
-    from h2gpu.apps.benchmarks.peers import decompositions
+    from h2gpu.apps.benchmarks.peers import magma
 
-    return decompositions.magma_qr()
+    return magma.note(routine)
 
 
 def _torch(routine, arrays, columns):

@@ -1,6 +1,7 @@
 """What the batched routines are compared with: targets, KBLAS and other libraries."""
 
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -14,7 +15,7 @@ from h2gpu.apps.benchmarks import batched as bench_batched
 from h2gpu.apps.benchmarks import cases as bench_cases
 from h2gpu.apps.benchmarks.peers import blas as blas_peers
 from h2gpu.apps.benchmarks.peers import gebrd as gebrd_peers
-from h2gpu.apps.benchmarks.peers import lapack, peers
+from h2gpu.apps.benchmarks.peers import lapack, magma, peers
 from h2gpu.apps.benchmarks.peers import linear as linear_peers
 from h2gpu.apps.benchmarks.report import plots as bench_plots
 from h2gpu.apps.benchmarks.routines import spot_checks
@@ -179,3 +180,34 @@ def test_whose_lu_pytorch_calls(monkeypatch):
     assert linear_peers.library(Torch(True, "")) == "MAGMA" and chosen == ["magma"]
     assert linear_peers.library(Torch(True, "MAGMA is deprecated for lu_factor")) == "cuSOLVER or cuBLAS"
     assert linear_peers.library(Torch(False, "")) == "cuSOLVER or cuBLAS" and len(chosen) == 2
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
+@pytest.mark.parametrize("status", [0, -109])
+def test_whose_magma_is_asked(status, monkeypatch, tmp_path):
+    """The file that the environment names, where it exports the function; one that cannot be loaded tells why."""
+    text = f"int magma_init(void) {{ return {status}; }} void {magma.FUNCTION}(void) {{}}"
+    subprocess.run(["cc", "-shared", "-x", "c", "-", "-o", tmp_path / "ours.so"], input=text.encode(), check=True)
+    (tmp_path / "broken.so").write_text("no library")
+    monkeypatch.setenv(magma.PATH, str(tmp_path / "ours.so"))
+    ask = magma.library.__wrapped__  # which remembers nothing
+    monkeypatch.setattr(magma, "library", ask)
+    if status:
+        with pytest.raises(RuntimeError, match="MAGMA geqrf_batched: magma_init gives -109"):
+            ask()
+        return
+    assert ask().magma_init() == 0
+    assert [peers.note(routine) for routine in ("qr", "qr_r", "svd")] == ["MAGMA's batched QR: R alone", "", ""]
+    monkeypatch.setattr(magma, "FUNCTION", "magma_of_nobody")
+    words = peers.note("qr_r")
+    assert words.startswith("MAGMA's batched QR: ours.so") and words.endswith("no magma_of_nobody")
+    monkeypatch.setenv(magma.PATH, str(tmp_path / "broken.so"))
+    with pytest.raises(OSError, match=r"broken\.so"):
+        ask()
+
+
+def test_without_a_library_magma_is_no_peer(monkeypatch):
+    monkeypatch.setattr(magma, "library", lambda: None)
+    monkeypatch.setattr(magma, "_candidates", list)
+    assert magma.times(None, None) == []
+    assert peers.note("qr") == "MAGMA's batched QR: no library, no magma_dgeqrf_batched_work"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.linalg.lapack
 
-from h2gpu.apps.benchmarks.peers import blas, decompositions
+from h2gpu.apps.benchmarks import timing
+from h2gpu.apps.benchmarks.peers import blas, decompositions, magma
 from h2gpu.apps.benchmarks.routines import criteria
 from h2gpu.arrays import to_host
 
@@ -19,9 +20,9 @@ SHAPE = 23, 9, 6  # more matrices than streams
 
 @pytest.fixture
 def vendor(monkeypatch):
-    """cuSOLVER and cuBLAS, or LAPACK with their arguments."""
+    """cuSOLVER and cuBLAS, or LAPACK with their arguments; whether they are the vendor's own."""
     if importlib.util.find_spec("cupy_backends"):
-        return
+        return True
     libs = types.ModuleType("cupy_backends.cuda.libs")
     libs.cusolver = types.SimpleNamespace(create=lambda: 1, destroy=lambda handle: None)
     for letter, dtype in (("s", np.float32), ("d", np.float64)):
@@ -31,6 +32,7 @@ def vendor(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module or types.ModuleType(name))
     functions = {f"cublas{letter}geqrfBatched": batched_geqrf(dtype) for letter, dtype in (("S", "f4"), ("D", "f8"))}
     monkeypatch.setattr(blas, "cublas", lambda: (types.SimpleNamespace(**functions), 1))
+    return False
 
 
 def memory(address, shape, dtype):
@@ -110,6 +112,7 @@ def test_peers_of_tall_matrices(vendor, monkeypatch):
         work(*inputs[0])
         return name
 
+    monkeypatch.setattr(magma, "library", lambda: None)
     monkeypatch.setattr(decompositions, "grown", once)
     monkeypatch.setattr(decompositions, "in_place", lambda name, arrays, call, *_, **__: [call(None, None), name][1])
     A = [cupy.asarray(by_columns("float64")[0])]
@@ -119,8 +122,73 @@ def test_peers_of_tall_matrices(vendor, monkeypatch):
     assert decompositions.times("qr", [A[0].swapaxes(1, 2)]) == []
 
 
+def magma_of_lapack(said, spoil=0):
+    """MAGMA's functions by LAPACK, with a status and what is added to the first entry of R; `open` holds its queues."""
+    length, open_queues = 24, set()
+
+    def create(device, stream, cublas, cusparse, queue, *caller):
+        queue._obj.value = 7
+        open_queues.add(7)
+
+    def work(dtype):
+        def geqrf(m, n, places, lda, taus, info, room, available, batch, queue):
+            assert queue.value in open_queues
+            if available._obj.value < 0:
+                available._obj.value = length
+                return 0
+            batched_geqrf(dtype)(None, m, n, places, lda, taus, None, batch)
+            memory(int(memory(places.value, batch, "i8")[0]), 1, dtype)[...] += spoil
+            memory(room.value, available._obj.value, "u1")[...], memory(info.value, batch, "i4")[...] = 255, 0
+            return said
+
+        return geqrf
+
+    return types.SimpleNamespace(
+        magma_queue_create_from_cuda_internal=create,
+        magma_queue_destroy_internal=lambda queue, *caller: open_queues.remove(queue.value),
+        magma_sgeqrf_batched_work=work("f4"),
+        magma_dgeqrf_batched_work=work("f8"),
+        open=open_queues,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("said", "spoil", "error"), [(0, 0, None), (-8, 0, RuntimeError), (0, 1, ArithmeticError)])
+def test_r_by_magma_is_checked_then_timed(vendor, monkeypatch, dtype, said, spoil, error):
+    """Its queue ends whatever comes; without a GPU LAPACK stands in for it."""
+    import cupy
+
+    library = magma.library() if vendor else magma_of_lapack(said, spoil)
+    if library is None or (vendor and error):
+        pytest.skip("no MAGMA, or one that is right")
+    monkeypatch.setattr(magma, "library", lambda: library)
+    for name in () if vendor else ("device_ms", "call_ms"):
+        monkeypatch.setattr(timing, name, lambda work, arrays: len([work(A) for A in arrays]))
+    shape = (23, 32, 16) if vendor else SHAPE
+    A = cupy.asarray(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+    columns = cupy.ascontiguousarray(A.swapaxes(1, 2))
+    before = to_host(columns).copy()
+    if error:
+        with pytest.raises(error, match="MAGMA geqrf_batched: "):
+            magma.times(A, [columns])
+    else:
+        (peer,) = magma.times(A, [columns, columns.copy()])
+        assert (peer.name, peer.matrices) == ("MAGMA geqrf_batched", 23)
+    np.testing.assert_array_equal(to_host(columns), before)
+    assert vendor or not library.open
+
+
+def test_magma_is_asked_for_r_alone(vendor, monkeypatch):
+    import cupy
+
+    monkeypatch.setattr(decompositions, "qr", lambda arrays, with_q: "cuBLAS")
+    monkeypatch.setattr(magma, "times", lambda A, columns: [A.shape, columns[0].shape])
+    A = [cupy.asarray(np.ones((4, 3, 2)))]
+    found = [decompositions.times(routine, A) for routine in ("qr", "qr_r")]
+    assert found == [["cuBLAS"], ["cuBLAS", (4, 3, 2), (4, 2, 3)]]
+
+
 def test_whose_qr_is_exported():
     """What is not there, or cannot be loaded, exports nothing."""
-    assert decompositions.magma_qr().startswith("MAGMA's batched QR: ")
-    assert decompositions.exports(None, "malloc") and not decompositions.exports(None, decompositions.MAGMA)
-    assert not decompositions.exports("libof_nobody.so.7", "malloc")
+    assert magma.exports(None, "malloc") and not magma.exports(None, magma.FUNCTION)
+    assert not magma.exports("libof_nobody.so.7", "malloc")
