@@ -3,7 +3,7 @@
     attributes     format, version, software, attributes (JSON: n, eta, and what the caller added), checksum
     shapes         (steps, 5) int64: cells, r, s, s + neighbours, level of each step
     R SN places    int32, int32 and int64: the steps' indices and cells, one step after the other
-    T L Y          float64, likewise; shapes follow from the table
+    T L Y          float64, likewise, padded; shapes follow from the table
     top root grid  (indices,) int32; the root's factor; side, corner and extent of the grid
 
 What is read is refused unless it solves: each site is eliminated once, couplings are with sites that are still there,
@@ -20,6 +20,7 @@ from h2gpu.arrays import to_host
 from h2gpu.memory import free_memory, readable
 from h2gpu.solvers.skeletonization.cells import DEEPEST, Grid
 from h2gpu.solvers.skeletonization.factor import Skeletonization, Step
+from h2gpu.solvers.skeletonization.ragged import on_host
 from h2gpu.storage.header import digest_of, json_of, software
 from h2gpu.storage.reading import AGAIN, FormatError, declared, integer, opened, text
 from h2gpu.storage.writing import LITTLE_ENDIAN, whole_hdf5
@@ -82,7 +83,7 @@ def _arrays_of(G):
     shapes = [(*step.T.shape[::2], step.s, step.SN.shape[1], step.depth) for step in G.steps]
     arrays = {"shapes": np.array(shapes, np.int64).reshape(-1, 5), "top": to_host(G.top), "root": to_host(G.L).ravel()}
     for name in ("R", "SN", "T", "L", "Y"):
-        parts = [to_host(getattr(step, name)).ravel() for step in G.steps]
+        parts = [on_host(getattr(step, name)).ravel() for step in G.steps]
         arrays[name] = np.concatenate([np.empty(0, np.int32 if name in ("R", "SN") else np.float64), *parts])
     arrays["places"] = np.concatenate([np.empty((0, len(G.grid.corner)), np.int64), *(step.places for step in G.steps)])
     arrays["grid"] = np.concatenate([[G.grid.side], G.grid.corner, G.grid.extent])

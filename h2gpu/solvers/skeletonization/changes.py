@@ -27,6 +27,7 @@ class Changes:
     numbers: np.ndarray
     blocks: list
     threaded = True  # cells of a colour change blocks of their own
+    packed = False  # cells of a step are of about one size
 
     @classmethod
     def zeros(cls, level):

@@ -21,6 +21,7 @@ from h2gpu.covariance.pairs import pairwise
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 from h2gpu.solvers.skeletonization.flat_changes import twin
+from h2gpu.solvers.skeletonization.ragged import packed
 
 FEWEST = 16  # indices of a cell that is worth an elimination
 
@@ -147,6 +148,9 @@ class Panels:
         level.keep(self.cells[part], kept, skeleton)
         SN = xp.concatenate([skeleton, self.indices[some, rows.own : end]], axis=1)
         R = xp.take_along_axis(inside, R, 1)
+        if self.changes.packed:
+            redundant = rows.sizes[part] - kept
+            T, Y = packed((T, kept, redundant), (Y, S.shape[1] + rows.beside[part], redundant))
         return Step(R, SN, T, L, Y, self.depth, level.places[self.cells[part]])
 
 

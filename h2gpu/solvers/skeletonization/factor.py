@@ -19,12 +19,15 @@ from h2gpu.solvers.operators import check_vectors
 from h2gpu.solvers.skeletonization.cells import Grid
 from h2gpu.solvers.skeletonization.certificate import Certificate, certified
 from h2gpu.solvers.skeletonization.explained import explained
+from h2gpu.solvers.skeletonization.ragged import transposed_product
 from h2gpu.typing import Array, ArrayLike, DType, Operator, Seed
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """What the elimination of a group of cells keeps; n stands for a padded index.
+
+    On a GPU, where cells of a group differ much in size, T and Y are of the class `RaggedStack`.
 
     R        (cells, r) int32 indices that were eliminated
     SN       (cells, s + neighbours) int32, those that they are coupled with, the skeleton first
@@ -98,7 +101,10 @@ class Skeletonization:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes by part: {"indices", "interpolations" T, "triangles" L, "couplings" Y, "root", "total"}."""
+        """Bytes by part: {"indices", "interpolations" T, "triangles" L, "couplings" Y, "root", "total"}.
+
+        Lists of panels, which the first product of each kind makes on a GPU, are not counted: some 200 bytes a cell.
+        """
         parts = {"indices": self.top.nbytes + sum(s.R.nbytes + s.SN.nbytes + s.places.nbytes for s in self.steps)}
         for name, letter in (("interpolations", "T"), ("triangles", "L"), ("couplings", "Y")):
             parts[name] = sum(getattr(step, letter).nbytes for step in self.steps)
@@ -178,7 +184,7 @@ class Skeletonization:
 
     def _forward(self, y):
         for step in self.steps:
-            z = y[step.R] - step.T.swapaxes(1, 2) @ y[step.SN[:, : step.s]]
+            z = y[step.R] - transposed_product(step.T, y[step.SN[:, : step.s]])
             z = batched.trsm(step.L, z)
             y[step.R] = z
             y[step.SN] -= step.Y @ z
@@ -188,7 +194,7 @@ class Skeletonization:
     def _backward(self, z):
         z[self.top] = batched.trsm(self.L[None], z[self.top][None], trans=True)[0]
         for step in reversed(self.steps):
-            x = batched.trsm(step.L, z[step.R] - step.Y.swapaxes(1, 2) @ z[step.SN], trans=True)
+            x = batched.trsm(step.L, z[step.R] - transposed_product(step.Y, z[step.SN]), trans=True)
             z[step.R] = x
             z[step.SN[:, : step.s]] -= step.T @ x
             z[-1] = 0
@@ -198,13 +204,13 @@ class Skeletonization:
         for step in reversed(self.steps):
             x = z[step.R]
             z[step.SN] += step.Y @ x
-            z[step.R] = step.L @ x + step.T.swapaxes(1, 2) @ z[step.SN[:, : step.s]]
+            z[step.R] = step.L @ x + transposed_product(step.T, z[step.SN[:, : step.s]])
             z[-1] = 0
 
     def _multiplied_transposed(self, y):
         for step in self.steps:
             x = y[step.R]
             y[step.SN[:, : step.s]] += step.T @ x
-            y[step.R] = step.L.swapaxes(1, 2) @ x + step.Y.swapaxes(1, 2) @ y[step.SN]
+            y[step.R] = step.L.swapaxes(1, 2) @ x + transposed_product(step.Y, y[step.SN])
             y[-1] = 0
         y[self.top] = self.L.T @ y[self.top]

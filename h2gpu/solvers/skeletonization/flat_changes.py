@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.solvers.skeletonization.cells import between, slot_of, with_last
 
+MOST = 1 << 24  # entries of blocks that are looked up at a time, some 80 bytes each
+UPDATES = 1 << 26  # entries of Y Yᵀ that are made at a time
 SHORT = 2**31  # entries of a buffer that 32-bit addresses suffice for
 twin = twins_of("h2gpu.solvers.skeletonization", cpu="entries")
 
@@ -35,7 +37,7 @@ class Panels(NamedTuple):
     real: object
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FlatChanges:
     """D of one level, every pair of near cells stored; all arrays are where the work is done.
 
@@ -47,7 +49,8 @@ class FlatChanges:
               and one of its own add to it
     relative  (3^dim, 3^dim): `cells.between`
     slot      (indices + 1,) of each of level.members, among those of its cell then; 0 for the padded one
-    buffer    the entries
+    entries   how many the buffer has
+    buffer    they, or None before they are made and after they were merged
     """
 
     pairs: object
@@ -57,12 +60,21 @@ class FlatChanges:
     strides: object
     relative: object
     slot: object
-    buffer: object
+    entries: int
+    buffer: object = None
     threaded = False  # the work is the GPU's
+    packed = True  # steps keep leading parts alone
 
     @classmethod
     def zeros(cls, level):
         """D = 0."""
+        changes = cls.of(level)
+        changes.empty()
+        return changes
+
+    @classmethod
+    def of(cls, level):
+        """The tables of a level."""
         xp = array_module(level.members)
         pairs, numbers = level.pairs
         size, near, first = (xp.array(part) for part in (level.count, level.near, level.first))  # counts will change
@@ -77,7 +89,11 @@ class FlatChanges:
         cell = xp.searchsorted(first, slot, side="right") - 1
         slot = (slot - first[cell]).astype(integer)  # the padded index begins a cell of its own
         relative = xp.asarray(between(level.places.shape[1]))
-        return cls(pairs, offset[:-1], size, near, strides, relative, slot, xp.zeros(total))
+        return cls(pairs, offset[:-1], size, near, strides, relative, slot, total)
+
+    def empty(self):
+        """D becomes 0."""
+        self.buffer = array_module(self.slot).zeros(self.entries)
 
     def places(self, level, cells, rows):
         """The Panels of these cells (cells,), whose rows are those of `cells.Rows`."""
@@ -119,20 +135,28 @@ class FlatChanges:
         cell = xp.arange(count)[:, None]
         base = offset[cell, which] + row[cell, which] * slot[:, :, None]  # of each row, with each neighbour
         step = step[cell, which]
-        twin(Y).subtract_updates(self.buffer, Y @ Y.swapaxes(1, 2), base, step, which, slot)
+        together = max(1, UPDATES // max(1, which.shape[1] ** 2))
+        for i in range(0, count, together):
+            part = slice(i, i + together)
+            U = Y[part] @ Y[part].swapaxes(1, 2)
+            twin(Y).subtract_updates(self.buffer, U, *(table[part] for table in (base, step, which, slot)))
 
     def merged(self, level, above, parent, start):
-        """D of the level above, whose cells `parent` hold these cells' indices from `start` on."""
-        merged, xp = FlatChanges.zeros(above), array_module(self.buffer)
-        a, b, (pair, i, j), old = self._entries(level)
+        """D of the level above, whose cells `parent` hold these cells' indices from `start` on; this one is emptied."""
+        merged, xp, moves = FlatChanges.of(above), array_module(self.buffer), []
         parent, start, places = (xp.asarray(part) for part in (parent, start, above.places))
-        p, q = parent[a], parent[b]
-        offset, row, column = merged.strides[:, q, slot_of(places[p] - places[q])]
-        i, j = i + start[a].astype(i.dtype)[pair], j + start[b].astype(i.dtype)[pair]
-        values, offset, row, column = self.buffer[old], offset[pair], row[pair], column[pair]
-        merged.buffer[offset + i * row + j * column] = values
-        both = ((p == q) & (a != b))[pair]  # the other half of a diagonal block
-        merged.buffer[xp.where(both, offset + j * row + i * column, 0)] = values
+        for a, b, (pair, i, j), old in self._entries(level):
+            p, q = parent[a], parent[b]
+            offset, row, column = (part[pair] for part in merged.strides[:, q, slot_of(places[p] - places[q])])
+            i, j = i + start[a].astype(i.dtype)[pair], j + start[b].astype(i.dtype)[pair]
+            both = ((p == q) & (a != b))[pair]  # the other half of a diagonal block
+            turned = xp.where(both, offset + j * row + i * column, 0)
+            moves.append((self.buffer[old], offset + i * row + j * column, turned))
+        self.buffer = None  # before the larger one is made
+        merged.empty()
+        for values, *addresses in moves:
+            for address in addresses:
+                merged.buffer[address] = values
         merged.buffer[0] = 0
         return merged
 
@@ -140,23 +164,37 @@ class FlatChanges:
         """D added to the matrix A of all indices left, cell by cell."""
         xp = array_module(A)
         first = xp.asarray(offsets_of(level.count))
-        a, b, (pair, i, j), old = self._entries(level)
-        i, j = i + first[a][pair], j + first[b][pair]
-        values = self.buffer[old]
-        A[i, j] += values
-        A[j, i] += xp.where((a != b)[pair], values, 0)
+        for a, b, (pair, i, j), old in self._entries(level):
+            i, j = i + first[a][pair], j + first[b][pair]
+            values = self.buffer[old]
+            A[i, j] += values
+            A[j, i] += xp.where((a != b)[pair], values, 0)
 
     def _entries(self, level):
-        """Cells a, b of blocks that are not empty; pair, row and column of every entry that is left; its address."""
+        """Some MOST entries that are left at a time: cells a, b of their blocks; pair, row and column of every entry;
+        its address."""
         xp, integer = array_module(self.buffer), self.slot.dtype
         count, first = (xp.asarray(part) for part in (level.count, level.first))
         some = xp.flatnonzero((count[self.pairs] > 0).all(axis=0))
-        a, b = self.pairs[:, some]
-        wide, ends = count[b].astype(integer), offsets_of(count[a] * count[b])
-        entry, ends = xp.arange(int(ends[-1]), dtype=integer), ends.astype(integer)
-        pair = xp.searchsorted(ends, entry, side="right") - 1
-        entry -= ends[pair]
-        i, j = xp.divmod(entry, wide[pair])
-        slot_i, slot_j = (self.slot[first[cell].astype(integer)[pair] + at] for cell, at in ((a, i), (b, j)))
-        slot_i *= self.size[b].astype(integer)[pair]
-        return a, b, (pair, i, j), self.offset[some].astype(integer)[pair] + slot_i + slot_j
+        pairs, offset = self.pairs[:, some], self.offset[some].astype(integer)
+        ends = offsets_of(count[pairs[0]] * count[pairs[1]])
+        for these, entries in _pieces(ends):
+            a, b = pairs[:, these]
+            wide, entry = count[b].astype(integer), xp.arange(entries, dtype=integer)
+            begin = (ends[:-1][these] - ends[these.start]).astype(integer)
+            pair = xp.searchsorted(begin, entry, side="right") - 1
+            entry -= begin[pair]
+            i, j = xp.divmod(entry, wide[pair])
+            slot_i, slot_j = (self.slot[first[cell].astype(integer)[pair] + at] for cell, at in ((a, i), (b, j)))
+            slot_i *= self.size[b].astype(integer)[pair]
+            yield a, b, (pair, i, j), offset[these][pair] + slot_i + slot_j
+
+
+def _pieces(ends):
+    """Runs of blocks of about MOST entries, and how many these are, where blocks end at `ends`, (blocks + 1,)."""
+    xp = array_module(ends)
+    total = int(ends[-1])
+    cuts = xp.searchsorted(ends, xp.arange(0, total + MOST, MOST)).clip(0, len(ends) - 1)
+    cuts, counts = to_host(xp.stack([cuts, ends[cuts]]))
+    for i in np.flatnonzero(np.diff(cuts)).tolist():
+        yield slice(int(cuts[i]), int(cuts[i + 1])), int(counts[i + 1] - counts[i])
