@@ -12,7 +12,8 @@ from h2gpu.batched.bidiagonal import plans
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Steps, launch, tables
 from h2gpu.batched.device.limits import compute_capability, multiprocessors, shared_limit
-from h2gpu.batched.qr.reflectors import reflect_class, shape_keys
+from h2gpu.batched.qr.reflectors import reflect_class
+from h2gpu.batched.qr.register_columns import shape_keys
 
 WORKSPACE_BYTES = 1 << 31  # of matrices in device memory at a time: 132 of 1024² float64 take half
 

@@ -18,7 +18,7 @@ ARRAY, WORD = -1, 8  # step of an array without gaps; bytes
 WARP = 32
 NULL = np.uint64(0)  # a kernel argument
 IDLE = 2  # thread blocks launched for each that has work, at most, in place of a list of tiles
-_record = None  # where launches are written down, if anywhere
+_record, _kept = None, False  # where launches are written down, if anywhere, and whether with their arguments
 
 
 def upload(*arrays):
@@ -75,7 +75,8 @@ def launch(function, blocks, threads, arguments, shared_bytes=0):
         function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
         if start is not None:
             stop = cupy.cuda.get_current_stream().record()
-            _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop))
+            kept = arguments if _kept else ()
+            _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop, kept))
 
 
 class Ready:
@@ -98,7 +99,7 @@ class Ready:
 
 
 class Launch(NamedTuple):
-    """One launch as it was: the kernel, its grid, and events before and after it."""
+    """One launch as it was: the kernel, its grid, events before and after it, and its arguments where they are kept."""
 
     function: object
     blocks: int
@@ -106,23 +107,26 @@ class Launch(NamedTuple):
     shared_bytes: int
     start: object
     stop: object
+    arguments: tuple = ()
 
-    @property
-    def milliseconds(self):
-        """From event to event, on one stream; waits for the second."""
-        self.stop.synchronize()
-        return cupy.cuda.get_elapsed_time(self.start, self.stop)
+    def again(self):
+        """The same launch, of arguments that were kept."""
+        launch(self.function, self.blocks, self.threads, self.arguments, self.shared_bytes)
 
 
 @contextmanager
-def recorded_launches():
-    """Every launch inside the block, as a list of `Launch`, in order: for reports and profiles."""
-    global _record
-    before, _record = _record, []
+def recorded_launches(keep=False):
+    """Every launch inside the block, as a list of `Launch`, in order: for reports and profiles.
+
+    keep   their arguments too, arrays among them, so that they can run again
+    """
+    global _record, _kept
+    before = _record, _kept
+    _record, _kept = [], keep
     try:
         yield _record
     finally:
-        _record = before
+        _record, _kept = before
 
 
 def recording():

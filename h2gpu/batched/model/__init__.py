@@ -21,8 +21,9 @@ import numpy as np
 
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import source_folder
-from h2gpu.batched.model import counts, stepwise
+from h2gpu.batched.model import counts, pivoted, products, stepwise
 from h2gpu.batched.model import registers as register_counts
+from h2gpu.batched.qr.register_columns import LARGEST
 from h2gpu.batched.registers.layouts import layout
 from h2gpu.texts import brief
 from h2gpu.typing import DTypeLike
@@ -34,7 +35,6 @@ REGISTERS, THREAD_REGISTERS, THREADS, BLOCKS = 1 << 16, 255, 2048, 32  # of a mu
 SCHEDULERS, WARP, GRAIN = 4, 32, 8  # GRAIN: registers come in so many
 GROUP = 128  # threads of a block whose threads have problems of their own
 REGISTER_SVD = 32  # the largest rank whose kernel is counted
-PIVOTED_LARGEST, PIVOTED_SLOTS, PIVOTED_WARPS = 128, 8, 16
 ENDLESS = 1 << 30  # problems of a batch that fills the device
 MEASURE, FIT = (f"python -m h2gpu.apps.autotune.{name}" for name in ("microbench", "fit_model"))
 REGISTER_CHOLESKY = 16  # the largest order that a thread's is counted for
@@ -115,7 +115,8 @@ def predict_time(
     if not batch * m * n:
         return 0.0
     if routine == "gemm":
-        return seconds(counts.gemm(dtype, m, n, inner), batch, dtype, constants)
+        work = products.gemm(dtype, batch, m, n, inner, _folder(device, "gemm"))
+        return seconds(work, batch, dtype, constants)
     if np.dtype(dtype).kind == "c" and (routine not in SMALL or _in_steps(routine, m, n)):
         raise ValueError(f"predict_time: expected float32 or float64 for {routine}, got {np.dtype(dtype).name}")
     if _in_steps(routine, m, n):
@@ -124,7 +125,8 @@ def predict_time(
             raise ValueError(f"predict_time: no kernel of {routine} for {batch} of {m} × {n} of {precision} is counted")
         return stepwise.seconds(work, dtype, constants)
     k = columns if routine in ("solve", "gauss-jordan", "lstsq") else 0
-    return seconds(_counted(routine, batch, m, n, dtype, device, k, layout), batch, dtype, constants)
+    launches = _counted(routine, batch, m, n, dtype, device, k, layout)
+    return sum(seconds(work, batch, dtype, constants) for work in launches)
 
 
 def _in_steps(routine, m, n):
@@ -240,28 +242,26 @@ def resident(work):
 
 
 def _counted(routine, batch, m, n, dtype, device, k, name):
-    """Counts of the kernel that a problem goes to; ValueError where there is none that is counted."""
+    """Counts of each launch that a problem goes through; ValueError where one is not counted."""
     if routine in SMALL:
         grid = layout(dtype, m, n + k, "thread" if routine == "cholesky" else name)
         if grid is not None and m >= n and (m == n or routine == "lstsq"):
-            return register_counts.small(routine, dtype, m, n, k, grid)
+            return [register_counts.small(routine, dtype, m, n, k, grid)]
     elif routine == "qr":
-        return _qr(batch, m, n, dtype, device)
+        return [_qr(batch, m, n, dtype, device)]
     elif routine == "svd" and min(m, n) <= REGISTER_SVD:
-        return counts.register_svd(dtype, m, n)
-    elif routine == "pivoted_qr" and max(m, n) <= PIVOTED_LARGEST:
-        return counts.pivoted_qr(dtype, m, n, min(PIVOTED_WARPS, -(-n // PIVOTED_SLOTS)))
+        return [counts.register_svd(dtype, m, n)]
+    elif routine == "pivoted_qr" and max(m, n) <= LARGEST:
+        return pivoted.pivoted_qr(dtype, m, n)
     raise ValueError(f"predict_time: no kernel of {routine} for {m} × {n} of {np.dtype(dtype).name} is counted")
 
 
 def _qr(batch, m, n, dtype, device):
-    """QR with Q goes where the tables send it; a device without them uses those of the fallback."""
-    folder = tuning.folder_name(device)
+    """QR with Q goes where the tables send it."""
     rows = {}
     for table in ("qr_blocked", "qr"):
-        own = folder if (source_folder() / "tuning" / folder / f"{table}.csv").is_file() else tuning.FALLBACK
         try:
-            rows[table] = tuning.first_row(own, table, dtype, columns=n, rows=m, matrices=batch)
+            rows[table] = tuning.first_row(_folder(device, table), table, dtype, columns=n, rows=m, matrices=batch)
         except LookupError:
             continue
         if table == "qr_blocked" and rows[table]["warps"]:
@@ -269,6 +269,12 @@ def _qr(batch, m, n, dtype, device):
     if "qr" in rows:
         return counts.column_qr(dtype, m, n, rows["qr"])
     raise ValueError(f"predict_time: no kernel of qr for {m} × {n} of {np.dtype(dtype).name}")
+
+
+def _folder(device, table):
+    """Whose tuning table a device uses: its own, or that of the fallback."""
+    own = tuning.folder_name(device)
+    return own if (source_folder() / "tuning" / own / f"{table}.csv").is_file() else tuning.FALLBACK
 
 
 @cache

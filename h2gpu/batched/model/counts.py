@@ -19,6 +19,9 @@ OVERHEAD = 2  # instructions for each multiply-add, 385 for 192 a step in the SA
 SWEEPS = 6  # of Jacobi, as in h2gpu.apps.benchmarks.routines.nominal
 SCALARS = 8  # multiply-adds, one after another, of a reflection's numbers or a rotation's
 PANEL = 16  # columns of a panel of kernels/qr/blocked_qr.cuh
+# waits and instructions of a thread's part of kernels/qr/householder_qr.cuh beside its steps, by the SASS: of a step
+# the row of R that goes out, one of I before Q is formed; of a row in registers that comes, is staged and goes; of all
+ROW_OUT, ROW_IN, ROW_HELD, COLUMN_WAITS = (103, 29), (7, 10), (80, 30), 300
 
 
 @dataclass(frozen=True)
@@ -70,13 +73,6 @@ def added(*parts):
     return Counts(**{name: sum(getattr(part, name) for part in parts) for name in names} | widest)
 
 
-def gemm(dtype, m, n, inner):
-    """A product m × inner × n."""
-    field = Field.of(dtype)
-    moved = (m * inner + inner * n + m * n) * field.size
-    return Counts(product_flops=2 * m * n * inner, nbytes=moved, global_trips=1)
-
-
 def column_qr(dtype, m, n, row, want_q=True):
     """kernels/qr/householder_qr.cuh: some columns a thread, rows in blocks; row: of the table qr."""
     field = Field.of(dtype)
@@ -86,13 +82,17 @@ def column_qr(dtype, m, n, row, want_q=True):
     steps = sum(min(b * rows + rows, k) for b in range(blocks))
     warps, ways = max(1.0, threads / WARP), 2 if want_q else 1
     products = 2 * rows * columns
+    stalls, beside = (
+        columns * (k * (ROW_OUT[i] + (ways - 1) * ROW_IN[i]) + blocks * rows * ROW_HELD[i]) for i in (0, 1)
+    )
     return Counts(
         flops=2 * ways * steps * products * threads,
         nbytes=(m * n + k * n + (m * k if want_q else 0)) * field.size,
         shared_bytes=ways * steps * threads * columns * field.size,
         shuffles=steps * rows * field.words * min(1.0, threads / WARP) * warps,
-        issued=OVERHEAD * (ways * steps * products + steps * 2 * rows) * threads / WARP,
+        issued=(OVERHEAD * (ways * steps * products + steps * 2 * rows) + beside) * threads / WARP,
         dependent=steps * (rows + SCALARS) + (ways - 1) * steps * rows,
+        stalls=COLUMN_WAITS + stalls,
         barriers=steps if threads > WARP else 0,
         roots=steps,
         divisions=steps,
@@ -155,28 +155,4 @@ def register_svd(dtype, m, n):
         global_trips=1,
         threads=lanes,
         words=(lanes + max(long, lanes)) * field.words + WORKING_WORDS,
-    )
-
-
-def pivoted_qr(dtype, m, n, warps):
-    """kernels/qr/block/pivoted_qr.cuh, all min(m, n) steps: columns in turns to warps, rows to lanes."""
-    field, k = Field.of(dtype), min(m, n)
-    rows, slots = ceil(m / WARP), ceil(n / warps)
-    products = 2 * rows * slots + 3 * rows
-    threads = warps * WARP
-    return Counts(
-        flops=2 * k * products * threads,
-        nbytes=(m * n + k * n + m * k) * field.size,
-        shared_bytes=k * threads * (rows + slots) * field.size,
-        shuffles=k * (5 + slots) * field.words * warps,
-        issued=OVERHEAD * k * products * warps,
-        dependent=k * (rows + SCALARS),
-        barriers=2 * k,
-        roots=k,
-        divisions=k,
-        shared_trips=2 * k,
-        shuffle_trips=10 * k,
-        global_trips=1,
-        threads=threads,
-        words=rows * (slots + 2) * field.words + WORKING_WORDS,
     )

@@ -17,6 +17,8 @@ INT = 4  # bytes of info
 ELIMINATION_WORDS = 24  # registers beside the tile that LU and Gauss-Jordan work with
 SECTOR = 32  # bytes that memory is written by
 HELD_WORDS = 235  # of a thread's registers that a matrix may take before some of it goes to local memory
+# times as many bytes go there of complex matrices: by ptxas for LU and solutions, others by the fit to their times
+COMPLEX_SPILLED, COMPLEX_FITTED = {"lu": 2.1, "solve": 2.0}, 1.4
 
 # instructions for each entry that passes through SmallExchange, either way, by its words and whether it is complex
 EXCHANGED = {(1, 1): 5, (2, 1): 8, (2, 4): 12}
@@ -72,7 +74,7 @@ def block_parts(routine, dtype, m, n, k, grid):
         for part, work in _block_step(routine, field, grid, s, m, width):
             yield s // grid.columns, part, work
     for s in range(n if routine in ("solve", "lstsq") else 0):
-        yield SOLUTION, "", _substitution_step(field, grid, s, n, k)
+        yield SOLUTION, "", _substitution_step(field, grid, s, m, n, k)
     told = {"barriers": verdict, "shared_trips": verdict, "threads": grid.threads}
     yield STORE, "", Counts(nbytes=(entries - loaded) * field.size + INT, issued=STORED * each, **told)
 
@@ -116,7 +118,7 @@ def spilled_bytes(routine, field, m, n, k):
     words = m * (n + k) * field.words
     passed = {"cholesky": n / 3, "lu": 2 * n / 3, "solve": 2 * n / 3}.get(routine, n)
     beyond = max(0, (words / 2 if routine == "cholesky" else words) - HELD_WORDS)
-    return beyond * INT * passed * (1.4 if field.products > 1 else 1)
+    return beyond * INT * passed * (COMPLEX_SPILLED.get(routine, COMPLEX_FITTED) if field.products > 1 else 1)
 
 
 def _in_thread(routine, field, shape, loaded, stored, entries):
@@ -185,9 +187,10 @@ def _block_step(routine, field, grid, s, m, width):
     yield part("update", each * (across + 1), each * across)
 
 
-def _substitution_step(field, grid, s, n, k):
-    """One step from the last row up: its unknowns to all, then the rows above."""
-    height, across = s // grid.rows + 1, ceil((n + k) / grid.columns) - n // grid.columns
+def _substitution_step(field, grid, s, m, n, k):
+    """One step from the last row up: its unknowns to all, then the rows that its panel's last row has above."""
+    last = min(m, (s // grid.columns + 1) * grid.columns) - 1
+    height, across = last // grid.rows + 1, ceil((n + k) / grid.columns) - n // grid.columns
     products, warps = field.products * height * (across + 2), grid.threads / WARP
     complex_step = COMPLEX_STEP if field.products > 1 else 0
     return Counts(

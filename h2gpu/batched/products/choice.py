@@ -12,10 +12,10 @@ STORED = 8  # inner indices of a symmetric product that take as long as its resu
 CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
 
 
-def chosen(dtype, batch, sizes, transposed):
+def chosen(dtype, batch, sizes, transposed, row=tuning.row):
     """The method for products of m × k by k × n.
 
-    sizes   (m, n, k)
+    sizes   (m, n, k)     row   of the current device's tables, or of others'
 
     Of transposed matrices CuPy makes copies first: not the vendor's, nor products that end while the host asks
     cuBLAS. No size is compiled for them unasked, for small batches or for flat shapes: `cheap` in the table's limits.
@@ -24,7 +24,7 @@ def chosen(dtype, batch, sizes, transposed):
         return "fixed"
     (m, n, k), largest = sizes, max(sizes)
     cheap = transposed or batch * m * n * k < WORTH or CUBIC * min(sizes) < largest
-    method = tuning.row("gemm", dtype, **limits(largest, gcd(n, k), cheap))["method"]
+    method = row("gemm", dtype, **limits(largest, gcd(n, k), cheap))["method"]
     small = largest <= TILE and batch * m * n * k < ASKED
     return "tiles" if method == "vendor" and (transposed or small) else method
 

@@ -17,7 +17,8 @@ from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
-from h2gpu.batched.qr.reflectors import LARGE_THREADS, LARGEST, Factors, held_bytes, instance_of, reflect, shape_keys
+from h2gpu.batched.qr.reflectors import LARGE_THREADS, Factors, reflect
+from h2gpu.batched.qr.register_columns import LARGEST, held_bytes, instance_of, shape_keys
 
 SCRATCH_BYTES = 1 << 28  # of reflectors and triangles at a time
 

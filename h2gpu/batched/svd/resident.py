@@ -14,7 +14,8 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.device.launch import NULL, WARP, Steps, tables
 from h2gpu.batched.qr import householder
 from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, Outcome, factor_in_registers
-from h2gpu.batched.qr.reflectors import LARGEST, reflect_in_registers, shape_keys
+from h2gpu.batched.qr.reflectors import reflect_in_registers
+from h2gpu.batched.qr.register_columns import LARGEST, shape_keys
 from h2gpu.batched.svd.jacobi import decompose_triangles
 
 RANKS = (32, 64)  # bounds of the ranges of ranks that reflectors are applied to

@@ -217,3 +217,15 @@ def test_cublas_factorizes():
     torch = importlib.util.find_spec("torch") is not None
     for routine, count in (("lu", 3), ("gauss-jordan", 1 + torch), ("lstsq", 1 + torch)):
         assert [peer.ms > 0 for peer in small_peers.times(routine, [A])] == [True] * count
+
+
+@pytest.mark.gpu
+def test_a_routine_that_reads_back_is_timed_by_the_same_launches_again():
+    case = study_small.Case("library", "pivoted_qr", "", "float32", 3, 8, 8)
+    A, b = study_small.problems(case)
+    factored, formed = launches = study_small.launches_of(study_small.calls(case, b), A)
+    Q, R = (launch.arguments[3] for launch in (formed, factored))
+    before = Q.get(), R.get()
+    Q[...], R[...] = 0, 0
+    study_small.relaunched(launches)
+    assert all((now.get() == then).all() and then.any() for now, then in zip((Q, R), before))

@@ -101,6 +101,21 @@ def test_recorded_launches_are_cupys(driver):
     assert len(launches) == 1 and launches[0].function is function and not driver.launches
 
 
+def test_launches_that_were_kept_run_again(driver):
+    from h2gpu.batched.device.launch import recorded_launches
+
+    function, (A, B) = Function(), arrays(np.float32)
+    work = prepared(function, np.float32)
+    for keep in (True, False):
+        with recorded_launches(keep) as launches:
+            work(A, B)
+        assert any(argument is A for argument in launches[0].arguments) == keep
+        before = list(function.launches)
+        if keep:
+            launches[0].again()
+            assert function.launches == [*before, before[-1]] and len(launches) == 1
+
+
 @pytest.mark.parametrize("options", [{"blocks": 0}, {"numbers": (np.zeros(1, [("words", "i8", 3)])[0],)}])
 def test_what_the_driver_cannot_take_so_goes_through_cupy(options, driver):
     """No blocks at all; a struct larger than any number."""

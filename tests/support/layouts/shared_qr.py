@@ -6,7 +6,7 @@ import numpy as np
 from shared_texts import DTYPES, FIELDS, sizeof, truth
 
 from h2gpu.batched.device import compiler, tuning
-from h2gpu.batched.qr import blocked, cholesky, complex_panels, householder, product_triangles, reflectors, tall
+from h2gpu.batched.qr import blocked, cholesky, complex_panels, householder, product_triangles, register_columns, tall
 
 
 def qr():
@@ -23,7 +23,7 @@ def qr():
         yield "qr/product_triangles.cuh", parts, product_triangles.shared_bytes(edge, dtype)
     for dtype, m, r in product(DTYPES, (1, 32, 100, 256), (1, 7, 64)):
         columns = f"leading_dimension({m}, {r}, false) * {r} * sizeof({compiler.NAMES[dtype]})"
-        yield "qr/reflectors.cuh", columns, reflectors.held_bytes(dtype, m, r)
+        yield "qr/reflectors.cuh", columns, register_columns.held_bytes(dtype, m, r)
     for dtype, place, (m, n) in product(FIELDS[2:], range(3), ((1, 1), (7, 30), (240, 66))):
         layout = compiler.expression("ComplexQR", dtype, complex_panels.WIDTH)
         host = complex_panels.shared_bytes(dtype, place, m, n)
