@@ -30,33 +30,40 @@ class Plan:
                its rows among all panels, transpose of those rows that meet z, they); rows in the order of W
     entries    of a panel, on average
     met        for every row of every panel, the row of x that it meets transposed; None where nothing is transposed
-    gathering  G, or None where all blocks are transposed
+    sums       G as (rows of it that are not empty, these), or None where all blocks are transposed
     rooms      of `VectorRoom`s that no product uses now
     """
 
     tasks: list
     entries: float
     met: object
-    gathering: object
+    sums: object
     rooms: list = field(default_factory=list)
 
 
 def block_multiply(A, x, size, transpose, out):
     """See h2gpu.blocksparse.block_multiply."""
-    y = np.zeros((size, x.shape[1]), x.dtype)
-    if len(A):
-        transpose = bool(transpose and not A.symmetric)
-        plan = planned(A, (transpose, x.dtype), lambda: make_plan(A, size, transpose, x.dtype))
-        if x.shape[1] == 1:
-            with taken(plan.rooms, lambda: VectorRoom(plan, len(x), size, x.dtype)) as room:
-                y[:, 0] = room.product(x[:, 0])
-        else:
-            for part in few_sides(x):
-                y[:, part] = _product(plan, np.ascontiguousarray(x[:, part]), size)
+    y = _multiplied(A, x, size, bool(transpose and not A.symmetric))
     if out is None:
         return y
     out += y
     return out
+
+
+def _multiplied(A, x, size, transpose):
+    """The product by itself."""
+    if not len(A) or not x.shape[1]:
+        return np.zeros((size, x.shape[1]), x.dtype)
+    plan = planned(A, (transpose, x.dtype), lambda: make_plan(A, size, transpose, x.dtype))
+    if x.shape[1] == 1:
+        with taken(plan.rooms, lambda: VectorRoom(plan, len(x), size, x.dtype)) as room:
+            return room.product(x[:, 0])[:, None]
+    if x.shape[1] <= SIDES_AT_ONCE:
+        return _product(plan, np.ascontiguousarray(x), size)
+    y = np.empty((size, x.shape[1]), x.dtype)
+    for part in few_sides(x):
+        y[:, part] = _product(plan, np.ascontiguousarray(x[:, part]), size)
+    return y
 
 
 @contextmanager
@@ -74,10 +81,10 @@ class VectorRoom:
     """x, z, F and y of products with one vector, and the calls of each task: (copies, calls) of each group."""
 
     def __init__(self, plan, columns, rows, dtype):
-        self.met, self.gathering, self.entries = plan.met, plan.gathering, plan.entries  # not the plan, which holds us
+        self.met, self.sums, self.entries = plan.met, plan.sums, plan.entries  # not the plan, which holds us
         self.x, self.y = np.empty(columns, dtype), np.zeros(rows, dtype)
         self.z = None if plan.met is None else np.empty(len(plan.met), dtype)
-        self.F = None if plan.gathering is None else np.empty(plan.gathering.shape[1], dtype)
+        self.F = None if plan.sums is None else np.empty(plan.sums[1].shape[1], dtype)
         self.tasks = [self._task(groups) for groups in plan.tasks]
 
     def product(self, x):
@@ -86,7 +93,7 @@ class VectorRoom:
         if self.z is not None:
             self.x.take(self.met, out=self.z, mode="clip")  # which, unlike "raise", needs no copy
         parallel(_called, self.tasks, self.entries)
-        return self.y if self.F is None else self.y + self.gathering @ self.F
+        return _with_sums(self.y.copy(), self.sums, self.F)
 
     def _task(self, groups):
         wide = _room(groups, self.x.dtype)
@@ -128,7 +135,7 @@ def _product(plan, x, size):
     """A x for a few vectors."""
     y = np.zeros((size, x.shape[1]), x.dtype)
     z = None if plan.met is None else x.take(plan.met, axis=0)
-    F = None if plan.gathering is None else np.empty((plan.gathering.shape[1], x.shape[1]), x.dtype)
+    F = None if plan.sums is None else np.empty((plan.sums[1].shape[1], x.shape[1]), x.dtype)
 
     def run(groups):
         wide = _room(groups, x.dtype)
@@ -142,8 +149,17 @@ def _product(plan, x, size):
                     np.dot(transposed, z[after], out=y[columns])
 
     parallel(run, plan.tasks, plan.entries * x.shape[1])
+    return _with_sums(y, plan.sums, F)
+
+
+def _with_sums(y, sums, F):
+    """y, to which G F is added, of a Plan's sums."""
     if F is not None:
-        y += plan.gathering @ F
+        rows, G = sums
+        if len(rows) == len(y):
+            y += G @ F
+        else:
+            y[rows] += G @ F
     return y
 
 
@@ -184,7 +200,16 @@ def _gathering(A, size, rows, dtype):
     """G: entry (r, e) is one where row e of all panels adds to row r of y; rows of panels without columns do not.
 
     rows   their order
+
+    Where few blocks are left of a matrix, as in a check of some rows, most of G's are empty and left out: with them the
+    check of 2^17 sites took an eighth longer.
     """
     made = np.flatnonzero(np.repeat(A.panels.columns > 0, A.panels.rows))
-    shape = size, len(rows)
-    return csr_array((np.ones(len(made), dtype), (A.panel_rows[rows[made]], made)), shape=shape)
+    met, some = A.panel_rows[rows[made]], np.zeros(size, bool)
+    some[met] = True
+    own = np.flatnonzero(some)
+    if 2 * len(own) > size:
+        own = np.arange(size)
+    else:
+        met = np.searchsorted(own, met)
+    return own, csr_array((np.ones(len(made), dtype), (met, made)), shape=(len(own), len(rows)))

@@ -226,7 +226,7 @@ class H2Matrix:
         y = xp.empty((rows.tree.n, vectors.shape[1]), self.dtype)
         for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
             part = slice(first, first + VECTORS_AT_A_TIME)
-            z = vectors[:, part].astype(self.dtype, copy=False)[cols.tree.permutation_on(xp)]
+            z = vectors[:, part].astype(self.dtype, copy=False).take(cols.tree.permutation_on(xp), axis=0)
             y[rows.tree.permutation_on(xp), part] = self._in_tree_order(rows, cols, z, transpose)
         return y.reshape(rows.tree.n, *x.shape[1:])
 
