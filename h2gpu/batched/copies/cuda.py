@@ -6,7 +6,7 @@ from threading import local
 import cupy
 import numpy as np
 
-from h2gpu.batched.core.matrix_batch import MatrixBatch
+from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.direct import Direct
@@ -30,6 +30,9 @@ def gather(A, index, transpose, out):
     """See h2gpu.batched.gather."""
     if not len(out):
         return out
+    if index is not None and not np.any(transpose) and _lie_alike(A, index, out):
+        out.entries[...] = A.entries
+        return out
     tiles = tiling(out, (TILE, TILE))
     if index is None:  # all, some of whose sizes only the device knows
         places = A.number(0), A.number(2), NULL, out.number(0), out.number(1), out.number(2)
@@ -44,6 +47,13 @@ def gather(A, index, transpose, out):
     function = kernel("copies/gather.cuh", "gather", A.dtype, TILE, LINES)
     launch(function, tiles.blocks, TILE * LINES, (A.buffer, out.buffer, *tiles.arguments, *places))
     return out
+
+
+def _lie_alike(A, index, out):
+    """Whether all of A are wanted in their order, and they and `out` are packed and of the same shapes."""
+    whole = len(index) == len(A) and not isinstance(out, ResidentBatch) and (index == np.arange(len(A))).all()
+    same = whole and (A.rows == out.rows).all() and (A.columns == out.columns).all()
+    return same and A.is_packed and out.is_packed
 
 
 def transposed(A):

@@ -1,6 +1,7 @@
 """Norms, selections, joins and leading parts of batches."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,25 @@ def test_one_number_that_is_none_is_found_wherever_it_stands(shape, dtype, xp):
         B.flat[place] = value
         assert not all_finite(xp.asarray(B)), (place, value)
         assert all_finite(xp.asarray(B)[1::2]) == np.isfinite(B[1::2]).all()
+
+
+@pytest.mark.parametrize("out_lies", ["packed", "apart"])
+@pytest.mark.parametrize("A_lies", ["packed", "apart", "turned round"])
+@pytest.mark.parametrize("index", [[0, 1, 2], [2, 1, 0], [0, 1, 1], [0, 2]])
+@pytest.mark.parametrize("rows", [[3, 3, 3], [2, 2, 2]])
+def test_gather_of_all_in_their_order_and_of_others(rows, index, A_lies, out_lies, xp):
+    """Packed matrices of the same shapes are copied by their entries alone, and no others are."""
+
+    def lying(how, rows):
+        if how == "packed":
+            return MatrixBatch.from_stack(xp.arange(4.0 * sum(rows)).reshape(len(rows), rows[0], 4))
+        every = MatrixBatch.from_stack(xp.arange(120.0).reshape(10, 3, 4))
+        return replace(every[np.array([1, 4, 6] if how == "apart" else [5, 4, 3])[: len(rows)]], rows=np.array(rows))
+
+    A, out = lying(A_lies, [3, 3, 3]), lying(out_lies, rows[: len(index)])
+    batched.gather(A, index, out=out)
+    for found, i, m in zip(out.matrices(), index, rows):
+        np.testing.assert_array_equal(to_host(found), to_host(A[i])[:m])
 
 
 @given(SIZES.filter(len), st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=10))
