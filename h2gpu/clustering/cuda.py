@@ -36,17 +36,17 @@ class KernelOrders:
             _launch(kernel(HEADER, "narrow_orders"), n, key.argsort(), order, np.int64(n))
         self.permutation = cupy.empty(n, np.int64)
         self._goes_left = cupy.empty(n, bool)
-        self._corners, self._axes = [], None
+        self._corners, self._noted = [], None
 
     def note_boxes(self, sizes):
         """Remember the corners of the clusters' tight boxes, and their longest sides for a split of all of them."""
-        *corners, axis = self._measured(sizes)
+        corners, *rest = self._measured(sizes)
         self._corners.append(corners)
-        self._axes = len(sizes), axis
+        self._noted = len(sizes), rest
 
     def boxes(self):
         """The lower and the upper corners of all, (clusters, dim), on the host."""
-        return [np.concatenate([corners[side].get() for corners in self._corners]) for side in range(2)]
+        return cupy.concatenate(self._corners, axis=1).get()
 
     def retire(self, starts, sizes, large):
         """Note the points of leaves in the permutation; all others stay."""
@@ -60,9 +60,8 @@ class KernelOrders:
     def split(self, sizes):
         """Orders with the left points first in every cluster; returns how many go left."""
         left, old, (dim, live) = median(None, sizes), self.orders, self.orders.shape
-        measured, axis = self._axes
-        axis = axis if measured == len(sizes) else self._measured(sizes)[2]  # others were leaves
-        first, lefts = upload(offsets_of(sizes), offsets_of(left))
+        noted, rest = self._noted
+        axis, first, lefts = rest if noted == len(sizes) else self._measured(sizes)[1:]  # others were leaves
         count, wide, tiles = len(sizes), np.int64(live), -(-live // (THREADS * EACH))
         _launch(kernel(HEADER, "mark"), live, old, first, lefts, axis, wide, count, self._goes_left)
         counts, self.orders = cupy.empty((dim, tiles), np.int32), cupy.empty_like(old)
@@ -76,14 +75,15 @@ class KernelOrders:
         return left
 
     def _measured(self, sizes):
-        """Lower and upper corners of the clusters' boxes, and the first of their longest sides."""
+        """Corners of the clusters' boxes, (2, clusters, dim), the first of their longest sides, and where the clusters
+        begin among the points that are split, and among those that go left."""
         (dim, live), count = self.orders.shape, len(sizes)
-        lower, upper = (cupy.empty((count, dim), self.columns.dtype) for _ in range(2))
-        axis, (first,) = cupy.empty(count, np.int32), upload(offsets_of(sizes))
+        corners, axis = cupy.empty((2, count, dim), self.columns.dtype), cupy.empty(count, np.int32)
+        first, lefts = upload(offsets_of(sizes), offsets_of(median(None, sizes)))
         lengths = np.int64(self.columns.shape[1]), np.int64(live)
-        corners = kernel(HEADER, "corners", self.columns.dtype)
-        _launch(corners, count, self.columns, self.orders, first, *lengths, dim, count, lower, upper, axis)
-        return lower, upper, axis
+        measure = kernel(HEADER, "corners", self.columns.dtype)
+        _launch(measure, count, self.columns, self.orders, first, *lengths, dim, count, *corners, axis)
+        return corners, axis, first, lefts
 
 
 def _launch(function, count, *arguments):

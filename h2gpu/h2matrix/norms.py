@@ -14,6 +14,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.core.offsets import consecutive
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import in_order, pieces
 from h2gpu.blocksparse import BlockSparse
@@ -98,9 +99,10 @@ def farfield_square(basis, weights):
         if first == stop:
             continue
         here, own_here = tree.leaves[first:stop] - tree.level_offsets[l], own[first:stop]
-        square += _square(Z.entries) if own_here.sum() == len(Z) else _sum_of_squares(Z[here[own_here]])
+        square += _square(Z.entries) if own_here.sum() == len(Z) else _sum_of_squares(Z[consecutive(here[own_here])])
         if not own_here.all():
-            square += _sum_of_squares(batched.gemm(basis.leaf[first:stop][~own_here], Z[here[~own_here]], transb=True))
+            U = basis.leaf[consecutive(np.flatnonzero(~own_here) + first)]
+            square += _sum_of_squares(batched.gemm(U, Z[consecutive(here[~own_here])], transb=True))
     return square
 
 

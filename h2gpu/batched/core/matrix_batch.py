@@ -380,6 +380,12 @@ class ResidentBatch(MatrixBatch):
         """The same matrices with their sizes on the host; waits for the device."""
         return MatrixBatch(self.buffer, *map(to_host, (self.offsets, self.rows, self.columns)))
 
+    def with_sizes(self, offsets, rows, columns):
+        """The same matrices with their sizes on the host too, which the caller knows."""
+        batch = MatrixBatch(self.buffer, offsets, rows, columns)
+        vars(batch)["numbers"] = self.numbers
+        return batch
+
     def bounded(self, bounds):
         """The same matrices with narrower bounds, which the caller knows."""
         return replace(self, bounds=bounds)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from h2gpu.arrays import moved_together
+
 DENSE = 16  # sizes that could occur, for each matrix, up to which they are counted in a table
 LEAST_TABLE = 1 << 16  # sizes that are counted in a table always
 
@@ -34,12 +36,23 @@ class SizeClass:
 
     def table(self, *columns):
         """(count, columns) int64 on the device; a column is one number a matrix of the batch, or one for all."""
-        import cupy
+        ((_, table),) = with_tables([self], *columns)
+        return table
 
-        rows = np.empty((self.count, len(columns)), np.int64)
+    def _lines(self, columns):
+        """The same on the host."""
+        lines = np.empty((self.count, len(columns)), np.int64)
         for i, column in enumerate(columns):
-            rows[:, i] = column[self.members] if isinstance(column, np.ndarray) else column
-        return cupy.asarray(rows)
+            lines[:, i] = column[self.members] if isinstance(column, np.ndarray) else column
+        return lines
+
+
+def with_tables(groups, *columns):
+    """(SizeClass, its table) for each of several; columns as for `table`, all by one copy."""
+    import cupy
+
+    groups = list(groups)
+    return zip(groups, moved_together(cupy, *(group._lines(columns) for group in groups)))
 
 
 def distinct(m, n):

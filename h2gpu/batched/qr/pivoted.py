@@ -14,7 +14,7 @@ import numpy as np
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import ranges
-from h2gpu.batched.core.size_classes import classes
+from h2gpu.batched.core.size_classes import classes, with_tables
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
 from h2gpu.batched.qr.reflectors import LARGE_THREADS, Factors, reflect
@@ -76,8 +76,8 @@ def factor(A, atol, sorted, first=0):
     outcome = Outcome.of(len(A))
     buffers = *addresses(A, V, tau, R, pivots), *outcome.arguments, cp.asarray(atol, np.float64)
     offsets = A.offsets, V.offsets, tau.offsets, R.offsets, 0 if pivots is None else pivots.offsets
-    for these in classes(m, n, lambda m, n: shape_keys(A.dtype, m, n)):
-        rows = these.table(*offsets, m, n, np.arange(len(A)))
+    groups = classes(m, n, lambda m, n: shape_keys(A.dtype, m, n))
+    for these, rows in with_tables(groups, *offsets, m, n, np.arange(len(A))):
         if these.keys[0] > LARGEST // WARP:
             _factor_large(A.dtype, these, (*buffers, rows), sorted)
             continue

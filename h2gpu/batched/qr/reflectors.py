@@ -11,7 +11,7 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.size_classes import classes
+from h2gpu.batched.core.size_classes import classes, with_tables
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
 from h2gpu.batched.qr.register_columns import LARGEST, held_bytes, instance_of, shape_keys
@@ -46,8 +46,8 @@ def reflect(F, X, Y):
     offsets = 0 if X is None else X.offsets, F.v_offsets, F.tau_offsets, Y.offsets
     if (Y.columns > F.ranks).any():
         Y.buffer[...] = 0  # also of matrices of rank 0, which are in no class
-    for these in classes(Y.rows, F.ranks, lambda m, r: shape_keys(Y.dtype, m, r)):
-        rows = these.table(*offsets, Y.rows, F.ranks, Y.columns)
+    groups = classes(Y.rows, F.ranks, lambda m, r: shape_keys(Y.dtype, m, r))
+    for these, rows in with_tables(groups, *offsets, Y.rows, F.ranks, Y.columns):
         reflect_class(Y.dtype, these.keys, these.shape, (*buffers, rows))
     return Y
 

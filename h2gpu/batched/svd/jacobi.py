@@ -14,7 +14,7 @@ import cupy as cp
 import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.size_classes import classes
+from h2gpu.batched.core.size_classes import classes, with_tables
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, addresses, launch
 from h2gpu.batched.device.limits import most_shared, multiprocessors, shared_limit
@@ -130,8 +130,8 @@ def _groups(A, outputs, vectors, method):
         A, *outputs = (None if M is None else MatrixBatch.from_stack(M) for M in (A, *outputs))
     batch = A, *outputs
     offsets = [0 if M is None else M.offsets for M in batch]
-    for these in classes(A.rows, A.columns, lambda m, n: choice.keys(A.dtype, m, n, vectors in BOTH, method)):
-        table = these.table(*offsets, A.rows, A.columns, np.arange(len(A)))
+    groups = classes(A.rows, A.columns, lambda m, n: choice.keys(A.dtype, m, n, vectors in BOTH, method))
+    for these, table in with_tables(groups, *offsets, A.rows, A.columns, np.arange(len(A))):
         longer, rank = (pick(these.rows, these.columns) for pick in (np.maximum, np.minimum))
         shared = int(choice.workspace_bytes(A.dtype, longer, rank, vectors in BOTH).max())
         largest = int(longer.max()), int(rank.max())
