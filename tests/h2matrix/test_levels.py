@@ -1,14 +1,17 @@
 """Levels of different orders: each is worked at by its own ranks, whatever those of other levels are."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from reference import EPS, points_of
 
+from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential
 from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.compression import weights
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.weights import Links, total_weights
 from h2gpu.h2matrix.construction import deferred
@@ -39,6 +42,24 @@ def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, transpose):
     assert min(k for k in met if k) < max(met)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("cols", [None, 700])
+def test_the_host_knows_where_products_begin_without_the_device(cols, stored, xp, monkeypatch):
+    """And the rows of their first factors: as the numbers where the factors are."""
+    cols = None if cols is None else xp.asarray(points_of("uniform", cols, 2, seed=1))
+    A, met = evaluated(xp.asarray(points_of("clustered", 1000, 2)), cols), []
+    couplings, multiply = A.couplings.stored() if stored else A.couplings, batched.triangles_of_products
+    monkeypatch.setattr(batched, "triangles_of_products", lambda kinds, out: met.extend(kinds) or multiply(kinds, out))
+    monkeypatch.setitem(weights.STACK_ENTRIES, xp.__name__, 1 << 12)  # some pieces a level
+    total_weights(A.row_basis, couplings, triangular_factors(A.col_basis))
+    assert len(met) > 5
+    for kind in met:
+        assert kind.on_host is not None
+        (first, before), (right, rows) = kind.known(), replace(kind, on_host=None).known()
+        np.testing.assert_array_equal(first, right)
+        np.testing.assert_array_equal(before - before[0], rows - rows[0])
+
+
 def test_blocks_evaluated_within_narrower_bounds_are_the_same(xp):
     A = evaluated(xp.asarray(points_of("uniform", 600, 2)))
     last = slice(len(A.couplings) - 5, len(A.couplings))
@@ -62,14 +83,14 @@ def test_levels_of_small_ranks_make_no_stacks_where_others_do(monkeypatch):
         "factor_stacks",
         lambda kinds, out: stacked.append(out.bounds[1]) or factor_stacks(kinds, out),
     )
-    points, weights = points_of("uniform", 600, 2), []
+    points, made = points_of("uniform", 600, 2), []
     for xp in (np, cupy):
         A = evaluated(xp.asarray(points))
-        weights.append(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis)))
+        made.append(total_weights(A.row_basis, A.couplings, triangular_factors(A.col_basis)))
     tree, edge = A.row_basis.tree, product_triangles.EDGE
     ranks = [int(A.row_basis.ranks[tree.span(l)].max()) for l in range(tree.levels)]
     small = {k for above, k in pairwise(ranks) if 0 < k <= edge and above <= edge}
     assert stacked and small and not set(stacked) & small
-    for here, there in zip(*weights):
+    for here, there in zip(*made):
         for Z, W in zip(here.matrices(), there.to(np).matrices()):
             np.testing.assert_allclose(W.T @ W, Z.T @ Z, atol=1e3 * EPS * max(1.0, np.linalg.norm(Z) ** 2))

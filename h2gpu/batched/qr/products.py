@@ -4,11 +4,12 @@ W_b is the R-factor of the stack of all P_l, or Q W_b with another orthogonal Q.
 the GPU's kernel for small matrices never forms them (product_triangles.py).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.arrays import to_host
+from h2gpu.arrays import moved, to_host
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -28,6 +29,8 @@ class Products:
     first       (segments + 1,) the links of segment b are first[b] … first[b + 1] − 1; where the sizes of F are
     turned      P_l = F_l S_lᵀ
     triangular  every F_l is upper triangular (or trapezoidal)
+    on_host     function that gives `first` and the rows of F before each segment, (segments + 1,) each, on the host;
+                None: they are read from the device where they are needed
 
     Raises nothing; `triangles_of_products` checks it. Source: Börm (2010), chapter 6, total weights.
 
@@ -48,13 +51,20 @@ class Products:
     first: object
     turned: bool = False
     triangular: bool = False
+    on_host: Callable | None = None
+
+    def known(self):
+        """What on_host gives."""
+        if self.on_host is not None:
+            return self.on_host()
+        first = to_host(self.first)
+        return first, to_host(offsets_of(self.F.rows))[first]
 
 
 def factor_stacks(products, out):
     """See h2gpu.batched.triangles_of_products: by a stack for every segment, some of them at a time."""
     out = out.on_host()
-    firsts = [to_host(kind.first) for kind in products]
-    rows_before = [to_host(offsets_of(kind.F.rows))[first] for kind, first in zip(products, firsts)]
+    firsts, rows_before = zip(*(kind.known() for kind in products))
     entries = sum(np.diff(rows) for rows in rows_before) * out.columns
     for part in pieces(entries, STACK_ENTRIES[out.xp.__name__]):
         ends = slice(part.start, part.stop + 1)
@@ -78,11 +88,9 @@ def _factor(firsts, rows_before, products, out):
 
 def _multiply_into(stacks, above, kind, first):
     """P_l into the stacks of their segments; above: what to add to the rows of these P before, for each segment."""
-    xp, span = kind.F.xp, slice(int(first[0]), int(first[-1]))
-    F, owner = kind.F[span], np.repeat(np.arange(len(stacks)), np.diff(first))
-    if xp is not np:
-        F, owner = F.resident, xp.asarray(owner)
-    origin, columns = (xp.asarray(part)[owner] for part in (stacks.offsets + above * stacks.columns, stacks.columns))
+    span, owner = slice(int(first[0]), int(first[-1])), np.repeat(np.arange(len(stacks)), np.diff(first))
+    F, parts = kind.F[span].resident, np.stack([stacks.offsets + above * stacks.columns, stacks.columns])
+    origin, columns = moved(parts[:, owner], F.xp)
     offsets, bounds = origin + offsets_of(F.rows)[:-1] * columns, (F.bounds[0], stacks.bounds[1])
     targets = MatrixBatch.of(stacks.buffer, offsets, F.rows, columns, bounds)
     gemm(F, kind.S[span], transb=kind.turned, out=targets, triangular=kind.triangular)

@@ -8,6 +8,7 @@ values of U_t Z_tᵀ are those of that part of the matrix. Börm, Efficient Nume
 """
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -46,8 +47,8 @@ def total_weights(basis, couplings, R, column_side=False):
             def weigh(t, Z=weights[l], l=l, top=span.start, above=above):
                 products = [kind.products(t, l) for kind in links]
                 if above is not None:
-                    products.append(replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1]))
-                batched.triangles_of_products(products, Z.resident[t.start - top : t.stop - top])
+                    products.append(_of_parents(inherited, above, t))
+                batched.triangles_of_products(products, Z[t.start - top : t.stop - top])
 
             groups = _groups(span, entries, limit)
             for _, t in zip(in_order(weigh, groups, R.xp), groups):  # in this order: to its end
@@ -67,6 +68,15 @@ def _inherited(basis, weights, rows):
     above = np.where(parent >= 0, rows[parent], 0)
     F = MatrixBatch(weights[0].buffer, offsets[parent], above, basis.ranks[parent])
     return Products(F, basis.transfer, basis.leaf.xp.arange(len(rows) + 1), turned=True)
+
+
+def _of_parents(inherited, above, t):
+    """The same of a slice t of clusters, whose parents' Z are `above`."""
+
+    def on_host():
+        return np.arange(t.start, t.stop + 1), offsets_of(inherited.F.rows[t])
+
+    return replace(inherited, F=above, first=inherited.first[t.start : t.stop + 1], on_host=on_host)
 
 
 def _reached(tree, counts):
@@ -89,6 +99,7 @@ class Links:
 
     first    (clusters + 1,) links before each cluster, on the host
     most     (levels,) rank that no R_s exceeds which the clusters of a level meet
+    heights  (clusters,) rows of all R_s
 
     The numbers of single links are many, and stay where R is.
     """
@@ -96,9 +107,9 @@ class Links:
     def __init__(self, couplings, basis, R, transpose):
         xp = R.xp
         self.couplings, self.transpose, self.ranks = couplings, transpose, basis.ranks
-        owners, others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
-        self.first = offsets_of(np.bincount(owners, minlength=len(basis.tree)))
-        self.most = _most_met(basis, owners, R.columns, others)
+        self.owners, self.others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
+        self.first = offsets_of(np.bincount(self.owners, minlength=len(basis.tree)))
+        self.heights, self.most = R.rows, _most_met(basis, self.owners, R.columns, self.others)
         self.first_there = xp.asarray(self.first)
         rows, columns = couplings.pairs(xp)
         self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
@@ -112,10 +123,21 @@ class Links:
         """
         first, span = self.first_there[t.start : t.stop + 1], slice(*self.first[[t.start, t.stop]].tolist())
         sides = int(self.most[l]), int(self.most[l])
+
+        def on_host(before=0 if self.all else span.start):
+            return self.first[t.start : t.stop + 1] - before, self.rows_before[t.start : t.stop + 1]
+
         if self.all:
-            return replace(self.all, F=self.all.F.bounded(sides), first=first)
+            return replace(self.all, F=self.all.F.bounded(sides), first=first, on_host=on_host)
         bounds = sides[0], int(self.ranks[t].max(initial=0))
-        return self._made(self.F[span].bounded(sides), span, first - span.start, bounds)
+        made = self._made(self.F[span].bounded(sides), span, first - span.start, bounds)
+        return replace(made, on_host=on_host)
+
+    @cached_property
+    def rows_before(self):
+        """Rows of the R that the clusters before each one meet, (clusters + 1,), on the host."""
+        rows = np.bincount(self.owners, self.heights.take(self.others), minlength=len(self.first) - 1)
+        return offsets_of(rows.astype(np.int64))
 
     def _made(self, F, span, first, bounds):
         """The products of a slice of links, given their F, where their segments begin, and bounds of S (or Sᵀ)."""
