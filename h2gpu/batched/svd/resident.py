@@ -31,7 +31,7 @@ def truncated_svd(A, atol, consume=False):
     """U, s, missed, info of a MatrixBatch that fits: see h2gpu.batched.truncated_svd with return_info."""
     (A,), (m, n), batch, dtype = MatrixBatch.place(A), A.bounds, len(A), A.dtype
     k, least = min(m, n), 0 if isinstance(A, ResidentBatch) else int(A.rows.min(initial=m))
-    outcome, allowed = Outcome.of(batch), cp.asarray(atol)
+    outcome, allowed = Outcome.of(batch), _there(atol)
     U = A.buffer if consume and _is_filled(A) else cp.empty(batch * m * k, dtype)  # a matrix's U after its factors
     s = cp.zeros(batch * k, dtype)
     most = max(1, SCRATCH_BYTES // max(1, k * (m + n + 2 * k) * dtype.itemsize))
@@ -66,6 +66,13 @@ def _truncate(A, allowed, U, s, outcome, bounds, least):
         for above, upto in _ranges(k, () if few else RANKS):
             arguments = X, V, tau, U, vectors
             reflect_in_registers(dtype, _keys(dtype, high, upto), (high, upto), arguments, (low, above))
+
+
+def _there(atol):
+    """(batch,) tolerances on the device; one for all of them, as a level has it, is written there."""
+    if isinstance(atol, np.ndarray) and len(atol) and (atol == atol[0]).all():
+        return cp.full(len(atol), atol[0], np.float64)
+    return cp.asarray(atol)
 
 
 def _is_filled(A):
