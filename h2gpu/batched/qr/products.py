@@ -53,8 +53,8 @@ class Products:
     triangular: bool = False
     on_host: Callable | None = None
 
-    def known(self):
-        """What on_host gives."""
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """`first` and the rows of F before each segment, on the host: by `on_host`, or read from the device."""
         if self.on_host is not None:
             return self.on_host()
         first = to_host(self.first)
