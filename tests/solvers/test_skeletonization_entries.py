@@ -1,4 +1,4 @@
-"""Blocks of one buffer by their addresses: D_ab added to panels, Y Yᵀ subtracted from blocks."""
+"""Blocks of one buffer by their addresses: D_ab added to panels, Y Yᵀ subtracted from blocks; packed triangles."""
 
 import numpy as np
 import pytest
@@ -59,3 +59,18 @@ def test_updates_are_subtracted_once(addresses, xp):
     buffer = xp.asarray(buffer)
     twin(buffer).subtract_updates(buffer, *map(xp.asarray, (U, base, step, which, slot)))
     np.testing.assert_array_equal(to_host(buffer), expected)
+
+
+def test_triangles_are_packed_where_they_belong_and_come_back_beside_the_identity(xp):
+    n, orders, first = 37, np.array([5, 37, 0, 20]), np.array([913, 210, 7, 0])
+    L, packed = np.random.default_rng(4).random((len(orders), n, n)), np.zeros(2000)
+    stack, table = xp.asarray(L), xp.asarray(np.stack([first, orders]))
+    again, found = xp.asarray(np.full_like(L, np.nan)), xp.asarray(packed)
+    for A, start, r in zip(L, first, orders):
+        triangle = np.concatenate([row[: i + 1] for i, row in enumerate(A[:r])] or [np.zeros(0)])
+        packed[start : start + len(triangle)] = triangle
+        A[...] = np.eye(n) + np.pad(np.tril(A[:r, :r]) - np.eye(r), (0, n - r))
+    twin(stack).pack_triangles(stack, *table, found)
+    np.testing.assert_array_equal(to_host(found), packed)
+    twin(stack).unpack_triangles(found, *table, again)
+    np.testing.assert_allclose(to_host(again), L, rtol=1e-15)

@@ -28,6 +28,7 @@ from h2gpu.solvers.skeletonization.factor import Skeletonization
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
 from h2gpu.solvers.skeletonization.proxies import Proxies
 from h2gpu.solvers.skeletonization.similar import alike
+from h2gpu.solvers.skeletonization.triangles import Triangles
 from h2gpu.texts import brief
 from h2gpu.typing import ArrayLike
 
@@ -189,4 +190,4 @@ def _root(field, level, changes, top):
     L, info = batched.cholesky(A[None], return_info=True)
     if int(info[0]):
         raise NotDefinite("the root")
-    return L[0]
+    return Triangles.of(L, np.array([len(top)])) if changes is not None and changes.packed else L[0]

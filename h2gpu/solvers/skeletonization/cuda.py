@@ -1,12 +1,13 @@
-"""Panels, and blocks of one buffer, met entry by entry, on the GPU by kernels/skeletonization/changes.cuh."""
+"""Panels, blocks of one buffer and triangles, met entry by entry, on the GPU by kernels/skeletonization."""
 
 import cupy
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, launch
+from h2gpu.batched.device.launch import WARP, Ready, launch
+from h2gpu.batched.device.plans import remembered
 
-HEADER = "skeletonization/changes.cuh"
+HEADER, TRIANGLES = "skeletonization/changes.cuh", "skeletonization/triangles.cuh"
 WARPS = 8  # of a block, each with a row
 
 
@@ -30,6 +31,23 @@ def subtract_updates(buffer, U, base, step, which, slot):
     cells, rows, neighbours = base.shape
     arrays = (cupy.ascontiguousarray(array) for array in (U, base, step, which, slot))
     _launch("subtract_updates", base, cells * rows, arrays, rows, neighbours, buffer)
+
+
+def pack_triangles(L, first, orders, packed):
+    """See entries.pack_triangles."""
+    _triangles("pack_triangles", *L.shape[:2])(L, first, orders, behind=(packed,))
+
+
+def unpack_triangles(packed, first, orders, L):
+    """See entries.unpack_triangles."""
+    _triangles("unpack_triangles", *L.shape[:2])(packed, first, orders, behind=(L,))
+
+
+@remembered
+def _triangles(name, count, n):
+    """A launch, a warp a row of a stack."""
+    function = kernel(TRIANGLES, name, np.float64, WARPS)
+    return Ready(function, -(-count * n // WARPS), WARPS * WARP, 0, (np.int64(count * n), n))
 
 
 def _launch(name, base, lines, arrays, *sizes):

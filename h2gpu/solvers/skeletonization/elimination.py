@@ -22,6 +22,7 @@ from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 from h2gpu.solvers.skeletonization.flat_changes import twin
 from h2gpu.solvers.skeletonization.ragged import packed
+from h2gpu.solvers.skeletonization.triangles import Triangles
 
 FEWEST = 16  # indices of a cell that is worth an elimination
 
@@ -149,8 +150,10 @@ class Panels:
         SN = xp.concatenate([skeleton, self.indices[some, rows.own : end]], axis=1)
         R = xp.take_along_axis(inside, R, 1)
         if self.changes.packed:
-            redundant = rows.sizes[part] - kept
-            T, Y = packed((T, kept, redundant), (Y, S.shape[1] + rows.beside[part], redundant))
+            redundant, s = rows.sizes[part] - kept, S.shape[1]
+            L = Triangles.of(L, redundant)
+            T, Y = packed(kept, redundant, (T, s, np.zeros_like(kept)), (Y, s, rows.beside[part]))
+            SN[:, :s] = _moved_down(skeleton, xp.asarray(s - kept))
         return Step(R, SN, T, L, Y, self.depth, level.places[self.cells[part]])
 
 
@@ -239,6 +242,12 @@ def _eliminated(A, S, R, T):
     L, info = batched.cholesky(X_R, return_info=True)
     X = xp.concatenate([X_S, X[:, n:]], axis=1)
     return L, batched.trsm(L, X, side="right", trans=True), info
+
+
+def _moved_down(skeleton, padded):
+    """Indices of skeletons (cells, s), of which the last padded (cells,) are padded, behind these."""
+    xp, s = array_module(skeleton), skeleton.shape[1]
+    return xp.take_along_axis(skeleton, (xp.arange(s) - padded[:, None]) % max(1, s), 1)
 
 
 def columns(A, which):

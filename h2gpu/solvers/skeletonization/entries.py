@@ -1,4 +1,4 @@
-"""Panels, and blocks of one buffer, met entry by entry, on the CPU: see kernels/skeletonization/changes.cuh."""
+"""Panels, blocks of one buffer and triangles, met entry by entry, on the CPU: see kernels/skeletonization."""
 
 import numpy as np
 
@@ -42,3 +42,20 @@ def subtract_updates(buffer, U, base, step, which, slot):
     met = first != 0
     address = first + step * slot[:, None, :]
     buffer[address[met]] -= U[met]
+
+
+def pack_triangles(L, first, orders, packed):
+    """packed[first[b] + i (i + 1) / 2 + j] = L[b, i, j] for j ≤ i < orders[b], in place.
+
+    L               (count, n, n), contiguous
+    first, orders   (count,) int64, no order above n
+    """
+    for A, start, r in zip(L, first.tolist(), orders.tolist()):
+        packed[start : start + r * (r + 1) // 2] = A[np.tril_indices(r)]
+
+
+def unpack_triangles(packed, first, orders, L):
+    """The same backwards: L[b], every entry of it, the identity beyond its order."""
+    L[...] = np.eye(L.shape[1])
+    for A, start, r in zip(L, first.tolist(), orders.tolist()):
+        A[np.tril_indices(r)] = packed[start : start + r * (r + 1) // 2]

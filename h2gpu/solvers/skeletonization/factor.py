@@ -20,6 +20,7 @@ from h2gpu.solvers.skeletonization.cells import Grid
 from h2gpu.solvers.skeletonization.certificate import Certificate, certified
 from h2gpu.solvers.skeletonization.explained import explained
 from h2gpu.solvers.skeletonization.ragged import transposed_product
+from h2gpu.solvers.skeletonization.triangles import Triangles, stacked
 from h2gpu.typing import Array, ArrayLike, DType, Operator, Seed
 
 
@@ -27,10 +28,10 @@ from h2gpu.typing import Array, ArrayLike, DType, Operator, Seed
 class Step:
     """What the elimination of a group of cells keeps; n stands for a padded index.
 
-    On a GPU, where cells of a group differ much in size, T and Y are of the class `RaggedStack`.
+    On a GPU, where cells of a group differ much in size, T and Y are of the class `RaggedStack`, L of `Triangles`.
 
     R        (cells, r) int32 indices that were eliminated
-    SN       (cells, s + neighbours) int32, those that they are coupled with, the skeleton first
+    SN       (cells, s + neighbours) int32 that they are coupled with, the skeleton first, on a GPU after its padding
     T        (cells, s, r)
     L        (cells, r, r) lower triangular
     Y        (cells, s + neighbours, r)
@@ -60,7 +61,7 @@ class Skeletonization:
     eta      tolerance that it was made with, relative to conditional variances
     steps    of the elimination: `Step`
     top      (indices,) int32, left for the root
-    L        (indices, indices) the root's Cholesky factor
+    root     (indices, indices) its Cholesky factor, or `Triangles` of this one
     grid     `cells.Grid` of the steps' cells, in the coordinates that the covariance measures in
 
     Its methods raise ValueError for vectors of another length. Source: Minden, Ho, Damle & Ying (2017), section 3.3.
@@ -79,7 +80,7 @@ class Skeletonization:
     eta: float
     steps: list
     top: object
-    L: object
+    root: object
     grid: Grid
 
     __array_ufunc__ = None  # numpy arrays leave x @ G to us
@@ -92,12 +93,17 @@ class Skeletonization:
     @property
     def dtype(self) -> DType:
         """float64."""
-        return self.L.dtype
+        return np.dtype(np.float64)
 
     @property
     def data(self) -> Any:
         """An array that lives where the factor does."""
-        return self.L
+        return self.top
+
+    @property
+    def L(self) -> Any:
+        """(indices, indices) the root's Cholesky factor."""
+        return self.root.stack()[0] if isinstance(self.root, Triangles) else self.root
 
     @property
     def memory(self) -> dict[str, int]:
@@ -108,7 +114,7 @@ class Skeletonization:
         parts = {"indices": self.top.nbytes + sum(s.R.nbytes + s.SN.nbytes + s.places.nbytes for s in self.steps)}
         for name, letter in (("interpolations", "T"), ("triangles", "L"), ("couplings", "Y")):
             parts[name] = sum(getattr(step, letter).nbytes for step in self.steps)
-        parts["root"] = self.L.nbytes
+        parts["root"] = self.root.nbytes
         return {**parts, "total": sum(parts.values())}
 
     @property
@@ -118,8 +124,8 @@ class Skeletonization:
 
     def log_determinant(self) -> float:
         """log det G Gᵀ, a float."""
-        xp = array_module(self.L)
-        parts = [xp.log(xp.einsum("bii->bi", step.L)).sum() for step in self.steps]
+        xp = array_module(self.top)
+        parts = [xp.log(xp.einsum("bii->bi", stacked(step.L))).sum() for step in self.steps]
         return 2 * float(sum(parts) + xp.log(xp.diagonal(self.L)).sum())
 
     @any_array
@@ -185,7 +191,7 @@ class Skeletonization:
     def _forward(self, y):
         for step in self.steps:
             z = y[step.R] - transposed_product(step.T, y[step.SN[:, : step.s]])
-            z = batched.trsm(step.L, z)
+            z = batched.trsm(stacked(step.L), z)
             y[step.R] = z
             y[step.SN] -= step.Y @ z
             y[-1] = 0
@@ -194,7 +200,8 @@ class Skeletonization:
     def _backward(self, z):
         z[self.top] = batched.trsm(self.L[None], z[self.top][None], trans=True)[0]
         for step in reversed(self.steps):
-            x = batched.trsm(step.L, z[step.R] - transposed_product(step.Y, z[step.SN]), trans=True)
+            x = z[step.R] - transposed_product(step.Y, z[step.SN])
+            x = batched.trsm(stacked(step.L), x, trans=True)
             z[step.R] = x
             z[step.SN[:, : step.s]] -= step.T @ x
             z[-1] = 0
@@ -204,13 +211,13 @@ class Skeletonization:
         for step in reversed(self.steps):
             x = z[step.R]
             z[step.SN] += step.Y @ x
-            z[step.R] = step.L @ x + transposed_product(step.T, z[step.SN[:, : step.s]])
+            z[step.R] = stacked(step.L) @ x + transposed_product(step.T, z[step.SN[:, : step.s]])
             z[-1] = 0
 
     def _multiplied_transposed(self, y):
         for step in self.steps:
             x = y[step.R]
             y[step.SN[:, : step.s]] += step.T @ x
-            y[step.R] = step.L.swapaxes(1, 2) @ x + transposed_product(step.Y, y[step.SN])
+            y[step.R] = stacked(step.L).swapaxes(1, 2) @ x + transposed_product(step.Y, y[step.SN])
             y[-1] = 0
         y[self.top] = self.L.T @ y[self.top]

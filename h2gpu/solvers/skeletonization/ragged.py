@@ -1,4 +1,4 @@
-"""Stacks of matrices that are zero beyond their leading parts, in the memory of these alone.
+"""Stacks of matrices that are zero but for some rows and their leading columns, in the memory of these alone.
 
     y_b = A_b x_b,   x_b = Aᵀ_b y_b     of vectors that are padded as the stack is
 
@@ -14,19 +14,21 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import join
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse.nested import Nested
+from h2gpu.solvers.skeletonization.triangles import stacked
 
 
 @dataclass(frozen=True, eq=False)
 class RaggedStack:
-    """A stack (count, m, n) of which matrix b is zero but for its leading part.
+    """A stack (count, m, n) of which matrix b is zero but for a part of it, some rows and their leading columns.
 
-    parts   MatrixBatch of the leading parts
+    parts   MatrixBatch of the parts
+    first   (count,) int64 their first rows
     shape   (count, m, n)
     """
 
     parts: MatrixBatch
+    first: np.ndarray
     shape: tuple
 
     @property
@@ -38,8 +40,8 @@ class RaggedStack:
     def _products(self):
         """The parts with the rows that they meet; lists of panels are made with the first product."""
         (count, m, n), none = self.shape, np.zeros(0, np.int64)
-        first = np.arange(count)
-        return Nested(self.parts, self.parts[:0], m * first, none, n * first, none, np.zeros(1, np.int64), count * n)
+        which, bounds = np.arange(count), np.zeros(1, np.int64)
+        return Nested(self.parts, self.parts[:0], m * which + self.first, none, n * which, none, bounds, count * n)
 
     def __matmul__(self, x):
         """The products with (count, n, columns), C-contiguous: (count, m, columns)."""
@@ -55,26 +57,32 @@ class RaggedStack:
     def on_host(self):
         """The stack as an array of the host, padded."""
         stack = np.zeros(self.shape, self.parts.dtype)
-        for A, part in zip(stack, self.parts.to(np).matrices()):
-            A[: len(part), : part.shape[1]] = part
+        for A, first, part in zip(stack, self.first, self.parts.to(np).matrices()):
+            A[first : first + len(part), : part.shape[1]] = part
         return stack
 
 
-def packed(*stacks):
-    """A RaggedStack of each (array, rows, columns), all copied at once.
+def packed(above, columns, *stacks):
+    """A RaggedStack of each (array, s, below), copied at once: padded rows go, and what is above s moves down to it.
 
-    array           (count, m, n), C-contiguous
-    rows, columns   (count,) of the leading parts, on the host
+    array            (count, m, n), C-contiguous: above[b] rows from the first one, below[b] from row s, are not padded
+    above, columns   (count,) rows and leading columns, on the host
+    below            (count,) rows
     """
-    arrays, rows, columns = zip(*stacks)
-    sizes = map(np.concatenate, (rows, columns))
-    out = MatrixBatch.empty(*sizes, arrays[0].dtype, array_module(arrays[0]))
-    join([MatrixBatch.from_stack(A) for A in arrays], out)
-    ends, found = offsets_of([len(A) for A in arrays]), []
-    for A, i, j in zip(arrays, ends, ends[1:]):
-        parts = MatrixBatch(out.buffer, *(side[i:j] for side in (out.offsets, out.rows, out.columns)))
-        found.append(RaggedStack(parts, A.shape))
-    return found
+    rows = [np.stack([above, below], axis=1).ravel() for _, _, below in stacks]
+    sources = [_runs(A, s, height, columns) for (A, s, _), height in zip(stacks, rows)]
+    rows, columns = np.concatenate(rows), np.tile(np.repeat(columns, 2), len(stacks))
+    parts = join(sources, MatrixBatch.empty(rows, columns, sources[0].dtype, sources[0].xp)).pairs()
+    count = len(above)
+    pieces = [parts[i * count : (i + 1) * count] for i in range(len(stacks))]
+    return [RaggedStack(part, s - above, A.shape) for part, (A, s, _) in zip(pieces, stacks)]
+
+
+def _runs(A, s, rows, columns):
+    """Rows of each matrix of a stack from the first one and from row s, two matrices each."""
+    count, m, n = A.shape
+    offsets = m * n * np.arange(count)[:, None] + np.array([0, s * n])
+    return MatrixBatch(A.reshape(-1), offsets.ravel(), rows, np.full(2 * count, n))
 
 
 def transposed_product(A, y):
@@ -83,5 +91,5 @@ def transposed_product(A, y):
 
 
 def on_host(A):
-    """A stack, an array or a RaggedStack, as an array of the host."""
-    return A.on_host() if isinstance(A, RaggedStack) else to_host(A)
+    """A stack, an array, Triangles or a RaggedStack, as an array of the host."""
+    return A.on_host() if isinstance(A, RaggedStack) else to_host(stacked(A))

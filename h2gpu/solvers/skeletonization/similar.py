@@ -33,7 +33,7 @@ def alike(field, level, changes, steps):
     def one(step):
         cells = level.numbers(step.places)
         panels = Panels.of(field, level, changes, step.depth, cells)
-        skeleton = step.SN[:, : step.s]
+        skeleton = _padded_last(step.SN[:, : step.s], n)
         S, R = (xp.minimum(within[indices], panels.rows.own) for indices in (skeleton, step.R))
         T = _interpolation(panels.K[:, panels.rows.far :], S, R, panels.rows.own)
         return panels.step(np.arange(len(cells)), slice(None), S, R, T, to_host((skeleton < n).sum(axis=1)))
@@ -42,6 +42,12 @@ def alike(field, level, changes, steps):
     for colour in [list(some) for _, some in groupby(steps, lambda step: tuple(step.places[0] % 3))]:
         found += parallel(one, colour) if changes.threaded else map(one, colour)
     return found
+
+
+def _padded_last(skeleton, n):
+    """Indices (cells, s) with the padded ones, n, behind the others: a GPU's steps have them in front."""
+    xp = array_module(skeleton)
+    return xp.take_along_axis(skeleton, xp.argsort(skeleton == n, axis=1, kind="stable"), 1)
 
 
 def _interpolation(F, S, R, dummy):

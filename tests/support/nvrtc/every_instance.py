@@ -57,6 +57,8 @@ def instances():
     yield "skeletonization/changes.cuh", compiler.expression("mask_panels", np.float64, warps), 0
     for name, wide in product(("add_blocks", "subtract_updates"), (False, True)):
         yield "skeletonization/changes.cuh", compiler.expression(name, np.float64, wide, warps), 0
+    for name in ("pack_triangles", "unpack_triangles"):
+        yield "skeletonization/triangles.cuh", compiler.expression(name, np.float64, warps), 0
     sparse = constants("solvers/cuda")
     for dtype in DTYPES:
         for name in ("row_sums", "row_products"):
