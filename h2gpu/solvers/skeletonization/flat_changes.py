@@ -63,7 +63,7 @@ class FlatChanges:
     entries: int
     buffer: object = None
     threaded = False  # the work is the GPU's
-    packed = True  # steps keep leading parts alone
+    packed = True  # steps keep what is not padded alone
 
     @classmethod
     def zeros(cls, level):
