@@ -16,12 +16,13 @@ using namespace common;
 
 // A, B, C, out: (batch, rows, columns) each; C may be null if β is 0
 // Part: thread/part.cuh   Fringe: last rows and columns by themselves   Shared: bytes of shared memory that the launch asks for
+// Same: op(B) is op(A)ᵀ, of which B is not read
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, int WarpRows, int WarpColumns,
-          bool Fringe, int Shared, int Part = WHOLE_PRODUCT>
-__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::THREADS),
-                             (FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>::resident(Shared)))
+          bool Fringe, int Shared, int Part = WHOLE_PRODUCT, bool Same = false>
+__global__ __launch_bounds__((FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe, Same>::THREADS),
+                             (FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe, Same>::resident(Shared)))
 void fixed_gemm(const Entry* A, const Entry* B, const Entry* C, Entry* out, long long batch, Entry alpha, Entry beta) {
-    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe>;
+    using Product = FixedProduct<Entry, M, N, K, TransA, TransB, Method, Group, false, M, K, WarpRows, WarpColumns, Fringe, Same>;
     using Layout = typename Product::Layout;
     static_assert(most_of(Layout::STAGE, Group * M * N + Layout::CHUNK) * sizeof(Entry) <= Shared, "shared memory");
     extern __shared__ __align__(16) unsigned char memory[];

@@ -19,9 +19,12 @@ def plan(dtype, m, n, k, transa, transb):
 
 
 def ready(dtype, batch, m, n, k, transa, transb, part=fixed_layout.WHOLE_PRODUCT):
-    """The launch for contiguous stacks of sizes that have a `plan`; part: of the results, zeros elsewhere."""
-    chosen = plan(dtype, m, n, k, transa, transb)
-    instance = dtype, m, n, k, transa, transb, *chosen.arguments, *([part] if part else [])
+    """The launch for contiguous stacks of sizes that have a `plan`; part: of A Aᵀ, zeros elsewhere."""
+    chosen, parts = plan(dtype, m, n, k, transa, transb), ()
+    if part:
+        chosen, same = fixed_plans.of_one(chosen, dtype, m, k, transa)
+        parts = (part, same) if same else (part,)
+    instance = dtype, m, n, k, transa, transb, *chosen.arguments, *parts
     function = kernel(f"products/{chosen.kernel}.cuh", chosen.kernel, *instance, shared_bytes=chosen.shared)
     blocks = chosen.blocks(batch, m, multiprocessors(cupy.cuda.Device().id))
     return Ready(function, blocks, chosen.threads(m), chosen.shared, (np.int64(batch),))

@@ -15,18 +15,19 @@ def fringe_of(m, n):
     return rows * (rows <= WIDEST_FRINGE), columns * (columns <= WIDEST_FRINGE)
 
 
-def whole_bytes(dtype, sizes, trans, method, group, fringe=False):
+def whole_bytes(dtype, sizes, trans, method, group, fringe=False, same=False):
     """Shared memory of whole matrices: the factors with what reads of whole tiles reach, or the results."""
     size = np.dtype(dtype).itemsize
-    stage = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group, fringe)
+    stage = stage_bytes(dtype, sizes, trans, method, sizes[0], sizes[2], None, group, fringe, same)
     return max(stage, size * (group * sizes[0] * sizes[1]) + WIDEST)
 
 
-def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1, fringe=False):
+def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1, fringe=False, same=False):
     """Shared memory of a stage as FixedLayout counts, with what reads of whole tiles reach behind it.
 
     grid     of warps that take as many tiles, where slabs stream; None for whole matrices
     fringe   whether the last rows and columns are not parts of tiles
+    same     whether the second factor is the first one transposed, and there once
     """
     (m, n, k), (transa, transb), size = sizes, trans, np.dtype(dtype).itemsize
     chunk, tensor = WIDEST // size, method == BY_TENSOR
@@ -46,6 +47,7 @@ def stage_bytes(dtype, sizes, trans, method, band, slab, grid, group=1, fringe=F
     entries_a, entries_b = (
         pitch_of(group * rows * pitch + chunk, chunk, 0) for rows, pitch in ((rows_a, pitch_a), (rows_b, pitch_b))
     )
+    entries_b = 0 if same else entries_b
     more_rows = more_columns = 0
     if method != BY_ROWS:
         unit = TENSOR_TILE if tensor else STRIP

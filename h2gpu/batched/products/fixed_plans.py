@@ -6,7 +6,7 @@ moves; plans whose block leaves room for others on a multiprocessor are preferre
 products of another. Slabs: see fixed_work.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -130,6 +130,14 @@ class Plan:
         )
         values = self.method, self.group, self.band, self.slab, *grid, int(stages), self.resident, int(self.fringe)
         return dict(zip(KNOBS, values))
+
+
+def of_one(plan, dtype, m, k, trans):
+    """The Plan of A Aᵀ for A m × k (trans: Aᵀ A, k × m), and whether A is in shared memory once, not twice."""
+    if plan.streams or plan.method != BY_TENSOR:
+        return plan, False
+    shared = whole_bytes(dtype, (m, m, k), (trans, not trans), plan.method, plan.group, plan.fringe, True)
+    return replace(plan, shared=shared), True
 
 
 @cache

@@ -27,9 +27,9 @@ __host__ __device__ constexpr int tensor_pitch(int length, bool across) {
     return across && sizeof(Entry) < sizeof(double) ? pitch_of(length, 16, 8) : pitch_of(length, 8, 4);
 }
 
-// TileRows, TileColumns: of the whole tiles that cover a band
+// TileRows, TileColumns: of the whole tiles that cover a band   Same: op(B) is op(A)ᵀ, whole rows of which are there once
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, bool Streams, int Band, int Slab, int Threads,
-          int TileRows, int TileColumns>
+          int TileRows, int TileColumns, bool Same = false>
 struct FixedLayout {
     static constexpr bool TENSOR = Method == BY_TENSOR;
     static constexpr int CHUNK = WIDEST_COPY / sizeof(Entry), INNER = Slab;
@@ -43,7 +43,9 @@ struct FixedLayout {
     static constexpr int PITCH_B = RUN ? LEAD_B : TENSOR ? tensor_pitch<Entry>(LENGTH_B, !TransB)
                                    : Method == BY_LANES ? rounded_up(LENGTH_B, most_of(CHUNK, 2)) : LENGTH_B | 1;
     static constexpr int ENTRIES_A = rounded_up(Group * ROWS_A * PITCH_A + CHUNK, CHUNK);
-    static constexpr int ENTRIES_B = rounded_up(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
+    static constexpr int ENTRIES_B = Same ? 0 : rounded_up(Group * ROWS_B * PITCH_B + CHUNK, CHUNK);
+    static constexpr int TO_B = Same ? 0 : ENTRIES_A;  // from the first entry of op(A) to that of op(B)
+    static_assert(!Same || (TENSOR && Band == M && M == N && TransA != TransB && PITCH_A == PITCH_B), "op(A) lies as op(B) would");
     // entries behind the last matrix that reads of whole tiles reach
     static constexpr int MORE_ROWS = most_of(TileRows - Band, 0), MORE_COLUMNS = most_of(TileColumns - N, 0);
     static constexpr int BEYOND_A = (TENSOR && TransA ? MORE_ROWS : MORE_ROWS * PITCH_A) - ENTRIES_B;
@@ -63,10 +65,10 @@ struct FixedLayout {
     static __device__ void load(Entry* stage, const Entry* A, const Entry* B, int matrices, int row0, int rows, int slab) {
         const int k0 = slab * Slab, inner = FixedLayout::inner(slab);
         const long long skew_a = skew(A), skew_b = skew(B);
-        Entry* stage_b = stage + ENTRIES_A;
+        Entry* stage_b = stage + TO_B;
         if constexpr (RUN) {
             stage_run<Threads, Group * M * K>(stage + skew_a, A, matrices * M * K, skew_a);
-            stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
+            if constexpr (!Same) stage_run<Threads, Group * K * N>(stage_b + skew_b, B, matrices * K * N, skew_b);
             return;
         }
         if constexpr (!TransA)
@@ -80,6 +82,7 @@ struct FixedLayout {
             for (int q = 0; q < matrices; q++)
                 stage_turned<Threads, Band, INNER, LEAD_A, PITCH_A>(stage + q * Band * PITCH_A, A + q * K * M + k0 * M + row0, rows, inner);
         }
+        if constexpr (Same) return;
         if constexpr (!TransB)
             stage_rows<Threads, Group * INNER, N, LEAD_B, PITCH_B, FEWER || LAST_SLAB, false>(stage_b, B + k0 * N,
                                                                                              Group > 1 ? matrices * K : inner, N);
@@ -95,7 +98,7 @@ struct FixedLayout {
     // First entries of op(A) and op(B) of matrix q of the group.
     static __device__ const Entry* left(const Entry* stage, const Entry* A, int q) { return stage + (RUN ? skew(A) : 0) + q * ROWS_A * PITCH_A; }
     static __device__ const Entry* right(const Entry* stage, const Entry* B, int q) {
-        return stage + ENTRIES_A + (RUN ? skew(B) : 0) + q * ROWS_B * PITCH_B;
+        return stage + TO_B + (RUN ? skew(B) : 0) + q * ROWS_B * PITCH_B;
     }
 
     // Entries between the last multiple of 16 bytes and an address.

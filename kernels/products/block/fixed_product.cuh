@@ -15,9 +15,9 @@ __host__ __device__ constexpr int per(int count, int parts) { return (count + pa
 constexpr int WIDEST_FRINGE = 2;  // rows and columns
 
 // How the parts of a block of WarpRows × WarpColumns warps a matrix are computed.
-// Fringe: rows and columns behind the last whole tile, at most WIDEST_FRINGE, on the vector pipe
+// Fringe: rows and columns behind the last whole tile, at most WIDEST_FRINGE, on the vector pipe   Same: FixedLayout's
 template <typename Entry, int M, int N, int K, bool TransA, bool TransB, int Method, int Group, bool Streams, int Band, int Slab, int WarpRows,
-          int WarpColumns, bool Fringe>
+          int WarpColumns, bool Fringe, bool Same = false>
 struct FixedProduct {
     static constexpr int EACH = WarpRows * WarpColumns;  // warps a matrix
     static constexpr int THREADS = Method == BY_ROWS ? rounded_up(Group * M, WARP) : Group * EACH * WARP;
@@ -31,7 +31,7 @@ struct FixedProduct {
     static_assert(!Fringe || (Method == BY_TENSOR && Band == M), "a fringe beside the tensor cores' tiles of whole matrices");
     static_assert((FRINGE_ROWS == 0 || TILES * TALL < M) && (FRINGE_COLUMNS == 0 || STRIPS * TILE_STRIP < N), "tiles reach over the fringe");
     using Layout = FixedLayout<Entry, M, N, K, TransA, TransB, Method, Group, Streams, Band, Slab, THREADS, Method == BY_ROWS ? 0 : TILES * TALL,
-                               Method == BY_ROWS ? 0 : STRIPS * TILE_STRIP>;
+                               Method == BY_ROWS ? 0 : STRIPS * TILE_STRIP, Same>;
     static constexpr int OWN_ROWS = per(TILES, WarpRows), OWN_STRIPS = per(STRIPS, WarpColumns);
     static constexpr int FRINGE_SUMS = FringeSums<Entry, FRINGE_ROWS, FRINGE_COLUMNS, OWN_ROWS, OWN_STRIPS, WarpRows, WarpColumns>::COUNT;
     static constexpr int SUMS = Method == BY_ROWS ? N : OWN_ROWS * OWN_STRIPS * (Method == BY_TENSOR ? 4 : 2) + FRINGE_SUMS;

@@ -33,6 +33,8 @@ def products():
     for sizes, trans, group in product(((8, 8, 8), (33, 33, 33), (20, 50, 40)), TRANS, (1, 3)):
         for dtype, method in product(DTYPES, (fixed_layout.BY_ROWS, fixed_layout.BY_LANES, fixed_layout.BY_TENSOR)):
             yield fixed(dtype, sizes, trans, method, group)
+    for dtype, (n, k), trans in product(DTYPES, ((8, 8), (33, 33), (64, 64), (21, 50)), (False, True)):
+        yield fixed(dtype, (n, n, k), (trans, not trans), fixed_layout.BY_TENSOR, 2, True)
     for dtype, size, trans in product(FIELDS, (65, 96, 129), TRANS):
         plans = [plan for plan in fixed_plans.candidates(dtype, size, size, size, *trans) if plan.streams]
         yield from (streamed(dtype, size, trans, plan) for plan in plans[:: 1 + len(plans) // 3])
@@ -72,12 +74,13 @@ def streamed(dtype, size, trans, plan):
     return "products/streamed_gemm.cuh", ring, plan.shared
 
 
-def fixed(dtype, sizes, trans, method, group):
+def fixed(dtype, sizes, trans, method, group, same=False):
     """Whole matrices, their last tiles whole."""
     (m, n, k), tile = sizes, fixed_layout.TENSOR_TILE if method == fixed_layout.BY_TENSOR else fixed_layout.STRIP
     tall, wide = m, n
     if method != fixed_layout.BY_ROWS:
         tall, wide = fixed_layout.pitch_of(m, tile, 0), fixed_layout.pitch_of(n, fixed_layout.STRIP, 0)
-    layout = compiler.expression("FixedLayout", dtype, m, n, k, *trans, method, group, False, m, k, 128, tall, wide)
-    host = fixed_layout.stage_bytes(dtype, sizes, trans, method, m, k, None, group)
+    knobs = method, group, False, m, k, 128, tall, wide, *([True] if same else [])
+    layout = compiler.expression("FixedLayout", dtype, m, n, k, *trans, *knobs)
+    host = fixed_layout.stage_bytes(dtype, sizes, trans, method, m, k, None, group, same=same)
     return "products/fixed_gemm.cuh", f"{layout}::STAGE * sizeof({compiler.NAMES[dtype]})", host

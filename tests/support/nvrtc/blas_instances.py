@@ -76,7 +76,9 @@ def blas(constants, rows):
             yield "products/syrk_entries.cuh", compiler.expression("syrk_entries", dtype, trans, lower, in_rows), 0
         for n, trans in product(TURNED_SIZES, (False, True)):
             plan = fixed_plans.plan(dtype, n, n, n, trans, not trans)
-            instance = dtype, n, n, n, trans, not trans, *plan.arguments, LOWER if lower else UPPER
+            plan, same = fixed_plans.of_one(plan, dtype, n, n, trans)
+            parts = (LOWER if lower else UPPER, *([same] if same else []))
+            instance = dtype, n, n, n, trans, not trans, *plan.arguments, *parts
             name = compiler.expression(plan.kernel, *instance)
             yield f"products/{plan.kernel}.cuh", name, fixed_plans.SPILL_BYTES[dtype]
         shapes = {
