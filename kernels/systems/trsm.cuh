@@ -155,20 +155,23 @@ __device__ __forceinline__ void subtract_column(Real (&rest)[PANEL_EDGE], const 
 
 // A, B, X, table: as above   each: matrices of a block, one with a table   wide: columns of a block, of each
 // pieces: blocks that share a matrix's columns   threads: each · wide or more   shared memory: trsm_columns_bytes a matrix
+// a_first, a_step, a_pitch: entries before the first triangle, from one to the next, and from row to row; x_…: of B and X; not
+// asked for with a table   sums: whether X holds what is to be taken off α B, products with unknowns that are solved
 template <typename Real, bool Right, bool Lower, bool Trans, bool Unit>
 __global__ __launch_bounds__(COLUMN_THREADS)
 void trsm_columns(const Real* A, const Real* B, Real* X, const long long* table, long long batch, int n, int columns, int pieces, int each,
-                  int wide, Real alpha) {
+                  int wide, long long a_first, long long a_step, int a_pitch, long long x_first, long long x_step, int x_pitch, bool sums,
+                  Real alpha) {
     constexpr bool TURNED = Trans != Right, FORWARD = Lower != TURNED;  // T = Aᵀ; T is lower
     constexpr int PITCH = panel_pitch<Real>();
     extern __shared__ __align__(16) unsigned char memory[];
     const int threads = blockDim.x, column0 = blockIdx.x % pieces * wide;
     const long long first = blockIdx.x / pieces * static_cast<long long>(each);
     const int count = static_cast<int>(min(static_cast<long long>(each), batch - first));
-    long long at_a = first * n * n, at_b = first * n * columns, at_x = at_b;
+    long long at_a = a_first + first * a_step, at_b = x_first + first * x_step, at_x = at_b;
     if (table) {
         const Operands at(table, batch, first, 0, 0, 0, 0);
-        at_a = at.a, at_b = at.x, at_x = at.out, n = at.m, columns = at.n;
+        at_a = at.a, at_b = at.x, at_x = at.out, n = a_pitch = at.m, columns = at.n, x_pitch = Right ? n : columns;
     }
     if (column0 >= columns) return;
     A += at_a, B += at_b, X += at_x;
@@ -183,26 +186,33 @@ void trsm_columns(const Real* A, const Real* B, Real* X, const long long* table,
         const int known = min(n, (I + 1) * PANEL_EDGE), lines = min(PANEL_EDGE, n - I * PANEL_EDGE);
         for (int b = 0; b < count; b++) {
             Real* panel = panel_of(b) + I % panels * panel_size;
-            const Real* a = A + static_cast<long long>(b) * n * n;
+            const Real* a = A + b * a_step;
             for (int e = threadIdx.x; e < PANEL_EDGE * known; e += threads) {
                 const int i = TURNED ? e % PANEL_EDGE : e / known, j = TURNED ? e / PANEL_EDGE : e - i * known;
                 if (i >= lines || j > I * PANEL_EDGE + i) continue;
                 const long long row = row_of(I * PANEL_EDGE + i), column = row_of(j);
-                copy_async(panel + j * PITCH + i, a + (TURNED ? column * n + row : row * n + column), true);
+                copy_async(panel + j * PITCH + i, a + (TURNED ? column * a_pitch + row : row * a_pitch + column), true);
             }
         }
         copies_issued();
     };
     const int size = n * some;
-    for (int b = 0; b < count; b++) {
-        const Real* from = B + static_cast<long long>(b) * n * columns;
-        Real* x = x_of(b);
+    // calls with each entry's place in x and in B and X, of matrix b of the block
+    const auto each_entry = [&](int b, const auto& call) {
+#pragma unroll 4
         for (int e = threadIdx.x; e < size; e += threads) {
             const int line = e / (Right ? n : some), along = e - line * (Right ? n : some);
-            if (Right) copy_async(x + along * pitch + line, from + static_cast<long long>(column0 + line) * n + along, true);
-            else copy_async(x + line * pitch + along, from + static_cast<long long>(line) * columns + column0 + along, true);
+            const long long at = b * x_step + static_cast<long long>(Right ? column0 + line : line) * x_pitch + along;
+            if (Right) call(along * pitch + line, at);
+            else call(line * pitch + along, column0 + at);
         }
+    };
+    for (int b = 0; b < count; b++) {
+        Real* x = x_of(b);
+        if (sums) each_entry(b, [&](int to, long long at) { x[to] = alpha * B[at] - X[at]; });
+        else each_entry(b, [&](int to, long long at) { copy_async(x + to, B + at, true); });
     }
+    if (sums) alpha = 1;
     if (tiles) take(0);
     const int b = threadIdx.x / wide, c = threadIdx.x - b * wide;
     const bool live = b < count && c < some;
@@ -230,13 +240,8 @@ void trsm_columns(const Real* A, const Real* B, Real* X, const long long* table,
     }
     __syncthreads();
     for (int b = 0; b < count; b++) {
-        Real* to = X + static_cast<long long>(b) * n * columns;
         const Real* x = x_of(b);
-        for (int e = threadIdx.x; e < size; e += threads) {
-            const int line = e / (Right ? n : some), along = e - line * (Right ? n : some);
-            if (Right) to[static_cast<long long>(column0 + line) * n + along] = x[along * pitch + line];
-            else to[static_cast<long long>(line) * columns + column0 + along] = x[line * pitch + along];
-        }
+        each_entry(b, [&](int from, long long at) { X[at] = x[from]; });
     }
 }
 

@@ -37,6 +37,9 @@ def gemv(A, x, y, alpha, beta, trans):
         return None
     (*lead, m, n), trans = A.shape, bool(trans)
     batch, way = math.prod(lead), vectors.BY_COLUMNS if trans else vectors.BY_ROWS
+    if trans and vendor.suits_columns(A.dtype, batch, m, n):
+        product = _Again(vendor.column_product(A.dtype, batch, m, n, alpha), (*lead, n), A.dtype)
+        return lambda A, x: product(x, A)
     aligned = not (A.data.ptr | x.data.ptr) % vectors.PIECE
     if vectors.in_runs(A.dtype, batch, m, n, way, aligned):
         ready, after = vectors.run_plan(A.dtype, batch, m, n, way), ()

@@ -1,6 +1,7 @@
 """Products with vectors and of symmetric matrices, and sums, on the GPU.
 
 kernels/products/gemv.cuh, gemv_run.cuh, symv.cuh, syrk.cuh, axpy.cuh: a launch each, whatever the sizes of the batch.
+Or cuBLAS for transposed matrices of one shape, where a tuning row says so: vendor.py.
 """
 
 import math
@@ -14,7 +15,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Tiling, addresses, upload
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, multiprocessors, shared_limit
 from h2gpu.batched.device.plans import remembered
-from h2gpu.batched.products import fixed, fixed_layout
+from h2gpu.batched.products import fixed, fixed_layout, vendor
 from h2gpu.batched.products.choice import symmetric_limits
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
@@ -41,6 +42,9 @@ def gemv(A, x, y, alpha, beta, trans):
     if isinstance(A, MatrixBatch):
         table, ready = _table(A, x, y, out), _gemv(A.dtype, len(A), *A.bounds, bool(trans), False, out.rows)
     else:
+        if trans and y is None and vendor.suits_columns(A.dtype, *A.shape):
+            vendor.column_product(A.dtype, *A.shape, alpha)(x, A, out)
+            return out
         way = BY_COLUMNS if trans else BY_ROWS
         aligned = not (A.data.ptr | x.data.ptr) % PIECE
         if in_runs(A.dtype, *A.shape, way, aligned):

@@ -1,8 +1,12 @@
 """Triangular systems with many right-hand sides on the GPU: kernels/systems/trsm.cuh, two kernels, or cuBLAS.
 
 A row of kernels/tuning/<device>/trsm.csv says which: "columns", a thread a right-hand side; "tiles", threads share the
-rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles". Triangles of an order
-above LARGE are solved one after the other by cuBLAS, whatever their size.
+rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles". Of a batch with much to
+do "vendor" is cuBLAS's product alone, between triangles on the diagonal that are solved by "columns":
+
+    X_J = T_JJ⁻¹ (α B_J − T_J,<J X_<J),   T = op(A), or op(A)ᵀ where A is on the right
+
+Triangles of an order above LARGE are solved one after the other by cuBLAS, whatever their size.
 """
 
 import cupy
@@ -14,12 +18,13 @@ from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tab
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
 from h2gpu.batched.products.vectors import PIECE, bounds_of, check_shared, knobs_of
-from h2gpu.batched.products.vendor import PREFIXES, cublas
+from h2gpu.batched.products.vendor import PREFIXES, Place, Strided, cublas
 
 TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of a block where more do not fit
-PANEL_EDGE = 16  # of kernel trsm_columns
+PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns; of a block of it at most
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
+BLOCK, MUCH = 64, 1 << 29  # order of triangles on the diagonal; batch · n² · sides from which their launches pay
 LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
 
 
@@ -41,11 +46,16 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     else:
         X, table = cupy.empty(B.shape, B.dtype), NULL
     ready = plan(A.dtype, len(A), n, width, *flags, ragged)
-    if ready is None and X.size:
+    if ready:
+        ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
+    elif X.size and n <= LARGE and len(A) * n * n * width >= MUCH:
+        for product, solve in blocks(A.dtype, len(A), n, width, *flags):
+            if product:
+                product(*((X, A) if right else (A, X)), X)
+            solve(A, B, X, NULL, behind=(A.dtype.type(alpha),))
+    elif X.size:
         cupy.copyto(X, B)
         solve_in_place(A, X, alpha, *flags)
-    elif ready:
-        ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
     return X
 
 
@@ -57,12 +67,8 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     if (row["method"] == "vendor" or n > LARGE) and cublas and not ragged:
         return None
     if row["method"] == "columns" and width and columns_bytes(dtype, n, 1) <= limit:
-        each, wide = columns_shape(dtype, n, min(width, row["columns"]), limit)
-        each, pieces = 1 if ragged else each, -(-width // wide)
-        shared, threads = each * columns_bytes(dtype, n, wide), -(-each * wide // WARP) * WARP
-        function = kernel("systems/trsm.cuh", "trsm_columns", dtype, *flags, shared_bytes=shared)
-        blocks = -(-batch // each) * pieces if n else 0
-        return Ready(function, blocks, threads, shared, (np.int64(batch), n, width, pieces, each, wide))
+        places = Place(0, n, n * n), Place(0, n if right else width, n * width)
+        return _columns(dtype, batch, n, width, flags, places, min(width, row["columns"]), ragged)
     columns, warps = (TRSM_FEW, 1) if row["method"] == "columns" else (row["columns"], row["warps"])
     if trsm_bytes(dtype, n, columns) > limit:
         columns, warps = TRSM_FEW, 1
@@ -70,6 +76,39 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     check_shared("trsm", shared, n)
     function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, *flags, shared_bytes=shared)
     return Ready(function, batch * pieces if n else 0, warps * WARP, shared, (np.int64(batch), n, width, pieces))
+
+
+def _columns(dtype, batch, n, width, flags, places, most, alone=False, sums=False):
+    """The launch of kernel `trsm_columns`; places: of triangles of order n, and of right-hand sides."""
+    each, wide = columns_shape(dtype, n, most, shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES))
+    each, pieces = 1 if alone else each, -(-width // wide)
+    shared, threads = each * columns_bytes(dtype, n, wide), -(-each * wide // WARP) * WARP
+    function = kernel("systems/trsm.cuh", "trsm_columns", dtype, *flags, shared_bytes=shared)
+    numbers = [(np.int64(place.first), np.int64(place.step), place.pitch) for place in places]
+    numbers = np.int64(batch), n, width, pieces, each, wide, *sum(numbers, ()), np.bool_(sums)
+    return Ready(function, -(-batch // each) * pieces if n else 0, threads, shared, numbers)
+
+
+@remembered
+def blocks(dtype, batch, n, width, right, lower, trans, unit):
+    """Steps of `trsm` by blocks, in the order of solution: T_J,<J X_<J into X_J, if any, and the launch for X_J."""
+    flags, forward, found = (right, lower, trans, unit), lower == (trans == right), []
+    pitch, most = (n if right else width), min(width, COLUMN_THREADS)
+    starts = range(0, n, BLOCK)
+    for begin in starts if forward else reversed(starts):
+        order = min(BLOCK, n - begin)
+        solved, count = (0, begin) if forward else (begin + order, n - begin - order)
+        own, known = (Place(row if right else row * width, pitch, n * width) for row in (begin, solved))
+        across = (solved, begin) if trans != right else (begin, solved)  # of A
+        factor, product = Place(across[0] * n + across[1], n, n * n), None
+        if count and right:
+            product = Strided(dtype, batch, (width, order, count), False, trans, (1, 0), (known, factor, own))
+        elif count:
+            product = Strided(dtype, batch, (order, width, count), trans, False, (1, 0), (factor, known, own))
+        places = Place(begin * (n + 1), n, n * n), own
+        launch = _columns(dtype, batch, order, width, flags, places, most, sums=product is not None)
+        found.append((product, launch))
+    return found
 
 
 def trsm_bytes(dtype, n, columns):

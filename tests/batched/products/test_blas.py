@@ -1,5 +1,7 @@
 """gemv, symv, syrk, trsm and axpy on both devices, stacks and ragged batches, against NumPy in double precision."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from reference import normal
@@ -22,7 +24,7 @@ def random(shape, dtype, seed=0):
 
 SYRK_METHODS = {  # of the GPU, and (batch, n, k): pieces that reach over rows and matrices; whole matrices and slabs
     "entries": ((700, 1, 1), (301, 3, 2), (5, 33, 1), (9, 32, 1), (3, 64, 2), (2, 130, 1)),
-    "fixed": ((3, 9, 4), (3, 33, 17), (2, 66, 40), (2, 130, 64)),
+    "fixed": ((3, 9, 4), (3, 33, 17), (5, 33, 18), (2, 64, 64), (2, 66, 40), (2, 130, 64)),
 }
 
 
@@ -220,6 +222,32 @@ def test_trsm(xp, dtype, side, lower, trans, unit):
         X = to_host(batched.trsm(xp.asarray(A), xp.asarray(B), 1.5, side, lower, trans, unit)).astype(np.float64)
         op, times = turned(meant, trans), (lambda P, Y: P @ Y) if side == "left" else (lambda P, Y: Y @ P)
         close(times(op, X).astype(dtype), 1.5 * B, 3 * times(np.abs(op), np.abs(X)) + 3 * np.abs(B), dtype)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", REAL)
+def test_trsm_by_blocks(blas, monkeypatch, dtype, side, lower, trans, unit):
+    """Products of cuBLAS between triangles on the diagonal: the same bound, and B stays as it was."""
+    import cupy
+
+    room = import_module("h2gpu.batched.systems.trsm")
+
+    blas(dtype)
+    monkeypatch.setattr(room, "MUCH", 0)
+    for n, k in ((150, 6), (256, 40)):
+        assert room.plan(np.dtype(dtype), 2, n, k, side == "right", lower, trans, unit, False) is None
+        A, meant = triangular(n, lower, unit, dtype, (2,))
+        B = random((2, n, k) if side == "left" else (2, k, n), dtype, 1)
+        given = cupy.asarray(A), cupy.asarray(B)
+        for _ in range(2):
+            X = to_host(batched.trsm(*given, -0.5, side, lower, trans, unit)).astype(np.float64)
+        np.testing.assert_array_equal(to_host(given[1]), B)
+        op, times = turned(meant, trans), (lambda P, Y: P @ Y) if side == "left" else (lambda P, Y: Y @ P)
+        close(times(op, X).astype(dtype), -0.5 * B, 3 * times(np.abs(op), np.abs(X)) + 3 * np.abs(B), dtype)
 
 
 def test_trsm_of_ragged_matrices(xp):

@@ -1,6 +1,5 @@
 """Doors that remember calls: what differs in anything that counts is checked, what does not gives the same bits."""
 
-import ctypes
 import sys
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import pytest
 from h2gpu import arrays, batched
 from h2gpu.arrays import to_host
 from h2gpu.batched.core import dispatch
+from h2gpu.batched.device import tuning
 
 
 class Elsewhere(np.ndarray):
@@ -246,56 +246,6 @@ def test_whole_numbers_are_turned_into_others_each_time(name, arrays):
         np.testing.assert_allclose(to_host(found), door(A, B))
 
 
-class HostBlas:
-    """cuBLAS's strided products of matrices by columns, on memory of the host: what the stand-in has."""
-
-    CUBLAS_OP_N, CUBLAS_OP_T = 0, 1
-
-    def __init__(self, dtype):
-        self.dtype = np.dtype(dtype)
-        setattr(self, f"{vendor_module().PREFIXES[self.dtype.name]}gemmStridedBatched", self.multiply)
-
-    def multiply(
-        self, handle, transa, transb, m, n, k, alpha, A, lda, steps_a, B, ldb, steps_b, beta, C, ldc, steps_c, batch
-    ):
-        first, second = (k, m) if transa else (m, k), (n, k) if transb else (k, n)
-        a = self.at(A, first, lda, steps_a, batch)
-        b = self.at(B, second, ldb, steps_b, batch)
-        c = self.at(C, (m, n), ldc, steps_c, batch)
-        alpha, beta = (self.at(place, (1, 1), 1, 1, 1)[0, 0, 0] for place in (alpha, beta))
-        product = (a.swapaxes(1, 2) if transa else a) @ (b.swapaxes(1, 2) if transb else b)
-        c[...] = alpha * product + (beta * c if beta else 0)
-
-    def at(self, place, shape, pitch, step, batch):
-        """(batch, rows, columns) of matrices by columns."""
-        size, entries = self.dtype.itemsize, (batch - 1) * step + (shape[1] - 1) * pitch + shape[0]
-        flat = np.frombuffer((ctypes.c_char * (entries * size)).from_address(place), self.dtype)
-        strides = step * size, size, pitch * size
-        return np.lib.stride_tricks.as_strided(flat, (batch, *shape), strides, writeable=True)
-
-
-def vendor_module():
-    from h2gpu.batched.products import vendor
-
-    return vendor
-
-
-@pytest.fixture
-def blas(monkeypatch):
-    """Where cuBLAS is missing, as on the stand-in, the host's in its place."""
-    import cupy
-
-    def put(dtype):
-        if vendor_module().cublas is None:
-            monkeypatch.setattr(vendor_module(), "cublas", HostBlas(dtype))
-            device = SimpleNamespace(get_cublas_handle=lambda: 0)
-            monkeypatch.setattr(cupy.cuda, "device", device, raising=False)
-        batched.gemm.cache_clear()
-
-    yield put
-    batched.gemm.cache_clear()
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("transb", [False, True])
 @pytest.mark.parametrize("transa", [False, True])
@@ -315,3 +265,45 @@ def test_the_vendors_products(dtype, transa, transb, blas):
             np.testing.assert_allclose(to_host(found), right, atol=20 * np.finfo(dtype).eps)
         found = batched.gemm(*given, cupy.asarray(C), -0.5, 2.0, transa, transb, method="vendor")
         np.testing.assert_allclose(to_host(found), 2 * C - 0.5 * right, atol=20 * np.finfo(dtype).eps)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_vendors_transposed_product_with_a_vector(dtype, blas, monkeypatch):
+    """Where the table says so, at the door and when a call is remembered; with y it is ours."""
+    import cupy
+
+    vendor = blas(dtype)
+    rng, calls = np.random.default_rng(4), []
+    A, x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((3, 9, 6), (3, 9), (3, 6)))
+    given, right = [cupy.asarray(M) for M in (A, x)], np.einsum("bij,bi->bj", A, x)
+    call = vendor.Strided.__call__
+    monkeypatch.setattr(vendor.Strided, "__call__", lambda self, *M: calls.append(self) or call(self, *M))
+    batched.gemv(*given, trans=True)
+    assert not calls
+    with tuning.trial("gemv_t_way", method="vendor"):
+        for count in (1, 2, 3):
+            found = batched.gemv(*given, alpha=-0.5, trans=True)
+            np.testing.assert_allclose(to_host(found), -0.5 * right, atol=20 * np.finfo(dtype).eps)
+            assert len(calls) == count
+        found = batched.gemv(*given, cupy.asarray(y), 1, 2, trans=True)
+        np.testing.assert_allclose(to_host(found), right + 2 * y, atol=20 * np.finfo(dtype).eps)
+        assert len(calls) == 3
+
+
+@pytest.mark.gpu
+def test_which_transposed_products_are_the_vendors(blas):
+    """Those of the published table that it is ahead in, and no small, odd, complex or empty ones."""
+    suits = blas(np.float64).suits_columns
+    for batch, m, n in ((22369, 100, 30), (4096, 128, 128), (1024, 256, 256), (256, 512, 512)):
+        assert suits(np.dtype(np.float64), batch, m, n) and not suits(np.dtype(np.float64), 10, m, n)
+        assert not suits(np.dtype(np.float32), 2 * batch, m, n) and not suits(np.dtype(np.complex128), batch, m, n)
+    for batch, m, n in (
+        (262144, 16, 16),
+        (22369, 30, 100),
+        (16384, 64, 64),
+        (15883, 65, 65),
+        (4096, 128, 129),
+        (0, 512, 512),
+    ):
+        assert not suits(np.dtype(np.float64), batch, m, n)
