@@ -20,13 +20,14 @@ void pack_triangles(const Real* L, const long long* first, const long long* orde
     for (int j = threadIdx.x % WARP; j <= i; j += WARP) packed[j] = L[j];
 }
 
-// as above; every entry of L is written
+// as above; every entry of L is written, whose matrix c is L_b, b = which[c], or c without `which`
 template <typename Real, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void unpack_triangles(const Real* packed, const long long* first, const long long* orders, long long lines, int n, Real* L) {
+void unpack_triangles(const Real* packed, const long long* first, const long long* orders, const long long* which, long long lines, int n,
+                      Real* L) {
     const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
     if (line >= lines) return;
-    const long long b = line / n, i = line - b * n;
+    const long long c = line / n, b = which ? which[c] : c, i = line - c * n;
     const bool real = i < orders[b];
     L += line * n;
     packed += first[b] + i * (i + 1) / 2;

@@ -1,4 +1,4 @@
-"""Blocks of one buffer by their addresses: D_ab added to panels, Y Yᵀ subtracted from blocks; packed triangles."""
+"""Blocks of one buffer by their addresses: D_ab added to panels, Y Yᵀ subtracted from blocks; what is packed."""
 
 import numpy as np
 import pytest
@@ -72,5 +72,24 @@ def test_triangles_are_packed_where_they_belong_and_come_back_beside_the_identit
         A[...] = np.eye(n) + np.pad(np.tril(A[:r, :r]) - np.eye(r), (0, n - r))
     twin(stack).pack_triangles(stack, *table, found)
     np.testing.assert_array_equal(to_host(found), packed)
-    twin(stack).unpack_triangles(found, *table, again)
+    twin(stack).unpack_triangles(found, *table, None, again)
     np.testing.assert_allclose(to_host(again), L, rtol=1e-15)
+    which = np.array([1, 3, 1, 0, 2])
+    again = xp.asarray(np.full((len(which), n, n), np.nan))
+    twin(stack).unpack_triangles(found, *table, xp.asarray(which), again)
+    np.testing.assert_allclose(to_host(again), L[which], rtol=1e-15)
+
+
+@pytest.mark.parametrize("which", [None, np.array([2, 0, 2, 3])])
+def test_parts_of_matrices_come_back_where_they_were_and_zeros_around_them(which, xp):
+    m, n, rng = 50, 37, np.random.default_rng(5)
+    first, rows, columns = np.array([[0, 13, 50, 7], [50, 20, 0, 40], [37, 5, 30, 0]])
+    offset, packed = np.array([0, 1900, 3, 5]), rng.random(2100)
+    A = np.zeros((len(first), m, n))
+    for matrix, start, i, height, width in zip(A, offset, first, rows, columns):
+        matrix[i : i + height, :width] = packed[start : start + height * width].reshape(height, width)
+    A = A if which is None else A[which]
+    out = xp.asarray(np.full(A.shape, np.nan))
+    places = map(xp.asarray, (packed, offset, first, rows, columns))
+    twin(out).unpack_parts(*places, None if which is None else xp.asarray(which), out)
+    np.testing.assert_array_equal(to_host(out), A)

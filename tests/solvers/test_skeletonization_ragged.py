@@ -68,6 +68,8 @@ def test_products_are_those_of_the_padded_stack(stack, sizes, columns, xp):
         product = ragged.transposed_product(xp.asarray(v))
         np.testing.assert_allclose(to_host(product), expected.swapaxes(1, 2) @ v, atol=1e-12)
         assert ragged.shape == expected.shape
+        np.testing.assert_array_equal(to_host(ragged.stack()), expected)
+        np.testing.assert_array_equal(to_host(ragged.stack(xp.asarray([6, 0, 6]))), expected[[6, 0, 6]])
     assert A.nbytes == 8 * ((above + below) * widths).sum() and B.nbytes == 8 * (above * widths).sum()
 
 
@@ -153,3 +155,16 @@ def test_changes_may_be_made_and_merged_in_parts(flat, monkeypatch):
         for name in ("R", "SN", "T", "L", "Y"):
             np.testing.assert_array_equal(on_host(getattr(one, name)), on_host(getattr(other, name)))
     np.testing.assert_array_equal(whole.L, parts.L)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_solve_that_is_repeated_takes_each_vector_anew(packed, xp, monkeypatch):
+    monkeypatch.setattr(skeletonization, "WIDER", 0.1)
+    monkeypatch.setattr(FlatChanges, "packed", packed)
+    G = skeletonize(xp.asarray(sites(2000)), Exponential(length_scale=0.1))
+    b = xp.asarray(np.random.default_rng(5).standard_normal((2000, 4)))
+    for name in ("solve", "solve_half", "solve_half_transposed"):
+        expected = to_host(getattr(G, name)(b))
+        for i in range(4):  # by a graph from the second on
+            found = to_host(getattr(G, name)(b[:, i]))
+            np.testing.assert_allclose(found, expected[:, i], atol=1e-12 * abs(expected).max())

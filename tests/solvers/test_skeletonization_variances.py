@@ -1,6 +1,4 @@
-"""Kriging variances by a direct factorization, cell by cell, against dense truth."""
-
-import sys
+"""Kriging variances by a direct factorization, cell by cell and all together, against dense truth."""
 
 import numpy as np
 import pytest
@@ -9,7 +7,10 @@ from h2gpu.arrays import to_host
 from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
 from h2gpu.covariance.sites import Sites
 from h2gpu.solvers import skeletonization, skeletonize
+from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
+from h2gpu.solvers.skeletonization.variances import singly, together
 
+NONE = np.zeros((2, 0), np.int64)  # targets at the places of sites
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
 
 
@@ -91,29 +92,45 @@ def test_variation_below_the_sampling_distance_is_shared_at_one_place(xp):
     found = to_host(G.explained(located, (np.arange(40, 43), some)))
     np.testing.assert_allclose(found[40:], 1.2, atol=1e-3)  # C(0): the variance is zero there
     np.testing.assert_array_equal(found[:40], to_host(G.explained(located))[:40])
+    again = by_pairs(G, located, np.array([np.arange(40, 43), some]))
+    np.testing.assert_allclose(again, found, atol=1e-10)
 
 
 def test_parts_of_targets_change_nothing(monkeypatch):
     points, targets, cov = CASES["around and outside the sites"]
     G, located = skeletonize(points, cov), Sites.of(targets, cov, points)
     whole = G.explained(located)
-    explained = sys.modules["h2gpu.solvers.skeletonization.explained"]
-    monkeypatch.setitem(explained.ENTRIES, "numpy", 1)
-    monkeypatch.setattr(explained, "TARGETS", 37)
+    monkeypatch.setattr(singly, "ENTRIES", 1)
+    monkeypatch.setattr(singly, "TARGETS", 37)
     np.testing.assert_allclose(G.explained(located), whole, atol=1e-6)
 
 
-@pytest.mark.gpu
-def test_parts_of_targets_change_nothing_on_a_gpu(monkeypatch):
-    import cupy
+def by_pairs(G, located, pairs=NONE):
+    """As a GPU works on them, wherever the arrays are."""
+    return to_host(together.explained(G, located, pairs, lambda count: None))
 
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_pairs_of_cells_and_targets_give_what_cells_give_one_after_the_other(name, packed, monkeypatch):
+    points, targets, cov = CASES[name]
+    G, located = skeletonize(points, cov), Sites.of(targets, cov, points)
+    expected = G.explained(located)
+    if packed:  # as steps are kept on a GPU
+        monkeypatch.setattr(skeletonization, "Changes", FlatChanges)
+        G = skeletonize(points, cov)
+    np.testing.assert_allclose(by_pairs(G, located), expected, atol=1e-10)
+
+
+def test_parts_of_pairs_change_nothing(xp, monkeypatch):
     points, targets, cov = CASES["around and outside the sites"]
-    G = skeletonize(cupy.asarray(points), cov)
-    located = Sites.of(cupy.asarray(targets), cov, cupy.asarray(points))
-    whole = G.explained(located)
-    explained = sys.modules["h2gpu.solvers.skeletonization.explained"]
-    monkeypatch.setitem(explained.ENTRIES, "cupy", 20 * len(points))
-    np.testing.assert_allclose(cupy.asnumpy(G.explained(located)), cupy.asnumpy(whole), atol=1e-10)
+    G = skeletonize(xp.asarray(points), cov)
+    located = Sites.of(xp.asarray(targets), cov, xp.asarray(points))
+    whole = by_pairs(G, located)
+    for name, few in (("TARGETS", 50), ("ENTRIES", 2000), ("WHOLE_ENTRIES", 20 * len(points)), ("STEP_ENTRIES", 1)):
+        monkeypatch.setattr(together, name, few)
+    monkeypatch.setattr(together, "TILES", (1, 2))
+    np.testing.assert_allclose(by_pairs(G, located), whole, atol=1e-10)
 
 
 def test_other_sites_are_refused():

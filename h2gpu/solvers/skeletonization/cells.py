@@ -236,21 +236,22 @@ def shifts(dim):
 def _ranks(dim):
     """Where in `shifts` each difference is, by its number in base 5."""
     ranks = np.empty(len(shifts(dim)), np.int64)
-    ranks[_number(shifts(dim))] = np.arange(len(ranks))
+    ranks[number_of(shifts(dim)) + len(ranks) // 2] = np.arange(len(ranks))
     return ranks
 
 
-def _number(differences):
-    """In base 5."""
+def number_of(differences):
+    """Of places or their differences (…, dim), in base 5: differences up to 2 have all numbers around 0."""
     number = 0
     for k in range(differences.shape[-1]):
-        number = number * (2 * REACH + 1) + differences[..., k] + REACH
+        number = number * (2 * REACH + 1) + differences[..., k]
     return number
 
 
 def slot_of(differences):
     """Where in `shifts` differences (…, dim) of places up to 2 are, where those are."""
-    return array_module(differences).asarray(_ranks(differences.shape[-1]))[_number(differences)]
+    ranks = array_module(differences).asarray(_ranks(differences.shape[-1]))
+    return ranks[number_of(differences) + len(ranks) // 2]
 
 
 @cache

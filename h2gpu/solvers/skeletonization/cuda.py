@@ -4,10 +4,10 @@ import cupy
 import numpy as np
 
 from h2gpu.batched.device.compiler import kernel
-from h2gpu.batched.device.launch import WARP, Ready, launch
+from h2gpu.batched.device.launch import NULL, WARP, Ready, launch
 from h2gpu.batched.device.plans import remembered
 
-HEADER, TRIANGLES = "skeletonization/changes.cuh", "skeletonization/triangles.cuh"
+HEADER, TRIANGLES, PARTS = (f"skeletonization/{name}.cuh" for name in ("changes", "triangles", "parts"))
 WARPS = 8  # of a block, each with a row
 
 
@@ -35,19 +35,29 @@ def subtract_updates(buffer, U, base, step, which, slot):
 
 def pack_triangles(L, first, orders, packed):
     """See entries.pack_triangles."""
-    _triangles("pack_triangles", *L.shape[:2])(L, first, orders, behind=(packed,))
+    count, n, _ = L.shape
+    _lines(TRIANGLES, "pack_triangles", count * n, n)(L, first, orders, behind=(packed,))
 
 
-def unpack_triangles(packed, first, orders, L):
+def unpack_triangles(packed, first, orders, which, L):
     """See entries.unpack_triangles."""
-    _triangles("unpack_triangles", *L.shape[:2])(packed, first, orders, behind=(L,))
+    count, n, _ = L.shape
+    tables = first, orders, NULL if which is None else which
+    _lines(TRIANGLES, "unpack_triangles", count * n, n)(packed, *tables, behind=(L,))
+
+
+def unpack_parts(packed, offset, first, rows, columns, which, out):
+    """See entries.unpack_parts."""
+    count, m, n = out.shape
+    tables = offset, first, rows, columns, NULL if which is None else which
+    _lines(PARTS, "unpack_parts", count * m, m, n)(packed, *tables, behind=(out,))
 
 
 @remembered
-def _triangles(name, count, n):
+def _lines(header, name, lines, *sizes):
     """A launch, a warp a row of a stack."""
-    function = kernel(TRIANGLES, name, np.float64, WARPS)
-    return Ready(function, -(-count * n // WARPS), WARPS * WARP, 0, (np.int64(count * n), n))
+    function = kernel(header, name, np.float64, WARPS)
+    return Ready(function, -(-lines // WARPS), WARPS * WARP, 0, (np.int64(lines), *sizes))
 
 
 def _launch(name, base, lines, arrays, *sizes):

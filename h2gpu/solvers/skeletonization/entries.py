@@ -54,8 +54,22 @@ def pack_triangles(L, first, orders, packed):
         packed[start : start + r * (r + 1) // 2] = A[np.tril_indices(r)]
 
 
-def unpack_triangles(packed, first, orders, L):
-    """The same backwards: L[b], every entry of it, the identity beyond its order."""
+def unpack_triangles(packed, first, orders, which, L):
+    """The same backwards: all of L, whose matrix c is triangle which[c] (c for None), the identity beyond its order."""
     L[...] = np.eye(L.shape[1])
-    for A, start, r in zip(L, first.tolist(), orders.tolist()):
+    which = slice(None) if which is None else which
+    for A, start, r in zip(L, first[which].tolist(), orders[which].tolist()):
         A[np.tril_indices(r)] = packed[start : start + r * (r + 1) // 2]
+
+
+def unpack_parts(packed, offset, first, rows, columns, which, out):
+    """out[c, first[b] + i, j] = packed[offset[b] + i columns[b] + j], b = which[c] (c itself for None); zero elsewhere.
+
+    offset, first, rows, columns   (matrices,) int64: i < rows[b], j < columns[b]
+    out                            (count, m, n), contiguous, every entry of which is written
+    """
+    out[...] = 0
+    which = range(len(out)) if which is None else which.tolist()
+    for A, b in zip(out, which):
+        start, m, n = int(offset[b]), int(rows[b]), int(columns[b])
+        A[first[b] : first[b] + m, :n] = packed[start : start + m * n].reshape(m, n)

@@ -15,12 +15,13 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import any_array, array_module
+from h2gpu.batched.device.graphs import as_graph
 from h2gpu.solvers.operators import check_vectors
 from h2gpu.solvers.skeletonization.cells import Grid
 from h2gpu.solvers.skeletonization.certificate import Certificate, certified
-from h2gpu.solvers.skeletonization.explained import explained
-from h2gpu.solvers.skeletonization.ragged import transposed_product
+from h2gpu.solvers.skeletonization.ragged import RaggedStack, transposed_product
 from h2gpu.solvers.skeletonization.triangles import Triangles, stacked
+from h2gpu.solvers.skeletonization.variances import explained
 from h2gpu.typing import Array, ArrayLike, DType, Operator, Seed
 
 
@@ -130,7 +131,10 @@ class Skeletonization:
 
     @any_array
     def solve(self, b: ArrayLike) -> Array:
-        """G⁻ᵀ G⁻¹ b of b (n,) or (n, count): C⁻¹ b. Raises ValueError for another shape and what is not finite."""
+        """G⁻ᵀ G⁻¹ b of b (n,) or (n, count): C⁻¹ b. Raises ValueError for another shape and what is not finite.
+
+        On a GPU the steps of one column are a CUDA graph from the second time on, which keeps what it works with.
+        """
         return self._of(b, self._forward, self._backward)
 
     @any_array
@@ -185,26 +189,40 @@ class Skeletonization:
         y = xp.zeros((self.n + 1, x.size // self.n), np.float64)
         y[:-1] = x.reshape(self.n, -1)
         for work in works:
-            work(y)
+            y = work(y)
         return y[:-1].reshape(x.shape).astype(x.dtype, copy=False)
 
+    def _as_graph(self, name, steps, y):
+        """The steps as a graph where they are packed: CuPy records none of cuBLAS's products with padded stacks."""
+        packed = self.steps and all(isinstance(step.T, RaggedStack) for step in self.steps)
+        return as_graph(self, name, steps, y) if packed else steps(y)
+
     def _forward(self, y):
+        y = self._as_graph("forward", self._eliminated, y)
+        y[self.top] = batched.trsm(self.L[None], y[self.top][None])[0]
+        return y
+
+    def _eliminated(self, y):
         for step in self.steps:
             z = y[step.R] - transposed_product(step.T, y[step.SN[:, : step.s]])
             z = batched.trsm(stacked(step.L), z)
             y[step.R] = z
             y[step.SN] -= step.Y @ z
             y[-1] = 0
-        y[self.top] = batched.trsm(self.L[None], y[self.top][None])[0]
+        return y
 
     def _backward(self, z):
         z[self.top] = batched.trsm(self.L[None], z[self.top][None], trans=True)[0]
+        return self._as_graph("backward", self._substituted, z)
+
+    def _substituted(self, z):
         for step in reversed(self.steps):
             x = z[step.R] - transposed_product(step.Y, z[step.SN])
             x = batched.trsm(stacked(step.L), x, trans=True)
             z[step.R] = x
             z[step.SN[:, : step.s]] -= step.T @ x
             z[-1] = 0
+        return z
 
     def _multiplied(self, z):
         z[self.top] = self.L @ z[self.top]
@@ -213,6 +231,7 @@ class Skeletonization:
             z[step.SN] += step.Y @ x
             z[step.R] = stacked(step.L) @ x + transposed_product(step.T, z[step.SN[:, : step.s]])
             z[-1] = 0
+        return z
 
     def _multiplied_transposed(self, y):
         for step in self.steps:
@@ -221,3 +240,4 @@ class Skeletonization:
             y[step.R] = stacked(step.L).swapaxes(1, 2) @ x + transposed_product(step.Y, y[step.SN])
             y[-1] = 0
         y[self.top] = self.L.T @ y[self.top]
+        return y

@@ -3,7 +3,8 @@
     y_b = A_b x_b,   x_b = Aᵀ_b y_b     of vectors that are padded as the stack is
 
 On a GPU all cells of a colour are eliminated together, padded to the largest of them: a third of Y and T is zero. What
-a step keeps of them is packed, and `blocksparse.Nested` multiplies with it, a launch whatever the sizes.
+a step keeps of them is packed. `blocksparse.Nested` multiplies with few columns, a launch for 16 whatever the sizes;
+for many a padded stack is made again, by one launch.
 """
 
 from dataclasses import dataclass
@@ -11,11 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
+from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import join
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.blocksparse.nested import Nested
-from h2gpu.solvers.skeletonization.triangles import stacked
+from h2gpu.solvers.skeletonization.triangles import stacked, twin
+
+WIDE = 32  # columns, two launches of 16, beyond which a padded stack is made and multiplied by batched.gemm
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +47,32 @@ class RaggedStack:
         which, bounds = np.arange(count), np.zeros(1, np.int64)
         return Nested(self.parts, self.parts[:0], m * which + self.first, none, n * which, none, bounds, count * n)
 
+    @cached_property
+    def _table(self):
+        """(4, count) int64 with the entries: where each part begins, its first row, rows and columns."""
+        parts = self.parts
+        return parts.xp.asarray(np.stack([parts.offsets, self.first, parts.rows, parts.columns]))
+
+    def stack(self, which=None):
+        """They as an array, where they are, or those of these numbers, (count,) int64 there."""
+        count = self.shape[0] if which is None else len(which)
+        A = self.parts.xp.empty((count, *self.shape[1:]), self.parts.dtype)
+        twin(A).unpack_parts(self.parts.buffer, *self._table, which, A)
+        return A
+
     def __matmul__(self, x):
         """The products with (count, n, columns), C-contiguous: (count, m, columns)."""
         (count, m, n), columns = self.shape, x.shape[2]
+        if columns > WIDE:
+            return batched.gemm(self.stack(), x)
         y = array_module(x).zeros((count * m, columns), x.dtype)
         return self._products.down_outer(x.reshape(count * n, columns), y).reshape(count, m, columns)
 
     def transposed_product(self, y):
         """The products of the transposed matrices with (count, m, columns), C-contiguous: (count, n, columns)."""
         (count, m, n), columns = self.shape, y.shape[2]
+        if columns > WIDE:
+            return batched.gemm(self.stack(), y, transa=True)
         return self._products.up(y.reshape(count * m, columns)).reshape(count, n, columns)
 
     def on_host(self):

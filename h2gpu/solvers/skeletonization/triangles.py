@@ -43,13 +43,16 @@ class Triangles:
         """Bytes of entries and table."""
         return self.entries.nbytes + self.table.nbytes
 
-    def stack(self):
-        """They as an array, where they are."""
-        L = array_module(self.entries).empty(self.shape)
-        twin(L).unpack_triangles(self.entries, *self.table, L)
+    def stack(self, which=None):
+        """They as an array, where they are, or those of these numbers, (count,) int64 there."""
+        count = self.shape[0] if which is None else len(which)
+        L = array_module(self.entries).empty((count, *self.shape[1:]))
+        twin(L).unpack_triangles(self.entries, *self.table, which, L)
         return L
 
 
-def stacked(L):
-    """A stack of triangles, an array or Triangles, as an array where it is."""
-    return L.stack() if isinstance(L, Triangles) else L
+def stacked(A, which=None):
+    """A stack, an array or a packed one, as an array where it is; of matrices `which` alone where these are given."""
+    if hasattr(A, "stack"):
+        return A.stack(which)
+    return A if which is None else A[which]

@@ -59,6 +59,7 @@ def instances():
         yield "skeletonization/changes.cuh", compiler.expression(name, np.float64, wide, warps), 0
     for name in ("pack_triangles", "unpack_triangles"):
         yield "skeletonization/triangles.cuh", compiler.expression(name, np.float64, warps), 0
+    yield "skeletonization/parts.cuh", compiler.expression("unpack_parts", np.float64, warps), 0
     sparse = constants("solvers/cuda")
     for dtype in DTYPES:
         for name in ("row_sums", "row_products"):

@@ -218,7 +218,8 @@ for _room, _names in ROOMS.items():
         setattr(_cuda, _name, routine(getattr(_cuda, _name), TWINS.get(_name, getattr(_cpu, _name))))
 for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"):
     setattr(interpolation, _name, routine(getattr(interpolation, _name), getattr(chebyshev, _name)))
-for _name in ("mask_panels", "add_blocks", "subtract_updates", "pack_triangles", "unpack_triangles"):
+_packing = "pack_triangles", "unpack_triangles", "unpack_parts"
+for _name in ("mask_panels", "add_blocks", "subtract_updates", *_packing):
     setattr(skeletonization, _name, routine(getattr(skeletonization, _name), getattr(entries, _name)))
 solvers.row_products = routine(solvers.row_products, inverse_factor.row_products)
 for _name in ("find_singular", "rows_of_factors"):
