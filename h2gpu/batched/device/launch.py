@@ -9,6 +9,7 @@ import numpy as np
 
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.device import driver
 from h2gpu.batched.device.compiler import kernel
 
 OWNER_WARPS = 8
@@ -70,32 +71,34 @@ def tables(count, *columns):
 def launch(function, blocks, threads, arguments, shared_bytes=0):
     """Run function on a grid of `blocks`; nothing where there are none. Plain int arguments travel as C int."""
     if blocks:
-        arguments = tuple([np.int32(a) if type(a) is int else a for a in arguments])
-        start = None if _record is None else cupy.cuda.get_current_stream().record()
-        function((int(blocks),), (int(threads),), arguments, shared_mem=int(shared_bytes))
-        if start is not None:
-            stop = cupy.cuda.get_current_stream().record()
-            kept = arguments if _kept else ()
-            _record.append(Launch(function, int(blocks), int(threads), int(shared_bytes), start, stop, kept))
+        layout = driver.thread.layouts.get(function) if _record is None else None
+        if layout is None or not layout.launch(blocks, threads, arguments, shared_bytes):
+            _by_cupy(function, int(blocks), int(threads), arguments, int(shared_bytes))
+
+
+def _by_cupy(function, blocks, threads, arguments, shared_bytes):
+    """The first launch of a kernel in a thread, those that are written down, and what the driver was not asked for."""
+    arguments = tuple([np.int32(a) if type(a) is int else a for a in arguments])
+    start = None if _record is None else cupy.cuda.get_current_stream().record()
+    function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+    if start is not None:
+        stop, kept = cupy.cuda.get_current_stream().record(), arguments if _kept else ()
+        _record.append(Launch(function, blocks, threads, shared_bytes, start, stop, kept))
+    driver.remember(function, arguments)
 
 
 class Ready:
     """A launch that waits for its arrays alone: the kernel, its grid and the numbers that it takes behind them."""
 
-    __slots__ = "block", "function", "grid", "numbers", "shared_bytes"
+    __slots__ = "blocks", "function", "numbers", "shared_bytes", "threads"
 
     def __init__(self, function, blocks, threads, shared_bytes, numbers):
-        self.function, self.shared_bytes = function, int(shared_bytes)
-        self.grid, self.block = (int(blocks),), (int(threads),)
-        self.numbers = tuple([np.int32(a) if type(a) is int else a for a in numbers])
+        self.function, self.numbers = function, tuple(numbers)
+        self.blocks, self.threads, self.shared_bytes = int(blocks), int(threads), int(shared_bytes)
 
     def __call__(self, *arrays, behind=()):
         """Launch; behind: arguments that differ from call to call and follow the numbers."""
-        arguments = (*arrays, *self.numbers, *behind)
-        if _record is None and self.grid[0]:
-            self.function(self.grid, self.block, arguments, shared_mem=self.shared_bytes)
-        else:
-            launch(self.function, *self.grid, *self.block, arguments, self.shared_bytes)
+        launch(self.function, self.blocks, self.threads, (*arrays, *self.numbers, *behind), self.shared_bytes)
 
 
 class Launch(NamedTuple):

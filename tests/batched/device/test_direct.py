@@ -1,4 +1,4 @@
-"""A launch laid out once gives the driver what CuPy gives it: the same arguments, bit by bit, grid and stream."""
+"""Launches laid out once give the driver what CuPy gives it: the same arguments, bit by bit, grid and stream."""
 
 import ctypes
 import threading
@@ -28,7 +28,7 @@ def driver(monkeypatch):
     """What the driver was asked for, read from where the addresses of arguments lie; `sizes` of them in bytes."""
     import cupy
 
-    from h2gpu.batched.device import direct
+    from h2gpu.batched.device.driver import thread
 
     calls = SimpleNamespace(sizes=(), launches=[])
 
@@ -40,7 +40,7 @@ def driver(monkeypatch):
         calls.launches.append((tuple(size[:3]), tuple(size[3:]), shared, arguments))
 
     monkeypatch.setattr(cupy.cuda, "driver", SimpleNamespace(launchKernel=launch), raising=False)
-    monkeypatch.setattr(direct, "_devices", direct._Devices())
+    monkeypatch.setattr(thread, "layouts", {})
     return calls
 
 
@@ -110,16 +110,60 @@ def test_launches_that_were_kept_run_again(driver):
         with recorded_launches(keep) as launches:
             work(A, B)
         assert any(argument is A for argument in launches[0].arguments) == keep
-        before = list(function.launches)
         if keep:
+            driver.sizes = [len(word) for word in function.launches[-1][-1]]
             launches[0].again()
-            assert function.launches == [*before, before[-1]] and len(launches) == 1
+            assert driver.launches == function.launches and len(launches) == 1
 
 
-@pytest.mark.parametrize("options", [{"blocks": 0}, {"numbers": (np.zeros(1, [("words", "i8", 3)])[0],)}])
-def test_what_the_driver_cannot_take_so_goes_through_cupy(options, driver):
+@pytest.mark.parametrize(("options", "launches"), [
+    ({"blocks": 0}, (0, 0)), ({"numbers": (np.zeros(1, [("words", "i8", 3)])[0],)}, (1, 1)),
+])  # fmt: skip
+def test_what_is_not_laid_out_beforehand_is_launched_as_all_else(options, launches, driver):
     """No blocks at all; a struct larger than any number."""
     function, (A, B) = Function(), arrays(np.float32)
     work = prepared(function, np.float32, **options)
+    driver.sizes = [8] * 5 + [24 if options.get("numbers") else 8] + [4] * 2
     assert [work(A, B).shape for _ in range(2)] == [(2, 3)] * 2
-    assert len(function.launches) == 2 * bool(options.get("blocks", 1)) and not driver.launches
+    assert (len(function.launches), len(driver.launches)) == launches
+
+
+STRUCT = np.array([(1, 2.5, 3)], [("a", "i4"), ("b", "f8"), ("c", "i2")])[0]
+ONE_OF_EACH = np.int64(-(2**40)), np.uint64(2**63), 7, -3, np.int32(-9), np.float64(0.1), np.float32(0.1), STRUCT
+ONE_OF_EACH += np.bool_(True), np.complex64(1 - 2j), np.complex128(1 + 3j), np.int16(-4), np.bool_(False)
+
+
+def test_any_launch_gives_the_driver_what_cupy_gives_it(driver):
+    """Arrays or none, numbers of all types, structs; the first launch of a kernel in a thread is CuPy's."""
+    from h2gpu.batched.device.launch import NULL, launch
+
+    function, (A, B), expected = Function(), arrays(np.float64), Function()
+    for first, second in ((A, NULL), (B, A), (NULL, B)):
+        launch(function, 5, 64, (first, *ONE_OF_EACH, second, 4), 1024)
+        plain = (np.int32(a) if type(a) is int else a for a in (first, *ONE_OF_EACH, second, 4))
+        expected((5,), (64,), tuple(plain), 1024)
+        driver.sizes = [len(word) for word in expected.launches[0][-1]]
+    assert function.launches == expected.launches[:1] and driver.launches == expected.launches[1:]
+
+
+def test_ints_that_are_none_in_c_are_refused(driver):
+    from h2gpu.batched.device.launch import launch
+
+    function = Function()
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            launch(function, 1, 32, (2**31,))
+        launch(function, 1, 32, (2**31 - 1,))
+    assert len(function.launches) == len(driver.launches) == 1
+
+
+@pytest.mark.parametrize("arguments", [[None, None], [0.5, 0.5], [3, np.int64(2**40)], [3, None]])
+def test_arguments_that_are_cupys_business_stay_so(arguments, driver):
+    """Nothing at all, numbers of Python's with a fraction, other types than at first."""
+    from h2gpu.batched.device.launch import launch
+
+    function, seen = Function(), []
+    function.__class__ = type("Seeing", (Function,), {"__call__": lambda *asked, **_: seen.append(asked[3])})
+    for argument in arguments:
+        launch(function, 1, 32, (argument,))
+    assert seen == [(argument,) for argument in arguments] and not driver.launches
