@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from h2gpu.staging import to_device
 from h2gpu.texts import brief
 from h2gpu.typing import Array, ArrayLike
 
@@ -136,7 +137,7 @@ def native(array):
 
 def moved(array, xp):
     """The array as one of the module xp, copied only from one device to another."""
-    return to_host(array) if xp is np else xp.asarray(array)
+    return to_host(array) if xp is np else to_device(array, xp)
 
 
 def moved_together(xp, *arrays):
@@ -148,17 +149,17 @@ def moved_together(xp, *arrays):
         return list(arrays)
     small, first = [i for i, array in enumerate(arrays) if 0 < array.nbytes < ALONE], [0]
     if len(small) < 2:
-        return [xp.asarray(array) for array in arrays]
+        return [to_device(array, xp) for array in arrays]
     for i in small:
         first.append(first[-1] + -(-arrays[i].nbytes // APART) * APART)
     packed = np.empty(first[-1], np.uint8)
     for i, begin in zip(small, first):
         packed[begin : begin + arrays[i].nbytes] = np.ascontiguousarray(arrays[i]).reshape(-1).view(np.uint8)
-    there, places = xp.asarray(packed), dict(zip(small, first))
+    there, places = to_device(packed, xp), dict(zip(small, first))
     return [
         there[places[i] : places[i] + array.nbytes].view(array.dtype).reshape(array.shape)
         if i in places
-        else xp.asarray(array)
+        else to_device(array, xp)
         for i, array in enumerate(arrays)
     ]
 

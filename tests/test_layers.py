@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [
     "typing",
     "texts",
+    "staging",
     "arrays",
     "memory",
     "progress",

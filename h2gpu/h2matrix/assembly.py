@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import any_array, to_host
+from h2gpu.arrays import any_array, moved, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.clustering import BlockTree
 from h2gpu.covariance import pairwise
@@ -193,7 +193,7 @@ def _norms_of_rows(B, sites, index, Y):
 def _unit_vectors(xp, n, index, dtype):
     """Columns e_i, (n, len(index))."""
     unit = xp.zeros((n, len(index)), dtype)
-    own = MatrixBatch.from_stack(xp.asarray(np.eye(len(index), dtype=dtype)[:, None]))
+    own = MatrixBatch.from_stack(moved(np.eye(len(index), dtype=dtype)[:, None], xp))
     batched.gather(own, np.arange(len(index)), out=MatrixBatch.from_rows(unit, index, np.ones(len(index))))
     return unit
 

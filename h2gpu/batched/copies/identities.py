@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 
@@ -19,6 +20,6 @@ def with_identities(rows, columns, which, dtype, xp=np):
     offsets = first[-1] + offsets_of(np.where(which, 0, rows * columns))
     buffer = xp.empty(int(offsets[-1]), dtype)
     if shared:
-        buffer[: int(first[-1])] = xp.asarray(np.concatenate(shared))
+        buffer[: int(first[-1])] = moved(np.concatenate(shared), xp)
     offsets[:-1][which] = first[np.searchsorted(sizes, np.arange(sizes.max(initial=0) + 1))][wanted]
     return MatrixBatch(buffer, offsets[:-1], rows, columns)

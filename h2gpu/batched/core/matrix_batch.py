@@ -200,7 +200,7 @@ class MatrixBatch:
     @cached_property
     def numbers(self) -> Integers:
         """Offsets, rows and columns where the buffer is, (3, batch)."""
-        return self.xp.asarray(np.stack([self.offsets, self.rows, self.columns]))
+        return moved(np.array([self.offsets, self.rows, self.columns]), self.xp)
 
     def number(self, i: int) -> Integers:
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
@@ -223,7 +223,7 @@ class MatrixBatch:
         away = [batch for batch in batches if not batch.is_placed]
         if away:
             sides = [side for batch in away for side in (batch.offsets, batch.rows, batch.columns)]
-            packed, start = away[0].xp.asarray(np.concatenate(sides)), 0
+            packed, start = moved(np.concatenate(sides), away[0].xp), 0
             for batch in away:
                 stop = start + 3 * len(batch)
                 vars(batch)["numbers"], start = packed[start:stop].reshape(3, len(batch)), stop

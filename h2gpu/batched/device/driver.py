@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 WORD = 8  # bytes
-CODES = {
+CODES = {  # of struct, for numbers of these types, in words; other arguments are bytes
     int: "i4x",
     np.int32: "i4x",
     np.int64: "q",
@@ -20,7 +20,6 @@ CODES = {
     np.float32: "f4x",
     np.float64: "d",
 }
-# of struct, for numbers of these types in words; other arguments are bytes
 
 
 class _Thread(threading.local):
@@ -84,4 +83,5 @@ def remember(function, arguments):
 
 
 def _is_plain(a):
-    return type(a) is int or isinstance(a, (np.generic, cupy.ndarray))
+    """Whether an argument is an array of the device, a number or a struct."""
+    return type(a) is int or isinstance(a, (np.generic, cupy.ndarray)) or (type(a) is np.ndarray and a.dtype.names)

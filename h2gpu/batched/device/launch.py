@@ -7,6 +7,7 @@ from typing import NamedTuple
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device import driver
@@ -26,7 +27,7 @@ def upload(*arrays):
     """Integer arrays of one length, all on the host or all on the device, as (arrays, length) int64 on the device."""
     if isinstance(arrays[0], cupy.ndarray):
         return tables(len(arrays[0]), list(arrays))[0]
-    return cupy.asarray(np.stack([np.asarray(array, np.int64) for array in arrays]))
+    return moved(np.array(arrays, np.int64), cupy)
 
 
 def addresses(*batches):

@@ -8,6 +8,7 @@ Matrices of a ragged batch are launched in classes of place and warps.
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.size_classes import classes
 from h2gpu.batched.device.compiler import kernel
@@ -95,7 +96,7 @@ def _run(A, Q, R, place, count):
         batches = [None if M is None else M.buffer[int(M.offsets[0]) :] for M in batches]
     else:
         offsets = [0 * m if M is None else M.offsets for M in batches]
-        table = cupy.asarray(np.stack([*offsets, m, n], axis=1).astype(np.int64))
+        table = moved(np.stack([*offsets, m, n], axis=1).astype(np.int64), cupy)
     function = kernel("qr/complex_qr.cuh", "complex_qr", dtype, WIDTH, place, shared_bytes=shared)
     arguments = (*addresses(*batches), NULL if panels is None else panels, table, *shape, tallest)
     launch(function, len(A), count * WARP, arguments, shared)

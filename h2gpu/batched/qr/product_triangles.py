@@ -3,6 +3,7 @@
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import launch
 from h2gpu.batched.qr.products import factor_stacks
@@ -20,7 +21,7 @@ def triangles_of_products(products, out):
     if most > EDGE:
         return factor_stacks(products, out)
     arrays, flags = zip(*(_fields(kind) for kind in products))
-    lists = cupy.asarray(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64))
+    lists = moved(np.array([[a.data.ptr for a in some] + [f] for some, f in zip(arrays, flags)], np.int64), cupy)
     out = out.resident
     shared = shared_bytes(EDGE, out.dtype)
     function = kernel("qr/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
@@ -32,7 +33,7 @@ def _fields(kind):
     """A LinkList of the kernel: arrays on the device, and flags."""
     F, S = kind.F.resident, kind.S.resident
     flags = TURNED * kind.turned + FULL * (not kind.triangular)
-    return (F.buffer, S.buffer, F.offsets, F.rows, F.columns, S.offsets, cupy.asarray(kind.first)), flags
+    return (F.buffer, S.buffer, F.offsets, F.rows, F.columns, S.offsets, moved(kind.first, cupy)), flags
 
 
 def shared_bytes(edge, dtype):

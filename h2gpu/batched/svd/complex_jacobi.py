@@ -9,6 +9,7 @@ memory, larger ones in device memory, some matrices at a time. Nothing is read b
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.checks import precision
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -114,7 +115,7 @@ def _run(batches, members, info, vectors, layout, signed_warps):
     needed = shared_bytes(dtype, longer, rank, both) if inside else beside_bytes(dtype, longer, rank)
     shared, (lanes, held) = int(needed.max()), LAYOUTS[layout]
     offsets = [0 * m if M is None else M.offsets for M in batches]
-    table = cupy.asarray(np.stack([*offsets, m, n, which], axis=1).astype(np.int64))
+    table = moved(np.stack([*offsets, m, n, which], axis=1).astype(np.int64), cupy)
     function = kernel("svd/complex_svd.cuh", "complex_svd", dtype, lanes, held, inside, shared_bytes=shared)
     arguments = (*addresses(*batches), W, info, table, 0, 0, np.int64(room), SWEEPS)
     launch(function, len(A), abs(signed_warps) * WARP, arguments, shared)

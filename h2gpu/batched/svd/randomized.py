@@ -13,7 +13,7 @@ Y does in float32 without power iterations, its Gram matrix in float64; a last t
 
 import numpy as np
 
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module, moved, to_host
 from h2gpu.batched.copies import frobenius_norms, join, leading
 from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.dispatch import twins_of
@@ -186,7 +186,7 @@ def scaled(A, exponents):
     """2^exponents[b] A_b, a MatrixBatch; in two steps, each a number."""
     A = A.packed()
     half, sizes = exponents // 2, A.rows * A.columns
-    steps = (A.xp.asarray(np.repeat(np.ldexp(1.0, e), sizes).astype(A.dtype)) for e in (half, exponents - half))
+    steps = (moved(np.repeat(np.ldexp(1.0, e), sizes).astype(A.dtype), A.xp) for e in (half, exponents - half))
     entries = A.buffer
     for step in steps:
         entries = entries * step

@@ -3,6 +3,7 @@
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready
@@ -31,7 +32,7 @@ def _run(A, *results):
     if isinstance(A, MatrixBatch):
         every = np.arange(len(A))
         row = np.stack([LU.offsets, LU.offsets, piv.offsets, LU.rows, LU.columns, every], axis=1).astype(np.int64)
-        factors, table, n = (LU.buffer, piv.buffer), cupy.asarray(row), 0
+        factors, table, n = (LU.buffer, piv.buffer), moved(row, cupy), 0
     else:
         factors, table, n = (LU, piv), NULL, A.shape[-1]
     plan(A.dtype, len(A), n)(*factors, *results, table)

@@ -12,6 +12,7 @@ Triangles of an order above LARGE are solved one after the other by cuBLAS, what
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
@@ -42,7 +43,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
         A, B = A.on_host(), B.on_host()
         X = MatrixBatch.empty(B.rows, B.columns, B.dtype, cupy)
         places = A.offsets, B.offsets, B.offsets, X.offsets, A.rows, B.rows if right else B.columns
-        table = cupy.asarray(np.stack(places))
+        table = moved(np.stack(places), cupy)
     else:
         X, table = cupy.empty(B.shape, B.dtype), NULL
     ready = plan(A.dtype, len(A), n, width, *flags, ragged)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu import batched
+from h2gpu.arrays import moved
 from h2gpu.batched import MatrixBatch, Products
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import in_order, pieces
@@ -110,7 +111,7 @@ class Links:
         self.owners, self.others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
         self.first = offsets_of(np.bincount(self.owners, minlength=len(basis.tree)))
         self.heights, self.most = R.rows, _most_met(basis, self.owners, R.columns, self.others)
-        self.first_there = xp.asarray(self.first)
+        self.first_there = moved(self.first, xp)
         rows, columns = couplings.pairs(xp)
         self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
         self.F = R[columns[self.index] if transpose else rows]

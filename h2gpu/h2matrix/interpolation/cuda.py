@@ -5,7 +5,7 @@ import itertools
 import cupy
 import numpy as np
 
-from h2gpu.arrays import moved_together
+from h2gpu.arrays import moved, moved_together
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import NAMES, kernel
 from h2gpu.batched.device.launch import NULL, WARP, launch
@@ -33,7 +33,7 @@ def grids_like(x, boxes, order):
     if not takes(x, order**dim):
         return chebyshev.grids_like(x, boxes, order)
     out = cupy.empty((count, order**dim, dim), x.dtype)
-    along, points = cupy.asarray(along.astype(x.dtype, copy=False)), count * order**dim
+    along, points = moved(along.astype(x.dtype, copy=False), cupy), count * order**dim
     _launch("grids", points, along, np.int64(points), dim, order, order**dim, out)
     return out
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module, moved, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.core.tails import padded, rank_within
@@ -168,7 +168,7 @@ class Sampler:
         x = self.x(np.repeat(tree.start.take(t), count) + ranges(np.zeros_like(count), count) * size_of // count_of)
         points = np.array([len(part) for part in y])
         sides = ((np.concatenate(y), points), (x, count))
-        Y, X = (MatrixBatch.from_rows(xp.asarray(z), offsets_of(number)[:-1], number) for z, number in sides)
+        Y, X = (MatrixBatch.from_rows(moved(z, xp), offsets_of(number)[:-1], number) for z, number in sides)
         return _Parts(_scaled(pairwise(self.values, Y, X).astype(np.float64), np.concatenate(scale)), size)
 
 

@@ -19,7 +19,7 @@ class Function:
         self.launches = []
 
     def __call__(self, grid, block, arguments, shared_mem=0):
-        words = [a if isinstance(a, np.generic) else np.int64(a.data.ptr) for a in arguments]
+        words = [a if isinstance(a, (np.generic, np.ndarray)) else np.int64(a.data.ptr) for a in arguments]
         self.launches.append(((*grid, 1, 1), (*block, 1, 1), shared_mem, [word.tobytes() for word in words]))
 
 
@@ -128,9 +128,9 @@ def test_what_is_not_laid_out_beforehand_is_launched_as_all_else(options, launch
     assert (len(function.launches), len(driver.launches)) == launches
 
 
-STRUCT = np.array([(1, 2.5, 3)], [("a", "i4"), ("b", "f8"), ("c", "i2")])[0]
-ONE_OF_EACH = np.int64(-(2**40)), np.uint64(2**63), 7, -3, np.int32(-9), np.float64(0.1), np.float32(0.1), STRUCT
-ONE_OF_EACH += np.bool_(True), np.complex64(1 - 2j), np.complex128(1 + 3j), np.int16(-4), np.bool_(False)
+STRUCTS = np.array([(1, 2.5, 3)] * 2, [("a", "i4"), ("b", "f8"), ("c", "i2")])
+ONE_OF_EACH = np.int64(-(2**40)), np.uint64(2**63), 7, -3, np.int32(-9), np.float64(0.1), np.float32(0.1), STRUCTS[0]
+ONE_OF_EACH += np.bool_(True), np.complex64(1 - 2j), np.complex128(1 + 3j), np.int16(-4), np.bool_(False), STRUCTS[:1]
 
 
 def test_any_launch_gives_the_driver_what_cupy_gives_it(driver):

@@ -121,6 +121,9 @@ class Runtime(Thing):
     def memGetInfo(self):
         return self.mem_info
 
+    def memcpyAsync(self, target, source, size, kind, stream):
+        ctypes.memmove(target, source, size)
+
 
 runtime = Runtime()
 compiler = types.SimpleNamespace(CompileException=type("CompileException", (Exception,), {}))
