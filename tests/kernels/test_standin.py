@@ -37,6 +37,8 @@ MATRICES = [
     "statistics/systems/test_direct_kriging.py",
 ]
 ROUTINES = [
+    "test_staging.py",
+    "batched/device/test_direct.py",
     "batched/test_batched_gpu.py",
     "apps/benchmarks/test_bench_peers.py",
     "apps/benchmarks/test_bench_routines.py",
