@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from h2gpu import batched
+from h2gpu import arrays, batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies import cpu as copies
 from h2gpu.batched.core.offsets import offsets_of
@@ -107,7 +107,9 @@ def test_matrices_that_lie_apart_are_packed_without_an_index_of_their_entries(dt
     A = random_batch([30, 2, 0, 41, 5], [3, 70, 4, 40, 1], np.float64).astype(dtype)
     chosen = np.array([3, 0, 2, 4, 3])
     sent = []
-    monkeypatch.setattr(cp, "asarray", lambda a, *rest, known=cp.asarray: (sent.append(np.size(a)), known(a, *rest))[1])
+    monkeypatch.setattr(
+        arrays, "to_device", lambda a, xp, known=arrays.to_device: (sent.append(a.size), known(a, xp))[1]
+    )
     there = to_device(A)[chosen]
     sent.clear()
     packed, joined, entries = there.packed(), batched.join([there, there]), there[::2].entries

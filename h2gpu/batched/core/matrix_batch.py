@@ -8,7 +8,7 @@ only: matrices that follow one another in the buffer and have equally many colum
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,6 +19,8 @@ from h2gpu.arrays import any_array, array_module, moved, to_host
 from h2gpu.batched.core.offsets import offsets_of, rounded_up
 from h2gpu.batched.core.pointers import addresses, spanned
 from h2gpu.typing import Array, ArrayLike, DType, DTypeLike, Integers, Truths
+
+SIDES = "offsets", "rows", "columns"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +153,11 @@ class MatrixBatch:
             return self.buffer[start : start + m * n].reshape(m, n)
         if array_module(index) is not np:
             return ResidentBatch.of_numbers(self.buffer, self.resident.numbers[:, index], self.bounds)
+        if isinstance(index, np.ndarray) and index.dtype == bool:
+            (index,) = index.nonzero()  # NumPy looks for them again with each of the three
         part = MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index])
-        if "numbers" in vars(self) and isinstance(index, slice):
-            vars(part)["numbers"] = self.numbers[:, index]
+        if isinstance(index, slice) and ("numbers" in vars(self) or "whole" in vars(self)):
+            vars(part)["whole"] = self, index  # whose numbers are cut where they are needed
         return part
 
     def matrices(self) -> list[Array]:
@@ -200,11 +204,27 @@ class MatrixBatch:
     @cached_property
     def numbers(self) -> Integers:
         """Offsets, rows and columns where the buffer is, (3, batch)."""
+        if "whole" in vars(self):
+            whole, index = vars(self)["whole"]
+            return whole.numbers[:, index]
         return moved(np.array([self.offsets, self.rows, self.columns]), self.xp)
 
     def number(self, i: int) -> Integers:
         """Offsets (0), rows (1) or columns (2) of the matrices, where the buffer is, one behind the other."""
-        found = (self.offsets, self.rows, self.columns)[i] if self.xp is np else self.numbers[i]
+        if self.xp is np:
+            return np.ascontiguousarray(getattr(self, SIDES[i]))
+        found = vars(self).setdefault("there", {})
+        if i not in found:
+            found[i] = self._number_there(i)
+        return found[i]
+
+    def _number_there(self, i):
+        """The same on a GPU, which is kept: CuPy takes some microseconds for a view."""
+        if "whole" not in vars(self) or "numbers" in vars(self):
+            found = self.numbers[i]
+        else:
+            whole, index = vars(self)["whole"]
+            found = whole.number(i)[index]
         return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
 
     @property
@@ -215,7 +235,7 @@ class MatrixBatch:
     @property
     def is_placed(self) -> bool:
         """Whether the numbers are where the buffer is, if perhaps on the host as well."""
-        return "numbers" in vars(self) or self.xp is np
+        return "numbers" in vars(self) or "whole" in vars(self) or self.xp is np
 
     @staticmethod
     def place(*batches: "MatrixBatch") -> "tuple[MatrixBatch, ...]":
@@ -333,10 +353,32 @@ class ResidentBatch(MatrixBatch):
 
     @classmethod
     def of_numbers(cls, buffer, numbers, bounds):
-        """A batch of the offsets, rows and columns in (3, batch) numbers."""
-        batch = cls(buffer, *numbers, bounds)
-        vars(batch)["numbers"] = numbers
+        """A batch of the offsets, rows and columns in (3, batch) numbers, of which views are made on demand."""
+        return cls._with(buffer=buffer, numbers=numbers, bounds=bounds)
+
+    @classmethod
+    def _with(cls, **known):
+        batch = object.__new__(cls)
+        vars(batch).update(known)
         return batch
+
+    def __getattr__(self, name):
+        """Offsets, rows or columns, where they were not asked for before."""
+        if name not in SIDES:
+            raise AttributeError(name)
+        if "numbers" in vars(self):
+            found = self.numbers[SIDES.index(name)]
+        else:
+            whole, index = vars(self)["whole"]
+            found = getattr(whole, name)[index]
+        vars(self)[name] = found
+        return found
+
+    def __len__(self):
+        if "numbers" in vars(self) or "whole" not in vars(self):
+            return self.numbers.shape[1] if "numbers" in vars(self) else len(self.rows)
+        whole, index = vars(self)["whole"]
+        return len(range(*index.indices(len(whole))))
 
     @classmethod
     def spread(cls, rows, columns, dtype, xp, bounds):
@@ -352,9 +394,9 @@ class ResidentBatch(MatrixBatch):
         """A sub-batch sharing the buffer: a slice, or indices on the device."""
         if isinstance(index, (int, np.integer)):
             return super().__getitem__(index)
-        if "numbers" in vars(self) or not isinstance(index, slice):
-            return ResidentBatch.of_numbers(self.buffer, self.numbers[:, index], self.bounds)
-        return ResidentBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index], self.bounds)
+        if isinstance(index, slice):
+            return ResidentBatch._with(buffer=self.buffer, bounds=self.bounds, whole=(self, index))
+        return ResidentBatch.of_numbers(self.buffer, self.numbers[:, index], self.bounds)
 
     @property
     def resident(self):
@@ -364,11 +406,15 @@ class ResidentBatch(MatrixBatch):
     @cached_property
     def numbers(self):
         """Offsets, rows and columns, (3, batch)."""
+        if "whole" in vars(self):
+            whole, index = vars(self)["whole"]
+            if "numbers" in vars(whole):
+                return whole.numbers[:, index]
         return self.xp.stack([self.offsets, self.rows, self.columns])
 
-    def number(self, i):
-        """Offsets (0), rows (1) or columns (2) of the matrices, one behind the other."""
-        found = (self.offsets, self.rows, self.columns)[i]
+    def _number_there(self, i):
+        """See `number`."""
+        found = getattr(self, SIDES[i])
         return found if found.flags.c_contiguous else self.xp.ascontiguousarray(found)
 
     @property
@@ -388,4 +434,5 @@ class ResidentBatch(MatrixBatch):
 
     def bounded(self, bounds):
         """The same matrices with narrower bounds, which the caller knows."""
-        return replace(self, bounds=bounds)
+        known = dict(vars(self), bounds=bounds)
+        return self._with(**known)

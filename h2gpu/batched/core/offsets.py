@@ -9,7 +9,10 @@ def offsets_of(sizes):
     """Where each of consecutive pieces begins, and the end of the last: (batch + 1,), where the sizes are."""
     xp = array_module(sizes)
     first = xp.zeros(len(sizes) + 1, np.int64)
-    xp.cumsum(xp.asarray(sizes), out=first[1:])
+    if xp is np:
+        np.add.accumulate(sizes, out=first[1:])  # half the time of cumsum for few
+    else:
+        xp.cumsum(sizes, out=first[1:])
     return first
 
 
