@@ -118,6 +118,17 @@ def test_a_device_without_stream_ordered_memory_keeps_cupys_pool():
     assert memory.free_memory(cupy) == 107
 
 
+@pytest.mark.parametrize(
+    ("total", "limit", "entries"), [(1 << 36, 0, 1 << 26), (1 << 36, 1 << 33, 1 << 23), (1 << 30, 0, 1 << 22)]
+)
+def test_pieces_are_a_small_part_of_what_a_device_has(total, limit, entries):
+    """Of what its pool may have where that is less; on a CPU as many as serve its caches."""
+    cupy = FakeCuPy()
+    cupy.memGetInfo, cupy.getDevice, cupy.own.get_limit = lambda: (100, total), lambda: 0, lambda: limit
+    assert memory.piece_entries(cupy, 7) == entries
+    assert memory.piece_entries(np, 7) == 7
+
+
 @pytest.mark.gpu
 def test_the_limit_of_the_device_holds():
     """The pool's limit stands for a small device."""

@@ -14,8 +14,9 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.threads import parallel, pieces, thread_count
 from h2gpu.batched.products import triple_product
 from h2gpu.blocksparse.block_sparse import BlockSparse, Pairs
+from h2gpu.memory import piece_entries
 
-PIECE_ENTRIES = {"numpy": 1 << 21, "cupy": 1 << 25}  # of blocks that are brought into float32 at a time
+PIECE_ENTRIES = 1 << 21  # of blocks that are brought into float32 at a time on the CPU
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +147,7 @@ def _stored(A, index, dtype):
     if blocks is None:
         m, n = (side[index] for side in A.shapes)
         blocks = MatrixBatch.empty(m, n, dtype, A.xp)
-        for part in pieces(m * n, PIECE_ENTRIES[A.xp.__name__]):
+        for part in pieces(m * n, piece_entries(A.xp, PIECE_ENTRIES)):
             copy(A.select(index[part]), blocks[part])
     elif len(index) < len(A):
         blocks = gather(blocks, index)

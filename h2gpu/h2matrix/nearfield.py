@@ -20,10 +20,11 @@ from h2gpu.batched.device.threads import pieces
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.blocksparse.block_sparse import Pairs
 from h2gpu.covariance import pairwise
+from h2gpu.memory import piece_entries
 from h2gpu.texts import brief
 
 NEARFIELDS = ("stored", "computed")
-PIECE_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of blocks that exist at a time in a product
+PIECE_ENTRIES = 1 << 22  # of blocks that exist at a time in a product on the CPU
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ class EvaluatedNearfield(Pairs):
     def _pieces(self):
         """Slices of the blocks, and a BlockSparse for each; one room for the entries of all, one after the other."""
         (m, n), xp = self.shapes, self.xp
-        parts = pieces(m * n, PIECE_ENTRIES[xp.__name__])
+        parts = pieces(m * n, piece_entries(xp, PIECE_ENTRIES))
         room = xp.empty(max((int((m * n)[part].sum()) for part in parts), default=0), self.dtype)
         batches = [MatrixBatch(room, offsets_of((m * n)[part])[:-1], m[part], n[part]) for part in parts]
         return [(part, replace(self._as_stored(part, blocks), constant=False)) for part, blocks in zip(parts, batches)]

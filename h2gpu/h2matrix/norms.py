@@ -18,16 +18,15 @@ from h2gpu.batched.core.offsets import consecutive
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.device.threads import in_order, pieces
 from h2gpu.blocksparse import BlockSparse
-from h2gpu.blocksparse.mixed import PIECE_ENTRIES
 from h2gpu.h2matrix.beside import alternating
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.matrix import H2Matrix
+from h2gpu.memory import piece_entries
 from h2gpu.progress import phase
 from h2gpu.texts import brief
 
 PIECE = 1 << 16  # entries of one sum of squares
-# Entries evaluated at a time, on the CPU by a thread: for 4 MB and more the system gives new pages each time.
-MEASURED = {"numpy": 1 << 18, "cupy": PIECE_ENTRIES["cupy"]}
+MEASURED = 1 << 18  # entries evaluated at a time by a thread of the CPU: for 4 MB the system gives new pages each time
 MEASURES = batched.frobenius_norms, batched.rounding_errors
 
 
@@ -82,7 +81,7 @@ def measures(A, keep=None):
             keep(part, blocks)
         return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
 
-    made = list(in_order(work, pieces(A.sizes, MEASURED[A.xp.__name__]), A.xp))
+    made = list(in_order(work, pieces(A.sizes, piece_entries(A.xp, MEASURED)), A.xp))
     rows = [to_host(A.xp.concatenate(measured)) for measured in zip(*made)] or [np.zeros(0)] * len(MEASURES)
     return dict(zip(MEASURES, rows))
 
@@ -122,7 +121,7 @@ def farfield_squares(S, T, rows, cols):
     norm, error, pairs, t, s = 0.0, 0.0, multiplicities(S), S.rows, S.columns
     work = rows.first.rows[t] * cols.first.rows[s]
     with phase("compare", len(t)) as advance:
-        for part in pieces(work, STACK_ENTRIES[rows.first.xp.__name__]):
+        for part in pieces(work, piece_entries(rows.first.xp, STACK_ENTRIES)):
             index = np.arange(part.start, part.stop)
             block_A = _rotated(rows.first[t[part]], _wide(S.select(index)), cols.first[s[part]])
             block_B = _rotated(rows.second[t[part]], _wide(T.select(index)), cols.second[s[part]])
@@ -200,7 +199,7 @@ def nearfield_difference(D, E):
     if D is E:
         return 0.0
     error, pairs = 0.0, multiplicities(D)
-    for part in pieces(D.sizes, STACK_ENTRIES[D.xp.__name__]):
+    for part in pieces(D.sizes, piece_entries(D.xp, STACK_ENTRIES)):
         index = np.arange(part.start, part.stop)
         difference = subtracted(D.select(index), E.select(index))
         error += _weighted_squares(pairs[part], to_host(batched.frobenius_norms(difference)))

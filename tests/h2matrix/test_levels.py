@@ -13,8 +13,9 @@ from h2gpu.covariance import Exponential
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.compression import weights
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
+from h2gpu.h2matrix.compression.together import levels_together
 from h2gpu.h2matrix.compression.weights import Links, total_weights
-from h2gpu.h2matrix.construction import deferred
+from h2gpu.h2matrix.construction import EvaluatedCouplings, deferred
 
 ORDERS = (9, 9, 9, 9, 4, 3, 3, 3, 3, 3)
 
@@ -50,7 +51,7 @@ def test_the_host_knows_where_products_begin_without_the_device(cols, stored, xp
     A, met = evaluated(xp.asarray(points_of("clustered", 1000, 2)), cols), []
     couplings, multiply = A.couplings.stored() if stored else A.couplings, batched.triangles_of_products
     monkeypatch.setattr(batched, "triangles_of_products", lambda kinds, out: met.extend(kinds) or multiply(kinds, out))
-    monkeypatch.setitem(weights.STACK_ENTRIES, xp.__name__, 1 << 12)  # some pieces a level
+    monkeypatch.setattr(weights, "piece_entries", lambda xp, on_host: 1 << 12)  # some pieces a level
     total_weights(A.row_basis, couplings, triangular_factors(A.col_basis))
     assert len(met) > 5
     for kind in met:
@@ -58,6 +59,66 @@ def test_the_host_knows_where_products_begin_without_the_device(cols, stored, xp
         (first, before), (right, rows) = kind.known(), replace(kind, on_host=None).known()
         np.testing.assert_array_equal(first, right)
         np.testing.assert_array_equal(before - before[0], rows - rows[0])
+
+
+def groups_of(A, limit, monkeypatch, xp="a GPU's"):
+    kinds = [links(A, transpose)[0] for transpose in (False, True)]
+    heights = np.where(A.row_basis.tree.parent >= 0, A.row_basis.ranks[A.row_basis.tree.parent], 0)
+    monkeypatch.setattr(weights, "piece_entries", lambda xp, on_host: limit)
+    return weights._steps(A.row_basis, kinds, heights, True, xp), kinds
+
+
+@pytest.mark.parametrize("limit", [1, 1 << 15, 1 << 18, 1 << 40])
+def test_groups_of_clusters_are_of_several_levels_where_room_admits_it(limit, monkeypatch):
+    """Each cluster once, levels in their order; whole levels share a group if all their couplings have room."""
+    A = evaluated(points_of("uniform", 3000, 2))
+    (groups,), kinds = groups_of(A, limit, monkeypatch)
+    tree, parts = A.row_basis.tree, [part for group in groups for part in group]
+    clusters = np.concatenate([np.arange(t.start, t.stop) for _, t in parts])
+    top = next(l for l, first in enumerate(tree.level_offsets[1:]) if any(kind.first[first] for kind in kinds))
+    np.testing.assert_array_equal(clusters, np.arange(tree.level_offsets[top], len(tree)))
+    assert [l for l, _ in parts] == sorted(l for l, _ in parts)
+    for group in groups:
+        t, ranks = slice(group[0][1].start, group[-1][1].stop), [ORDERS[l] ** 2 for l, _ in group]
+        count = sum(kind.first[t.stop] - kind.first[t.start] for kind in kinds)
+        assert all(part == tree.span(l) for l, part in group) or len(group) == 1
+        assert len(group) == 1 or count * max(ranks) ** 2 <= limit
+    assert len(groups) == 1 or limit < 1 << 40
+
+
+def test_levels_go_together_where_that_wastes_little_room():
+    """Or where they need little of what there is; one that needs more is alone."""
+    counts = np.array([1, 4, 16, 64])
+    for limit, ranks, slices in (
+        (85 * 64, (8, 8, 8, 8), [(0, 4)]),
+        (21 * 64, (8, 8, 8, 8), [(0, 3), (3, 4)]),
+        (1 << 13, (16, 8, 8, 8), [(0, 1), (1, 4)]),  # 1 and 4 with room for 16² each: 2.5 times as much as apart
+        (1 << 14, (16, 8, 8, 8), [(0, 2), (2, 4)]),  # which is less than an eighth of what there is
+        (1 << 13, (8, 8, 8, 9), [(0, 4)]),
+        (1 << 13, (8, 8, 8, 10), [(0, 3), (3, 4)]),
+        (1, (8, 8, 8, 8), [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        (1, (0, 0, 0, 0), [(0, 4)]),
+    ):
+        found = levels_together(counts, np.array([ranks, ranks]), limit)
+        assert [(levels.start, levels.stop) for levels in found] == slices
+
+
+@pytest.mark.gpu
+def test_weights_of_levels_evaluated_together_are_those_of_one_by_one(monkeypatch):
+    """To the last bit."""
+    cupy = pytest.importorskip("cupy")
+    A, made, select = evaluated(cupy.asarray(points_of("uniform", 3000, 2))), [], EvaluatedCouplings.select
+    monkeypatch.setattr(EvaluatedCouplings, "select", lambda self, *a, **k: made.append(0) or select(self, *a, **k))
+    R, found = triangular_factors(A.col_basis), []
+    one_by_one = [slice(l, l + 1) for l in range(A.row_basis.tree.levels)]
+    for rule in (levels_together, lambda *_: one_by_one):
+        monkeypatch.setattr(weights, "levels_together", rule)
+        found.append(total_weights(A.row_basis, A.couplings, R))
+        found[-1].append(len(made))
+    (*few, count), (*many, both) = found
+    assert count < both - count
+    for one, other in zip(few, many):
+        np.testing.assert_array_equal(to_host(one.buffer), to_host(other.buffer))
 
 
 def test_blocks_evaluated_within_narrower_bounds_are_the_same(xp):

@@ -163,7 +163,7 @@ def test_solvers_take_it():
 @pytest.mark.parametrize("cov", [COVARIANCE, from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1)))])
 @pytest.mark.parametrize("cols", [None, 700])
 def test_a_computed_nearfield_multiplies_as_a_stored_one(cols, cov, xp, monkeypatch):
-    monkeypatch.setattr("h2gpu.h2matrix.nearfield.PIECE_ENTRIES", {"numpy": 5000, "cupy": 5000})
+    monkeypatch.setattr("h2gpu.h2matrix.nearfield.piece_entries", lambda xp, on_host: 5000)
     A, B = (built(cols, kind, n=600, xp=xp, cov=cov, order=3) for kind in ("stored", "computed"))
     assert isinstance(B.nearfield, EvaluatedNearfield) and len(B.nearfield._pieces()) > 5
     rng = np.random.default_rng(3)

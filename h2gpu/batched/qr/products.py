@@ -16,9 +16,10 @@ from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import pieces
 from h2gpu.batched.products import gemm
+from h2gpu.memory import piece_entries
 
 twin = twins_of(__package__)
-STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 26}  # at a time: bounds the memory, fills the device
+STACK_ENTRIES = 1 << 22  # at a time on the CPU
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ def factor_stacks(products, out):
     out = out.on_host()
     firsts, rows_before = zip(*(kind.known() for kind in products))
     entries = sum(np.diff(rows) for rows in rows_before) * out.columns
-    for part in pieces(entries, STACK_ENTRIES[out.xp.__name__]):
+    for part in pieces(entries, piece_entries(out.xp, STACK_ENTRIES)):
         ends = slice(part.start, part.stop + 1)
         _factor([first[ends] for first in firsts], [rows[ends] for rows in rows_before], products, out[part])
 

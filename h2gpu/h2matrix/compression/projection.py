@@ -11,7 +11,9 @@ import numpy as np
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse
+from h2gpu.h2matrix.compression.together import levels_together
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
+from h2gpu.memory import piece_entries
 from h2gpu.progress import phase
 
 FEW = 1 << 14  # couplings of a level that go with those of others: a launch costs more than sizes that differ
@@ -45,12 +47,18 @@ def _parts(couplings, tree, sides, xp):
             evaluated first, and on the CPU
     """
     firsts = np.searchsorted(couplings.columns, tree.level_offsets)
-    cuts = np.append(np.diff(firsts), FEW) >= FEW
-    cuts[1:] |= cuts[:-1]  # before and behind levels of many
-    limited, parts = couplings.evaluated or xp is np, []
-    for first, stop in pairwise([0, *firsts[cuts].tolist()]):
+    limit = piece_entries(xp, STACK_ENTRIES) if couplings.evaluated or xp is np else np.inf
+    if couplings.evaluated and xp is not np:
+        old = [[_largest(slice(*level), *side)[1] for level in pairwise(firsts)] for side in sides]
+        firsts = firsts[[0, *(levels.stop for levels in levels_together(np.diff(firsts), np.array(old), limit))]]
+    else:
+        cuts = np.append(np.diff(firsts), FEW) >= FEW
+        cuts[1:] |= cuts[:-1]  # before and behind levels of many
+        firsts = np.append(0, firsts[cuts])
+    parts = []
+    for first, stop in pairwise(firsts.tolist()):
         entries = math.prod(_largest(slice(first, stop), *side)[1] for side in sides)
-        most = STACK_ENTRIES[xp.__name__] // max(1, entries) if limited else len(couplings)
+        most = int(min(limit / max(1, entries), len(couplings)))
         parts.append(range(first, stop, max(1, most)))
     return [slice(*part) for part in pairwise([*chain(*parts), len(couplings)])]
 

@@ -7,7 +7,7 @@ values of U_t Z_tᵀ are those of that part of the matrix. Börm, Efficient Nume
 (2010), section 6.6.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +17,12 @@ from h2gpu.arrays import moved
 from h2gpu.batched import MatrixBatch, Products
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import in_order, pieces
+from h2gpu.h2matrix.compression.together import levels_together
+from h2gpu.memory import piece_entries
 from h2gpu.progress import phase
 
-STACK_ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # of couplings evaluated at a time: bounds the memory
-AT_ONCE = {"numpy": 4, "cupy": 1}  # groups of clusters that have them: threads take one each
-WIDE, WIDE_STACKS = 64, 2  # rank beyond which the GPU stores products; of so many times as many their QR fills it
+STACK_ENTRIES = 1 << 22  # of couplings evaluated at a time on the CPU,
+AT_ONCE = 4  # by so many groups of clusters: threads take one each
 
 
 def total_weights(basis, couplings, R, column_side=False):
@@ -37,30 +38,48 @@ def total_weights(basis, couplings, R, column_side=False):
     weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans[::-1]][::-1]  # largest first
     inherited = _inherited(basis, weights, rows)
     MatrixBatch.place(*weights, inherited.F, basis.transfer)
-    met = sum(np.diff(kind.first) * np.repeat(kind.most, np.diff(tree.level_offsets)) for kind in links)
-    entries = (met + inherited.F.rows) * basis.ranks  # of a cluster's products, at most
+    above = [replace(inherited.F.resident, buffer=Z.buffer).bounded(Z.bounds) for Z in weights[:-1]]
+
+    def weigh(group):
+        parts = [kind.part(group) for kind in links]
+        for l, t in group:
+            products, top = [part.products(t, l) for part in parts], spans[l].start
+            if l:
+                products.append(_of_parents(inherited, above[l - 1], t))
+            batched.triangles_of_products(products, weights[l][t.start - top : t.stop - top])
+
     with phase("weights", max(1, np.count_nonzero(rows))) as advance:
-        for l, span in enumerate(spans):
-            limit = _limit(weights[l], [kind.most[l] for kind in links]) if couplings.evaluated else np.inf
-            above = replace(inherited.F.resident, buffer=weights[l - 1].buffer) if l else None
-            above = above and above.bounded(weights[l - 1].bounds)
-
-            def weigh(t, Z=weights[l], l=l, top=span.start, above=above):
-                products = [kind.products(t, l) for kind in links]
-                if above is not None:
-                    products.append(_of_parents(inherited, above, t))
-                batched.triangles_of_products(products, Z[t.start - top : t.stop - top])
-
-            groups = _groups(span, entries, limit)
-            for _, t in zip(in_order(weigh, groups, R.xp), groups):  # in this order: to its end
-                advance(np.count_nonzero(rows[t]))
+        for groups in _steps(basis, links, inherited.F.rows, couplings.evaluated, R.xp):
+            for _, group in zip(in_order(weigh, groups, R.xp), groups):  # in this order: to its end
+                advance(sum(np.count_nonzero(rows[t]) for _, t in group))
     return weights
 
 
-def _limit(Z, met):
-    """Entries of products at a time, of a level of weights Z whose clusters meet others of at most these ranks."""
-    wide = Z.xp is not np and max(Z.bounds[1], *met) > WIDE
-    return STACK_ENTRIES[Z.xp.__name__] // AT_ONCE[Z.xp.__name__] * (WIDE_STACKS if wide else 1)
+def _steps(basis, links, heights, evaluated, xp):
+    """Lists of groups of clusters, each list for when those before it are done with.
+
+    A group is a list of (level, slice of its clusters), whose couplings are evaluated together if they have to be. On
+    the CPU threads take a level's groups; a GPU's may have several levels, for small ones cost the host as much.
+
+    heights   rows of the parents' Z, (clusters,)
+    """
+    tree, limit = basis.tree, piece_entries(xp, STACK_ENTRIES // AT_ONCE) if evaluated else np.inf
+    met = sum(np.diff(kind.first) * np.repeat(kind.most, np.diff(tree.level_offsets)) for kind in links)
+    entries = (met + heights) * basis.ranks  # of a cluster's products, at most
+    steps = [[[(l, t)] for t in _slices(tree.span(l), entries, limit)] for l in range(tree.levels)]
+    return [_joined(steps, basis, links, limit)] if evaluated and xp is not np else steps
+
+
+def _joined(steps, basis, links, limit):
+    """The groups of all levels; those of levels that go together are one."""
+    tree, groups = basis.tree, []
+    counts = sum(np.diff(kind.first[tree.level_offsets]) for kind in links)
+    ranks = [basis.ranks[tree.span(l)].max(initial=0) for l in range(tree.levels)]
+    for levels in levels_together(counts, np.stack([np.max([kind.most for kind in links], axis=0), ranks]), limit):
+        found = [group for step in steps[levels] for group in step]
+        whole = all(len(step) <= 1 for step in steps[levels])
+        groups += [[part for group in found for part in group]] if whole and found else found
+    return groups
 
 
 def _inherited(basis, weights, rows):
@@ -89,7 +108,7 @@ def _reached(tree, counts):
     return reached
 
 
-def _groups(t, entries, limit):
+def _slices(t, entries, limit):
     """Consecutive clusters of a level, a slice t, of about `limit` entries of products in all; none without any."""
     parts = pieces(entries[t], limit) if entries[t].any() else []
     return [slice(t.start + part.start, t.start + part.stop) for part in parts]
@@ -117,22 +136,14 @@ class Links:
         self.F = R[columns[self.index] if transpose else rows]
         self.all = None if couplings.evaluated else self._made(self.F, slice(None), self.first_there, None)
 
-    def products(self, t, l):
-        """R_s S_tsᵀ (or R_t S_ts) of the clusters of a slice t of level l.
-
-        Their own bounds, narrower than those of all, let small matrices of fine levels take the way of small ones.
-        """
-        first, span = self.first_there[t.start : t.stop + 1], slice(*self.first[[t.start, t.stop]].tolist())
-        sides = int(self.most[l]), int(self.most[l])
-
-        def on_host(before=0 if self.all else span.start):
-            return self.first[t.start : t.stop + 1] - before, self.rows_before[t.start : t.stop + 1]
-
+    def part(self, group):
+        """The Part of a group of clusters, a list of (level, slice)."""
         if self.all:
-            return replace(self.all, F=self.all.F.bounded(sides), first=first, on_host=on_host)
-        bounds = sides[0], int(self.ranks[t].max(initial=0))
-        made = self._made(self.F[span].bounded(sides), span, first - span.start, bounds)
-        return replace(made, on_host=on_host)
+            return Part(self, self.all)
+        t, levels = slice(group[0][1].start, group[-1][1].stop), [l for l, _ in group]
+        first, span = self.first_there[t.start : t.stop + 1], slice(*self.first[[t.start, t.stop]].tolist())
+        bounds = int(self.most[levels].max()), int(self.ranks[t].max(initial=0))
+        return Part(self, self._made(self.F[span], span, first - span.start, bounds), t.start, span.start)
 
     @cached_property
     def rows_before(self):
@@ -145,6 +156,36 @@ class Links:
         index = span if self.index is None else self.index[span]
         S, turned = self.couplings.factors(index, self.transpose, bounds)
         return Products(F, S, first, turned, triangular=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Links of consecutive clusters with their S.
+
+    made    Products, a segment a cluster
+    start   the first of the clusters, and how many links come before theirs
+    """
+
+    links: Links
+    made: Products
+    start: int = 0
+    before: int = 0
+
+    def products(self, t, l):
+        """R_s S_tsᵀ (or R_t S_ts) of the clusters of a slice t of level l.
+
+        Their own bounds, narrower than those of all, let small matrices of fine levels take the way of small ones.
+        """
+        links, made, most = self.links, self.made, int(self.links.most[l])
+        first, S = made.first[t.start - self.start : t.stop - self.start + 1], made.S
+        if not links.all:
+            sides = most, int(links.ranks[t].max(initial=0))
+            S = S.bounded(sides[:: -1 if made.turned else 1])
+
+        def on_host():
+            return links.first[t.start : t.stop + 1] - self.before, links.rows_before[t.start : t.stop + 1]
+
+        return replace(made, F=made.F.bounded((most, most)), S=S, first=first, on_host=on_host)
 
 
 def _most_met(basis, owners, ranks, others):

@@ -19,7 +19,7 @@ from h2gpu.h2matrix.rows import together
 from h2gpu.memory import readable
 
 FIRST_LEAF_SIZE = 64  # tried
-WORK_PER_COUPLING = 3  # bytes of stacks for each byte of couplings, at most
+WORK_PER_COUPLING = 3, 2  # bytes of stacks for each byte of couplings, at most: where products are stored, and not
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Family:
         kept_leaves, kept_transfers = _basis_entries(cuts, kept_by_level)
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         number = float(links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1))
-        stacks = min(planner.room.stacks * planner.stack_entries, WORK_PER_COUPLING * couplings)
+        stacks = min(planner.room.stacks * planner.stack_entries, self._work(links, most, couplings))
         n = max(tree.n for tree in planner.trees)
         vectors = planner.room.vectors * n * together(n, array_module(planner.like))
         work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
@@ -187,6 +187,12 @@ class Family:
         return Plan(
             leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, seconds, planner.trees
         )
+
+    def _work(self, links, ranks, couplings):
+        """Entries of work for all couplings at once, of so many entries; ranks by level, before compression."""
+        wide = np.where(ranks > self.planner.room.narrow, ranks, 0)
+        wide = links.entries(wide, wide)
+        return WORK_PER_COUPLING[0] * wide + WORK_PER_COUPLING[1] * (couplings - wide)
 
     def _dense_entries(self, blocks, near):
         """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""

@@ -18,7 +18,8 @@ class Room:
 
     results     copies of the result
     transfers   copies of the transfer matrices
-    stacks      of work, if there are couplings for so many
+    stacks      pieces of work, if there are couplings for so many
+    narrow      rank up to which levels have no stacks of products: they are made where they are needed
     block       bytes of each block for its place, its sizes and the lists of pairs
     vectors     arrays of the check, of so many rows as are worked out at a time
     """
@@ -26,6 +27,7 @@ class Room:
     results: float
     transfers: float
     stacks: float
+    narrow: int
     block: float
     vectors: float
 
@@ -57,8 +59,9 @@ class Pace:
 
 
 # CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.78 to 1.23 of it
-# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it is 0.75 to 1.4 times what was used
-ROOMS = {"numpy": Room(1.1, 2.5, 2, 1500, 0), "cupy": Room(1.25, 2.5, 4.5, 0, 1)}
+# H100: of nine jobs of 2^15 to 2^22 points, to which it was fitted, it was 0.75 to 1.4 times what was used. For pieces
+# that are a part of the device's memory it was fitted without a GPU, to arrays: see benchmarks/compression/notes.md
+ROOMS = {"numpy": Room(1.1, 2.5, 2, 0, 1500, 0), "cupy": Room(1.25, 2.5, 1.35, 64, 0, 1)}
 
 # CPU: fitted to 56 jobs of 2^14 to 2^18 points in two and three dimensions, rtol 1e-3 to 1e-9; against
 # the mean of the plans for the same points 0.8 to 1.25 times what was measured

@@ -26,7 +26,7 @@ from h2gpu.h2matrix.planning.candidates import Family, Plan
 from h2gpu.h2matrix.planning.costs import PACES, ROOMS, best
 from h2gpu.h2matrix.planning.cuts import Cut
 from h2gpu.h2matrix.planning.estimation import Sampler
-from h2gpu.memory import free_memory
+from h2gpu.memory import free_memory, piece_entries
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Split
 
@@ -98,7 +98,8 @@ class Planner:
         self.rtol, self.split, self.dim, self.dtype = rtol, split, sites.dim, sites.dtype
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
-        self.stack_entries, self.room, self.pace = (table[sites.xp.__name__] for table in (STACK_ENTRIES, ROOMS, PACES))
+        self.room, self.pace = (table[sites.xp.__name__] for table in (ROOMS, PACES))
+        self.stack_entries = piece_entries(sites.xp, STACK_ENTRIES)
         self.memory = free_memory(sites.xp) if memory is None else memory
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
         self._families, self._cuts = {}, {}

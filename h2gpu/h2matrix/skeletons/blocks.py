@@ -5,8 +5,9 @@ import numpy as np
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of, ranges
 from h2gpu.batched.device.threads import pieces
+from h2gpu.memory import piece_entries
 
-ENTRIES = {"numpy": 1 << 22, "cupy": 1 << 25}  # asked for at a time
+ENTRIES = 1 << 22  # asked for at a time on the CPU
 
 
 class Entries:
@@ -38,7 +39,7 @@ class Entries:
         """M[rows_b, columns_b] of index sets, flat and how many each b has: a MatrixBatch."""
         out = MatrixBatch.empty(row_counts, column_counts, self.dtype, self.xp)
         firsts = offsets_of(row_counts), offsets_of(column_counts)
-        for part in pieces(out.sizes, ENTRIES[self.xp.__name__]):
+        for part in pieces(out.sizes, piece_entries(self.xp, ENTRIES)):
             m, n = row_counts[part], column_counts[part]
             i = np.repeat(rows[slice(*firsts[0][[part.start, part.stop]])], np.repeat(n, m))
             j = columns[ranges(np.repeat(firsts[1][part], m), np.repeat(n, m))]
