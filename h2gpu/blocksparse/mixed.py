@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.arrays import to_host
+from h2gpu.arrays import moved, to_host
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.threads import parallel, pieces, thread_count
@@ -38,7 +38,7 @@ class MixedBlocks(Pairs):
     @classmethod
     def of(cls, A, narrowed):
         """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64."""
-        parts = [_stored(A, np.flatnonzero(chosen), kind) for chosen, kind in _kinds(narrowed)]
+        parts = [_stored(A, _indices(chosen), kind) for chosen, kind in _kinds(narrowed)]
         return cls(*parts, narrowed, A.rows, A.columns)
 
     def __len__(self):
@@ -138,20 +138,43 @@ def _kinds(narrowed):
     return (~narrowed, np.float64), (narrowed, np.float32)
 
 
+def _indices(chosen):
+    """Of those that are chosen: a slice of all, or an array."""
+    return slice(None) if chosen.all() else np.flatnonzero(chosen)
+
+
 def _stored(A, index, dtype):
     """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece.
 
     Where A has all its blocks in float32 beside, `in_float32`, they are taken.
     """
+    every = isinstance(index, slice)
     blocks = getattr(A, "in_float32", None) if dtype == np.float32 else None
     if blocks is None:
-        m, n = (side[index] for side in A.shapes)
-        blocks = MatrixBatch.empty(m, n, dtype, A.xp)
-        for part in pieces(m * n, piece_entries(A.xp, PIECE_ENTRIES)):
-            copy(A.select(index[part]), blocks[part])
-    elif len(index) < len(A):
+        blocks = MatrixBatch.empty(*(side[index] for side in A.shapes), dtype, A.xp)
+        if every and isinstance(A, BlockSparse):
+            copy(A.blocks, blocks)
+        elif A.xp is not np and hasattr(A, "into") and len(blocks):
+            _evaluate(A, index, blocks)
+        else:
+            index = np.arange(len(blocks)) if every else index
+            for part in pieces(blocks.sizes, piece_entries(A.xp, PIECE_ENTRIES)):
+                copy(A.select(index[part]), blocks[part])
+    elif not every:
         blocks = gather(blocks, index)
     return BlockSparse(blocks, A.rows[index], A.columns[index], A.row_starts, A.col_starts, A.symmetric)
+
+
+def _evaluate(A, index, blocks):
+    """Blocks ← those of A of the given indices, written where the device knows their places; piece by piece."""
+    MatrixBatch.place(blocks)
+    there = None if isinstance(index, slice) else moved(index, A.xp)
+    for part in pieces(blocks.sizes, piece_entries(A.xp, PIECE_ENTRIES)):
+        out, chosen = blocks[part], part if there is None else there[part]
+        if A.dtype == out.dtype:
+            A.into(chosen, out)
+        else:
+            _convert(A.into(chosen, out.counterpart(A.dtype)).buffer, out.entries)
 
 
 def _convert(source, target):

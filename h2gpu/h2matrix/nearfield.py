@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.arrays import to_host
+from h2gpu.arrays import array_module, moved, to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.core.offsets import offsets_of
@@ -79,6 +79,11 @@ class EvaluatedNearfield(Pairs):
         """Rows and columns of each block: (2, blocks)."""
         return np.stack([self.row_points.rows[self.rows], self.col_points.rows[self.columns]])
 
+    @cached_property
+    def largest(self):
+        """Rows and columns that no block exceeds."""
+        return tuple(self.shapes.max(axis=1, initial=0).tolist())
+
     @property
     def row_starts(self):
         """Where y_i begins in y."""
@@ -90,15 +95,27 @@ class EvaluatedNearfield(Pairs):
         return self.col_points.offsets // self.col_points.columns
 
     def select(self, index):
-        """The blocks of the given indices (a slice, or an array on the host or the device), evaluated."""
-        t, s = (
-            clusters[index if isinstance(index, slice) else to_host(index)] for clusters in (self.rows, self.columns)
-        )
-        D = pairwise(self.function, self.row_points[t], self.col_points[s])
-        own = (t == s) & (D.rows > 0)
-        if self.nugget and own.any():
-            add_to_diagonals(D[np.flatnonzero(own)], self.nugget)
-        return D
+        """The blocks of the given indices (a slice, or an array), evaluated; their sizes are where an array is."""
+        if isinstance(index, slice) or array_module(index) is np:
+            return self.into(index, MatrixBatch.empty(*self.shapes[:, index], self.dtype, self.xp))
+        return self.into(index, None)
+
+    def into(self, index, out):
+        """The same blocks written to `out`; returned."""
+        xp = self.xp
+        there = index if isinstance(index, slice) else moved(index, xp)
+        t, s = (clusters[there] for clusters in self.pairs(xp))
+        X, Y = self.row_points[t], self.col_points[s]
+        if out is None:
+            X, Y = (Z.bounded((most, Z.bounds[1])) for Z, most in zip((X, Y), self.largest))
+        D = pairwise(self.function, X, Y, out if out is None else out.resident)
+        if self.nugget:
+            index = index if isinstance(index, slice) else to_host(index)
+            t, s = self.rows[index], self.columns[index]
+            own = np.flatnonzero((t == s) & (self.row_points.rows[t] > 0))
+            if len(own):
+                add_to_diagonals(D[moved(own, xp)], self.nugget)
+        return D if out is None else out
 
     def part(self, index):
         """The matrix of the blocks of ascending indices alone."""

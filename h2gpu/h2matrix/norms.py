@@ -76,12 +76,15 @@ def measures(A, keep=None):
     """
 
     def work(part):
-        blocks = A.select(np.arange(part.start, part.stop))
+        blocks = A.select(np.arange(part.start, part.stop) if there is None else there[part])
         if keep is not None:
             keep(part, blocks)
         return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
 
-    made = list(in_order(work, pieces(A.sizes, piece_entries(A.xp, MEASURED)), A.xp))
+    there, sizes = None, A.sizes
+    if A.xp is not np:  # where sizes stay too, and each block has as much room as the largest
+        there, sizes = A.xp.arange(len(A)), np.full(len(A), math.prod(side.max(initial=0) for side in A.shapes))
+    made = list(in_order(work, pieces(sizes, piece_entries(A.xp, MEASURED)), A.xp))
     rows = [to_host(A.xp.concatenate(measured)) for measured in zip(*made)] or [np.zeros(0)] * len(MEASURES)
     return dict(zip(MEASURES, rows))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference import dense_of, difference
+from reference import dense_of, difference, points_of
 
 import h2gpu
 from h2gpu import batched
@@ -10,7 +10,10 @@ from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
+from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
+from h2gpu.h2matrix.norms import MEASURES, block_measures
 
 COVARIANCE = Exponential(1.0, 0.2) + Nugget(0.1)
 BACK_ENDS = ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)]
@@ -158,6 +161,32 @@ def test_solvers_take_it():
 
 
 # Computed nearfields
+
+
+@pytest.mark.parametrize("cols", [None, 700])
+def test_an_evaluated_nearfield_is_measured_selected_and_rounded_as_a_stored_one(cols, xp, monkeypatch):
+    """Piece by piece, wherever sizes are; leaves differ in size, some are of no points."""
+    monkeypatch.setattr("h2gpu.h2matrix.norms.piece_entries", lambda xp, on_host: 5000)
+    monkeypatch.setattr("h2gpu.blocksparse.mixed.piece_entries", lambda xp, on_host: 5000)
+    sites = Sites.of(xp.asarray(points_of("clustered", 600, 2)), COVARIANCE, cols and xp.asarray(points(cols, 1)))
+    D = deferred(sites, leaf_size=30, order=3, split="mean", nearfield="computed").nearfield
+    stored = D.stored()
+    for measure in MEASURES:
+        np.testing.assert_allclose(block_measures(D, measure), block_measures(stored, measure), rtol=1e-12)
+    some = np.flatnonzero(np.arange(len(D)) % 3 == 0)
+    for index in (slice(2, 20), some, xp.asarray(some)):
+        found, right = (
+            D.select(index).on_host(),
+            stored.blocks[index if isinstance(index, slice) else batched.to_host(index)],
+        )
+        for A, B in zip(found.matrices(), right.matrices(), strict=True):
+            np.testing.assert_array_equal(batched.to_host(A), batched.to_host(B))
+    for chosen in (np.arange(len(D)) % 3 > 0, np.ones(len(D), bool)):
+        M, N = (MixedBlocks.of(A, chosen) for A in (D, stored))
+        for part in ("wide", "narrow"):
+            A, B = getattr(M, part).blocks, getattr(N, part).blocks
+            np.testing.assert_array_equal(batched.to_host(A.buffer), batched.to_host(B.buffer))
+            np.testing.assert_array_equal(A.offsets, B.offsets)
 
 
 @pytest.mark.parametrize("cov", [COVARIANCE, from_function(lambda x, y: 1 / (1 + ((x - y) ** 2).sum(-1)))])

@@ -307,6 +307,16 @@ class MatrixBatch:
         batch = self.packed()
         return MatrixBatch(batch.buffer.astype(dtype), batch.offsets, batch.rows, batch.columns)
 
+    def counterpart(self, dtype: DTypeLike) -> "MatrixBatch":
+        """Uninitialized matrices of another precision that lie as these, which are packed, in a buffer of their own."""
+        first = int(self.offsets[0]) if len(self) else 0
+        batch = MatrixBatch(self.xp.empty(int(self.sizes.sum()), dtype), self.offsets - first, self.rows, self.columns)
+        if self.is_placed and self.xp is not np:
+            numbers = self.numbers.copy()
+            numbers[0] -= first
+            vars(batch)["numbers"] = numbers
+        return batch
+
     def stacked(self, counts: ArrayLike) -> "MatrixBatch":
         """Vertical stacks of consecutive groups of counts[g] matrices, sharing memory.
 
