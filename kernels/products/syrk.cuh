@@ -2,7 +2,7 @@
 //
 // Tiles are numbered within the triangle, so that no block is idle (Nath, Tomov & Dongarra 2010, block index reordering);
 // tiles on the diagonal are computed whole, from one copy of their rows, and stored to the diagonal. Each block also writes what
-// lies across from its tile.
+// lies across from its tile. Where a tile is a matrix, strips of it that lie in the other triangle for all warps are left out.
 #pragma once
 #include "common/thread/tiling.cuh"
 #include "products/block/slab_product.cuh"
@@ -12,7 +12,8 @@ using namespace common;
 
 // A: batch × n × k, or k × n if Trans   C (may be null), out: n × n each   lists: (batch,) each, first entries of A_b, C_b and
 // out_b, then n and k; null for a batch of one shape   first, owner, each: common/thread/tiling.cuh
-template <typename Real, int Edge, bool Trans, bool Lower>
+// One: no matrix is larger than the tile
+template <typename Real, int Edge, bool Trans, bool Lower, bool One>
 __global__ __launch_bounds__(GEMM_THREADS, Edge * Edge > LARGE_TILE ? 2 : 4)
 void syrk(const Real* A, const Real* C, Real* out, const long long* a_first, const long long* c_first, const long long* out_first,
           const long long* orders, const long long* inner, int n, int k, const long long* first, const int* owner, int each,
@@ -43,8 +44,9 @@ void syrk(const Real* A, const Real* C, Real* out, const long long* a_first, con
         else out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
     };
     const bool diagonal = line == across;
-    slab_product<Edge, Edge, !Trans, !Trans>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, store, 0, diagonal);
-    if (diagonal) return;
+    constexpr int SIDE = !One ? BOTH_SIDES : Lower ? LOWER_SIDE : UPPER_SIDE;
+    slab_product<Edge, Edge, !Trans, !Trans, PADDED, SIDE>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, store, 0, diagonal);
+    if (One || diagonal) return;
     for (int e = threadIdx.x; e < Edge * Edge; e += GEMM_THREADS) {
         const int i = column0 + e / Edge, j = row0 + e % Edge;
         const long long at = static_cast<long long>(i) * n + j;

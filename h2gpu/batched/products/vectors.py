@@ -205,7 +205,7 @@ def _syrk(dtype, batch, n, k, trans, lower, orders=None):
     edge = tile_edge(() if orders is None else orders, n)
     tiles = _tiles(orders, batch, n, edge, lambda count: count * (count + 1) // 2)
     shared = shared_bytes(dtype, (edge,) if n <= edge else (edge, edge))  # tiles on the diagonal alone need half
-    function = kernel("products/syrk.cuh", "syrk", dtype, edge, trans, lower, shared_bytes=shared)
+    function = kernel("products/syrk.cuh", "syrk", dtype, edge, trans, lower, n <= edge, shared_bytes=shared)
     return Ready(function, tiles.blocks, PRODUCT_THREADS, shared, (n, k, *tiles.arguments))
 
 

@@ -28,6 +28,8 @@ __device__ inline void multiply_strips(double (&c0)[2], double (&c1)[2], double 
 #endif
 }
 
+enum Side { BOTH_SIDES, LOWER_SIDE, UPPER_SIDE };  // of a tile on the diagonal, whose other strips are left out as far as all warps agree
+
 // Strips × strips of accumulators; strip i of this warp begins at row (i · WarpRows + warp row) · STRIP of the tile.
 template <typename Real, int RowStrips, int ColumnStrips>
 struct TileProduct {
@@ -35,14 +37,14 @@ struct TileProduct {
 
     // sum += A Bᵀ over Depth inner indices, of which `depth` count.   A: first row of this warp, rows `row_step` apart a
     // strip; B likewise; both with Pitch entries a row.   rows, columns: strips of this warp that lie in the matrix
-    template <int Depth, int Pitch>
+    template <int Depth, int Pitch, int Side = BOTH_SIDES>
     __device__ void add(const Real* A, const Real* B, int row_step, int column_step, int depth, int rows, int columns) {
         const int line = threadIdx.x % WARP / 4, quad = threadIdx.x % 4;
 #pragma unroll
         for (int k = 0; k < Depth; k += DEPTH_STEP) {
             if (k >= depth) break;
-            if constexpr (sizeof(Real) == sizeof(double)) add_tensor<Pitch>(A + k, B + k, row_step, column_step, rows, columns, line, quad);
-            else add_vector<Pitch>(A + k, B + k, row_step, column_step, rows, columns, line, quad);
+            if constexpr (sizeof(Real) == sizeof(double)) add_tensor<Pitch, Side>(A + k, B + k, row_step, column_step, rows, columns, line, quad);
+            else add_vector<Pitch, Side>(A + k, B + k, row_step, column_step, rows, columns, line, quad);
         }
     }
 
@@ -62,7 +64,11 @@ struct TileProduct {
     }
 
   private:
-    template <int Pitch>
+    // whether strips of rows i … last meet strip j of columns, of a grid of as many warps each way
+    template <int Side>
+    static __device__ constexpr bool wanted(int i, int last, int j) { return Side == LOWER_SIDE ? j <= last : Side == UPPER_SIDE ? j >= i : true; }
+
+    template <int Pitch, int Side>
     __device__ void add_tensor(const Real* A, const Real* B, int row_step, int column_step, int rows, int columns,
                                int line, int quad) {
         Real a[RowStrips], b[ColumnStrips];
@@ -74,15 +80,15 @@ struct TileProduct {
         for (int i = 0; i + 1 < RowStrips; i += 2)
 #pragma unroll
             for (int j = 0; j < ColumnStrips; j++)
-                if (i < rows && j < columns) multiply_strips(sum[i][j], sum[i + 1][j], a[i], a[i + 1], b[j]);
+                if (wanted<Side>(i, i + 1, j) && i < rows && j < columns) multiply_strips(sum[i][j], sum[i + 1][j], a[i], a[i + 1], b[j]);
         if constexpr (RowStrips % 2 == 1) {
 #pragma unroll
             for (int j = 0; j < ColumnStrips; j++)
-                if (RowStrips - 1 < rows && j < columns) multiply_strip(sum[RowStrips - 1][j], a[RowStrips - 1], b[j]);
+                if (wanted<Side>(RowStrips - 1, RowStrips - 1, j) && RowStrips - 1 < rows && j < columns) multiply_strip(sum[RowStrips - 1][j], a[RowStrips - 1], b[j]);
         }
     }
 
-    template <int Pitch>
+    template <int Pitch, int Side>
     __device__ void add_vector(const Real* A, const Real* B, int row_step, int column_step, int rows, int columns,
                                int line, int quad) {
         float4 a[RowStrips];
@@ -97,7 +103,7 @@ struct TileProduct {
                 const float4 b = *reinterpret_cast<const float4*>(B + (j * column_step + quad + 4 * h) * Pitch);
 #pragma unroll
                 for (int i = 0; i < RowStrips; i++)
-                    sum[i][j][h] += a[i].x * b.x + a[i].y * b.y + a[i].z * b.z + a[i].w * b.w;
+                    if (wanted<Side>(i, i, j)) sum[i][j][h] += a[i].x * b.x + a[i].y * b.y + a[i].z * b.z + a[i].w * b.w;
             }
     }
 };

@@ -57,7 +57,8 @@ __device__ void load_slab(Real* slab, const Real* X, int row0, int k0, int rows,
 // A, B: m × k and k × n once transposed as asked; AlongA, AlongB: whether the inner index is contiguous in them
 // slabs: STAGES × (TileRows + TileColumns) × PITCH entries of shared memory   zeros: leading inner indices that count nothing
 // same: whether rows of A are the columns of B, read once; then `slabs` may have TileRows in place of TileRows + TileColumns
-template <int TileRows, int TileColumns, bool AlongA, bool AlongB, int Beyond = PADDED, typename Real, typename Store>
+// Side: that counts of a tile on the diagonal; sums of the other are any
+template <int TileRows, int TileColumns, bool AlongA, bool AlongB, int Beyond = PADDED, int Side = BOTH_SIDES, typename Real, typename Store>
 __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const Real* B, int row0, int column0, int m, int n, int k, Store store,
                                              int zeros = 0, bool same = false) {
     const int stage_size = (TileRows + (same ? 0 : TileColumns)) * PITCH, right = same ? 0 : TileRows * PITCH;
@@ -84,7 +85,7 @@ __device__ __forceinline__ void slab_product(Real* slabs, const Real* A, const R
         if (slab + STAGES - 1 < count) load(slab + STAGES - 1);
         copies_issued();
         const Real* stage = slabs + slab % STAGES * stage_size;
-        product.template add<SLAB, PITCH>(stage + warp_row * STRIP * PITCH,
+        product.template add<SLAB, PITCH, Side>(stage + warp_row * STRIP * PITCH,
                                           stage + right + warp_column * STRIP * PITCH, ROW_STEP, COLUMN_STEP,
                                           k - slab * SLAB, row_strips, column_strips);
     }

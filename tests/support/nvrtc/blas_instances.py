@@ -70,8 +70,8 @@ def blas(constants, rows):
                 compiler.expression("symv", dtype, int(row["warps"]), int(row["steps"]), lower),
                 knobs["SPILL_BYTES"],
             )
-        for edge, trans in product(constants("batched/products/gemm")["EDGES"], (False, True)):
-            yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower), 0
+        for edge, trans, one in product(constants("batched/products/gemm")["EDGES"], *[(False, True)] * 2):
+            yield "products/syrk.cuh", compiler.expression("syrk", dtype, edge, trans, lower, one), 0
         for trans, in_rows in product((False, True), repeat=2):
             yield "products/syrk_entries.cuh", compiler.expression("syrk_entries", dtype, trans, lower, in_rows), 0
         for n, trans in product(TURNED_SIZES, (False, True)):
