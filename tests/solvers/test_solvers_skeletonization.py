@@ -14,7 +14,7 @@ from h2gpu.solvers.skeletonization import flat_changes, skeletonize_alike
 from h2gpu.solvers.skeletonization.cells import Grid, Level, Rows, coarser
 from h2gpu.solvers.skeletonization.elimination import NotDefinite, Verdicts, skeletons
 from h2gpu.solvers.skeletonization.flat_changes import FlatChanges
-from h2gpu.solvers.skeletonization.proxies import Proxies
+from h2gpu.solvers.skeletonization.proxies import Proxies, steps_of
 
 ROUGH, SMOOTH = Exponential(length_scale=0.1), Matern(length_scale=0.1, smoothness=1.5) + Nugget(0.01)
 
@@ -258,8 +258,8 @@ def test_proxies_are_those_in_the_box_and_no_more_columns_than_one_cell_has(dim)
     count = (roots > 0).sum(axis=1)
     assert count.max() == roots.shape[1] and (np.diff(1 * (roots > 0), axis=1) <= 0).all()
     assert ((points >= -1e-8) & (points <= box + 1e-8)).all(axis=2)[roots > 0].all()
-    rings, ratio = proxies._rings(1 / 16)
-    every, _ = proxies._flat(centres, rings, ratio)
+    rings, _ = proxies._rings(1 / 16)
+    every = centres[:, None] + steps_of(rings, dim)
     np.testing.assert_array_equal(count, ((every >= -1e-9) & (every <= box + 1e-9)).all(axis=2).sum(axis=1))
 
 

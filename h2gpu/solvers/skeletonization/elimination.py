@@ -18,6 +18,7 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import add_to_diagonals, signs
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.covariance.pairs import pairwise
+from h2gpu.solvers.skeletonization.along import along
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 from h2gpu.solvers.skeletonization.flat_changes import twin
@@ -141,14 +142,15 @@ class Panels:
         """
         level, rows, xp, n = self.level, self.rows, array_module(self.K), self.field.n
         end = rows.own + rows.beside[part].max()
-        L, Y, info = _eliminated(self.K[some, :end], S, R, T)
+        K = self.K if isinstance(some, slice) else self.K[some, :end]
+        L, Y, info = _eliminated(K, end, S, R, T)
         self.field.verdicts.add(info)
         self.changes.update(level, self.cells, rows, self.places, part, S, kept, Y)
         inside = with_last(self.indices[some, : rows.own], n)
-        skeleton = xp.take_along_axis(inside, S, 1)
+        skeleton = along(inside, S, 1)
         level.keep(self.cells[part], kept, skeleton)
         SN = xp.concatenate([skeleton, self.indices[some, rows.own : end]], axis=1)
-        R = xp.take_along_axis(inside, R, 1)
+        R = along(inside, R, 1)
         if self.changes.packed:
             redundant, s = rows.sizes[part] - kept, S.shape[1]
             L = Triangles.of(L, redundant)
@@ -213,14 +215,14 @@ def skeletons(F, A, eta, real, sizes, verdicts):
     R11 *= ~beyond[:, None, :]
     add_to_diagonals(R11, beyond)
     T = batched.trsm(R11, xp.ascontiguousarray(triangles[:, :s]), lower=False)
-    padded = ~xp.take_along_axis(real, pivots, 1)
+    padded = ~along(real, pivots, 1)
     position = xp.where(column < ranks[:, None], -1, padded)  # the skeleton, redundant indices, padded ones
     order = xp.argsort(position, axis=1, kind="stable")
     columns = ranks[:, None] + xp.arange(int((sizes - kept).max(initial=0)))
     valid = columns < xp.asarray(sizes)[:, None]
-    columns = xp.take_along_axis(order, xp.minimum(columns, n - 1), 1)
-    T = xp.take_along_axis(T, columns[:, None, :], 2) * valid[:, None, :]
-    return xp.take_along_axis(pivots, order, 1), ranks, kept, T
+    columns = along(order, xp.minimum(columns, n - 1), 1)
+    T = along(T, columns[:, None, :], 2) * valid[:, None, :]
+    return along(pivots, order, 1), ranks, kept, T
 
 
 def _split(order, kept, sizes, s, r, dummy):
@@ -228,15 +230,15 @@ def _split(order, kept, sizes, s, r, dummy):
     xp = array_module(order)
     j, k = xp.arange(s), kept[:, None] + xp.arange(r)
     S = xp.where(j < kept[:, None], order[:, :s], dummy)
-    R = xp.where(k < sizes[:, None], xp.take_along_axis(order, xp.minimum(k, dummy - 1), 1), dummy)
+    R = xp.where(k < sizes[:, None], along(order, xp.minimum(k, dummy - 1), 1), dummy)
     return S, R
 
 
-def _eliminated(A, S, R, T):
-    """L, Y and what L says (cells,), from A (cells, n + neighbours, n), the cell's own rows first."""
+def _eliminated(A, height, S, R, T):
+    """L, Y and what L says (cells,), from the first `height` rows of A (cells, ·, n), the cell's own n before all."""
     xp, n = array_module(A), A.shape[2]
-    X = columns(A, R) - columns(A, S) @ T
-    X_R, X_S = _rows(X[:, :n], R), _rows(X[:, :n], S)
+    X = columns(A, R, height) - columns(A, S, height) @ T
+    X_R, X_S = _rows(X, R, n), _rows(X, S, n)
     X_R -= T.swapaxes(1, 2) @ X_S
     add_to_diagonals(X_R, n == R)
     L, info = batched.cholesky(X_R, return_info=True)
@@ -247,21 +249,22 @@ def _eliminated(A, S, R, T):
 def _moved_down(skeleton, padded):
     """Indices of skeletons (cells, s), of which the last padded (cells,) are padded, behind these."""
     xp, s = array_module(skeleton), skeleton.shape[1]
-    return xp.take_along_axis(skeleton, (xp.arange(s) - padded[:, None]) % max(1, s), 1)
+    return along(skeleton, (xp.arange(s) - padded[:, None]) % max(1, s), 1)
 
 
-def columns(A, which):
-    """A[:, :, which], zero for the dummy."""
+def columns(A, which, height=None):
+    """A[:, :height, which], zero for the dummy."""
     xp, n = array_module(A), A.shape[2]
-    found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, None, :], 2)
-    return found * (which < n)[:, None, :]
+    found = along(A, xp.minimum(which, n - 1)[:, None, :], 2, height)
+    found *= (which < n)[:, None, :]
+    return found
 
 
-def _rows(A, which):
-    """A[:, which], zero for the dummy."""
-    xp, n = array_module(A), A.shape[1]
-    found = xp.take_along_axis(A, xp.minimum(which, n - 1)[:, :, None], 1)
-    return found * (which < n)[:, :, None]
+def _rows(A, which, n):
+    """A[:, which], zero for the dummy, n."""
+    found = along(A, array_module(A).minimum(which, n - 1)[:, :, None], 1)
+    found *= (which < n)[:, :, None]
+    return found
 
 
 def _refuse(info):

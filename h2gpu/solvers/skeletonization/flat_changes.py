@@ -15,6 +15,7 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.solvers.skeletonization.along import along
 from h2gpu.solvers.skeletonization.cells import between, slot_of, with_last
 
 MOST = 1 << 24  # entries of blocks that are looked up at a time, some 80 bytes each
@@ -115,10 +116,9 @@ class FlatChanges:
     def update(self, level, cells, rows, places, part, S, kept, Y):
         """− Y Yᵀ added to the blocks of S ∪ N(b) of part of the cells b, and their slots restricted to S."""
         xp, s, beside = array_module(Y), S.shape[1], slice(rows.own, rows.own + Y.shape[1] - S.shape[1])
-        first, cells = xp.asarray(np.stack([level.first[cells[part]], cells[part]]))
-        part = xp.asarray(part)
+        first, cells, part = xp.asarray(np.stack([level.first[cells[part]], cells[part], part]))
         none = level.adjacent  # cell of a padded row
-        own = xp.take_along_axis(with_last(places.slot[part, : rows.own], 0), S, 1)
+        own = along(with_last(places.slot[part, : rows.own], 0), S, 1)
         around = xp.where(rows.real[part, beside], rows.which[part, beside] % level.near.shape[1], none)
         which = xp.concatenate([xp.where(rows.own > S, 0, none), around], axis=1).astype(np.int32)
         self._subtract(Y, cells, xp.concatenate([own, places.slot[part, beside]], axis=1), which, none)
@@ -131,10 +131,10 @@ class FlatChanges:
         strides = xp.zeros((3, count, none + 1, none + 1), self.strides.dtype)
         strides[:, :, :none, :none] = self.strides.reshape(3, -1)[:, near[:, None] * self.near.shape[1] + self.relative]
         strides *= xp.tri(none + 1, dtype=bool)  # each block once
-        offset, row, step = strides
-        cell = xp.arange(count)[:, None]
-        base = offset[cell, which] + row[cell, which] * slot[:, :, None]  # of each row, with each neighbour
-        step = step[cell, which]
+        lead = (none + 1) * xp.arange(count)[:, None]
+        base, row, step = strides.reshape(3, -1, none + 1)[:, which + lead]  # of each row, with each neighbour
+        row *= slot[:, :, None]
+        base += row
         together = max(1, UPDATES // max(1, which.shape[1] ** 2))
         for i in range(0, count, together):
             part = slice(i, i + together)

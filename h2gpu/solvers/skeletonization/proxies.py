@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.arrays import array_module
+from h2gpu.arrays import array_module, moved_together
+from h2gpu.solvers.skeletonization.along import along
 
 FIRST = 2.55  # widths from the cell's centre: M(b) ends at 2.5
 RATIO, RINGS = 1.3, 8  # from ring to ring at least, and rings at most
@@ -41,19 +42,22 @@ class Proxies:
         rings, ratio = self._rings(width)
         if not len(rings):
             return xp.zeros((len(centres), 0, centres.shape[1])), xp.zeros((len(centres), 0))
-        there = xp.asarray(centres)
-        points, weights = (self._flat if self.radius is None else self._spherical)(there, rings, ratio)
         slack = 1e-9 * (self.high - self.low).max() + (0 if self.radius is None else width)
         low, high = self.low - slack, self.high + slack
-        inside = ((points >= xp.asarray(low)) & (points <= xp.asarray(high))).all(axis=2)
+        flat = self.radius is None
+        weights = (self._flat_weights if flat else self._spherical_weights)(rings, ratio)
+        steps = steps_of(rings, centres.shape[1]) if flat else rings
+        there, steps, weights, least, greatest = moved_together(xp, centres, steps, weights, low, high)
+        points = there[:, None] + steps if flat else self._circles(there, steps)
+        inside = ((points >= least) & (points <= greatest)).all(axis=2)
         rank = xp.cumsum(inside, axis=1)
-        most = self._most_inside(centres, rings, low, high) if self.radius is None else int(rank[:, -1].max())
-        cell = xp.arange(len(centres))[:, None]
+        most = self._most_inside(centres, rings, low, high) if flat else int(rank[:, -1].max())
+        lead = (most + 1) * xp.arange(len(centres))[:, None]
         first = xp.zeros((len(centres), most + 1), np.int64)  # a proxy of weight zero may lie anywhere
-        first[cell, xp.where(inside, rank - 1, most)] = xp.arange(inside.shape[1])
+        first.reshape(-1)[xp.where(inside, rank - 1, most) + lead] = xp.arange(inside.shape[1])
         first, real = first[:, :most], xp.arange(most) < rank[:, -1:]
         first *= real
-        return points[cell, first], xp.sqrt(xp.asarray(weights)[first] * real)
+        return along(points, first[:, :, None], 1), xp.sqrt(weights[first] * real)
 
     def _most_inside(self, centres, rings, low, high):
         """How many of its points are in the box, of the cell that has most: on the host, so that no GPU is waited for.
@@ -81,17 +85,22 @@ class Proxies:
         ratio = max(RATIO, reach ** (1 / RINGS))
         return FIRST * width * ratio ** np.arange(int(np.ceil(np.log(reach) / np.log(ratio)))), ratio
 
-    def _flat(self, centres, rings, ratio):
-        dim = centres.shape[1]
-        steps = _steps(rings, dim)
-        points = centres[:, None] + array_module(centres).asarray(steps)
+    def _flat_weights(self, rings, ratio):
+        """Of the points of squares, or of the ends of intervals."""
+        dim = len(self.low)
         extent = np.maximum(self.high - self.low, 1e-3 * (self.high - self.low).max())
         density = self.sites / extent.prod()
         areas = (2 * rings) ** dim * (ratio ** (dim / 2) - ratio ** (-dim / 2))
-        count = len(steps) // len(rings)
-        return points, np.repeat(density * areas / count, count)
+        count = len(steps_of(rings[:1], dim))
+        return np.repeat(density * areas / count, count)
 
-    def _spherical(self, centres, rings, ratio):
+    def _spherical_weights(self, rings, ratio):
+        """Of the points of circles."""
+        angles = np.minimum(rings / self.radius, np.pi)
+        low, high = (np.minimum(angles * ratio**power, np.pi) for power in (-0.5, 0.5))
+        return np.repeat(self.sites * (np.cos(low) - np.cos(high)) / 2 / POINTS, POINTS)
+
+    def _circles(self, centres, rings):
         """Circles about the point of the sphere nearest to the centre."""
         xp = array_module(centres)
         up = centres / xp.linalg.norm(centres, axis=1, keepdims=True)
@@ -101,15 +110,13 @@ class Proxies:
         north = xp.cross(up, east)
         turn = 2 * np.pi * (xp.arange(POINTS) + 0.5) / POINTS
         circle = xp.cos(turn)[:, None] * east[:, None] + xp.sin(turn)[:, None] * north[:, None]
-        angles = np.minimum(rings / self.radius, np.pi)
-        across, along = (xp.asarray(turned(angles))[:, None, None] for turned in (np.cos, np.sin))
-        points = across * up[:, None, None] + along * circle[:, None]
-        low, high = (np.minimum(angles * ratio**power, np.pi) for power in (-0.5, 0.5))
-        weights = np.repeat(self.sites * (np.cos(low) - np.cos(high)) / 2 / POINTS, POINTS)
-        return self.radius * points.reshape(len(centres), -1, 3), weights
+        angles = xp.minimum(rings / self.radius, np.pi)
+        across, aside = (turned(angles)[:, None, None] for turned in (xp.cos, xp.sin))
+        points = across * up[:, None, None] + aside * circle[:, None]
+        return self.radius * points.reshape(len(centres), -1, 3)
 
 
-def _steps(rings, dim):
+def steps_of(rings, dim):
     """From a centre to the points of all rings (rings · points, dim), in the plane or on a line."""
     shape = np.array([[-1.0], [1.0]]) if dim == 1 else _square(ALONG)
     return (rings[:, None, None] * shape).reshape(-1, dim)

@@ -17,6 +17,7 @@ from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.device.threads import parallel
+from h2gpu.solvers.skeletonization.along import along
 from h2gpu.solvers.skeletonization.elimination import Panels, columns
 
 
@@ -46,8 +47,7 @@ def alike(field, level, changes, steps):
 
 def _padded_last(skeleton, n):
     """Indices (cells, s) with the padded ones, n, behind the others: a GPU's steps have them in front."""
-    xp = array_module(skeleton)
-    return xp.take_along_axis(skeleton, xp.argsort(skeleton == n, axis=1, kind="stable"), 1)
+    return along(skeleton, array_module(skeleton).argsort(skeleton == n, axis=1, kind="stable"), 1)
 
 
 def _interpolation(F, S, R, dummy):
