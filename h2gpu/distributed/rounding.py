@@ -13,6 +13,7 @@ from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.blocksparse import MixedBlocks
 from h2gpu.h2matrix.compression.precision import WORTHWHILE, cheapest, squares_of
+from h2gpu.h2matrix.norms import MEASURES
 
 
 def rounded(comm, parts, weights, bases, accuracy):
@@ -22,8 +23,9 @@ def rounded(comm, parts, weights, bases, accuracy):
     weights   {name: 2 where a block stands for its transpose too, and is with no other rank}
     bases     list of one ClusterBasis a side, orthonormal over all ranks
     """
-    squares = {name: weights[name] * squares_of(part, batched.frobenius_norms).sum() for name, part in parts.items()}
-    errors = {name: weights[name] * squares_of(part, batched.rounding_errors) for name, part in parts.items()}
+    found = {name: squares_of(part, *MEASURES) for name, part in parts.items()}
+    squares = {name: weights[name] * norms.sum() for name, (norms, _) in found.items()}
+    errors = {name: weights[name] * rounding for name, (_, rounding) in found.items()}
     choices, spent = cheapest(parts, errors, accuracy.storage * sum(squares.values())), 0.0
     for name, chosen in choices.items():
         sizes = parts[name].sizes

@@ -38,7 +38,7 @@ def nearfield_norm(D):
 def nearfield_square(D):
     """The square of nearfield_norm, where D is: nothing is waited for if D is a BlockSparse."""
     if not isinstance(D, BlockSparse):
-        return _weighted_squares(multiplicities(D), block_measures(D, batched.frobenius_norms))
+        return _weighted_squares(multiplicities(D), *block_measures(D, batched.frobenius_norms))
     square = _square(D.blocks.entries)
     if D.symmetric:
         own = D.blocks[np.flatnonzero(D.rows == D.columns)]
@@ -62,11 +62,13 @@ def _sum_of_squares(A):
     return (batched.frobenius_norms(A) ** 2).sum()
 
 
-def block_measures(A, measure):
-    """One of MEASURES of all blocks of A, (blocks,) on the host; all are taken of blocks that are not in memory."""
+def block_measures(A, *wanted):
+    """Some of MEASURES of all blocks of A, a list of (blocks,) on the host; all are taken of blocks not in memory."""
     if isinstance(A, BlockSparse):
-        return to_host(measure(A.blocks))
-    return (getattr(A, "measures", None) or planned(A, "measures", lambda: measures(A)))[measure]
+        found = [measure(A.blocks) for measure in wanted]
+        return found if A.xp is np else np.split(to_host(A.xp.concatenate(found)), len(found))  # waits once
+    known = getattr(A, "measures", None) or planned(A, "measures", lambda: measures(A))
+    return [known[measure] for measure in wanted]
 
 
 def measures(A, keep=None):

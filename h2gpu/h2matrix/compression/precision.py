@@ -15,7 +15,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.blocksparse import MixedBlocks
-from h2gpu.h2matrix.norms import block_measures, multiplicities
+from h2gpu.h2matrix.norms import MEASURES, block_measures, multiplicities
 from h2gpu.texts import brief
 
 STORAGES = ("auto", "full")
@@ -47,10 +47,11 @@ def rounded(B, accuracy, but=()):
     accuracy  Accuracy of Ã
     but       names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
-    squares = {name: squares_of(getattr(B, name), batched.frobenius_norms) for name in PARTS}
+    found = {name: squares_of(getattr(B, name), *MEASURES[: 1 if name in but else None]) for name in PARTS}
+    squares = {name: measured[0] for name, measured in found.items()}
+    errors = {name: measured[1] for name, measured in found.items() if name not in but}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
-    parts = {name: getattr(B, name) for name in PARTS if name not in but}
-    errors = {name: squares_of(part, batched.rounding_errors) for name, part in parts.items()}
+    parts = {name: getattr(B, name) for name in errors}
     spent, choices = 0.0, cheapest(parts, errors, accuracy.storage * norm**2)
     del parts
     for name, chosen in choices.items():
@@ -62,9 +63,10 @@ def rounded(B, accuracy, but=()):
     return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
 
 
-def squares_of(A, measure):
-    """Squared measures of all blocks, (blocks,), each as often as it occurs in the matrix."""
-    return multiplicities(A) * block_measures(A, measure) ** 2
+def squares_of(A, *measures):
+    """Squares of some MEASURES of all blocks, (blocks,) each, as often as a block occurs in the matrix."""
+    often = multiplicities(A)
+    return [often * found**2 for found in block_measures(A, *measures)]
 
 
 def cheapest(parts, errors, allowed):
@@ -72,13 +74,13 @@ def cheapest(parts, errors, allowed):
 
     Blocks of a column are multiplied together, if they are of one precision.
     """
+    if sum(float(error.sum()) for error in errors.values()) <= allowed:
+        return {name: np.ones(len(part), bool) for name, part in parts.items()}
     counts = {name: np.bincount(part.columns) for name, part in parts.items()}
     sizes = np.concatenate([np.bincount(part.columns, part.sizes) for part in parts.values()])
     squares = np.concatenate([np.bincount(part.columns, errors[name]) for name, part in parts.items()])
-    chosen = np.full(len(sizes), squares.sum() <= allowed)
-    if not chosen.all():
-        order = np.argsort(squares / np.maximum(sizes, 1), kind="stable")
-        chosen[order[np.cumsum(squares[order]) <= allowed]] = True
+    chosen, order = np.zeros(len(sizes), bool), np.argsort(squares / np.maximum(sizes, 1), kind="stable")
+    chosen[order[np.cumsum(squares[order]) <= allowed]] = True
     ends = np.cumsum([len(count) for count in counts.values()])
     return {name: np.repeat(part, counts[name]) for name, part in zip(parts, np.split(chosen, ends[:-1]))}
 
