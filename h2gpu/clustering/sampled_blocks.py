@@ -31,6 +31,7 @@ class SampledBlocks:
     t, s                 (pairs,) row cluster, which holds that row, and column cluster
     least                (pairs,) smallest η for which the pair is admissible
     reached              (pairs,) η below which the traversal reaches the pair
+    leaves               (pairs,) whether both clusters are leaves
     first                (levels + 1,) first pair of each level of the traversal
     """
 
@@ -45,6 +46,7 @@ class SampledBlocks:
     s: np.ndarray
     least: np.ndarray
     reached: np.ndarray
+    leaves: np.ndarray
     first: np.ndarray
 
     @classmethod
@@ -62,9 +64,9 @@ class SampledBlocks:
         first = self.first[:-1]
         leaf = is_leaf(self.row_tree, self.t, leaf_size) | is_leaf(self.col_tree, self.s, leaf_size)
         level = int(np.searchsorted(first, np.argmax(leaf), side="right")) - 1 if leaf.any() else len(first) - 1
-        parts = self.row, self.t, self.s, self.least, self.reached
+        parts = self.row, self.t, self.s, self.least, self.reached, self.leaves
         visited = [tuple(part[i:j] for part in parts) for i, j in pairwise(first[: level + 1])]
-        row, t, s, _, reached = (part[first[level] : self.first[level + 1]] for part in parts)
+        row, t, s, _, reached, _ = (part[first[level] : self.first[level + 1]] for part in parts)
         given = self.row_tree, self.col_tree, leaf_size, self.eta, self.kinks, self.positions
         return self._grown(*given, visited, (row, t, s, reached))
 
@@ -76,9 +78,10 @@ class SampledBlocks:
             least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s), kinks)
             if row_tree is col_tree:
                 least[t == s] = np.inf
-            visited.append((row, t, s, least, reached))
             row_leaf, col_leaf = is_leaf(row_tree, t, leaf_size), is_leaf(col_tree, s, leaf_size)
-            go = np.flatnonzero((least > eta) & ~(row_leaf & col_leaf))
+            leaves = row_leaf & col_leaf
+            visited.append((row, t, s, least, reached, leaves))
+            go = np.flatnonzero((least > eta) & ~leaves)
             row, t, s, row_leaf, col_leaf = (part.take(go) for part in (row, t, s, row_leaf, col_leaf))
             reached = np.minimum(reached.take(go), least.take(go))
             child = row_tree.first_child.take(t)
@@ -97,8 +100,7 @@ class SampledBlocks:
 
     def near(self, eta):
         """Indices of the dense blocks."""
-        both = is_leaf(self.row_tree, self.t, self.leaf_size) & is_leaf(self.col_tree, self.s, self.leaf_size)
-        return np.flatnonzero(both & (eta < self.least) & (eta < self.reached))
+        return np.flatnonzero(self.leaves & (eta < self.least) & (eta < self.reached))
 
     def numbers(self, clusters):
         """How many clusters, or blocks with these row clusters, each sampled one stands for: n / (rows |t|)."""

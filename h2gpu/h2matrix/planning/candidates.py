@@ -79,7 +79,11 @@ class Family:
     @cached_property
     def errors(self):
         """(orders, levels) squared errors of the orders that may be chosen."""
-        return sampled_orders(self.squared_errors, self.planner.accuracy.interpolation, self.planner.dim)
+        return self.errors_within(self.planner.accuracy.interpolation)
+
+    def errors_within(self, wanted):
+        """The same for another accuracy of interpolation."""
+        return sampled_orders(self.squared_errors, wanted, self.planner.dim)
 
     def plans(self, leaf_sizes, order):
         """Plans from the usual leaf size down as long as they get better, or smaller where that counts most.
@@ -89,6 +93,8 @@ class Family:
 
         order   fixed, or None
         """
+        for sampler in self.samplers:
+            sampler.begin()
         middle = leaf_sizes.index(FIRST_LEAF_SIZE) if FIRST_LEAF_SIZE in leaf_sizes else 0
         found = self._candidate(leaf_sizes[middle], order)
         for size in leaf_sizes[:middle][::-1] if found else ():
@@ -136,7 +142,7 @@ class Family:
             blocks = self.planner.blocks(leaf_size)
             far = blocks.far(self.eta)
             share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
-            self._farfields[leaf_size] = Links(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
+            self._farfields[leaf_size] = Links.of(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
         return self._farfields[leaf_size], max(cut.levels for cut in self.planner.cuts(leaf_size))
 
     def _candidate(self, leaf_size, fixed):
@@ -151,20 +157,17 @@ class Family:
 
     def _cheapest(self, links, levels, short=1.0):
         """The cheapest sufficient orders; one for all without a farfield. Estimates fall `short` so much."""
-        if not len(links.t):
+        if not len(links.share):
             return 1
-        ranks = (LEAST_ORDER + np.arange(len(self.errors))) ** self.planner.dim
-        work = links.work(np.repeat(ranks[:, None], levels, axis=1))
-        return cheapest_orders(short**2 * self.errors[:, :levels], work, self.planner.accuracy.interpolation)
+        wanted = self.planner.accuracy.interpolation / short
+        errors = self.errors if short == 1 else self.errors_within(wanted)
+        work = links.work((LEAST_ORDER + np.arange(len(errors))) ** self.planner.dim, levels)
+        return cheapest_orders(errors[:, :levels], work, wanted)
 
     def _planned(self, leaf_size, orders, error, links, kept_by_level):
         """The Plan of orders (levels,), and of ranks after compression by level for each side."""
-        planner, blocks = self.planner, self.planner.blocks(leaf_size)
-        near, most = (
-            blocks.near(self.eta),
-            largest_ranks(orders, self.planner.dim, max(tree.n for tree in self.planner.trees)),
-        )
-        dense = self._dense_entries(blocks, near)
+        planner, points = self.planner, max(tree.n for tree in self.planner.trees)
+        most, (blocks, dense) = largest_ranks(orders, planner.dim, points), self._nearfield(leaf_size)
         cuts, itemsize = planner.cuts(leaf_size), planner.dtype.itemsize
         couplings, after = links.entries(most, most), links.entries(kept_by_level[0], kept_by_level[-1])
         leaves, transfers = _basis_entries(cuts, [most] * len(cuts))
@@ -175,14 +178,13 @@ class Family:
             near_bytes = dense * planner.entry_bytes
         kept_leaves, kept_transfers = _basis_entries(cuts, kept_by_level)
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
-        number = float(links.share.sum() + blocks.numbers(blocks.t[near]).sum() * (0.5 if planner.symmetric else 1))
+        number = float(links.share.sum()) + blocks
         stacks = min(planner.room.stacks * planner.stack_entries, self._work(links, most, couplings))
-        n = max(tree.n for tree in planner.trees)
-        vectors = planner.room.vectors * n * together(n, array_module(planner.like))
+        vectors = planner.room.vectors * points * together(points, array_module(planner.like))
         work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
         sizes = [int(size) for size in (before, smaller, planner.room.results * smaller + work_bytes)]
         rtol = planner.accuracy.compression.rtol
-        has = len(orders), sum(cut.count for cut in cuts), number, float(links.work(most).sum()), smaller
+        has = len(orders), sum(cut.count for cut in cuts), number, links.whole_work(most), smaller
         orders, seconds = tuple(orders.tolist()), float(planner.pace.seconds(*has))
         return Plan(
             leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, seconds, planner.trees
@@ -194,16 +196,16 @@ class Family:
         wide = links.entries(wide, wide)
         return WORK_PER_COUPLING[0] * wide + WORK_PER_COUPLING[1] * (couplings - wide)
 
-    def _dense_entries(self, blocks, near):
-        """Entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""
-        entries = (
-            blocks.numbers(blocks.t[near])
-            * blocks.row_tree.sizes[blocks.t[near]]
-            * blocks.col_tree.sizes[blocks.s[near]]
-        )
+    def _nearfield(self, leaf_size):
+        """Blocks and entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""
+        blocks = self.planner.blocks(leaf_size)
+        near = blocks.near(self.eta)
+        t, s = blocks.t.take(near), blocks.s.take(near)
+        number = blocks.numbers(t)
+        entries = number * blocks.row_tree.sizes.take(t) * blocks.col_tree.sizes.take(s)
         if not self.planner.symmetric:
-            return float(entries.sum())
-        return float(entries.sum() + entries[blocks.t[near] == blocks.s[near]].sum()) / 2
+            return float(number.sum()), float(entries.sum())
+        return float(number.sum()) / 2, float(entries.sum() + entries[t == s].sum()) / 2
 
     @cached_property
     def kept_by_level(self):

@@ -6,11 +6,10 @@ The levels and sizes of what was sampled are looked up once, whatever ranks are 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from h2gpu.clustering import ClusterTree
+from h2gpu.batched.core.offsets import stable_order
 from h2gpu.clustering.sampled_blocks import is_leaf
 
 
@@ -56,13 +55,14 @@ class Cut:
     @classmethod
     def of(cls, tree, path, leaf_size):
         """Of a tree and the paths (levels, rows) in it."""
-        kept = np.flatnonzero(tree.kept(leaf_size))
+        parents = np.flatnonzero((tree.sizes > leaf_size) & (tree.first_child >= 0))
+        last = tree.first_child[parents[-1]] if len(parents) else 0
         t = path[path >= 0]
         t = t[(t == 0) | (tree.sizes.take(tree.parent.take(t)) > leaf_size)]
         clusters, inner = Clusters.of(tree, t), np.flatnonzero(t > 0)
         return cls(
-            len(kept),
-            int(np.searchsorted(tree.level_offsets, kept[-1], side="right")),
+            1 + 2 * len(parents),
+            int(np.searchsorted(tree.level_offsets, last, side="right")),
             clusters,
             Clusters.of(tree, tree.parent.take(t.take(inner))),
             tree.n / (path.shape[1] * clusters.sizes),
@@ -79,32 +79,46 @@ class Cut:
 
 @dataclass(frozen=True)
 class Links:
-    """Sampled farfield blocks (t, s) of two trees, and how many blocks each stands for."""
+    """Sampled farfield blocks (t, s) of two trees, rows by ascending level, and how many blocks each stands for.
 
-    row_tree: ClusterTree
-    col_tree: ClusterTree
-    t: np.ndarray
-    s: np.ndarray
+    rows, columns   Clusters t and s, (blocks,) each
+    share           (blocks,)
+    """
+
+    rows: Clusters
+    columns: Clusters
     share: np.ndarray
 
-    @cached_property
-    def rows(self):
-        """Clusters t."""
-        return Clusters.of(self.row_tree, self.t)
-
-    @cached_property
-    def columns(self):
-        """Clusters s."""
-        return Clusters.of(self.col_tree, self.s)
+    @classmethod
+    def of(cls, row_tree, col_tree, t, s, share):
+        """Of the blocks in any order."""
+        rows = Clusters.of(row_tree, t)
+        order = stable_order(rows.levels)
+        rows = Clusters(rows.levels.take(order), rows.sizes.take(order))
+        return cls(rows, Clusters.of(col_tree, s.take(order)), share.take(order))
 
     def entries(self, rows, cols):
         """Of all coupling matrices, for ranks of levels of both trees."""
         return float(self.share @ (self.rows.ranks(rows) * self.columns.ranks(cols)))
 
-    def work(self, most):
-        """Multiplications of their compression by level of the row tree, for ranks of at most `most`, (…, levels)."""
-        work = 4.0 * self.share * self.rows.ranks(most) * self.columns.ranks(most) ** 2.0
-        levels = most.shape[-1]
-        work = work.reshape(most.size // levels, -1)
-        cells = self.rows.levels + levels * np.arange(len(work))[:, None]
-        return np.bincount(cells.ravel(), work.ravel(), minlength=most.size).reshape(most.shape)
+    def work(self, ranks, levels):
+        """Multiplications of their compression by level of the row tree, for each of some largest ranks (many,) of all
+        clusters: (many, levels)."""
+        rows, cols = (np.minimum(side.sizes, ranks[:, None], dtype=float) for side in (self.rows, self.columns))
+        cols *= cols
+        rows *= cols
+        rows *= 4 * self.share
+        return sums_by_level(rows, self.rows.levels, levels)
+
+    def whole_work(self, most):
+        """Multiplications of all, for ranks of at most `most`, (levels,)."""
+        return 4 * float(self.share @ (self.rows.ranks(most) * self.columns.ranks(most) ** 2.0))
+
+
+def sums_by_level(numbers, level, levels):
+    """Sums (many, levels) of numbers (many, each), whose levels (each,) ascend."""
+    sums = np.zeros((len(numbers), levels))
+    first = np.flatnonzero(np.diff(level, prepend=-1))
+    if len(first):
+        sums[:, level.take(first)] = np.add.reduceat(numbers, first, axis=1)
+    return sums

@@ -12,13 +12,15 @@ from functools import cached_property
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module, moved, to_host
+from h2gpu.arrays import array_module, moved_together, to_host
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.copies.verdicts import check
+from h2gpu.batched.core.offsets import offsets_of, ranges, stable_order
 from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.clustering import SampledBlocks
 from h2gpu.covariance import pairwise
 from h2gpu.h2matrix import interpolation
+from h2gpu.h2matrix.planning.cuts import sums_by_level
 from h2gpu.h2matrix.planning.orders import largest_order
 
 BLOCKS_A_LEVEL = 128  # whose interpolation error is sampled, and as many where most is expected, in
@@ -135,9 +137,8 @@ class Sampler:
             orders = doors.orders_together(self.values.on_device(dim, dtype), order, largest_order(dim))
             tree = self.blocks.row_tree
             squares = [doors.mean_squares(self.values, some.samples(tree), orders) for some in entries]  # enqueued
-            squares = [to_host(square) for square in squares]
-            for i, p in enumerate(orders):
-                self._errors[p] = sum(some.by_level(square[i], levels) for some, square in zip(entries, squares))
+            sums = sum(some.by_level(to_host(square), levels) for some, square in zip(entries, squares))
+            self._errors.update(zip(orders, sums))
         return self._errors[order]
 
     def ranks(self, threshold):
@@ -145,31 +146,37 @@ class Sampler:
 
         threshold   what a cluster may discard, in the Frobenius norm
         """
+        levels, which, spectra = self._sampled_clusters
+        ranks, often = spectra.ranks(threshold), np.bincount(which, minlength=len(levels))
+        means, known = np.bincount(which, ranks, minlength=len(levels)) / np.maximum(often, 1), often > 0
+        return np.interp(np.arange(self.blocks.row_tree.levels), levels[known], means[known])
+
+    def begin(self):
+        """Enqueue the work for `ranks`: a device does it while the host draws the samples of errors."""
+        self._sampled_clusters  # noqa: B018
+
+    @cached_property
+    def _sampled_clusters(self):
+        """Levels, the index of each part's among them, and the parts' _Spectra: a device is not waited for."""
         tree, rng = self.blocks.row_tree, np.random.default_rng(self.seed)
         rows = np.unique(np.linspace(0, len(self.blocks.positions) - 1, PATHS).round().astype(np.int64))
-        path = tree.path(self.blocks.positions[rows])
         levels = np.arange(tree.levels)[::-1]
         levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
-        drawn = []
-        for row, clusters in zip(rows, path.T):
-            columns = _Columns(rng, self, row)
-            drawn += [(i, clusters[l], *columns.down_to(l)) for i, l in enumerate(levels) if clusters[l] >= 0]
-        i, t, y, scale = zip(*drawn)
-        ranks, often = self._parts(np.array(t), y, scale).ranks(threshold), np.bincount(i, minlength=len(levels))
-        means, known = np.bincount(i, ranks, minlength=len(levels)) / np.maximum(often, 1), often > 0
-        return np.interp(np.arange(tree.levels), levels[known], means[known])
+        path = tree.path(self.blocks.positions[rows])[levels].T
+        row, which = np.nonzero(path >= 0)
+        points, y, scale = _Columns(rng, self, rows).down_to(row, levels[which])
+        return levels, which, self._spectra(path[row, which], points, y, scale)
 
-    def _parts(self, t, y, scale):
-        """The _Parts of clusters t (parts,) against points y, lists of (points, dim), with scales (points,)."""
+    def _spectra(self, t, points, y, scale):
+        """The _Spectra of clusters t (parts,) against so many points each of y (all points, dim), with their scales."""
         tree, xp = self.blocks.row_tree, array_module(self.like)
         size = tree.sizes.take(t)
         count = np.minimum(size, ROWS_A_CLUSTER)
         size_of, count_of = np.repeat(size, count), np.repeat(count, count)
         x = self.x(np.repeat(tree.start.take(t), count) + ranges(np.zeros_like(count), count) * size_of // count_of)
-        points = np.array([len(part) for part in y])
-        sides = ((np.concatenate(y), points), (x, count))
-        Y, X = (MatrixBatch.from_rows(moved(z, xp), offsets_of(number)[:-1], number) for z, number in sides)
-        return _Parts(_scaled(pairwise(self.values, Y, X).astype(np.float64), np.concatenate(scale)), size)
+        sides = zip(moved_together(xp, y, x), (points, count))
+        Y, X = (MatrixBatch.from_rows(z, offsets_of(number)[:-1], number) for z, number in sides)
+        return _Spectra.of(_scaled(pairwise(self.values, Y, X).astype(np.float64), scale), size)
 
 
 def _scaled(A, scale):
@@ -185,26 +192,39 @@ def _scaled(A, scale):
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Some rows of clusters against points of their farfields, each of which stands for many.
+class _Spectra:
+    """Singular values of some rows of clusters against points of their farfields, each of which stands for many.
 
-    A       MatrixBatch of the transposed matrices, points × rows
-    sizes   (parts,) points of the clusters
+    points, rows   (parts,) of the matrices
+    sizes          (parts,) points of the clusters
+    some           the parts that have points
+    sigma, info    MatrixBatch of their singular values, and what became of them, as `svd` returns it
     """
 
-    A: MatrixBatch
+    points: np.ndarray
+    rows: np.ndarray
     sizes: np.ndarray
+    some: np.ndarray
+    sigma: MatrixBatch
+    info: object
+
+    @classmethod
+    def of(cls, A, sizes):
+        """Of a MatrixBatch of the transposed matrices, points × rows: by their triangles, as all of these fit into the
+        shared memory of a GPU; of 384 × 96 its routine made 128 launches."""
+        some = np.flatnonzero(A.rows)
+        triangles = batched.qr(A if len(some) == len(A) else A[some], mode="r")
+        return cls(A.rows, A.columns, sizes, some, *batched.svd(triangles, "none", return_info=True))
 
     def ranks(self, threshold):
         """The ranks of the clusters, (parts,), where each may discard so much."""
-        points, rows, some = self.A.rows, self.A.columns, np.flatnonzero(self.A.rows)
-        ranks = np.zeros(len(points), np.int64)
+        ranks, some = np.zeros(len(self.points), np.int64), self.some
         if not len(some):
             return ranks
-        wide = points < rows
-        A = batched.gather(self.A, some, wide[some]) if wide.any() else self.A[some]
-        sigma = padded(batched.svd(A, "none").to(np))
-        k, (points, rows, size) = np.arange(sigma.shape[1]), (part[some, None] for part in (points, rows, self.sizes))
+        check(self.info)
+        sigma = padded(self.sigma.to(np))
+        points, rows, size = (part[some, None] for part in (self.points, self.rows, self.sizes))
+        k = np.arange(sigma.shape[1])
         seen = 1 - k / points  # of what is discarded: the rank's vectors fit the sample,
         seen = np.maximum(seen * np.where(rows < size, 1 - k / rows, 1), 0)  # and not what was not drawn
         ranks[some] = rank_within(sigma, threshold * np.sqrt(seen * rows / size))
@@ -215,7 +235,7 @@ class _Parts:
 class _Entries:
     """Entries of farfield blocks at some points of their clusters.
 
-    level, t     of the clusters that interpolate, (samples,)
+    level, t     of the clusters that interpolate, (samples,), levels ascending
     stands_for   (samples,) how many entries each sample stands for
     x, y         (samples, rows, dim), (samples, columns, dim) points
     exact        (samples, rows, columns) values there
@@ -230,34 +250,45 @@ class _Entries:
 
     def samples(self, tree):
         """As chebyshev.mean_squares takes them."""
-        return tree.boxes.take(self.t), tree.sizes.take(self.t), self.x, self.y, self.exact
+        return tree.boxes[self.t], tree.sizes.take(self.t), self.x, self.y, self.exact
 
     def by_level(self, squares, levels):
-        """Sums over the entries that mean squares (samples,) stand for, (levels,)."""
-        return np.bincount(self.level, squares * self.stands_for, minlength=levels)
+        """Sums over the entries that mean squares (orders, samples) stand for, (orders, levels)."""
+        return sums_by_level(squares * self.stands_for, self.level, levels)
 
 
 class _Columns:
-    """Points of the farfields that the clusters of one sampled row meet, level after level."""
+    """Points of the farfields that the clusters of sampled rows meet, row after row and level after level."""
 
-    def __init__(self, rng, sampler, row):
+    def __init__(self, rng, sampler, rows):
         blocks, (far, first) = sampler.blocks, sampler.far
-        mine = np.flatnonzero(blocks.row[far] == row)
-        levels = np.searchsorted(mine, first)
-        start, size = (part[blocks.s[far[mine]]] for part in (blocks.col_tree.start, blocks.col_tree.sizes))
-        before = offsets_of(size)
-        total = np.diff(before[levels])
+        self.levels, number = len(first) - 1, np.full(len(blocks.positions), -1)
+        number[rows] = np.arange(len(rows))
+        row, level = number.take(blocks.row.take(far)), np.repeat(np.arange(self.levels), np.diff(first))
+        mine = np.flatnonzero(row >= 0)
+        cell = (row * self.levels + level).take(mine)
+        order = stable_order(cell)
+        s, cell = blocks.s.take(far.take(mine.take(order))), cell.take(order)
+        start, before = blocks.col_tree.start.take(s), offsets_of(blocks.col_tree.sizes.take(s))
+        ends = before.take(np.searchsorted(cell, np.arange(len(rows) * self.levels + 1)))
+        total = np.diff(ends)
         count = np.minimum(total, COLUMNS_A_STEP)
-        places = _spread_each(rng, before[levels[:-1]], total, count)
+        places = _spread_each(rng, ends[:-1], total, count)
         block = np.searchsorted(before, places, side="right") - 1
-        self.first, self.y = offsets_of(count), sampler.y(start[block] + places - before[block])
+        self.first, self.y = offsets_of(count), sampler.y(start.take(block) + places - before.take(block))
         self.scale = np.repeat(np.sqrt(total / np.maximum(count, 1)), count)
 
-    def down_to(self, level):
-        """The points of levels 0 to `level`, and √(points there / points drawn)."""
-        whole = self.first[max(0, level - 1)]
-        index = np.concatenate([np.arange(0, whole, THINNED), np.arange(whole, self.first[level + 1])])
-        return self.y[index], self.scale[index] * np.where(index < whole, np.sqrt(THINNED), 1)
+    def down_to(self, rows, levels):
+        """Of pairs of a row and a level l, the points of its levels 0 to l: how many, (pairs,), the points, and
+        √(points there / points drawn), behind one another."""
+        cell = rows * self.levels
+        begin, whole, end = (self.first.take(cell + l) for l in (0, np.maximum(0, levels - 1), levels + 1))
+        thinned, count = -(-(whole - begin) // THINNED), end - whole
+        step = np.tile([THINNED, 1], len(cell))
+        starts, counts = np.stack([begin, whole], axis=1).ravel(), np.stack([thinned, count], axis=1).ravel()
+        index = np.repeat(starts, counts) + ranges(np.zeros_like(counts), counts) * np.repeat(step, counts)
+        scale = self.scale.take(index) * np.repeat(np.sqrt(step), counts)
+        return thinned + count, self.y.take(index, axis=0), scale
 
 
 def _spread(rng, start, size, count):

@@ -32,7 +32,7 @@ from h2gpu.typing import ArrayLike, Split
 
 LEAF_SIZES = (16, 32, 64, 128, 256)
 ETAS = (1.0, 1.5, 2.0)
-FIRST_ETA = 1.5  # sampled; others where theory promises a better plan
+FIRST_ETAS = {"numpy": 1.5, "cupy": 2.0}  # sampled; others where theory promises a better plan, on a GPU hardly ever
 USUAL_LEAF_SIZE = 64  # counts the clusters among which the accuracy is shared
 ROWS = 64  # that are traversed
 
@@ -98,7 +98,7 @@ class Planner:
         self.rtol, self.split, self.dim, self.dtype = rtol, split, sites.dim, sites.dtype
         self.leaf_sizes = LEAF_SIZES if leaf_size is None else (leaf_size,)
         self.etas = ETAS if eta is None else (Admissibility(eta).eta,)
-        self.room, self.pace = (table[sites.xp.__name__] for table in (ROOMS, PACES))
+        self.room, self.pace, self.first_eta = (table[sites.xp.__name__] for table in (ROOMS, PACES, FIRST_ETAS))
         self.stack_entries = piece_entries(sites.xp, STACK_ENTRIES)
         self.memory = free_memory(sites.xp) if memory is None else memory
         self.cov, self.symmetric, self.like, self._blocks = sites.cov, sites.symmetric, sites.points[:0], {}
@@ -116,7 +116,7 @@ class Planner:
         """
         found = []
         with phase("plan"), one_blas_thread():
-            for eta in sorted(self.etas, key=lambda eta: (eta != FIRST_ETA, -eta)):
+            for eta in sorted(self.etas, key=lambda eta: (eta != self.first_eta, -eta)):
                 self._families[eta] = family = Family(self, eta)
                 if not found or order is not None or self._promises(family, found):
                     found += family.plans(self.leaf_sizes, order)
