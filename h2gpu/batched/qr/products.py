@@ -13,7 +13,7 @@ from h2gpu.arrays import moved, to_host
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of
+from h2gpu.batched.core.offsets import offsets_of, rounded_up
 from h2gpu.batched.device.threads import pieces
 from h2gpu.batched.products import gemm
 from h2gpu.memory import piece_entries
@@ -75,10 +75,12 @@ def factor_stacks(products, out):
 def _factor(firsts, rows_before, products, out):
     """W_b of a few segments."""
     heights = [np.diff(rows) for rows in rows_before]
-    stacks = MatrixBatch.empty(sum(heights), out.columns, out.dtype, out.xp)
+    rows = sum(heights)
+    offsets = offsets_of(rows * out.columns)  # in rounded room, which CuPy's pool can give to the next
+    stacks = MatrixBatch(out.xp.empty(rounded_up(int(offsets[-1])), out.dtype), offsets[:-1], rows, out.columns)
     above = np.zeros(len(out), np.int64)
-    for kind, first, rows, height in zip(products, firsts, rows_before, heights):
-        _multiply_into(stacks, above - (rows[:-1] - rows[0]), kind, first)
+    for kind, first, before, height in zip(products, firsts, rows_before, heights):
+        _multiply_into(stacks, above - (before[:-1] - before[0]), kind, first)
         above += height
     R = twin(stacks).qr(stacks, "r")
     targets = MatrixBatch(out.buffer, out.offsets, np.minimum(out.rows, R.rows), out.columns)
