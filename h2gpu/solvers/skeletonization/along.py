@@ -10,7 +10,7 @@ def along(a, indices, axis, height=None):
 
     indices   from 0 on: (count, k); (count, k, 1) for axis 1; (count, 1, k) for axis 2
 
-    CuPy's makes an index of every axis and adds them up, some eight launches in place of four.
+    CuPy's makes an index of every axis and adds them up: seven launches in place of three.
     """
     xp, (count, m) = array_module(a), a.shape[:2]
     if xp is np or not a.size:

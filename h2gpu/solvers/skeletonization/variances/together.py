@@ -63,7 +63,7 @@ class Active:
     """The sites whose indices are left when a level begins; arrays are where the work is done.
 
     depth, shift   the level, and how many levels it is above the finest
-    places         (n, dim) int64 cells of all sites
+    places         (n, dim) int32 cells of all sites
     keys           (active,) keys of the cells of those that are left, ascending
     members        (active,) int32 these sites
     slot           (n + 1,) int32 number of each in its cell; 0 for others
@@ -107,7 +107,7 @@ def _levels(G, cells, located):
     left = xp.zeros(G.n + 1, np.int8)
     for step in G.steps:
         left[step.R] = step.depth
-    finest = G.grid.places(located.columns.astype(np.float64), cells.finest)
+    finest = G.grid.places(located.columns.astype(np.float64), cells.finest).astype(np.int32)
     return [Active.of(finest, left[:-1], depth, cells.finest - depth) for depth in sorted(cells.found, reverse=True)]
 
 
