@@ -6,6 +6,7 @@ Nothing is read back before the boxes are, when the tree is complete.
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import launch, upload
@@ -17,17 +18,33 @@ SCANNING = 512  # threads that add up the counts of tiles
 MOST_POINTS = 2**31 - 1  # numbers of points are int
 
 
-def orders(points, split):
+def orders(points, split, leaf_size):
     """See h2gpu.clustering.splitting.orders: by kernels where the host knows how many points go left."""
     known = points.dtype in (np.float32, np.float64) and len(points) <= MOST_POINTS and points.size
-    return KernelOrders(points) if known and split is median else Orders(points, split)
+    return KernelOrders(points, leaf_size) if known and split is median else Orders(points, split)
+
+
+def measured(n, leaf_size):
+    """Sizes of the clusters of each level of n points; and of those that are split, where others are leaves."""
+    sizes = np.array([n])
+    while len(sizes):
+        yield sizes
+        large = sizes > leaf_size
+        if not large.all():
+            sizes = sizes[large]
+            if len(sizes):
+                yield sizes
+        left = median(None, sizes)
+        sizes = np.stack([left, sizes - left], axis=1).ravel()
 
 
 class KernelOrders:
     """See h2gpu.clustering.splitting.Orders; the split is the median."""
 
-    def __init__(self, points):
+    def __init__(self, points, leaf_size):
         n, dim = points.shape
+        ends = (np.array([offsets_of(sizes), offsets_of(median(None, sizes))]) for sizes in measured(n, leaf_size))
+        self._ends = iter(moved_together(cupy, *ends))
         self.columns, keys = cupy.empty((dim, n), points.dtype), cupy.empty((dim, n), points.dtype)
         deal = kernel(HEADER, "deal", points.dtype)
         _launch(deal, n, cupy.ascontiguousarray(points), self.columns, keys, np.int64(n), dim)
@@ -79,7 +96,7 @@ class KernelOrders:
         begin among the points that are split, and among those that go left."""
         (dim, live), count = self.orders.shape, len(sizes)
         corners, axis = cupy.empty((2, count, dim), self.columns.dtype), cupy.empty(count, np.int32)
-        first, lefts = upload(offsets_of(sizes), offsets_of(median(None, sizes)))
+        first, lefts = next(self._ends)
         lengths = np.int64(self.columns.shape[1]), np.int64(live)
         measure = kernel(HEADER, "corners", self.columns.dtype)
         _launch(measure, count, self.columns, self.orders, first, *lengths, dim, count, *corners, axis)

@@ -64,7 +64,7 @@ def grow(points, leaf_size, split):
     Returns the permutation (n,), where the points are; and on the host, clusters in level order: first point, number
     of points, parent, first child, lower and upper corners of the boxes; and the number of clusters of each level.
     """
-    orders = twin(points).orders(points, split)
+    orders = twin(points).orders(points, split, leaf_size)
     starts, sizes, parents = np.zeros(1, np.int64), np.full(1, len(points), dtype=np.int64), np.full(1, -1)
     levels, count = [], 0
     while True:
@@ -86,8 +86,8 @@ def grow(points, leaf_size, split):
     return orders.permutation, *clusters, *orders.boxes(), [len(level[0]) for level in levels]
 
 
-def orders(points, split):
-    """Orders of the points."""
+def orders(points, split, leaf_size):
+    """Orders of the points, for clusters larger than a leaf."""
     return Orders(points, split)
 
 

@@ -187,7 +187,7 @@ from h2gpu.blocksparse import cpu_nested, cuda_nested  # noqa: E402
 from h2gpu.blocksparse.block_sparse import BlockSparse  # noqa: E402
 from h2gpu.blocksparse.nested import Nested  # noqa: E402
 from h2gpu.clustering import cuda as clustering  # noqa: E402
-from h2gpu.clustering.splitting import Orders  # noqa: E402
+from h2gpu.clustering import splitting  # noqa: E402
 from h2gpu.covariance.pairs import cpu as pairs  # noqa: E402
 from h2gpu.h2matrix.interpolation import chebyshev  # noqa: E402
 from h2gpu.h2matrix.interpolation import cuda as interpolation  # noqa: E402
@@ -224,7 +224,7 @@ for _name in ("mask_panels", "add_blocks", "subtract_updates", *_packing):
 solvers.row_products = routine(solvers.row_products, inverse_factor.row_products)
 for _name in ("find_singular", "rows_of_factors"):
     setattr(solvers, _name, routine(getattr(solvers, _name), getattr(small_factors, _name)))
-clustering.orders = Orders  # by array operations: its kernels run on the emulator
+clustering.orders = splitting.orders  # by array operations: its kernels run on the emulator
 for _name in ("up", "down_inner", "down_outer"):
     setattr(cuda_nested, _name, routine(getattr(cuda_nested, _name), getattr(cpu_nested, _name)))
 for _room, _names in REPEATED.items():  # each call gets its twin's numbers
