@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.arrays import moved, to_host
+from h2gpu.arrays import moved_together, to_host
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
@@ -78,10 +78,12 @@ def _factor(firsts, rows_before, products, out):
     rows = sum(heights)
     offsets = offsets_of(rows * out.columns)  # in rounded room, which CuPy's pool can give to the next
     stacks = MatrixBatch(out.xp.empty(rounded_up(int(offsets[-1])), out.dtype), offsets[:-1], rows, out.columns)
-    above = np.zeros(len(out), np.int64)
-    for kind, first, before, height in zip(products, firsts, rows_before, heights):
-        _multiply_into(stacks, above - (before[:-1] - before[0]), kind, first)
-        above += height
+    above, origins = np.zeros(len(out), np.int64), []
+    for first, before, height in zip(firsts, rows_before, heights):
+        origins.append(_origins(stacks, above - (before[:-1] - before[0]), first))
+        above = above + height
+    for kind, first, origin in zip(products, firsts, moved_together(out.xp, *origins)):
+        _multiply_into(stacks, origin, kind, slice(int(first[0]), int(first[-1])))
     R = twin(stacks).qr(stacks, "r")
     targets = MatrixBatch(out.buffer, out.offsets, np.minimum(out.rows, R.rows), out.columns)
     gather(R, np.arange(len(out)), out=targets)
@@ -89,11 +91,18 @@ def _factor(firsts, rows_before, products, out):
         out[b][int(targets.rows[b]) :] = 0
 
 
-def _multiply_into(stacks, above, kind, first):
-    """P_l into the stacks of their segments; above: what to add to the rows of these P before, for each segment."""
-    span, owner = slice(int(first[0]), int(first[-1])), np.repeat(np.arange(len(stacks)), np.diff(first))
-    F, parts = kind.F[span].resident, np.stack([stacks.offsets + above * stacks.columns, stacks.columns])
-    origin, columns = moved(parts[:, owner], F.xp)
+def _origins(stacks, above, first):
+    """Of links: where the first row of F of their segment's stack would lie, and columns of it.
+
+    above   what to add to the rows of these P before, for each segment
+    """
+    sides = np.array([stacks.offsets + above * stacks.columns, stacks.columns])
+    return sides[:, np.repeat(np.arange(len(stacks)), np.diff(first))]
+
+
+def _multiply_into(stacks, origins, kind, span):
+    """P_l of a slice of links into the stacks of their segments."""
+    F, (origin, columns) = kind.F[span].resident, origins
     offsets, bounds = origin + offsets_of(F.rows)[:-1] * columns, (F.bounds[0], stacks.bounds[1])
     targets = MatrixBatch.of(stacks.buffer, offsets, F.rows, columns, bounds)
     gemm(F, kind.S[span], transb=kind.turned, out=targets, triangular=kind.triangular)
