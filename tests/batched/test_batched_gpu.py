@@ -167,3 +167,42 @@ def test_block_multiply(largest, symmetric, dtype):
             z, again = (block_multiply(on_device, cp.asarray(x), size, transpose).get() for _ in range(2))
             np.testing.assert_allclose(z, y, rtol=0, atol=size * np.finfo(dtype).eps * np.abs(y).max())
             assert np.array_equal(z, again)  # bit for bit
+
+
+PARTS = {
+    "slice": lambda A: A[2:9],
+    "slice of a slice": lambda A: A[1:][::2][1:4],
+    "indices": lambda A: A[np.array([5, 0, 5])],
+    "indices there": lambda A: A[cp.asarray([7, 3])],
+    "slice of indices there": lambda A: A[cp.asarray([7, 3, 0])][1:],
+    "mask": lambda A: A[np.arange(11) % 3 == 0],
+    "none": lambda A: A[4:4],
+    "narrower bounds": lambda A: A[3:].bounded((4, 5)),
+}
+
+
+@pytest.mark.parametrize("placed", [True, False])
+@pytest.mark.parametrize("resident", [True, False])
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_a_batch_have_its_numbers_wherever_these_are(name, resident, placed):
+    """Asked for in any order, on the device; sizes on the host where they were."""
+    if resident and name in ("indices", "mask"):
+        pytest.skip("indices of matrices whose sizes the device has are there too")
+    rng = np.random.default_rng(1)
+    whole = random_batch(rng.integers(0, 5, 11), rng.integers(1, 6, 11), np.float64)
+    there = to_device(whole)
+    if placed:
+        MatrixBatch.place(there)
+    plain = {"indices there": [7, 3], "slice of indices there": [3, 0]}
+    right = whole[np.array(plain[name])] if name in plain else PARTS[name](whole)
+    sides = right.offsets, right.rows, right.columns
+    for order in ((2, 0, 1), (0, 1, 2)):
+        part = PARTS[name](there.resident if resident else there)
+        assert len(part) == len(right)
+        for i in order:
+            found = part.number(i)
+            assert found.flags.c_contiguous and found.tolist() == sides[i].tolist()
+            assert part.number(i) is found
+        assert part.numbers.tolist() == [side.tolist() for side in sides]
+    assert part.rows.tolist() == right.rows.tolist() and part.sizes.tolist() == right.sizes.tolist()
+    assert type(part.rows) is (cp.ndarray if resident or name in plain else np.ndarray)

@@ -30,13 +30,12 @@ class LevelStore:
     def __init__(self, basis, weights, resident):
         tree, used = basis.tree, basis.ranks > 0
         self.basis, self.weights = basis, weights
-        MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []))
         first = np.argmax(used) if used.any() else len(tree)
         self.top = int(np.searchsorted(tree.level_offsets, first, side="right")) - 1
         self.waits = _first_to_wait(basis, self.top, resident, weights)
         self.kept, self.verdicts, self.below = [], [], None
         self.room = _room(basis, tree.levels - 1, None, weights) if self.levels else ()
-        MatrixBatch.place(*self.room)
+        MatrixBatch.place(basis.leaf, basis.transfer, *(weights or []), *self.room)
 
     @property
     def levels(self):

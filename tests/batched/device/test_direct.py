@@ -35,7 +35,8 @@ def driver(monkeypatch):
     def launch(function, *rest):
         *size, shared, stream, places, extra = rest
         assert (function, extra, stream) == (Function.kernel.ptr, 0, cupy.cuda.get_current_stream().ptr)
-        at = (ctypes.c_void_p * len(calls.sizes)).from_address(places)
+        at = list((ctypes.c_void_p * len(calls.sizes)).from_address(places))
+        assert all(place % 8 == 0 for place in at)
         arguments = [ctypes.string_at(place, count) for place, count in zip(at, calls.sizes)]
         calls.launches.append((tuple(size[:3]), tuple(size[3:]), shared, arguments))
 
