@@ -1,6 +1,7 @@
 """Interpolation on the GPU by kernels/interpolation/chebyshev.cuh; factors are as in `chebyshev`."""
 
 import itertools
+from functools import lru_cache
 
 import cupy
 import numpy as np
@@ -69,16 +70,13 @@ def mean_squares(function, samples, orders):
     if known is None or x.shape[1] > SAMPLED[0] or y.shape[1] > SAMPLED[1] or not len(points):
         return chebyshev.mean_squares(function, samples, orders)
     most, warps = max(orders), SAMPLED_WARPS
-    tables = np.zeros((2, len(orders), most))
-    for table, order in zip(tables.transpose(1, 0, 2), orders):
-        table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
     sizes = np.array([len(points), x.shape[1], y.shape[1], orders[0], len(orders), most], np.int32)
-    numbers = [boxes.lower, boxes.upper, x, y, exact, *tables]
-    packed, ends = np.concatenate([part.ravel() for part in numbers], dtype=x.dtype), [0]
-    packed, counts = moved_together(cupy, packed, points.astype(np.int64, copy=False))
-    for part in numbers:
-        ends.append(ends[-1] + part.size)
-    lower, upper, *given = (packed[i:j] for i, j in itertools.pairwise(ends))
+    counts = points.astype(np.int64, copy=False).view(x.dtype)  # their bits travel among the numbers: one copy
+    numbers = [counts, boxes.lower, boxes.upper, x, y, exact, *_rules(orders)]
+    packed = moved(np.concatenate([part.ravel() for part in numbers], dtype=x.dtype), cupy)
+    ends = np.cumsum([0] + [part.size for part in numbers]).tolist()
+    counts, lower, upper, *given = (packed[i:j] for i, j in itertools.pairwise(ends))
+    counts = counts.view(np.int64)
     out, shared = cupy.empty((len(orders), len(points))), warps * (SAMPLED[0] + 1) * x.shape[-1] * most * x.itemsize
     compiled = kernel(
         "interpolation/sampled_errors.cuh",
@@ -89,6 +87,15 @@ def mean_squares(function, samples, orders):
     arguments = lower, upper, counts, *given, sizes.view(SAMPLED_SIZES)[0], out, *numbers_of(known)
     launch(compiled, -(-out.size // warps), warps * WARP, arguments, shared)
     return out
+
+
+@lru_cache(maxsize=64)
+def _rules(orders):
+    """Nodes and weights of a range of orders, (2, orders, the largest), zeros beyond each."""
+    tables = np.zeros((2, len(orders), max(orders)))
+    for table, order in zip(tables.transpose(1, 0, 2), orders):
+        table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
+    return tables
 
 
 def _numbers(boxes, order, dtype):
