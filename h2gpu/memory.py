@@ -65,11 +65,19 @@ def require(needed, xp, what, advice=""):
 def piece_entries(xp, on_host):
     """How many float64 of a piece: matrices that are made together, used and given back, where all do not fit.
 
+    xp        array module: with CuPy as many as piece_bytes hold
     on_host   so many on the CPU, whose caches tell how many serve
-    xp        with CuPy a PIECE_PART of the memory of the current device, or of what its pool may have: 1.2 GB of an
-              H200, 67 MB of 8 GB. Pieces of 0.27 GB left an H200 waiting for its host, which takes some 0.7 ms for each
     """
-    return on_host if _on_host(xp) else max(LEAST_PIECE, _whole_device(xp) // PIECE_PART) // 8
+    return on_host if _on_host(xp) else piece_bytes(xp) // 8
+
+
+def piece_bytes(cupy):
+    """Bytes of a piece on a GPU: a PIECE_PART of the memory of the current device, or of what its pool may have.
+
+    1.2 GB of an H200, 67 MB of 8 GB. Pieces of 0.27 GB left an H200 waiting for its host, which takes some 0.7 ms for
+    each.
+    """
+    return max(LEAST_PIECE, _whole_device(cupy) // PIECE_PART)
 
 
 class StreamOrderedPool:

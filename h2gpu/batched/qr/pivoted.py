@@ -19,8 +19,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, addresses, launch
 from h2gpu.batched.qr.reflectors import LARGE_THREADS, Factors, reflect
 from h2gpu.batched.qr.register_columns import LARGEST, held_bytes, instance_of, shape_keys
-
-SCRATCH_BYTES = 1 << 28  # of reflectors and triangles at a time
+from h2gpu.memory import piece_bytes
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _factor_large(dtype, these, arguments, sorted):
     tall, wide = these.shape
     stride = int(workspace_bytes(dtype, max(tall, wide), wide, False))
     function = kernel("qr/pivoted_qr.cuh", "pivoted_qr_large", dtype, sorted, LARGE_THREADS)
-    most = max(1, SCRATCH_BYTES // stride)
+    most = max(1, piece_bytes(cp) // stride)
     for first in range(0, these.count, most):
         rows = arguments[-1][first : first + most]
         workspaces = cp.empty(len(rows) * stride, np.uint8)

@@ -13,10 +13,11 @@ import numpy as np
 from h2gpu.batched.core.matrix_batch import MatrixBatch, ResidentBatch
 from h2gpu.batched.device.launch import NULL, WARP, Steps, tables
 from h2gpu.batched.qr import householder
-from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, Outcome, factor_in_registers
+from h2gpu.batched.qr.pivoted import Outcome, factor_in_registers
 from h2gpu.batched.qr.reflectors import reflect_in_registers
 from h2gpu.batched.qr.register_columns import LARGEST, shape_keys
 from h2gpu.batched.svd.jacobi import decompose_triangles
+from h2gpu.memory import piece_bytes
 
 RANKS = (32, 64)  # bounds of the ranges of ranks that reflectors are applied to
 FEW = 512  # matrices that go in one range: a launch costs more than wider instances
@@ -34,21 +35,21 @@ def truncated_svd(A, atol, consume=False):
     outcome, allowed = Outcome.of(batch), _there(atol)
     U = A.buffer if consume and _is_filled(A) else cp.empty(batch * m * k, dtype)  # a matrix's U after its factors
     s = cp.zeros(batch * k, dtype)
-    most = max(1, SCRATCH_BYTES // max(1, k * (m + n + 2 * k) * dtype.itemsize))
+    most = max(1, piece_bytes(cp) // max(1, k * (m + n + 2 * k) * dtype.itemsize))
     for first in range(0, batch if k else 0, most):
         part = slice(first, first + most)
         numbers = outcome.ranks[part], outcome.missed[part], outcome.info[first:], outcome.info[-1:]
-        _truncate(A[part], allowed[part], U[first * m * k :], s[first * k :], numbers, (m, n), least)
+        _truncate(A[part], allowed[part], U[first * m * k :], s[first * k :], numbers, (m, n), least, batch <= FEW)
     (places,) = tables(batch, [Steps(m * k), Steps(k), 1])
     U = ResidentBatch(U, places[0], A.number(1), outcome.ranks, (m, k))
     s = ResidentBatch(s, places[1], outcome.ranks, places[2], (k, 1))
     return U, s, outcome.missed, outcome.info[:-1]
 
 
-def _truncate(A, allowed, U, s, outcome, bounds, least):
-    """U and s of some matrices, as far apart as the bounds ask for, into their places."""
+def _truncate(A, allowed, U, s, outcome, bounds, least, few):
+    """U and s of some matrices, as far apart as the bounds ask for, into their places; of few in all."""
     (m, n), batch, dtype = bounds, len(A), A.dtype
-    k, ranks, few = min(m, n), outcome[0], batch <= FEW
+    k, ranks = min(m, n), outcome[0]
     heights = _ranges(m, () if few else tuple(range(WARP, m, WARP)), least)
     V, R, tau, triangle, X = (cp.empty(batch * size, dtype) for size in (k * m, k * n, k, k * k, k * k))
     first, rows, columns = (A.number(i) for i in range(3))

@@ -16,10 +16,11 @@ from h2gpu.batched.copies.verdicts import check
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.qr.householder import qr
-from h2gpu.batched.qr.pivoted import SCRATCH_BYTES, factor
+from h2gpu.batched.qr.pivoted import factor
 from h2gpu.batched.qr.reflectors import reflect
 from h2gpu.batched.svd import resident
 from h2gpu.batched.svd.triangle import svd_of_transposed
+from h2gpu.memory import piece_bytes
 
 
 def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
@@ -31,10 +32,10 @@ def truncated_svd(A, atol, padded=False, return_info=False, consume=False):
 
 
 def _by_parts(A, atol, padded):
-    """The same, as many matrices at a time as SCRATCH_BYTES hold."""
+    """The same, as many matrices at a time as a piece of the memory holds."""
     k = np.minimum(A.rows, A.columns)
-    before = offsets_of(k * (A.rows + A.columns)) * A.dtype.itemsize
-    cuts = np.searchsorted(before, np.arange(SCRATCH_BYTES, before[-1], SCRATCH_BYTES))
+    before, room = offsets_of(k * (A.rows + A.columns)) * A.dtype.itemsize, piece_bytes(cp)
+    cuts = np.searchsorted(before, np.arange(room, before[-1], room))
     bounds = np.unique([0, *cuts, len(A)])
     parts = [_truncate(A[i:j], atol[i:j], i, padded) for i, j in pairwise(bounds)]
     if not parts:

@@ -203,12 +203,31 @@ def test_gpu_pieces_are_joined_and_name_matrices_by_their_place(monkeypatch, rng
 
     A = decaying((50, 40, 30), rng, np.float64)
     whole = batched.truncated_svd(cupy.asarray(A), 1e-5)
-    monkeypatch.setattr(truncated, "SCRATCH_BYTES", 200_000)
+    monkeypatch.setattr(truncated, "piece_bytes", lambda cupy: 200_000)
     for X, Y in zip(whole, batched.truncated_svd(cupy.asarray(A), 1e-5)):
         assert (X == Y).all()
     A[33, 0, 0] = np.nan
     with pytest.raises(np.linalg.LinAlgError, match="matrices 33"):
         batched.truncated_svd(cupy.asarray(A), 1e-5)
+
+
+@pytest.mark.gpu
+def test_gpu_ranks_on_the_device_are_the_same_piece_by_piece(monkeypatch, rng):
+    """To the last bit, for the whole batch decides which kernels are launched."""
+    cupy = pytest.importorskip("cupy")
+    from h2gpu.batched.svd import resident
+
+    A = batched.MatrixBatch.from_stack(cupy.asarray(decaying((7, 40, 30), rng, np.float64)))
+    for few in (resident.FEW, 3):  # of all, or of the last piece alone
+        monkeypatch.setattr(resident, "FEW", few)
+        found = []
+        for room in (1 << 30, 1 << 17):  # of all; of two or three
+            monkeypatch.setattr(resident, "piece_bytes", lambda cupy, room=room: room)
+            found.append(batched.truncated_svd(A, 1e-5, return_info=True))
+        for X, Y in zip(*found):
+            X, Y = (M.on_host().matrices() if isinstance(M, batched.MatrixBatch) else [M] for M in (X, Y))
+            for one, other in zip(X, Y, strict=True):
+                np.testing.assert_array_equal(to_host(one), to_host(other))
 
 
 @pytest.mark.parametrize("vectors", ["both", "left", "none"])
