@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.arrays import any_array, moved, to_host
 from h2gpu.batched import MatrixBatch
+from h2gpu.batched.device.threads import in_cache
 from h2gpu.clustering import BlockTree
 from h2gpu.covariance import pairwise
 from h2gpu.covariance.base import Covariance
@@ -72,7 +73,9 @@ def covariance_matrix(
         chosen = attempts.send(error)
         logger.info("covariance_matrix: %s", chosen)
         require(chosen.bytes_peak, sites.xp, "covariance_matrix", LESS_MEMORY)
-        B = compress(uncompressed(sites, chosen, blocks=blocks, **kept), chosen.rtol, **kept)
+        B = compress(  # nobody holds what it is given, as a call with **kept would
+            uncompressed(sites, chosen, blocks=blocks, **kept), chosen.rtol, storage=storage, nearfield=nearfield
+        )
         error = error_on_rows(B, sites, rows_checked(*sites.shape), attempt)
         logger.info("covariance_matrix: error %.3g on sampled rows, %r", error, B)
         if error <= rtol:
@@ -171,23 +174,32 @@ def error_on_rows(B, sites, rows, random_state=None):
     xp, n = sites.xp, len(sites.points)
     drawn = np.random.default_rng(random_state).choice(n, min(rows, n), replace=False)  # in no time, whatever n is
     passes, Y = np.array_split(drawn, -(-len(drawn) // together(n, xp))), _pieces(sites.columns)
-    norms = xp.empty((2, len(passes), len(Y)))  # of errors and of exact rows
+    norms = []  # of errors and of exact rows
     with phase("check", len(drawn)) as advance:
-        for k, i in enumerate(passes):
+        for i in passes:
             C = meeting(B, i) if isinstance(B, H2Matrix) else B
-            norms[0, k], norms[1, k] = _norms_of_rows(C, sites, i, Y)
+            norms += _norms_of_rows(C, sites, i, Y)
             advance(len(i))
-        error, norm = (to_host(norms) ** 2).sum(axis=(1, 2)).tolist()
+        errors, exact = zip(*norms)
+        both = to_host(xp.concatenate(errors + exact)).astype(np.float64)
+        error, norm = (both.reshape(2, -1) ** 2).sum(axis=1).tolist()
     return math.sqrt(error / norm) if norm else math.sqrt(error)
 
 
 def _norms_of_rows(B, sites, index, Y):
-    """‖error‖_F in some rows and ‖exact rows‖_F, (pieces,) each, for the pieces Y of the column sites."""
+    """Pairs of ‖error‖_F in some rows and ‖exact rows‖_F, of some pieces Y of the column sites each, (pieces,)."""
     kind, unit = np.result_type(B.dtype, sites.dtype), _unit_vectors(sites.xp, B.shape[0], index, B.dtype)
-    exact, found = _exact_rows(sites, index, Y, kind), _pieces(B.rmatmat(unit).astype(kind, copy=False))
+    operands = [_pieces(B.rmatmat(unit).astype(kind, copy=False)), Y]
     if sites.symmetric and sites.cov.nugget:
-        exact = batched.axpy(_pieces(unit.astype(kind, copy=False)), exact, sites.cov.nugget)
-    return batched.frobenius_norms(batched.axpy(exact, found, -1)), batched.frobenius_norms(exact)
+        operands.append(_pieces(unit.astype(kind, copy=False)))
+
+    def compared(found, Y, own=None):
+        exact = _exact_rows(sites, index, Y, kind)
+        if own is not None:
+            exact = batched.axpy(own, exact, sites.cov.nugget)
+        return batched.frobenius_norms(batched.axpy(exact, found, -1)), batched.frobenius_norms(exact)
+
+    return in_cache(compared, *operands)
 
 
 def _unit_vectors(xp, n, index, dtype):

@@ -16,7 +16,7 @@ from h2gpu.arrays import to_host
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import consecutive
 from h2gpu.batched.device.plans import planned
-from h2gpu.batched.device.threads import in_order, pieces
+from h2gpu.batched.device.threads import CACHED, in_cache, in_order, pieces
 from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.beside import alternating
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
@@ -26,7 +26,6 @@ from h2gpu.progress import phase
 from h2gpu.texts import brief
 
 PIECE = 1 << 16  # entries of one sum of squares
-MEASURED = 1 << 18  # entries evaluated at a time by a thread of the CPU: for 4 MB the system gives new pages each time
 MEASURES = batched.frobenius_norms, batched.rounding_errors
 
 
@@ -86,7 +85,7 @@ def measures(A, keep=None):
     there, sizes = None, A.sizes
     if A.xp is not np:  # where sizes stay too, and each block has as much room as the largest
         there, sizes = A.xp.arange(len(A)), np.full(len(A), math.prod(side.max(initial=0) for side in A.shapes))
-    made = list(in_order(work, pieces(sizes, piece_entries(A.xp, MEASURED)), A.xp))
+    made = list(in_order(work, pieces(sizes, piece_entries(A.xp, CACHED)), A.xp))
     rows = [to_host(A.xp.concatenate(measured)) for measured in zip(*made)] or [np.zeros(0)] * len(MEASURES)
     return dict(zip(MEASURES, rows))
 
@@ -106,8 +105,14 @@ def farfield_square(basis, weights):
         square += _square(Z.entries) if own_here.sum() == len(Z) else _sum_of_squares(Z[consecutive(here[own_here])])
         if not own_here.all():
             U = basis.leaf[consecutive(np.flatnonzero(~own_here) + first)]
-            square += _sum_of_squares(batched.gemm(U, Z[consecutive(here[~own_here])], transb=True))
+            for part in in_cache(_square_of_products, U, Z[consecutive(here[~own_here])]):
+                square += part
     return square
+
+
+def _square_of_products(U, Z):
+    """‖U_t Z_tᵀ‖_F² of all together."""
+    return _sum_of_squares(batched.gemm(U, Z, transb=True))
 
 
 def relative_error(A, B):

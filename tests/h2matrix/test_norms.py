@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reference import EPS, dense_of, difference, point_sets, points_of
 
 import h2gpu
+from h2gpu.batched.device import threads
 from h2gpu.covariance import Exponential, Gaussian, Matern
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.weights import total_weights
@@ -27,6 +28,14 @@ def test_the_norm_by_blocks_is_the_norm(points, leaf_size, order, rectangular):
     cols = points[::2] + 0.25 if rectangular else None
     A = h2gpu.build(points, Exponential(1.0, 0.3), col_points=cols, leaf_size=leaf_size, order=order, split="mean")
     assert norm_by_blocks(A) == pytest.approx(np.linalg.norm(dense_of(A)), rel=1e-12)
+
+
+def test_the_norm_of_the_farfield_is_that_of_all_its_leaves_however_few_a_cache_holds(monkeypatch):
+    A = h2gpu.build(points_of("uniform", 300, 2), Exponential(1.0, 0.3), **{**PARAMETERS, "leaf_size": 16})
+    assert not A.row_basis.identical.all()
+    for entries in (1, 500):
+        monkeypatch.setattr(threads, "CACHED", entries)
+        assert norm_by_blocks(A) == pytest.approx(np.linalg.norm(dense_of(A)), rel=1e-12)
 
 
 @pytest.mark.parametrize("rectangular", [False, True])

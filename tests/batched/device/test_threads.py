@@ -1,6 +1,7 @@
 """Threads over the matrices of a batch."""
 
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from h2gpu import batched
+from h2gpu.arrays import to_host
 from h2gpu.batched.device import threads
 from h2gpu.batched.device.threads import one_blas_thread, parallel, pieces, tapered
 
@@ -47,6 +49,25 @@ if child == 0:
 leave.set()
 thread.join()
 assert os.waitpid(child, 0)[1] == 0
+"""
+
+KEPT = """
+import resource
+import numpy as np
+from h2gpu.batched.device import threads
+
+threads.thread_count = lambda: 2
+
+def work(_):
+    [np.ones(12_000) for _ in range(300)]  # 29 MB, in arrays that glibc takes from its heaps from the start
+
+def new_pages(tasks):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    threads.parallel(work, range(tasks))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+new_pages(64)
+print(new_pages(64))
 """
 
 LATER = """
@@ -172,6 +193,30 @@ def test_a_forked_process_has_a_pool_of_its_own():
 def test_a_process_forked_while_another_thread_held_blas_is_told_so_and_does_not_wait_for_ever():
     command = [sys.executable, "-W", "ignore", "-c", LOCKED]
     assert subprocess.run(command, timeout=60).returncode == 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have no such limits")
+def test_what_a_task_freed_serves_the_next_one():
+    """Few new pages, where 64 tasks would take 7,000 each."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", KEPT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment)
+    assert int(done.stdout) < 3000
+
+
+def test_work_in_a_cache_is_that_of_all_in_order(monkeypatch, xp):
+    A = batched.MatrixBatch.from_stack(xp.asarray(np.random.default_rng(0).random((7, 3, 2))))
+    B = batched.MatrixBatch.from_stack(xp.asarray(np.random.default_rng(1).random((7, 3, 2))))
+
+    def work(A, B):
+        return batched.frobenius_norms(batched.axpy(A, B, 2.0))
+
+    whole = work(A, B)
+    for most, parts in ((1, 7), (12, 4), (1 << 18, 1)):
+        monkeypatch.setattr(threads, "CACHED", most)
+        found = threads.in_cache(work, A, B)
+        assert len(found) == (parts if xp is np else 1)
+        np.testing.assert_array_equal(to_host(xp.concatenate(found)), to_host(whole))
 
 
 def test_work_inside_of_work_ends(monkeypatch):
