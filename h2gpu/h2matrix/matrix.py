@@ -12,7 +12,7 @@ import numpy as np
 from h2gpu.arrays import any_array, array_module, as_array, module_of_device
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.batched.device.graphs import as_graph
-from h2gpu.batched.device.streams import together
+from h2gpu.batched.device.streams import together, used
 from h2gpu.h2matrix.basis import ClusterBasis, memory_by_part
 from h2gpu.typing import Array, ArrayLike, Device, DType, Integers
 
@@ -245,6 +245,7 @@ class H2Matrix:
 
         near, y = together(self.xp, close, through_trees, large=rows.tree.n >= LARGE)
         near += y
+        used(self.xp)
         return near
 
 

@@ -9,7 +9,7 @@ from reference import EPS, POINT_SETS, dense_of, point_sets, points_of
 
 import h2gpu
 from h2gpu.arrays import to_host
-from h2gpu.batched.device import threads
+from h2gpu.batched.device import streams, threads
 from h2gpu.covariance import Exponential, Gaussian, Matern
 from h2gpu.h2matrix import matrix
 from h2gpu.h2matrix.matrix import VECTORS_AT_A_TIME
@@ -62,14 +62,44 @@ def test_products_from_two_streams_do_not_meet():
     cp = pytest.importorskip("cupy")
     A = h2gpu.build(cp.asarray(points_of("uniform", 3000, 2)), COV)
     x = cp.asarray(np.random.default_rng(0).standard_normal(3000))
-    y, streams = A @ x, [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
+    y, own = A @ x, [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
     cp.cuda.Device().synchronize()
     found = []
     for k in range(20):
-        with streams[k % 2]:
+        with own[k % 2]:
             found.append((k, A @ (2.0**k * x)))
     cp.cuda.Device().synchronize()
     assert all((of_stream == 2.0**k * y).all() for k, of_stream in found)
+
+
+class Beside:
+    """The urgent stream, which notes what it is asked for."""
+
+    def __init__(self, stream):
+        self.stream, self.asked = stream, []
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return getattr(self.stream, name)
+
+    def __enter__(self):
+        return self.stream.__enter__()
+
+    def __exit__(self, *error):
+        return self.stream.__exit__(*error)
+
+
+@pytest.mark.gpu
+def test_what_an_urgent_stream_gave_is_kept_until_it_has_been_added(monkeypatch):
+    """It waits for the sum, behind its own work, before it has the memory of its part of the product again."""
+    cp = pytest.importorskip("cupy")
+    A = h2gpu.build(cp.asarray(points_of("uniform", 3000, 2)), COV)
+    beside = Beside(streams.urgent_stream())
+    monkeypatch.setattr(streams, "urgent_stream", lambda: beside)
+    for count in (2, 1, 1):
+        beside.asked.clear()
+        A.matmat(cp.ones((3000, count)))
+        assert beside.asked == ["wait_event", "record", "wait_event"]
 
 
 def test_products_on_random_rows_are_those_of_the_exact_covariance():

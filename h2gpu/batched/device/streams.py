@@ -18,8 +18,8 @@ def together(xp, work, urgent, then=lambda result, joined: result, large=False):
     large   whether `work` is worth a thread of its own there, beside `urgent`
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
-    current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: it is given out
-    again only here, after such a wait, because no other thread and no other stream of the caller's has that stream.
+    current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: call `used` when
+    what reads them has been enqueued, before they are let go.
     """
     if xp is np and large:
         result, other = threads.beside(work, urgent)
@@ -40,6 +40,16 @@ def together(xp, work, urgent, then=lambda result, joined: result, large=False):
         done = beside.record()
     current.wait_event(done)
     return result, other
+
+
+def used(xp):
+    """What an urgent work has returned is not read by anything that comes from here on: nothing where xp is numpy.
+
+    Memory of the driver's stream-ordered pool is free once the stream it is of gets there: that of an urgent stream
+    would be while the current stream still reads it, and may then be taken from the address space.
+    """
+    if xp is not np:
+        urgent_stream().wait_event(xp.cuda.get_current_stream().record())
 
 
 def urgent_stream():
