@@ -206,3 +206,12 @@ def test_parts_of_a_batch_have_its_numbers_wherever_these_are(name, resident, pl
         assert part.numbers.tolist() == [side.tolist() for side in sides]
     assert part.rows.tolist() == right.rows.tolist() and part.sizes.tolist() == right.sizes.tolist()
     assert type(part.rows) is (cp.ndarray if resident or name in plain else np.ndarray)
+
+
+def test_a_table_of_several_columns_that_are_brought_to_other_integers():
+    """Each is made anew for the launch, and none where another was."""
+    from h2gpu.batched.device.launch import tables
+
+    columns = [cp.arange(first, first + 500, dtype=np.int32) for first in (3, 1000, -7)]
+    (table,) = tables(500, columns)
+    assert (table.get() == np.stack([column.get() for column in columns])).all()

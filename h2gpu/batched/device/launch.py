@@ -49,7 +49,7 @@ def tables(count, *columns):
               numbers on the device, Steps, or one number for all
     """
     out = cupy.empty((sum(map(len, columns)), count), np.int64)
-    words, first, found = [], 0, []
+    words, first, found, kept = [], 0, [], []
     for these in columns:
         size, lines = len(these), isinstance(these, tuple)
         along, across = (size, 1) if lines else (1, count)
@@ -58,6 +58,7 @@ def tables(count, *columns):
         for i, column in enumerate(these):
             if isinstance(column, cupy.ndarray):
                 column = column if column.dtype == np.int64 else column.astype(np.int64)
+                kept.append(column)  # until the launch: what is let go before, the next would be given
                 source = column.data.ptr, -column.strides[0] // WORD if count > 1 else ARRAY
             else:
                 source = (column.first, column.size) if isinstance(column, Steps) else (column, 0)

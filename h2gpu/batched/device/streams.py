@@ -18,8 +18,8 @@ def together(xp, work, urgent, then=lambda result, joined: result, large=False):
     large   whether `work` is worth a thread of its own there, beside `urgent`
 
     On a GPU `urgent` runs on a stream of its own, which waits for all that the current stream has been given, and the
-    current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: call `used` when
-    what reads them has been enqueued, before they are let go.
+    current stream goes on once both are done. Arrays that `urgent` returns are of that stream's memory: call `used`
+    once what reads them has been enqueued, before they are let go.
     """
     if xp is np and large:
         result, other = threads.beside(work, urgent)
