@@ -182,7 +182,8 @@ class Family:
         stacks = min(planner.room.stacks * planner.stack_entries, self._work(links, most, couplings))
         vectors = planner.room.vectors * points * together(points, array_module(planner.like))
         work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
-        sizes = [int(size) for size in (before, smaller, planner.room.results * smaller + work_bytes)]
+        peak = planner.room.least + planner.room.results * smaller + work_bytes
+        sizes = [int(size) for size in (before, smaller, peak)]
         rtol = planner.accuracy.compression.rtol
         has = len(orders), sum(cut.count for cut in cuts), number, links.whole_work(most), smaller
         orders, seconds = tuple(orders.tolist()), float(planner.pace.seconds(*has))
