@@ -385,10 +385,12 @@ class ResidentBatch(MatrixBatch):
         return found
 
     def __len__(self):
-        if "numbers" in vars(self) or "whole" not in vars(self):
-            return self.numbers.shape[1] if "numbers" in vars(self) else len(self.rows)
-        whole, index = vars(self)["whole"]
-        return len(range(*index.indices(len(whole))))
+        if "numbers" in vars(self):
+            return self.numbers.shape[1]
+        if "whole" in vars(self):
+            whole, index = vars(self)["whole"]
+            return len(range(*index.indices(len(whole))))
+        return len(self.rows)
 
     @classmethod
     def spread(cls, rows, columns, dtype, xp, bounds):

@@ -19,8 +19,8 @@ from h2gpu.batched.products import fixed, fixed_layout, vendor
 from h2gpu.batched.products.choice import symmetric_limits
 from h2gpu.batched.products.gemm import THREADS as PRODUCT_THREADS
 from h2gpu.batched.products.gemm import shared_bytes, tile_edge
+from h2gpu.batched.products.vendor import PIECE
 
-PIECE = 16  # bytes that a thread of gemv reads at a time
 BY_ROWS, BY_COLUMNS, BY_LOWER, BY_UPPER = range(4)  # RunWay of products/gemv_run.cuh
 RUN_THREADS, RUN_ROW = 256, 384  # its threads; bytes of a row of a symmetric matrix, of which others read half
 RUN_BYTES, RUN_FEW = 16 << 10, 8  # bytes of a block's matrices; twice as many where they hold fewer matrices than that
