@@ -5,7 +5,17 @@ import ptx
 import pytest
 from every_instance import ARCHITECTURES, EVERY, TUNED, instances
 
+from h2gpu.batched.device.compiler import source_folder
+
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="no NVRTC: pip install nvidia-cuda-nvrtc")
+
+
+def test_instances_are_of_kernels_that_are_there_and_are_named_by_constants_that_their_modules_have():
+    """What the tests of minutes compile: a constant that moved to another module is missed here, in seconds."""
+    cases = set(instances())
+    headers = {header for header, _, _ in cases}
+    assert not [header for header in headers if not (source_folder() / header).is_file()]
+    assert {"gemv_columns", "gemv_rows"} <= {name.split("<")[0].rsplit("::")[-1] for _, name, _ in cases}
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def blas(constants, rows):
     constants   of a launching module by its name
     rows        of all tables of a routine by its name
     """
-    knobs = constants("batched/products/vectors", "batched/systems/trsm")
+    knobs = constants("batched/products/vendor", "batched/products/vectors", "batched/systems/trsm")
     for dtype in REAL + COMPLEX:
         size = np.dtype(dtype).itemsize
         tuned = "float32" if size == 4 else "float64"
