@@ -2,7 +2,8 @@
 
 A row of kernels/tuning/<device>/trsm.csv says which: "columns", a thread a right-hand side; "tiles", threads share the
 rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles". Of a batch with much to
-do "vendor" is cuBLAS's product alone, between triangles on the diagonal that are solved by "columns":
+do, "vendor" and triangles from BLOCKED on are cuBLAS's product alone, between triangles on the diagonal that are solved
+by "columns":
 
     X_J = T_JJ⁻¹ (α B_J − T_J,<J X_<J),   T = op(A), or op(A)ᵀ where A is on the right
 
@@ -25,7 +26,9 @@ TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of
 PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns; of a block of it at most
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
-BLOCK, MUCH = 64, 1 << 29  # order of triangles on the diagonal; batch · n² · sides from which their launches pay
+MUCH = 1 << 29  # batch · n² · sides from which the launches of triangles on the diagonal pay
+BLOCKED, SIDES = 128, 16  # order and right-hand sides from which they do whatever the row of the table says
+BLOCK, SMALL_BLOCK, SMALL = 64, 32, 256  # order of theirs; in float64 of matrices below the last one
 LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
 
 
@@ -49,7 +52,7 @@ def trsm(A, B, alpha, side, lower, trans, unit):
     ready = plan(A.dtype, len(A), n, width, *flags, ragged)
     if ready:
         ready(*addresses(A, B, X), table, behind=(A.dtype.type(alpha),))
-    elif X.size and n <= LARGE and len(A) * n * n * width >= MUCH:
+    elif X.size and is_much(len(A), n, width):
         for product, solve in blocks(A.dtype, len(A), n, width, *flags):
             if product:
                 product(*((X, A) if right else (A, X)), X)
@@ -65,7 +68,8 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     """The launch for triangles of order n, or of none larger, with so many right-hand sides; None for the vendor's."""
     row, flags = knobs_of("trsm", dtype, rows=n, columns=width), (right, lower, trans, unit)
     limit = shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
-    if (row["method"] == "vendor" or n > LARGE) and cublas and not ragged:
+    blocked = n >= BLOCKED and width >= SIDES and is_much(batch, n, width)
+    if (row["method"] == "vendor" or n > LARGE or blocked) and cublas and not ragged:
         return None
     if row["method"] == "columns" and width and columns_bytes(dtype, n, 1) <= limit:
         places = Place(0, n, n * n), Place(0, n if right else width, n * width)
@@ -77,6 +81,11 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     check_shared("trsm", shared, n)
     function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, *flags, shared_bytes=shared)
     return Ready(function, batch * pieces if n else 0, warps * WARP, shared, (np.int64(batch), n, width, pieces))
+
+
+def is_much(batch, n, width):
+    """Whether launches of triangles on the diagonal pay."""
+    return n <= LARGE and batch * n * n * width >= MUCH
 
 
 def _columns(dtype, batch, n, width, flags, places, most, alone=False, sums=False):
@@ -95,9 +104,10 @@ def blocks(dtype, batch, n, width, right, lower, trans, unit):
     """Steps of `trsm` by blocks, in the order of solution: T_J,<J X_<J into X_J, if any, and the launch for X_J."""
     flags, forward, found = (right, lower, trans, unit), lower == (trans == right), []
     pitch, most = (n if right else width), min(width, COLUMN_THREADS)
-    starts = range(0, n, BLOCK)
+    edge = SMALL_BLOCK if dtype == np.float64 and n < SMALL else BLOCK
+    starts = range(0, n, edge)
     for begin in starts if forward else reversed(starts):
-        order = min(BLOCK, n - begin)
+        order = min(edge, n - begin)
         solved, count = (0, begin) if forward else (begin + order, n - begin - order)
         own, known = (Place(row if right else row * width, pitch, n * width) for row in (begin, solved))
         across = (solved, begin) if trans != right else (begin, solved)  # of A

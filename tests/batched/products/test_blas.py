@@ -231,14 +231,15 @@ def test_trsm(xp, dtype, side, lower, trans, unit):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("dtype", REAL)
 def test_trsm_by_blocks(blas, monkeypatch, dtype, side, lower, trans, unit):
-    """Products of cuBLAS between triangles on the diagonal: the same bound, and B stays as it was."""
+    """Products of cuBLAS between triangles on the diagonal, those of small ones too: the same bound, and B stays as it
+    was."""
     import cupy
 
     room = import_module("h2gpu.batched.systems.trsm")
 
     blas(dtype)
     monkeypatch.setattr(room, "MUCH", 0)
-    for n, k in ((150, 6), (256, 40)):
+    for n, k in ((150, 6), (256, 40), (128, 16), (130, 20)):
         assert room.plan(np.dtype(dtype), 2, n, k, side == "right", lower, trans, unit, False) is None
         A, meant = triangular(n, lower, unit, dtype, (2,))
         B = random((2, n, k) if side == "left" else (2, k, n), dtype, 1)
