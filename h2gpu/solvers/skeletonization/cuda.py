@@ -7,8 +7,35 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, launch
 from h2gpu.batched.device.plans import remembered
 
-HEADER, TRIANGLES, PARTS = (f"skeletonization/{name}.cuh" for name in ("changes", "triangles", "parts"))
+HEADER, TRIANGLES, PARTS, ALONG = (f"skeletonization/{name}.cuh" for name in ("changes", "triangles", "parts", "along"))
 WARPS = 8  # of a block, each with a row
+
+
+def along(a, which, axis, height=None):
+    """See entries.along."""
+    count, k = which.shape
+    if axis == 1 and a.ndim == 3:
+        m, n = a.shape[1:]
+        return _picked("pick_rows", a, which, (count, k, n), (m, k))
+    if axis == 1:
+        return _picked("pick_columns", a, which, (count, k), (1, a.shape[1]))
+    _, m, n = a.shape
+    height = m if height is None else min(m, height)
+    return _picked("pick_columns", a, which, (count, height, k), (height, n))
+
+
+def _picked(name, a, which, shape, sizes):
+    """One launch: as many lanes a row of the result as its length asks for, a power of two."""
+    lines = tuple(a.itemsize * int(np.prod(a.shape[i + 1 :])) for i in range(1, a.ndim))
+    a = a if a.strides[1:] == lines else cupy.ascontiguousarray(a)
+    out = cupy.empty(shape, a.dtype)
+    if out.size:
+        length, rows = shape[-1], out.size // shape[-1]
+        shift = (min(WARP, length) - 1).bit_length()
+        function = kernel(ALONG, name, a.itemsize, which.dtype == np.int64, WARPS)
+        arguments = a, np.int64(a.strides[0] // a.itemsize), cupy.ascontiguousarray(which), np.int64(rows)
+        launch(function, -(-(rows << shift) // (WARPS * WARP)), WARPS * WARP, (*arguments, *sizes, length, shift, out))
+    return out
 
 
 def mask_panels(K, weights):

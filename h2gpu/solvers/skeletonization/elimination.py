@@ -18,7 +18,6 @@ from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import add_to_diagonals, signs
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.covariance.pairs import pairwise
-from h2gpu.solvers.skeletonization.along import along
 from h2gpu.solvers.skeletonization.cells import Rows, with_last
 from h2gpu.solvers.skeletonization.factor import Step
 from h2gpu.solvers.skeletonization.flat_changes import twin
@@ -147,10 +146,10 @@ class Panels:
         self.field.verdicts.add(info)
         self.changes.update(level, self.cells, rows, self.places, part, S, kept, Y)
         inside = with_last(self.indices[some, : rows.own], n)
-        skeleton = along(inside, S, 1)
+        skeleton = twin(K).along(inside, S, 1)
         level.keep(self.cells[part], kept, skeleton)
         SN = xp.concatenate([skeleton, self.indices[some, rows.own : end]], axis=1)
-        R = along(inside, R, 1)
+        R = twin(K).along(inside, R, 1)
         if self.changes.packed:
             redundant, s = rows.sizes[part] - kept, S.shape[1]
             L = Triangles.of(L, redundant)
@@ -195,7 +194,7 @@ def skeletons(F, A, eta, real, sizes, verdicts):
     The order of the columns (cells, n); how many stay (cells,), and these numbers on the host; T (cells, most,
     n − least), its columns in that order.
     """
-    xp, n = array_module(F), F.shape[2]
+    xp, n, along = array_module(F), F.shape[2], twin(F).along
     L, info = batched.cholesky(A, return_info=True)
     verdicts.add(info)
     inverse = batched.trsm(L, xp.ascontiguousarray(xp.broadcast_to(xp.eye(n), A.shape)))
@@ -220,8 +219,8 @@ def skeletons(F, A, eta, real, sizes, verdicts):
     order = xp.argsort(position, axis=1, kind="stable")
     columns = ranks[:, None] + xp.arange(int((sizes - kept).max(initial=0)))
     valid = columns < xp.asarray(sizes)[:, None]
-    columns = along(order, xp.minimum(columns, n - 1), 1)
-    T = along(T, columns[:, None, :], 2) * valid[:, None, :]
+    columns = along(order, columns, 1)
+    T = along(T, columns, 2) * valid[:, None, :]
     return along(pivots, order, 1), ranks, kept, T
 
 
@@ -230,15 +229,16 @@ def _split(order, kept, sizes, s, r, dummy):
     xp = array_module(order)
     j, k = xp.arange(s), kept[:, None] + xp.arange(r)
     S = xp.where(j < kept[:, None], order[:, :s], dummy)
-    R = xp.where(k < sizes[:, None], along(order, xp.minimum(k, dummy - 1), 1), dummy)
+    R = xp.where(k < sizes[:, None], twin(order).along(order, k, 1), dummy)
     return S, R
 
 
 def _eliminated(A, height, S, R, T):
     """L, Y and what L says (cells,), from the first `height` rows of A (cells, ·, n), the cell's own n before all."""
     xp, n = array_module(A), A.shape[2]
-    X = columns(A, R, height) - columns(A, S, height) @ T
-    X_R, X_S = _rows(X, R, n), _rows(X, S, n)
+    along = twin(A).along
+    X = along(A, R, 2, height) - along(A, S, 2, height) @ T
+    X_R, X_S = along(X[:, :n], R, 1), along(X[:, :n], S, 1)
     X_R -= T.swapaxes(1, 2) @ X_S
     add_to_diagonals(X_R, n == R)
     L, info = batched.cholesky(X_R, return_info=True)
@@ -249,22 +249,7 @@ def _eliminated(A, height, S, R, T):
 def _moved_down(skeleton, padded):
     """Indices of skeletons (cells, s), of which the last padded (cells,) are padded, behind these."""
     xp, s = array_module(skeleton), skeleton.shape[1]
-    return along(skeleton, (xp.arange(s) - padded[:, None]) % max(1, s), 1)
-
-
-def columns(A, which, height=None):
-    """A[:, :height, which], zero for the dummy."""
-    xp, n = array_module(A), A.shape[2]
-    found = along(A, xp.minimum(which, n - 1)[:, None, :], 2, height)
-    found *= (which < n)[:, None, :]
-    return found
-
-
-def _rows(A, which, n):
-    """A[:, which], zero for the dummy, n."""
-    found = along(A, array_module(A).minimum(which, n - 1)[:, :, None], 1)
-    found *= (which < n)[:, :, None]
-    return found
+    return twin(skeleton).along(skeleton, (xp.arange(s) - padded[:, None]) % max(1, s), 1)
 
 
 def _refuse(info):

@@ -3,6 +3,26 @@
 import numpy as np
 
 
+def along(a, which, axis, height=None):
+    """Entries of stacks picked along an axis, zero where an index is none of it.
+
+        out[b, j] = a[b, which[b, j]]          a (count, n), axis 1
+        out[b, i] = a[b, which[b, i]]          a (count, m, n), axis 1
+        out[b, i, j] = a[b, i, which[b, j]]    a (count, m, n), axis 2, of the first `height` rows i
+
+    which   (count, k) integers
+    """
+    a, inside = a[:, :height] if axis == 2 else a, (which >= 0) & (which < a.shape[axis])
+    shape = (*which.shape, *[1] * (a.ndim - 2)) if axis == 1 else (len(a), 1, which.shape[1])
+    if inside.all():
+        return np.take_along_axis(a, which.reshape(shape), axis)
+    if not a.shape[axis]:
+        return np.zeros([which.shape[1] if k == axis else size for k, size in enumerate(a.shape)], a.dtype)
+    found = np.take_along_axis(a, np.where(inside, which, 0).reshape(shape), axis)
+    found *= inside.reshape(shape)
+    return found
+
+
 def mask_panels(K, weights):
     """K[b, i, j] times weights[b, i], and zero where weights[b, j] = 0, in place.
 

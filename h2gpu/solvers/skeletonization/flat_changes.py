@@ -15,8 +15,7 @@ import numpy as np
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.solvers.skeletonization.along import along
-from h2gpu.solvers.skeletonization.cells import between, slot_of, with_last
+from h2gpu.solvers.skeletonization.cells import between, slot_of
 
 MOST = 1 << 24  # entries of blocks that are looked up at a time, some 80 bytes each
 UPDATES = 1 << 26  # entries of Y Yᵀ that are made at a time
@@ -118,7 +117,7 @@ class FlatChanges:
         xp, s, beside = array_module(Y), S.shape[1], slice(rows.own, rows.own + Y.shape[1] - S.shape[1])
         first, cells, part = xp.asarray(np.stack([level.first[cells[part]], cells[part], part]))
         none = level.adjacent  # cell of a padded row
-        own = along(with_last(places.slot[part, : rows.own], 0), S, 1)
+        own = twin(Y).along(places.slot[part, : rows.own], S, 1)
         around = xp.where(rows.real[part, beside], rows.which[part, beside] % level.near.shape[1], none)
         which = xp.concatenate([xp.where(rows.own > S, 0, none), around], axis=1).astype(np.int32)
         self._subtract(Y, cells, xp.concatenate([own, places.slot[part, beside]], axis=1), which, none)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gpu.arrays import array_module, moved_together
-from h2gpu.solvers.skeletonization.along import along
+from h2gpu.solvers.skeletonization.flat_changes import twin
 
 FIRST = 2.55  # widths from the cell's centre: M(b) ends at 2.5
 RATIO, RINGS = 1.3, 8  # from ring to ring at least, and rings at most
@@ -57,7 +57,7 @@ class Proxies:
         first.reshape(-1)[xp.where(inside, rank - 1, most) + lead] = xp.arange(inside.shape[1])
         first, real = first[:, :most], xp.arange(most) < rank[:, -1:]
         first *= real
-        return along(points, first[:, :, None], 1), xp.sqrt(weights[first] * real)
+        return twin(points).along(points, first, 1), xp.sqrt(weights[first] * real)
 
     def _most_inside(self, centres, rings, low, high):
         """How many of its points are in the box, of the cell that has most: on the host, so that no GPU is waited for.

@@ -17,8 +17,8 @@ from h2gpu import batched
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.copies import add_to_diagonals
 from h2gpu.batched.device.threads import parallel
-from h2gpu.solvers.skeletonization.along import along
-from h2gpu.solvers.skeletonization.elimination import Panels, columns
+from h2gpu.solvers.skeletonization.elimination import Panels
+from h2gpu.solvers.skeletonization.flat_changes import twin
 
 
 def alike(field, level, changes, steps):
@@ -47,13 +47,13 @@ def alike(field, level, changes, steps):
 
 def _padded_last(skeleton, n):
     """Indices (cells, s) with the padded ones, n, behind the others: a GPU's steps have them in front."""
-    return along(skeleton, array_module(skeleton).argsort(skeleton == n, axis=1, kind="stable"), 1)
+    return twin(skeleton).along(skeleton, array_module(skeleton).argsort(skeleton == n, axis=1, kind="stable"), 1)
 
 
 def _interpolation(F, S, R, dummy):
     """T (cells, s, r) with F[:, R] ≈ F[:, S] T in the least squares sense; zero where padded."""
     xp, s = array_module(F), S.shape[1]
-    triangles = batched.qr(xp.concatenate([columns(F, S), columns(F, R)], axis=2), "r")[:, :s]
+    triangles = batched.qr(xp.concatenate([twin(F).along(F, which, 2) for which in (S, R)], axis=2), "r")[:, :s]
     R11 = xp.ascontiguousarray(triangles[:, :, :s])
     padded = dummy == S
     R11 *= ~padded[:, None, :]

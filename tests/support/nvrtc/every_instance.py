@@ -60,6 +60,8 @@ def instances():
     for name in ("pack_triangles", "unpack_triangles"):
         yield "skeletonization/triangles.cuh", compiler.expression(name, np.float64, warps), 0
     yield "skeletonization/parts.cuh", compiler.expression("unpack_parts", np.float64, warps), 0
+    for name, size, wide in product(("pick_rows", "pick_columns"), (1, 4, 8), (False, True)):
+        yield "skeletonization/along.cuh", compiler.expression(name, size, wide, warps), 0
     sparse = constants("solvers/cuda")
     for dtype in DTYPES:
         for name in ("row_sums", "row_products"):

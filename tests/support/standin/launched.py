@@ -5,7 +5,7 @@ import numpy as np
 
 from h2gpu.batched.device import compiler
 
-PITCHED = ("block_sums", "panel_products")  # kernels that are told how far apart rows are
+PITCHED = ("block_sums", "panel_products", "pick_columns", "pick_rows")  # told how far apart rows or matrices are
 
 
 class Kernel:
@@ -30,5 +30,5 @@ class Kernel:
 
 
 def is_readable(a, pitched):
-    """Whether entries follow one another, of each row alone if the kernel is told how far apart rows are."""
-    return a.flags.c_contiguous or (pitched and a.ndim == 2 and a.strides[1] in (a.itemsize, 0))
+    """Whether entries follow one another, of each row or matrix alone if the kernel is told how far apart these are."""
+    return a.flags.c_contiguous or (pitched and (a[0].flags.c_contiguous or a.strides[1:] == (0,)))

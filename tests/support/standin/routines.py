@@ -219,7 +219,7 @@ for _room, _names in ROOMS.items():
 for _name in ("grids_like", "values_in_boxes", "transfer_values", "mean_squares"):
     setattr(interpolation, _name, routine(getattr(interpolation, _name), getattr(chebyshev, _name)))
 _packing = "pack_triangles", "unpack_triangles", "unpack_parts"
-for _name in ("mask_panels", "add_blocks", "subtract_updates", *_packing):
+for _name in ("along", "mask_panels", "add_blocks", "subtract_updates", *_packing):
     setattr(skeletonization, _name, routine(getattr(skeletonization, _name), getattr(entries, _name)))
 solvers.row_products = routine(solvers.row_products, inverse_factor.row_products)
 for _name in ("find_singular", "rows_of_factors"):
