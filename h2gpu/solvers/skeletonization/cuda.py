@@ -26,14 +26,15 @@ def along(a, which, axis, height=None):
 
 def _picked(name, a, which, shape, sizes):
     """One launch: as many lanes a row of the result as its length asks for, a power of two."""
-    lines = tuple(a.itemsize * int(np.prod(a.shape[i + 1 :])) for i in range(1, a.ndim))
-    a = a if a.strides[1:] == lines else cupy.ascontiguousarray(a)
+    size = a.itemsize
+    if a.strides[1:] != ((size,) if a.ndim == 2 else (size * a.shape[2], size)):
+        a = cupy.ascontiguousarray(a)
     out = cupy.empty(shape, a.dtype)
     if out.size:
         length, rows = shape[-1], out.size // shape[-1]
         shift = (min(WARP, length) - 1).bit_length()
-        function = kernel(ALONG, name, a.itemsize, which.dtype == np.int64, WARPS)
-        arguments = a, np.int64(a.strides[0] // a.itemsize), cupy.ascontiguousarray(which), np.int64(rows)
+        function = kernel(ALONG, name, size, which.dtype == np.int64, WARPS)
+        arguments = a, np.int64(a.strides[0] // size), cupy.ascontiguousarray(which), np.int64(rows)
         launch(function, -(-(rows << shift) // (WARPS * WARP)), WARPS * WARP, (*arguments, *sizes, length, shift, out))
     return out
 
