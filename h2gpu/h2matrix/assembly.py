@@ -173,7 +173,7 @@ def error_on_rows(B, sites, rows, random_state=None):
     """The same at Sites of B's shape. A GPU is waited for once, when all rows are enqueued."""
     xp, n = sites.xp, len(sites.points)
     drawn = np.random.default_rng(random_state).choice(n, min(rows, n), replace=False)  # in no time, whatever n is
-    passes, Y = np.array_split(drawn, -(-len(drawn) // together(n, xp))), _pieces(sites.columns)
+    passes, Y = np.array_split(drawn, -(-len(drawn) // together(max(sites.shape), xp))), _pieces(sites.columns)
     norms = []  # of errors and of exact rows
     with phase("check", len(drawn)) as advance:
         for i in passes:

@@ -15,7 +15,7 @@ ENTRIES_TOGETHER = {"numpy": 1 << 26, "cupy": 1 << 24}  # and of its vectors: ke
 
 
 def together(n, xp):
-    """How many rows of n entries are worked out at a time."""
+    """How many rows are worked out at a time, by products of vectors of n entries, the longer side's."""
     return max(1, min(ROWS_TOGETHER[xp.__name__], ENTRIES_TOGETHER[xp.__name__] // n))
 
 

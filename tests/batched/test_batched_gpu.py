@@ -209,9 +209,10 @@ def test_parts_of_a_batch_have_its_numbers_wherever_these_are(name, resident, pl
 
 
 def test_a_table_of_several_columns_that_are_brought_to_other_integers():
-    """Each is made anew for the launch, and none where another was."""
+    """Each is made anew for the launch, and none where another was; one number may stand for all of a column."""
     from h2gpu.batched.device.launch import tables
 
     columns = [cp.arange(first, first + 500, dtype=np.int32) for first in (3, 1000, -7)]
+    columns += [cp.broadcast_to(cp.asarray([9]), 500), cp.arange(1000)[::2]]
     (table,) = tables(500, columns)
     assert (table.get() == np.stack([column.get() for column in columns])).all()

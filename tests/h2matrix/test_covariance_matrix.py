@@ -323,6 +323,16 @@ def test_bad_arguments_give_one_clear_error(points, cov, rtol, arguments, messag
         h2gpu.covariance_matrix(points, cov, rtol, **arguments)
 
 
+@pytest.mark.parametrize("shape", [(30, 200), (200, 30)])
+def test_rows_are_checked_by_vectors_of_which_the_longer_side_tells_how_many(shape, monkeypatch):
+    told, points, cols = [], *(points_of("uniform", size, 2, seed=size) for size in shape)
+    monkeypatch.setattr(assembly, "together", lambda n, xp: told.append(n) or 7)
+    B = h2gpu.covariance_matrix(points, COV, 1e-6, col_points=cols)
+    told.clear()
+    error = h2gpu.sampled_error(B, points, COV, rows=30, col_points=cols, random_state=0)
+    assert told == [200] and error <= 1e-6
+
+
 def test_sampled_error_checks_what_it_is_given():
     B = h2gpu.build(POINTS, COV)
     for rows in (0, -1, 2.5, None):

@@ -57,7 +57,8 @@ def tables(count, *columns):
         found.append(part.reshape(count, size) if lines else part)
         for i, column in enumerate(these):
             if isinstance(column, cupy.ndarray):
-                column = column if column.dtype == np.int64 else column.astype(np.int64)
+                plain = column.dtype == np.int64 and column.strides[0]  # a step of 0 would make the address a number
+                column = column if plain else cupy.ascontiguousarray(column, np.int64)
                 kept.append(column)  # until the launch: what is let go before, the next would be given
                 source = column.data.ptr, -column.strides[0] // WORD if count > 1 else ARRAY
             else:
