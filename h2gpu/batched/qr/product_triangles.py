@@ -25,7 +25,7 @@ def triangles_of_products(products, out):
     out = out.resident
     shared = shared_bytes(EDGE, out.dtype)
     function = kernel("qr/product_triangles.cuh", "product_triangles", out.dtype, EDGE, shared_bytes=shared)
-    arguments = lists, len(products), out.buffer, out.offsets, out.rows, out.columns
+    arguments = lists, len(products), out.buffer, *map(out.number, range(3))
     launch(function, len(out), EDGE // BAND * BAND_THREADS, arguments, shared)
 
 
@@ -33,7 +33,8 @@ def _fields(kind):
     """A LinkList of the kernel: arrays on the device, and flags."""
     F, S = kind.F.resident, kind.S.resident
     flags = TURNED * kind.turned + FULL * (not kind.triangular)
-    return (F.buffer, S.buffer, F.offsets, F.rows, F.columns, S.offsets, moved(kind.first, cupy)), flags
+    numbers = *map(F.number, range(3)), S.number(0)
+    return (F.buffer, S.buffer, *numbers, moved(kind.first, cupy)), flags
 
 
 def shared_bytes(edge, dtype):

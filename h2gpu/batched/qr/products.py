@@ -97,7 +97,7 @@ def _origins(stacks, above, first):
     above   what to add to the rows of these P before, for each segment
     """
     sides = np.array([stacks.offsets + above * stacks.columns, stacks.columns])
-    return sides[:, np.repeat(np.arange(len(stacks)), np.diff(first))]
+    return sides.take(np.repeat(np.arange(len(stacks)), np.diff(first)), axis=1)  # rows one behind the other
 
 
 def _multiply_into(stacks, origins, kind, span):

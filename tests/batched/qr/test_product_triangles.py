@@ -1,5 +1,7 @@
 """W_bᵀ W_b = Σ_l P_lᵀ P_l on both back ends, as accurate as a QR of the stack of the P_l."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,20 @@ def test_factors_without_rows_add_nothing(width):
     out.buffer[:] = 7
     batched.triangles_of_products([Products(F, S, np.array([0, 2, 3]), turned=True, triangular=True)], out)
     assert not out.buffer.any()
+
+
+@pytest.mark.gpu
+def test_numbers_of_matrices_need_not_stand_one_behind_the_other():
+    """As columns of a table, as which some indices give them."""
+    import cupy
+
+    from h2gpu.batched.core.matrix_batch import ResidentBatch
+
+    def apart(M):
+        return ResidentBatch.of_numbers(M.buffer, cupy.asarray(np.ascontiguousarray(to_host(M.numbers).T)).T, M.bounds)
+
+    lists, stacks = lists_of(np.random.default_rng(8), KINDS["random"], 31, np.float64, cupy)
+    strided = [replace(kind, F=apart(kind.F), S=apart(kind.S)) for kind in lists]
+    expected = result_of(lists, stacks, np.float64, cupy)
+    for W, right in zip(result_of(strided, stacks, np.float64, cupy), expected):
+        np.testing.assert_array_equal(W, right)
