@@ -4,6 +4,7 @@
 // As many lanes a row of `out` as its length asks for, up to a warp.
 #pragma once
 #include "common/thread/constants.cuh"
+#include "skeletonization/thread/index.cuh"
 
 namespace skeletonization {
 using namespace common;
@@ -13,9 +14,6 @@ template <> struct WordOf<1> { using Type = unsigned char; };
 template <> struct WordOf<4> { using Type = unsigned int; };
 template <> struct WordOf<8> { using Type = unsigned long long; };
 template <int Bytes> using Word = typename WordOf<Bytes>::Type;  // an entry of any type of that size
-template <bool Wide> struct IndexOf { using Type = int; };
-template <> struct IndexOf<true> { using Type = long long; };
-template <bool Wide> using Index = typename IndexOf<Wide>::Type;
 
 // The row of `out` that this thread has entries of, and its first one; 2^shift lanes have one.
 struct Share {

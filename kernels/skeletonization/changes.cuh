@@ -6,13 +6,10 @@
 // no entry is met twice. Updates of Minden, Ho, Damle & Ying (2017), section 3.
 #pragma once
 #include "common/thread/constants.cuh"
+#include "skeletonization/thread/index.cuh"
 
 namespace skeletonization {
 using namespace common;
-
-// Numbers that addresses are told by.
-template <bool Wide> struct Addresses { using Index = int; };
-template <> struct Addresses<true> { using Index = long long; };
 
 // K: cells × height × columns   weights: cells × height, columns ≤ height   lines: cells · height
 template <typename Real, int Warps>
@@ -29,9 +26,8 @@ void mask_panels(const Real* weights, long long lines, int height, int columns, 
 // K: cells × height × columns   base, step, slot, real: cells × rows, rows ≤ height, columns ≤ rows   lines: cells · rows
 template <typename Real, bool Wide, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void add_blocks(const Real* buffer, const typename Addresses<Wide>::Index* base, const typename Addresses<Wide>::Index* step,
-                const typename Addresses<Wide>::Index* slot, const bool* real, long long lines, int rows, int height,
-                int columns, Real* K) {
+void add_blocks(const Real* buffer, const Index<Wide>* base, const Index<Wide>* step, const Index<Wide>* slot, const bool* real,
+                long long lines, int rows, int height, int columns, Real* K) {
     const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
     if (line >= lines) return;
     const auto first = base[line], stride = step[line];
@@ -47,9 +43,8 @@ void add_blocks(const Real* buffer, const typename Addresses<Wide>::Index* base,
 // U: cells × rows × rows   base, step: cells × rows × neighbours   which, slot: cells × rows   lines: cells · rows
 template <typename Real, bool Wide, int Warps>
 __global__ __launch_bounds__(Warps * WARP)
-void subtract_updates(const Real* U, const typename Addresses<Wide>::Index* base,
-                      const typename Addresses<Wide>::Index* step, const int* which,
-                      const typename Addresses<Wide>::Index* slot, long long lines, int rows, int neighbours, Real* buffer) {
+void subtract_updates(const Real* U, const Index<Wide>* base, const Index<Wide>* step, const int* which, const Index<Wide>* slot,
+                      long long lines, int rows, int neighbours, Real* buffer) {
     const long long line = static_cast<long long>(blockIdx.x) * Warps + threadIdx.x / WARP;
     if (line >= lines) return;
     const long long before = line / rows * rows;
