@@ -19,8 +19,8 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
-from h2gpu.batched.products.vectors import PIECE, bounds_of, check_shared, knobs_of
-from h2gpu.batched.products.vendor import PREFIXES, Place, Strided, cublas
+from h2gpu.batched.products.vectors import bounds_of, check_shared, knobs_of
+from h2gpu.batched.products.vendor import PIECE, PREFIXES, Place, Strided, cublas
 
 TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of a block where more do not fit
 PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns; of a block of it at most
