@@ -15,7 +15,7 @@ from h2gpu.arrays import moved_together
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.dispatch import twins_of
 from h2gpu.batched.core.matrix_batch import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.core.offsets import offsets_of, ranges, runs_of
 from h2gpu.batched.device.plans import planned
 from h2gpu.batched.products import triple_product
 
@@ -91,7 +91,7 @@ class BlockSparse(Pairs):
     @cached_property
     def panel_counts(self):
         """Blocks of each block column that has any, in order."""
-        return np.unique(self.columns, return_counts=True)[1]
+        return np.diff(runs_of(self.columns))
 
     @cached_property
     def panels(self):

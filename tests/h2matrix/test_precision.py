@@ -11,6 +11,7 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
 from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.compression import precision
 from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 from h2gpu.h2matrix.norms import MEASURES, block_measures
@@ -114,6 +115,19 @@ def test_squares_of_discarded_and_of_rounded_add_up(method):
     B = h2gpu.compress(A, rtol, method=method)
     C = h2gpu.compress(A, np.sqrt(0.9) * rtol, method=method, storage="full")
     assert np.hypot(A.relative_error(C), C.relative_error(B)) == pytest.approx(A.relative_error(B), rel=1e-4)
+
+
+@pytest.mark.parametrize("allowed", [0.0, 0.5, 3.0, 10.0, 35.0])
+def test_columns_of_least_error_an_entry_are_rounded_as_far_as_they_fit(allowed):
+    """All that is less dear than the first that no longer fits, and nothing else; equals go together."""
+    dear, sizes = np.array([4.0, 1.0, 2.0, 2.0, 0.5, 3.0]), np.array([2, 5, 4, 1, 8, 3])
+    squares = dear * sizes
+    chosen = precision._least(dear, squares, allowed)
+    assert squares[chosen].sum() <= allowed
+    left = np.flatnonzero(~chosen)
+    first = dear[left].min()
+    assert chosen.tolist() == (dear < first).tolist()
+    assert squares[chosen].sum() + squares[dear == first].sum() > allowed
 
 
 def test_what_is_rounded_depends_on_the_accuracy():

@@ -16,6 +16,18 @@ def offsets_of(sizes):
     return first
 
 
+def runs_of(numbers):
+    """Where each run of equal numbers begins, and the end of the last: (runs + 1,)."""
+    if not len(numbers):
+        return np.zeros(1, np.int64)
+    return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1], [True]]))
+
+
+def sums_of_runs(values, runs):
+    """Sum of the values of each of `runs_of`, (runs,)."""
+    return np.add.reduceat(values, runs[:-1]) if len(runs) > 1 else values[:0]
+
+
 def rounded_up(count):
     """The next number of four binary digits and zeros: at most an eighth more."""
     step = 1 << max(0, count.bit_length() - 4)

@@ -14,6 +14,7 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import to_host
+from h2gpu.batched.core.offsets import runs_of, sums_of_runs
 from h2gpu.blocksparse import MixedBlocks
 from h2gpu.h2matrix.norms import MEASURES, block_measures, multiplicities
 from h2gpu.texts import brief
@@ -76,13 +77,22 @@ def cheapest(parts, errors, allowed):
     """
     if sum(float(error.sum()) for error in errors.values()) <= allowed:
         return {name: np.ones(len(part), bool) for name, part in parts.items()}
-    counts = {name: np.bincount(part.columns) for name, part in parts.items()}
-    sizes = np.concatenate([np.bincount(part.columns, part.sizes) for part in parts.values()])
-    squares = np.concatenate([np.bincount(part.columns, errors[name]) for name, part in parts.items()])
-    chosen, order = np.zeros(len(sizes), bool), np.argsort(squares / np.maximum(sizes, 1), kind="stable")
-    chosen[order[np.cumsum(squares[order]) <= allowed]] = True
-    ends = np.cumsum([len(count) for count in counts.values()])
-    return {name: np.repeat(part, counts[name]) for name, part in zip(parts, np.split(chosen, ends[:-1]))}
+    runs = [runs_of(part.columns) for part in parts.values()]
+    sizes = np.concatenate([sums_of_runs(part.sizes, run) for part, run in zip(parts.values(), runs)])
+    squares = np.concatenate([sums_of_runs(errors[name], run) for name, run in zip(parts, runs)])
+    chosen = _least(squares / np.maximum(sizes, 1), squares, allowed)
+    ends = np.cumsum([len(run) - 1 for run in runs])
+    return {name: np.repeat(kept, np.diff(run)) for name, run, kept in zip(parts, runs, np.split(chosen, ends[:-1]))}
+
+
+def _least(dear, squares, allowed):
+    """Which are less dear than the first whose square no longer fits into what is allowed; equals go together.
+
+    NumPy sorts in any order of equals in a sixth of the time of a stable one.
+    """
+    order = np.argsort(dear)
+    fit = np.count_nonzero(np.cumsum(squares[order]) <= allowed)
+    return dear < dear[order[fit]] if fit < len(dear) else np.ones(len(dear), bool)
 
 
 def _with_rounded_leaves(B, farfield, allowed):

@@ -1,6 +1,7 @@
 """A ragged batch is its matrices, in one buffer."""
 
 import numpy as np
+import pytest
 from batches import SIZES, of_sizes, ragged, stack
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +30,21 @@ def test_a_batch_is_its_matrices(sizes):
         np.testing.assert_array_equal(both.entries, np.concatenate([A.entries, backwards.entries]))
         np.testing.assert_array_equal(copied.entries, A.entries)
         assert both.sizes.tolist() == [m * n for m, n in sizes + sizes[::-1]]
+
+
+PARTS = slice(None), slice(1, 4), slice(None, None, 2), slice(None, None, -1), slice(3, 1), np.array([0, 2])
+
+
+@pytest.mark.parametrize("index", PARTS, ids=str)
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_is_known_of_a_part_is_so(index, cut):
+    """Sizes and whether matrices follow one another are passed on to slices: as the offsets and sides say."""
+    A = MatrixBatch.empty([2, 3, 0, 1, 4, 2], [1, 2, 5, 3, 1, 2], np.float64)
+    A = A[np.array([0, 1, 3, 4])] if cut else A
+    part = A[index]
+    np.testing.assert_array_equal(part.sizes, part.rows * part.columns)
+    ends = part.offsets + part.rows * part.columns
+    assert part.is_packed == (part.offsets[1:] == ends[:-1]).all()
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 4))
