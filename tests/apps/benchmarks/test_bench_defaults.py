@@ -15,9 +15,15 @@ def test_rows_say_what_a_draw_took_and_whether_it_was_accurate():
     *draws, phases = defaults.measure(600, 2, 1e-4, "cpu")
     assert [row["draw"] for row in draws] == [0, 1]
     assert all(row["tries"] == 1 and 0 < row["error / rtol"] <= 1 for row in draws)
-    measured = "CPU s", "yardsticks", "A x ms", "A x CPU ms"
+    measured = "CPU s", "yardsticks", "CPU yardsticks", "A x ms", "A x CPU ms"
     assert all(row[name] > 0 for row in draws for name in measured)
     assert 0 < sum(phases[f"{name} s"] for name in defaults.PHASES) <= phases["total s"]
+
+
+def test_a_yardstick_by_the_clock_measures_the_clock_and_one_of_the_cpu_the_cpu(monkeypatch):
+    monkeypatch.setattr(defaults, "clock_and_cpu", lambda work: (2.0, 4.0))
+    (row, _) = defaults.measure(600, 1, 1e-4, "cpu")
+    assert row["yardsticks"] == row["total s"] / 2 and row["CPU yardsticks"] == row["CPU s"] / 4
 
 
 def test_a_miss_is_counted(monkeypatch):
