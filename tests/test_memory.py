@@ -1,5 +1,6 @@
 """Sizes as people write them, what is free, and the refusal of what does not fit."""
 
+import platform
 import subprocess
 import sys
 
@@ -41,6 +42,29 @@ def test_the_peak_is_of_this_program_not_of_what_started_it():
     tell = "from h2gpu.memory import peak_memory; print(peak_memory())"
     child = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
     assert int(child.stdout) < held.nbytes <= memory.peak_memory()
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from h2gpu import memory
+memory.keep_freed() if sys.argv[1] == "kept" else None
+np.ones(1 << 23)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    np.ones(1 << 23)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator")
+def test_freed_memory_that_is_kept_serves_the_next_array():
+    """Five more arrays of 64 MB touch no new page, but at least one of 2 MB each 32 times where it goes back."""
+    taken = [
+        int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("kept", "given back")
+    ]
+    assert taken[0] < 32 <= taken[1] / 5
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):

@@ -6,6 +6,7 @@ from h2gpu.batched.device.threads import largest_told, share_blas, share_cores
 from h2gpu.distributed.communicators.communicator import LIMIT, Alone, Communicator
 from h2gpu.distributed.communicators.mpi import MPI
 from h2gpu.distributed.communicators.nccl import NCCL
+from h2gpu.memory import keep_freed
 from h2gpu.texts import brief
 from h2gpu.typing import Device
 
@@ -21,7 +22,7 @@ def communicator(device: Device = "cpu", *, limit: float = LIMIT) -> Communicato
     limit    seconds that an exchange may wait for others
 
     Ranks of one host that may all use the same cores, as MPICH leaves them, keep to a share of these each, and have as
-    many threads, of ours and of BLAS.
+    many threads, of ours and of BLAS. With a GPU, main memory that a process frees stays with it for its next arrays.
 
     Raises ImportError where several processes were launched and mpi4py is missing (`pip install "h2gpu[mpi]"`).
     Source: MPI's COMM_WORLD.
@@ -60,8 +61,9 @@ def number():
 
 
 def _cupy(number):
-    """CuPy, its current device the one of this number among those there are."""
+    """CuPy, its current device the one of this number among those there are; the process is of this job alone."""
     import cupy
 
+    keep_freed()
     cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount()).use()
     return cupy
