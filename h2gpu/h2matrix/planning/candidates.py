@@ -15,11 +15,11 @@ from h2gpu.arrays import array_module
 from h2gpu.h2matrix.interpolation import largest_ranks
 from h2gpu.h2matrix.planning.cuts import Links
 from h2gpu.h2matrix.planning.orders import LEAST_ORDER, cheapest_orders, sampled_orders
+from h2gpu.h2matrix.planning.peak import ONE_SIDE, Held
 from h2gpu.h2matrix.rows import together
 from h2gpu.memory import readable
 
 FIRST_LEAF_SIZE = 64  # tried
-WORK_PER_COUPLING = 3, 2  # bytes of stacks for each byte of couplings, at most: where products are stored, and not
 
 
 @dataclass(frozen=True)
@@ -169,33 +169,45 @@ class Family:
         planner, points = self.planner, max(tree.n for tree in self.planner.trees)
         most, (blocks, dense) = largest_ranks(orders, planner.dim, points), self._nearfield(leaf_size)
         cuts, itemsize = planner.cuts(leaf_size), planner.dtype.itemsize
-        couplings, after = links.entries(most, most), links.entries(kept_by_level[0], kept_by_level[-1])
+        (couplings, multiplications), after = links.whole(most), links.entries(kept_by_level[0], kept_by_level[-1])
         leaves, transfers = _basis_entries(cuts, [most] * len(cuts))
         before = (dense + couplings + leaves + transfers) * itemsize
-        if planner.computed:  # from the points
-            near_bytes = sum(tree.n for tree in planner.trees) * planner.dim * itemsize
-        else:
-            near_bytes = dense * planner.entry_bytes
+        near_bytes = self._coordinates if planner.computed else dense * planner.entry_bytes
         kept_leaves, kept_transfers = _basis_entries(cuts, kept_by_level)
         smaller = near_bytes + (after + kept_leaves) * planner.entry_bytes + kept_transfers * itemsize
         number = float(links.share.sum()) + blocks
-        stacks = min(planner.room.stacks * planner.stack_entries, self._work(links, most, couplings))
-        vectors = planner.room.vectors * points * together(points, array_module(planner.like))
-        work_bytes = (planner.room.transfers * transfers + stacks + vectors) * itemsize + planner.room.block * number
-        peak = planner.room.least + planner.room.results * smaller + work_bytes
-        sizes = [int(size) for size in (before, smaller, peak)]
+        entries = {"transfers": transfers, "couplings": couplings, "projected": after + kept_leaves}
+        entries["near"] = min(dense, planner.stack_entries) if planner.computed else dense  # at a time
+        side = (dense / max(1, blocks)) ** 0.5
+        held = self._held(links, cuts, most, kept_by_level, entries, result=smaller, side=side, blocks=number)
+        sizes = [int(size) for size in (before, smaller, planner.room.peak(held, planner.stack_entries * itemsize))]
         rtol = planner.accuracy.compression.rtol
-        has = len(orders), sum(cut.count for cut in cuts), number, links.whole_work(most), smaller
+        has = len(orders), sum(cut.count for cut in cuts), number, multiplications, smaller
         orders, seconds = tuple(orders.tolist()), float(planner.pace.seconds(*has))
         return Plan(
             leaf_size, self.eta, max(orders), planner.split, rtol, error, *sizes, orders, seconds, planner.trees
         )
 
-    def _work(self, links, ranks, couplings):
-        """Entries of work for all couplings at once, of so many entries; ranks by level, before compression."""
-        wide = np.where(ranks > self.planner.room.narrow, ranks, 0)
-        wide = links.entries(wide, wide)
-        return WORK_PER_COUPLING[0] * wide + WORK_PER_COUPLING[1] * (couplings - wide)
+    @cached_property
+    def _coordinates(self):
+        """Bytes of all points."""
+        return sum(tree.n for tree in self.planner.trees) * self.planner.dim * self.planner.dtype.itemsize
+
+    def _held(self, links, cuts, most, kept_by_level, entries, **others):
+        """What a job holds, for ranks by level before and after compression.
+
+        entries, others   what is known of it: numbers of entries, and what is counted in other units
+        """
+        planner, points = self.planner, max(tree.n for tree in self.planner.trees)
+        rows, itemsize = together(points, array_module(planner.like)), planner.dtype.itemsize
+        found = [cut.held_entries(most, kept) for cut, kept in zip(cuts, kept_by_level)]
+        for name in found[0]:  # sides are weighed one after the other
+            entries[name] = (max if name in ONE_SIDE else sum)(side[name] for side in found)
+        sizes = {name: count * itemsize for name, count in entries.items()}
+        times = itemsize * (2 if planner.symmetric else 1)
+        levels = [(times * number, *most) for number, *most in links.by_level(most)]
+        vectors = points * rows * itemsize
+        return Held(points=self._coordinates, levels=levels, vectors=vectors, together=rows, **sizes, **others)
 
     def _nearfield(self, leaf_size):
         """Blocks and entries of the stored nearfield; of a symmetric matrix one of (t, s) and (s, t)."""

@@ -1,4 +1,4 @@
-"""What a plan takes: bytes at the peak and seconds, by what a device has taken before.
+"""What a plan takes: seconds, by what a device has taken before; and which plan is best.
 
     seconds = levels · level + clusters · cluster + blocks · block + multiplications · multiplication + bytes · byte
 
@@ -10,28 +10,6 @@ import math
 from dataclasses import dataclass
 
 CLEARLY = 0.9  # times as dear: estimates scatter
-
-
-@dataclass(frozen=True)
-class Room:
-    """What is held at the peak.
-
-    results     copies of the result
-    transfers   copies of the transfer matrices
-    stacks      pieces of work, if there are couplings for so many
-    narrow      rank up to which levels have no stacks of products: they are made where they are needed
-    block       bytes of each block for its place, its sizes and the lists of pairs
-    vectors     arrays of the check, of so many rows as are worked out at a time
-    least       bytes of any job
-    """
-
-    results: float
-    transfers: float
-    stacks: float
-    narrow: int
-    block: float
-    vectors: float
-    least: float
 
 
 @dataclass(frozen=True)
@@ -59,11 +37,6 @@ class Pace:
         host = self.level * levels + self.cluster * clusters + self.block * blocks * (1 + blocks / self.many)
         return host + self.multiplication * multiplications + self.byte * nbytes
 
-
-# CPU: six jobs of 2^15 to 2^17 points, in two and three dimensions, took 0.78 to 1.23 of it
-# H200: of 41 jobs of 2^14 to 2^21 points in two and three dimensions (scale-cuda, scale-chosen-cuda; d76af8d), to which
-# it was fitted, 0.75 to 1.42 times what was used, three of them beyond 1.3; pieces are a part of the device's memory
-ROOMS = {"numpy": Room(1.1, 2.5, 2, 0, 1500, 0, 0), "cupy": Room(1.0, 0, 1.65, 64, 0, 1, 3e8)}
 
 # CPU: fitted to 56 jobs of 2^14 to 2^18 points in two and three dimensions, rtol 1e-3 to 1e-9; against
 # the mean of the plans for the same points 0.8 to 1.25 times what was measured

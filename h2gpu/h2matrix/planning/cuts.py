@@ -6,6 +6,7 @@ The levels and sizes of what was sampled are looked up once, whatever ranks are 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -76,6 +77,22 @@ class Cut:
         leaves = (entries * self.path.sizes).take(self.leaf).sum()
         return float(leaves), float(entries.take(self.inner) @ self.parents.ranks(by_level))
 
+    def held_entries(self, most, kept):
+        """{name: entries} of `peak.Held` before compression, and of changes of basis; for ranks of levels before
+        compression, and after it."""
+        ranks, leaf = self.path.ranks(most), self.leaf
+        entries = self.stands_for * ranks
+        at_leaves, sizes, squares = ranks.take(leaf), self.path.sizes.take(leaf), entries @ ranks
+        level, own = entries.take(leaf) * at_leaves, at_leaves == sizes  # whose matrices are identities
+        identities = float(level @ own)
+        return {
+            "leaves": float(entries.take(leaf) @ sizes) - identities,
+            "triangles": float(squares) - identities,
+            "weights": float(squares),
+            "level": float(level.sum()),
+            "changes": float(entries @ self.path.ranks(kept)),
+        }
+
 
 @dataclass(frozen=True)
 class Links:
@@ -101,6 +118,24 @@ class Links:
         """Of all coupling matrices, for ranks of levels of both trees."""
         return float(self.share @ (self.rows.ranks(rows) * self.columns.ranks(cols)))
 
+    @cached_property
+    def _by_level(self):
+        """Of the levels of the row tree that have blocks: the level, how many, and their largest sizes. Arrays."""
+        first = np.flatnonzero(np.diff(self.rows.levels, prepend=-1))
+        if not len(first):
+            return np.zeros((4, 0), np.int64)
+        sizes = (np.maximum.reduceat(side.sizes, first) for side in (self.rows, self.columns))
+        return self.rows.levels.take(first), np.add.reduceat(self.share, first), *sizes
+
+    def by_level(self, most):
+        """(Their number, largest rows, largest columns) of each level of the row tree that has blocks, a list.
+
+        most   ranks of levels of both trees, in which a block's clusters are taken to be of one level
+        """
+        levels, numbers, rows, columns = self._by_level
+        most = most.take(levels)
+        return list(zip(numbers.tolist(), np.minimum(most, rows).tolist(), np.minimum(most, columns).tolist()))
+
     def work(self, ranks, levels):
         """Multiplications of their compression by level of the row tree, for each of some largest ranks (many,) of all
         clusters: (many, levels)."""
@@ -110,9 +145,11 @@ class Links:
         rows *= 4 * self.share
         return sums_by_level(rows, self.rows.levels, levels)
 
-    def whole_work(self, most):
-        """Multiplications of all, for ranks of at most `most`, (levels,)."""
-        return 4 * float(self.share @ (self.rows.ranks(most) * self.columns.ranks(most) ** 2.0))
+    def whole(self, most):
+        """Entries of all, and multiplications of their compression, for ranks of at most `most`, (levels,)."""
+        rows, columns = self.rows.ranks(most), self.columns.ranks(most)
+        entries = rows * columns
+        return float(self.share @ entries), 4 * float(self.share @ (entries * columns))
 
 
 def sums_by_level(numbers, level, levels):

@@ -23,9 +23,10 @@ from h2gpu.h2matrix.compression.precision import bytes_expected, check_storage
 from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.candidates import Family, Plan
-from h2gpu.h2matrix.planning.costs import PACES, ROOMS, best
+from h2gpu.h2matrix.planning.costs import PACES, best
 from h2gpu.h2matrix.planning.cuts import Cut
 from h2gpu.h2matrix.planning.estimation import Sampler
+from h2gpu.h2matrix.planning.peak import ROOMS
 from h2gpu.memory import free_memory, piece_entries
 from h2gpu.progress import phase
 from h2gpu.typing import ArrayLike, Split

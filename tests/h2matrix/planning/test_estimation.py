@@ -38,7 +38,7 @@ def test_work_of_one_rank_for_all_is_that_of_this_rank_on_every_level():
     links = Links.of(blocks.row_tree, blocks.col_tree, t, s, blocks.numbers(t))
     levels, rank = blocks.row_tree.levels, np.array([9, 64])
     for row, most in zip(links.work(rank, levels), rank):
-        assert row.sum() == pytest.approx(links.whole_work(np.full(levels, most)), rel=1e-12)
+        assert row.sum() == pytest.approx(links.whole(np.full(levels, most))[1], rel=1e-12)
         size, other = (np.minimum(blocks.row_tree.sizes[side], most) for side in (t, s))
         assert row.sum() == pytest.approx(4 * (blocks.numbers(t) * size * other**2.0).sum(), rel=1e-12)
 
