@@ -20,6 +20,7 @@ from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.clustering import SampledBlocks
 from h2gpu.covariance import pairwise
 from h2gpu.h2matrix import interpolation
+from h2gpu.h2matrix.interpolation.samples import Samples
 from h2gpu.h2matrix.planning.cuts import sums_by_level
 from h2gpu.h2matrix.planning.orders import largest_order
 
@@ -102,25 +103,19 @@ class Sampler:
         return level, self.blocks.t[far[drawn]], self.blocks.s[far[drawn]], (entries / often)[drawn]
 
     @cached_property
-    def _entries(self):
-        """Some entries of drawn blocks, whose row clusters interpolate them: _Entries, and the places of their rows."""
+    def _samples(self):
+        """Samples of drawn blocks and of clusters below that interpolate again, the levels of both, ascending, and how
+        many entries each sample stands for."""
         rng, rows, cols = np.random.default_rng(self.seed + 1), self.blocks.row_tree, self.blocks.col_tree
         level, t, s, stands_for = self._drawn
-        places = _spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW)
-        x, y = self.x(places), self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
-        return _Entries(level, t, stands_for, x, y, self.values(x[:, :, None], y[:, None])), places
-
-    @cached_property
-    def _passed_on(self):
-        """One of the entries of each block, once for each cluster below the block's that interpolates it again."""
-        own, places = self._entries
+        places = _spread(rng, rows.start.take(t), rows.sizes.take(t), POINTS_A_ROW)
+        x = self.x(places)
+        y = self.y(_spread(rng, cols.start.take(s), cols.sizes.take(s), POINTS_A_COLUMN))
         block = np.arange(len(places))
-        row, column = block % POINTS_A_ROW, block % POINTS_A_COLUMN
-        path = self.blocks.row_tree.path(places[block, row])
-        level, block = np.nonzero((path >= 0) & (np.arange(len(path))[:, None] > own.level))
-        x, y = own.x[block, row[block]], own.y[block, column[block]]
-        exact = own.exact[block, row[block], column[block]]
-        return _Entries(level, path[level, block], own.stands_for[block], x[:, None], y[:, None], exact[:, None, None])
+        below, again, block = _descendants(rows, level, t, places[block, block % POINTS_A_ROW])
+        t = np.concatenate([t, again])
+        samples = Samples(self.values, rows.boxes[t], rows.sizes.take(t), x, y, block)
+        return samples, (level, below), np.concatenate([stands_for, stands_for.take(block)])
 
     def squared_interpolation_errors(self, order):
         """Estimate of ‖(I − P) A‖_F² for each level of the row tree, (levels,).
@@ -132,13 +127,12 @@ class Sampler:
         if not len(self.far[0]):
             return np.zeros(levels)
         if order not in self._errors:
-            entries = self._entries[0], self._passed_on
-            dim, dtype = entries[0].x.shape[-1], entries[0].x.dtype
-            orders = doors.orders_together(self.values.on_device(dim, dtype), order, largest_order(dim))
-            tree = self.blocks.row_tree
-            squares = [doors.mean_squares(self.values, some.samples(tree), orders) for some in entries]  # enqueued
-            sums = sum(some.by_level(to_host(square), levels) for some, square in zip(entries, squares))
-            self._errors.update(zip(orders, sums))
+            samples, (level, below), stands_for = self._samples
+            orders = doors.orders_together(samples, order, largest_order(samples.x.shape[-1]))
+            squares = to_host(doors.mean_squares(samples, orders))
+            squares *= stands_for
+            own, again = squares[:, : len(level)], squares[:, len(level) :]
+            self._errors.update(zip(orders, sums_by_level(own, level, levels) + sums_by_level(again, below, levels)))
         return self._errors[order]
 
     def ranks(self, threshold):
@@ -231,32 +225,6 @@ class _Spectra:
         return ranks
 
 
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Entries of farfield blocks at some points of their clusters.
-
-    level, t     of the clusters that interpolate, (samples,), levels ascending
-    stands_for   (samples,) how many entries each sample stands for
-    x, y         (samples, rows, dim), (samples, columns, dim) points
-    exact        (samples, rows, columns) values there
-    """
-
-    level: np.ndarray
-    t: np.ndarray
-    stands_for: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    exact: np.ndarray
-
-    def samples(self, tree):
-        """As chebyshev.mean_squares takes them."""
-        return tree.boxes[self.t], tree.sizes.take(self.t), self.x, self.y, self.exact
-
-    def by_level(self, squares, levels):
-        """Sums over the entries that mean squares (orders, samples) stand for, (orders, levels)."""
-        return sums_by_level(squares * self.stands_for, self.level, levels)
-
-
 class _Columns:
     """Points of the farfields that the clusters of sampled rows meet, row after row and level after level."""
 
@@ -289,6 +257,23 @@ class _Columns:
         index = np.repeat(starts, counts) + ranges(np.zeros_like(counts), counts) * np.repeat(step, counts)
         scale = self.scale.take(index) * np.repeat(np.sqrt(step), counts)
         return thinned + count, self.y.take(index, axis=0), scale
+
+
+def _descendants(tree, level, t, places):
+    """The clusters below some t (blocks,), whose levels ascend, that hold one place of each.
+
+    Returns their levels, ascending, their numbers, and of which block each is.
+    """
+    now, found = t.copy(), []
+    for count in np.searchsorted(level, np.arange(1, tree.levels)).tolist():  # of the blocks above each level
+        child = tree.first_child.take(now[:count])
+        block = np.flatnonzero(child >= 0)
+        child = child.take(block)
+        now[block] = child = child + (places.take(block) >= tree.stop.take(child))
+        found.append((child, block))
+    counts = [len(child) for child, _ in found]
+    whole = [np.concatenate(part) for part in zip(*found)] or [np.zeros(0, np.int64)] * 2
+    return np.repeat(np.arange(1, tree.levels), counts), *whole
 
 
 def _spread(rng, start, size, count):
