@@ -29,18 +29,39 @@ def test_a_cut_counts_the_clusters_that_remain(leaf_size):
     assert (cut.count, cut.levels) == (len(tree.cut(leaf_size)), tree.cut(leaf_size).levels)
 
 
-def test_work_of_one_rank_for_all_is_that_of_this_rank_on_every_level():
-    planner = Planner(Sites.of(points_of("clustered", 3000, 2), Exponential()), 1e-3, split="mean")
+@pytest.mark.parametrize("split", ["median", "mean"])
+def test_work_of_one_rank_for_all_is_that_of_this_rank_on_every_level(split):
+    """And that of blocks one by one, of clusters of any sizes or, by medians, of two sizes a level."""
+    planner = Planner(Sites.of(points_of("clustered", 2900, 2), Exponential()), 1e-3, split=split)
     blocks = planner.blocks(32)
     far = blocks.far(1.5)
     t, s = blocks.t[far], blocks.s[far]
-    assert (np.diff(t) < 0).any()  # leaves of higher levels come late
-    links = Links.of(blocks.row_tree, blocks.col_tree, t, s, blocks.numbers(t))
+    assert split == "median" or (np.diff(t) < 0).any()  # leaves of higher levels come late
+    links = Links.of(blocks.row_tree, blocks.col_tree, t, s, blocks.numbers(t), planner.kinds)
+    assert (len(links.share) < len(t) / 10) == (split == "median")
+    assert (np.diff(links.rows.levels) >= 0).all()
     levels, rank = blocks.row_tree.levels, np.array([9, 64])
     for row, most in zip(links.work(rank, levels), rank):
         assert row.sum() == pytest.approx(links.whole_work(np.full(levels, most)), rel=1e-12)
         size, other = (np.minimum(blocks.row_tree.sizes[side], most) for side in (t, s))
         assert row.sum() == pytest.approx(4 * (blocks.numbers(t) * size * other**2.0).sum(), rel=1e-12)
+
+
+def test_entries_of_couplings_are_those_of_blocks_one_by_one():
+    """Of two trees that differ, and ranks that differ by level."""
+    points, cols = points_of("uniform", 3001, 2), points_of("uniform", 700, 2, seed=1)
+    planner = Planner(Sites.of(points, Exponential(), cols), 1e-3)
+    blocks = planner.blocks(20)
+    far = blocks.far(1.5)
+    t, s, expected = blocks.t[far], blocks.s[far], blocks.numbers(blocks.t[far])
+    ranks = []
+    for tree, clusters in ((blocks.row_tree, t), (blocks.col_tree, s)):
+        ranks.append(5 + 7 * np.arange(tree.levels) % 11)
+        level = np.searchsorted(tree.level_offsets, clusters, side="right") - 1
+        expected = expected * np.minimum(ranks[-1][level], tree.sizes[clusters])
+    for kinds in (planner.kinds, (None, None)):
+        links = Links.of(blocks.row_tree, blocks.col_tree, t, s, blocks.numbers(t), kinds)
+        assert links.entries(*ranks) == pytest.approx(expected.sum(), rel=1e-12)
 
 
 def test_sampled_points_stand_for_the_farfield_that_a_cluster_meets():
