@@ -91,9 +91,9 @@ class SampledBlocks:
             row, t, s, child, second = (part.take(go) for part in (row, t, s, child, second))
             reached = np.minimum(reached.take(go), least.take(go))
             child += positions.take(row) >= row_tree.stop.take(child)
-            t, s, split = np.where(child > 0, child, t), np.where(second < 0, s, second), np.flatnonzero(second >= 0)
-            s = np.concatenate([s, s.take(split) + 1])
-            row, t, reached = (np.concatenate([part, part.take(split)]) for part in (row, t, reached))
+            t, s, second = _of_children(t, s, child, second)
+            s = np.concatenate([s, s.take(second) + 1])
+            row, t, reached = (np.concatenate([part, part.take(second)]) for part in (row, t, reached))
         found = (np.concatenate(part) for part in zip(*visited))
         first = np.append(before[1], len(before[0][0]) + offsets_of(np.array(sizes, np.int64)))
         return cls(row_tree, col_tree, leaf_size, eta, kinks, positions, *found, first)
@@ -108,7 +108,19 @@ class SampledBlocks:
 
     def numbers(self, clusters):
         """How many clusters, or blocks with these row clusters, each sampled one stands for: n / (rows |t|)."""
-        return self.row_tree.n / (len(self.positions) * self.row_tree.sizes[clusters])
+        return self.row_tree.n / (len(self.positions) * self.row_tree.sizes.take(clusters))
+
+
+def _of_children(t, s, child, first_child):
+    """Pairs of the row's child and the column's first child, a leaf standing for itself, and the places of those whose
+    column has two.
+
+    child, first_child   −1 for leaves: most levels have none
+    """
+    if len(t) and min(child.min(), first_child.min()) < 0:
+        split = np.flatnonzero(first_child >= 0)
+        return np.where(child > 0, child, t), np.where(first_child < 0, s, first_child), split
+    return child, first_child, np.arange(len(t))
 
 
 def _children(tree, leaf_size):

@@ -7,7 +7,7 @@ Sampled blocks and points stand for all: their contributions are scaled by the n
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -61,19 +61,22 @@ class Sampler:
     def far(self):
         """Indices of the farfield blocks by the level of their row cluster: (blocks,), and offsets (levels + 1,)."""
         far = self.blocks.far(self.eta)
-        level = np.searchsorted(self.blocks.row_tree.level_offsets, self.blocks.t[far], side="right") - 1
-        order = np.argsort(level, kind="stable")
-        return far[order], np.searchsorted(level[order], np.arange(self.blocks.row_tree.levels + 1))
+        level = np.searchsorted(self.blocks.row_tree.level_offsets, self.blocks.t.take(far), side="right") - 1
+        if (np.diff(level) < 0).any():  # leaves that came late
+            order = np.argsort(level, kind="stable")
+            far, level = far.take(order), level.take(order)
+        return far, np.searchsorted(level, np.arange(self.blocks.row_tree.levels + 1))
 
     @cached_property
     def squared_norm(self):
         """Estimate of ‖A‖_F² from the sampled rows: some columns of each block that they meet, nearest ones most."""
         rng, blocks, square = np.random.default_rng(self.seed), self.blocks, 0.0
+        rows = self.x(blocks.positions)
         for drawn, count in ((blocks.near(self.eta), NEAR_POINTS), (blocks.far(self.eta), FAR_POINTS)):
-            sizes = blocks.col_tree.sizes[blocks.s[drawn]]
-            y = self.y(_spread(rng, blocks.col_tree.start[blocks.s[drawn]], sizes, count))
-            x = self.x(blocks.positions[blocks.row[drawn]])
-            square += float(np.mean(self.values(x[:, None], y).astype(np.float64) ** 2, axis=1) @ sizes)
+            s, x = blocks.s.take(drawn), rows.take(blocks.row.take(drawn), axis=0)
+            sizes = blocks.col_tree.sizes.take(s)
+            y = self.y(_spread(rng, blocks.col_tree.start.take(s), sizes, count))
+            square += float(np.mean(self.values(x[:, None], y).astype(np.float64, copy=False) ** 2, axis=1) @ sizes)
         return square * blocks.row_tree.n / len(blocks.positions)
 
     def _expected(self):
@@ -83,13 +86,14 @@ class Sampler:
         them, as a few blocks of close and correlated clusters may make most of it.
         """
         (far, first), blocks, cols = self.far, self.blocks, self.blocks.col_tree
-        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes[blocks.s[far]]
-        level = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        by_level = entries / np.bincount(level, entries)[level]
-        centres = (tree.boxes.take(t[far]) for tree, t in ((blocks.row_tree, blocks.t), (cols, blocks.s)))
-        values = self.values(*((boxes.lower + boxes.upper) / 2 for boxes in centres))
-        by_error = entries * (values.astype(np.float64) * blocks.least[far] ** USUAL_ORDER) ** 2
-        by_error *= len(np.unique(level)) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
+        t, s, number = blocks.t.take(far), blocks.s.take(far), np.diff(first)
+        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes.take(s)
+        level = np.repeat(np.arange(len(number)), number)
+        by_level = entries / np.bincount(level, entries).take(level)
+        boxes = blocks.row_tree.boxes[t], cols.boxes[s]
+        values = self.values(*((side.lower + side.upper) / 2 for side in boxes))
+        by_error = entries * (values.astype(np.float64, copy=False) * blocks.least.take(far) ** USUAL_ORDER) ** 2
+        by_error *= np.count_nonzero(number) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
         return BLOCKS_A_LEVEL * (by_level + by_error), entries
 
     @cached_property
@@ -100,7 +104,8 @@ class Sampler:
         after = np.cumsum(often)
         drawn = np.minimum(np.searchsorted(after, np.arange(rng.random(), after[-1])), len(after) - 1)
         level = np.searchsorted(first, drawn, side="right") - 1
-        return level, self.blocks.t[far[drawn]], self.blocks.s[far[drawn]], (entries / often)[drawn]
+        block = far.take(drawn)
+        return level, self.blocks.t.take(block), self.blocks.s.take(block), (entries / often).take(drawn)
 
     @cached_property
     def _samples(self):
@@ -153,7 +158,7 @@ class Sampler:
     def _sampled_clusters(self):
         """Levels, the index of each part's among them, and the parts' _Spectra: a device is not waited for."""
         tree, rng = self.blocks.row_tree, np.random.default_rng(self.seed)
-        rows = np.unique(np.linspace(0, len(self.blocks.positions) - 1, PATHS).round().astype(np.int64))
+        rows = _evenly(len(self.blocks.positions), PATHS)
         levels = np.arange(tree.levels)[::-1]
         levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
         path = tree.path(self.blocks.positions[rows])[levels].T
@@ -276,10 +281,21 @@ def _descendants(tree, level, t, places):
     return np.repeat(np.arange(1, tree.levels), counts), *whole
 
 
+@lru_cache(maxsize=16)
+def _evenly(count, most):
+    """At most so many of `count` places, evenly."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
+
+
 def _spread(rng, start, size, count):
     """Random places of ranges, one in each of `count` equal parts: (ranges, count)."""
-    places = (np.arange(count) + rng.random((len(start), count))) * (size[:, None] / count)
-    return start[:, None] + np.minimum(places.astype(np.int64), size[:, None] - 1)
+    within = rng.random((len(start), count))
+    within += np.arange(count)
+    within *= size[:, None] / count
+    places = within.astype(np.int64)
+    np.minimum(places, size[:, None] - 1, out=places)
+    places += start[:, None]
+    return places
 
 
 def _spread_each(rng, start, size, count):
