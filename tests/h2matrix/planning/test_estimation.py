@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import points_of
 
+from h2gpu.clustering import ClusterTree
 from h2gpu.covariance import Exponential
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.planning import estimation
@@ -91,3 +92,18 @@ def test_ranks_are_those_of_the_singular_values_of_the_samples():
             seen = (1 - k / max(points, 1)) * np.where(rows < size, 1 - k / rows, 1)
             assert rank == np.count_nonzero(tail > tolerance * np.sqrt(seen * rows / size))
     assert sampler.ranks(1e300).max() == 0
+
+
+@pytest.mark.parametrize("split", ["median", "mean"])
+def test_clusters_below_some_are_those_of_the_paths_of_their_places(split):
+    """Level by level, of clusters on any level: their last places, and the first ones of children."""
+    tree = ClusterTree.build(points_of("clustered", 700, 2), 8, split)
+    t = np.sort(np.random.default_rng(0).integers(0, len(tree), 300))
+    level = np.searchsorted(tree.level_offsets, t, side="right") - 1
+    second = np.where(tree.first_child[t] >= 0, tree.first_child[t] + 1, t)
+    places = np.where(np.arange(300) % 2, tree.stop[t] - 1, tree.start[second])
+    path = tree.path(places)
+    below, block = np.nonzero((path >= 0) & (np.arange(tree.levels)[:, None] > level))
+    found = estimation._descendants(tree, level, t, places)
+    for part, expected in zip(found, (below, path[below, block], block), strict=True):
+        np.testing.assert_array_equal(part, expected)
