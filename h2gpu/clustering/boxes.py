@@ -30,7 +30,7 @@ class Boxes:
 
     def take(self, index):
         """The boxes of an index array, as by indexing, with their diameters: gathered rather than computed anew."""
-        part = Boxes(*(side.take(index, axis=0) for side in (self.lower, self.upper)))
+        part = Boxes(self.lower.take(index, axis=0), self.upper.take(index, axis=0))
         vars(part)["diameters"] = self.diameters.take(index)
         return part
 
@@ -52,13 +52,15 @@ class Boxes:
 
     def distances(self, other):
         """Euclidean distance of each box to the box of the same index in `other`, (boxes,); 0 where they meet."""
-        gap = np.maximum(self.lower - other.upper, other.lower - self.upper)
-        return _norms(np.maximum(gap, 0, out=gap))
+        gap, other_way = self.lower - other.upper, other.lower - self.upper
+        return _norms(np.maximum(np.maximum(gap, other_way, out=gap), 0, out=gap))
 
 
 def _norms(x):
-    """Euclidean norms of the rows of (boxes, dim): by coordinates, as NumPy's own are slow on short rows."""
-    squares = x[:, 0] * x[:, 0]
+    """Euclidean norms of the rows of (boxes, dim), which is overwritten: by coordinates, as NumPy's own are slow on
+    short rows."""
+    x *= x
+    squares = x[:, 0].copy()
     for j in range(1, x.shape[1]):
-        squares += x[:, j] * x[:, j]
+        squares += x[:, j]
     return np.sqrt(squares, out=squares)

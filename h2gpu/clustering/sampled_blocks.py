@@ -10,7 +10,6 @@ met. Blocks are those of `BlockTree`; of a symmetric matrix both
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -57,41 +56,46 @@ class SampledBlocks:
         """
         count = len(positions)
         roots = np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, np.inf)
-        return cls._grown(row_tree, col_tree, leaf_size, eta, kinks, positions, [], roots)
+        none = roots[0][:0], roots[1][:0], roots[2][:0], roots[3][:0], roots[3][:0], np.zeros(0, bool)
+        return cls._grown(row_tree, col_tree, leaf_size, eta, kinks, positions, (none, roots[0][:0]), roots)
 
     def coarser(self, leaf_size):
-        """Those of larger leaves: the same down to the level where one of them is met, and traversed from there on."""
-        first = self.first[:-1]
-        leaf = is_leaf(self.row_tree, self.t, leaf_size) | is_leaf(self.col_tree, self.s, leaf_size)
-        level = int(np.searchsorted(first, np.argmax(leaf), side="right")) - 1 if leaf.any() else len(first) - 1
-        parts = self.row, self.t, self.s, self.least, self.reached, self.leaves
-        visited = [tuple(part[i:j] for part in parts) for i, j in pairwise(first[: level + 1])]
-        row, t, s, _, reached, _ = (part[first[level] : self.first[level + 1]] for part in parts)
+        """Those of larger leaves: the same above the first level that has one of them, and traversed from there on."""
+        level = min(_first_level_with_leaves(tree, leaf_size) for tree in (self.row_tree, self.col_tree))
+        first = self.first[: min(level, len(self.first) - 2) + 1]  # of the levels before, and of this one
+        begin, end = first[-1], self.first[len(first)]
+        before = [part[:begin] for part in (self.row, self.t, self.s, self.least, self.reached, self.leaves)]
+        row, t, s, reached = (part[begin:end] for part in (self.row, self.t, self.s, self.reached))
         given = self.row_tree, self.col_tree, leaf_size, self.eta, self.kinks, self.positions
-        return self._grown(*given, visited, (row, t, s, reached))
+        return self._grown(*given, (before, first[:-1]), (row, t, s, reached))
 
     @classmethod
-    def _grown(cls, row_tree, col_tree, leaf_size, eta, kinks, positions, visited, pairs):
-        """Those of the levels that were visited, and of all from the given pairs on: their row, t, s, reached."""
+    def _grown(cls, row_tree, col_tree, leaf_size, eta, kinks, positions, before, pairs):
+        """Those of the levels before, and of all from the given pairs on: their row, t, s, reached.
+
+        before   row, t, s, least, reached and leaves of levels already visited, and the first pair of each level
+        """
         row, t, s, reached = pairs
+        visited, sizes = [before[0]], []
+        row_children = _children(row_tree, leaf_size)
+        col_children = row_children if row_tree is col_tree else _children(col_tree, leaf_size)
         while len(t):
             least = least_eta(row_tree.boxes.take(t), col_tree.boxes.take(s), kinks)
             if row_tree is col_tree:
                 least[t == s] = np.inf
-            row_leaf, col_leaf = is_leaf(row_tree, t, leaf_size), is_leaf(col_tree, s, leaf_size)
-            leaves = row_leaf & col_leaf
+            child, second = row_children.take(t), col_children.take(s)
+            leaves = np.maximum(child, second) < 0
             visited.append((row, t, s, least, reached, leaves))
+            sizes.append(len(t))
             go = np.flatnonzero((least > eta) & ~leaves)
-            row, t, s, row_leaf, col_leaf = (part.take(go) for part in (row, t, s, row_leaf, col_leaf))
+            row, t, s, child, second = (part.take(go) for part in (row, t, s, child, second))
             reached = np.minimum(reached.take(go), least.take(go))
-            child = row_tree.first_child.take(t)
-            t = np.where(row_leaf, t, child + (positions.take(row) >= row_tree.stop.take(child)))
-            s = np.where(col_leaf, s, col_tree.first_child.take(s))
-            second = np.flatnonzero(~col_leaf)
+            child += positions.take(row) >= row_tree.stop.take(child)
+            t, s, second = _of_children(t, s, child, second)
             s = np.concatenate([s, s.take(second) + 1])
             row, t, reached = (np.concatenate([part, part.take(second)]) for part in (row, t, reached))
         found = (np.concatenate(part) for part in zip(*visited))
-        first = offsets_of(np.array([len(level[0]) for level in visited]))
+        first = np.append(before[1], len(before[0][0]) + offsets_of(np.array(sizes, np.int64)))
         return cls(row_tree, col_tree, leaf_size, eta, kinks, positions, *found, first)
 
     def far(self, eta):
@@ -104,7 +108,30 @@ class SampledBlocks:
 
     def numbers(self, clusters):
         """How many clusters, or blocks with these row clusters, each sampled one stands for: n / (rows |t|)."""
-        return self.row_tree.n / (len(self.positions) * self.row_tree.sizes[clusters])
+        return self.row_tree.n / (len(self.positions) * self.row_tree.sizes.take(clusters))
+
+
+def _of_children(t, s, child, first_child):
+    """Pairs of the row's child and the column's first child, a leaf standing for itself, and the places of those whose
+    column has two.
+
+    child, first_child   −1 for leaves: most levels have none
+    """
+    if len(t) and min(child.min(), first_child.min()) < 0:
+        split = np.flatnonzero(first_child >= 0)
+        return np.where(child > 0, child, t), np.where(first_child < 0, s, first_child), split
+    return child, first_child, np.arange(len(t))
+
+
+def _children(tree, leaf_size):
+    """The first child of each cluster, −1 for those that are leaves of the tree cut at a leaf size."""
+    return np.where(tree.sizes <= leaf_size, -1, tree.first_child)
+
+
+def _first_level_with_leaves(tree, leaf_size):
+    """Of the tree cut at a leaf size."""
+    first = np.argmax(_children(tree, leaf_size) < 0)
+    return int(np.searchsorted(tree.level_offsets, first, side="right")) - 1
 
 
 def is_leaf(tree, clusters, leaf_size):

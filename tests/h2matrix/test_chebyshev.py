@@ -11,6 +11,7 @@ from h2gpu.clustering.boxes import Boxes
 from h2gpu.covariance import Exponential, Gaussian, Matern, Modulated
 from h2gpu.h2matrix import interpolation
 from h2gpu.h2matrix.interpolation import chebyshev
+from h2gpu.h2matrix.interpolation.samples import Samples
 
 ORDERS = st.integers(1, 12)
 COVARIANCES = Exponential(), Matern(length_scale=2.0, smoothness=1.2), Modulated(Gaussian(), (0.1, 0.2))
@@ -171,25 +172,29 @@ def test_all_boxes_at_once_are_boxes_one_by_one(dim, dtype, xp):
 @pytest.mark.parametrize("cov", COVARIANCES, ids=lambda cov: type(cov).__name__)
 @pytest.mark.parametrize(("dim", "rows", "columns"), [(1, 6, 3), (2, 6, 3), (2, 1, 1), (3, 2, 3)])
 def test_errors_at_samples_are_those_of_interpolation(cov, dim, rows, columns, xp):
-    """Many orders at once, by a kernel where points are on a GPU; small clusters use their own points."""
+    """Many orders at once, by a kernel where points are on a GPU; small clusters use their own points. Some entries are
+    tried again, from smaller boxes around their rows."""
     if cov.coordinates not in (None, dim):
         pytest.skip("a covariance of other dimensions")
-    rng, blocks = np.random.default_rng(dim), 7
+    rng, blocks, again = np.random.default_rng(dim), 7, np.array([0, 3, 3, 5, 6])
     lower = rng.uniform(-1, 1, (blocks, dim))
-    boxes = Boxes(lower, lower + rng.uniform(0, 1, (blocks, dim)) * (np.arange(dim) > 0) + 0.3 * (np.arange(dim) == 0))
-    x = boxes.lower[:, None] + rng.random((blocks, rows, dim)) * boxes.sides[:, None]
+    own = Boxes(lower, lower + rng.uniform(0, 1, (blocks, dim)) * (np.arange(dim) > 0) + 0.3 * (np.arange(dim) == 0))
+    x = own.lower[:, None] + rng.random((blocks, rows, dim)) * own.sides[:, None]
     y = 2.5 + rng.random((blocks, columns, dim))
-    points, function = np.array([1, 5, 9, 30, 1000, 10**6, 10**9]), cov.pair_function
-    exact, orders, doors = function(x[:, :, None], y[:, None]), range(2, 9), interpolation.twin(xp.zeros(0))
-    found = to_host(doors.mean_squares(function, (boxes, points, x, y, exact), orders))
-    assert found.shape == (len(orders), blocks)
+    entry = x[again, again % rows]
+    boxes = Boxes(*(np.concatenate(part) for part in ((own.lower, entry - 0.1), (own.upper, entry + 0.2))))
+    points = np.array([1, 5, 9, 30, 1000, 10**6, 10**9, 3, 10**6, 20, 50, 700])
+    orders, doors, function = range(2, 9), interpolation.twin(xp.zeros(0)), cov.pair_function
+    found = to_host(doors.mean_squares(Samples(function, boxes, points, x, y, again), orders))
+    assert found.shape == (len(orders), len(points))
+    entries = [(x[b], y[b]) for b in range(blocks)]
+    entries += [(x[b, [b % rows]], y[b, [b % columns]]) for b in again]
     for row, order in zip(found, orders):
-        for b in range(blocks):
+        for b, (x_b, y_b) in enumerate(entries):
             grid = chebyshev.grids(boxes[[b]], order)[0]
-            U = chebyshev.leaf_values(
-                x[b], *(np.broadcast_to(s[b], x[b].shape) for s in (boxes.lower, boxes.upper)), order
-            )
-            error = exact[b] - U @ function(grid[:, None], y[b][None])
+            corners = (np.broadcast_to(side[b], x_b.shape) for side in (boxes.lower, boxes.upper))
+            U = chebyshev.leaf_values(x_b, *corners, order)
+            error = function(x_b[:, None], y_b[None]) - U @ function(grid[:, None], y_b[None])
             expected = (error**2).mean() if points[b] > order**dim else 0
             np.testing.assert_allclose(row[b], expected, rtol=1e-4, atol=1e-26)
     assert found[-1].sum() < 1e-3 * found[0].sum()

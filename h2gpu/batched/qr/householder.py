@@ -12,6 +12,7 @@ from typing import NamedTuple
 import cupy
 import numpy as np
 
+from h2gpu.arrays import moved_together
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device import tuning
 from h2gpu.batched.device.compiler import kernel
@@ -56,22 +57,29 @@ def _ragged(A, mode, out):
 
 
 def _by_class(A, Q, R):
-    """Those that a launch's blocks work on one by one, each class by itself."""
+    """Those that a launch's blocks work on one by one, each class by itself; tables of all classes by one copy."""
+    parts = []
     for c, chosen in _classes(A, Q is None):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
-            continue
-        if isinstance(chosen, slice) and all(M.is_packed for M in (A, Q, R) if M is not None):  # of one shape: no table
+        elif isinstance(chosen, slice) and all(
+            M.is_packed for M in (A, Q, R) if M is not None
+        ):  # of one shape: no table
             arrays = (None if M is None else M.buffer[int(M.offsets[0]) :] for M in (A, Q, R))
             _run(*arrays, NULL, len(A), int(A.rows[0]), int(A.columns[0]))
-            continue
-        batches = [M[chosen] for M in (A, R if Q is None else Q, R)]
-        m, n = batches[0].rows, batches[0].columns
-        if all(M.is_placed for M in batches):
-            table = upload(*(M.number(0) for M in batches), batches[0].number(1), batches[0].number(2))
         else:
-            table = upload(*(M.offsets for M in batches), m, n)
+            parts.append([M[chosen] for M in (A, R if Q is None else Q, R)])
+    for (first, *_), table in zip(parts, _tables(parts)):
+        m, n = first.rows, first.columns
         _run(A.buffer, None if Q is None else Q.buffer, R.buffer, table, len(m), m, n)
+
+
+def _tables(parts):
+    """Offsets of A, Q and R, rows and columns of A, (5, batch) on the device for each part: A, Q and R, or R twice."""
+    if all(M.is_placed for part in parts for M in part):
+        return [upload(*(M.number(0) for M in part), part[0].number(1), part[0].number(2)) for part in parts]
+    lines = ((*(M.offsets for M in part), part[0].rows, part[0].columns) for part in parts)
+    return moved_together(cupy, *(np.array(five, np.int64) for five in lines))
 
 
 def _classes(A, alone):

@@ -12,6 +12,7 @@ import numpy as np
 from h2gpu.arrays import array_module
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import in_order, pieces
+from h2gpu.clustering.boxes import Boxes
 
 IN_CACHE = 1 << 17  # entries worked out at a time on the host, by one of its threads
 
@@ -114,35 +115,33 @@ def _in_parts(work, entries, xp):
     list(in_order(work, parts, xp))
 
 
-def orders_together(known, order, largest):
-    """The orders whose errors are best worked out in one call of mean_squares, of those from `order` on.
-
-    known   what kernels know of the function, or None
-    """
+def orders_together(samples, order, largest):
+    """The orders whose errors at Samples are best worked out in one call of mean_squares, of those from `order` on."""
     return range(order, order + 1)
 
 
-def mean_squares(function, samples, orders):
-    """The mean squared error of interpolation at a few entries of each of some blocks, (orders, blocks), anywhere.
+def mean_squares(samples, orders):
+    """The mean squared error of interpolation at Samples, (orders, samples), anywhere; orders: a range."""
+    (x, y, exact), (x_again, y_again, exact_again), count = samples.own, samples.again, len(samples.x)
+    squares = np.empty((len(orders), len(samples.points)))
+    for row, order in zip(squares, orders):
+        row[:count] = _mean_squares(samples, slice(count), x, y, exact, order)
+        row[count:] = _mean_squares(samples, slice(count, None), x_again, y_again, exact_again, order)
+    return squares
 
-    function   covariance of broadcast point arrays
-    samples    boxes of the clusters that interpolate, how many points they have, (blocks,); x (blocks, rows, dim)
-               points within, y (blocks, columns, dim) points beyond, and exact (blocks, rows, columns) entries
-    orders     a range; clusters of no more points than order^dim interpolate exactly
-    """
-    return np.stack([_mean_squares(function, *samples, order) for order in orders])
 
-
-def _mean_squares(function, boxes, points, x, y, exact, order):
-    dim, square = x.shape[-1], np.zeros(len(points))
+def _mean_squares(samples, which, x, y, exact, order):
+    dim, square, points = x.shape[-1], np.zeros(len(x)), samples.points[which]
+    lower, upper = samples.boxes.lower[which], samples.boxes.upper[which]
     some = np.flatnonzero(points > order**dim)
 
     def work(part):
         i = some[part]
-        corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower[i], boxes.upper[i]))
+        boxes = Boxes(lower[i], upper[i])
+        corners = (np.repeat(side, x.shape[1], axis=0).astype(x.dtype) for side in (boxes.lower, boxes.upper))
         U = leaf_values(x[i].reshape(-1, dim), *corners, order).reshape(len(i), x.shape[1], order**dim)
-        nodes = grids(boxes[i], order).astype(x.dtype, copy=False)
-        error = exact[i] - U @ function(nodes[:, :, None], y[i][:, None])
+        nodes = grids(boxes, order).astype(x.dtype, copy=False)
+        error = exact[i] - U @ samples.function(nodes[:, :, None], y[i][:, None])
         square[i] = (error.astype(np.float64) ** 2).mean(axis=(1, 2))
 
     _in_parts(work, np.full(len(some), order**dim * y.shape[1]), np)

@@ -140,9 +140,10 @@ class Family:
         """The farfield of a leaf size, and the levels of its trees."""
         if leaf_size not in self._farfields:
             blocks = self.planner.blocks(leaf_size)
-            far = blocks.far(self.eta)
-            share = blocks.numbers(blocks.t[far]) * (0.5 if self.planner.symmetric else 1)
-            self._farfields[leaf_size] = Links.of(blocks.row_tree, blocks.col_tree, blocks.t[far], blocks.s[far], share)
+            far, trees = blocks.far(self.eta), (blocks.row_tree, blocks.col_tree)
+            t, s = blocks.t.take(far), blocks.s.take(far)
+            share = blocks.numbers(t) * (0.5 if self.planner.symmetric else 1)
+            self._farfields[leaf_size] = Links.of(*trees, t, s, share, self.planner.kinds)
         return self._farfields[leaf_size], max(cut.levels for cut in self.planner.cuts(leaf_size))
 
     def _candidate(self, leaf_size, fixed):

@@ -34,6 +34,33 @@ class Clusters:
         return np.minimum(by_level.take(self.levels, axis=-1), self.sizes)
 
 
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Clusters of a tree told apart by level and size, where a level has one size or two next to each other.
+
+    Median splits make such trees.
+
+    number   (clusters,) 2 level, or one more for the larger ones
+    least    (levels,) points of the smallest cluster of each level
+    """
+
+    number: np.ndarray
+    least: np.ndarray
+
+    @classmethod
+    def of(cls, tree):
+        """Those of a tree; None where a level has clusters of other sizes."""
+        first, count = tree.level_offsets[:-1], np.diff(tree.level_offsets)
+        least = np.minimum.reduceat(tree.sizes, first)
+        if (np.maximum.reduceat(tree.sizes, first) > least + 1).any():
+            return None
+        return cls(tree.sizes - np.repeat(least - 2 * np.arange(tree.levels), count), least)
+
+    def clusters(self, numbers):
+        """Clusters of these kinds, one each."""
+        return Clusters(numbers // 2, self.least.take(numbers // 2) + numbers % 2)
+
+
 @dataclass(frozen=True)
 class Cut:
     """A tree cut at a leaf size.
@@ -100,6 +127,8 @@ class Links:
 
     rows, columns   Clusters t and s, (blocks,) each
     share           (blocks,)
+
+    Blocks whose clusters are of the same Kinds are one: 50 or so in place of 9,000 at 2^17 points.
     """
 
     rows: Clusters
@@ -107,8 +136,14 @@ class Links:
     share: np.ndarray
 
     @classmethod
-    def of(cls, row_tree, col_tree, t, s, share):
-        """Of the blocks in any order."""
+    def of(cls, row_tree, col_tree, t, s, share, kinds=(None, None)):
+        """Of the blocks in any order; kinds: the Kinds of both trees, where there are such."""
+        rows, cols = kinds
+        if rows is not None and cols is not None:
+            share = np.bincount(rows.number.take(t) * 2 * len(cols.least) + cols.number.take(s), share)
+            met = np.flatnonzero(share)
+            t, s = np.divmod(met, 2 * len(cols.least))
+            return cls(rows.clusters(t), cols.clusters(s), share.take(met))
         rows = Clusters.of(row_tree, t)
         order = stable_order(rows.levels)
         rows = Clusters(rows.levels.take(order), rows.sizes.take(order))

@@ -7,7 +7,7 @@ Sampled blocks and points stand for all: their contributions are scaled by the n
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from h2gpu.batched.core.tails import padded, rank_within
 from h2gpu.clustering import SampledBlocks
 from h2gpu.covariance import pairwise
 from h2gpu.h2matrix import interpolation
+from h2gpu.h2matrix.interpolation.samples import Samples
 from h2gpu.h2matrix.planning.cuts import sums_by_level
 from h2gpu.h2matrix.planning.orders import largest_order
 
@@ -60,19 +61,22 @@ class Sampler:
     def far(self):
         """Indices of the farfield blocks by the level of their row cluster: (blocks,), and offsets (levels + 1,)."""
         far = self.blocks.far(self.eta)
-        level = np.searchsorted(self.blocks.row_tree.level_offsets, self.blocks.t[far], side="right") - 1
-        order = np.argsort(level, kind="stable")
-        return far[order], np.searchsorted(level[order], np.arange(self.blocks.row_tree.levels + 1))
+        level = np.searchsorted(self.blocks.row_tree.level_offsets, self.blocks.t.take(far), side="right") - 1
+        if (np.diff(level) < 0).any():  # leaves that came late
+            order = np.argsort(level, kind="stable")
+            far, level = far.take(order), level.take(order)
+        return far, np.searchsorted(level, np.arange(self.blocks.row_tree.levels + 1))
 
     @cached_property
     def squared_norm(self):
         """Estimate of ‖A‖_F² from the sampled rows: some columns of each block that they meet, nearest ones most."""
         rng, blocks, square = np.random.default_rng(self.seed), self.blocks, 0.0
+        rows = self.x(blocks.positions)
         for drawn, count in ((blocks.near(self.eta), NEAR_POINTS), (blocks.far(self.eta), FAR_POINTS)):
-            sizes = blocks.col_tree.sizes[blocks.s[drawn]]
-            y = self.y(_spread(rng, blocks.col_tree.start[blocks.s[drawn]], sizes, count))
-            x = self.x(blocks.positions[blocks.row[drawn]])
-            square += float(np.mean(self.values(x[:, None], y).astype(np.float64) ** 2, axis=1) @ sizes)
+            s, x = blocks.s.take(drawn), rows.take(blocks.row.take(drawn), axis=0)
+            sizes = blocks.col_tree.sizes.take(s)
+            y = self.y(_spread(rng, blocks.col_tree.start.take(s), sizes, count))
+            square += float(np.mean(self.values(x[:, None], y).astype(np.float64, copy=False) ** 2, axis=1) @ sizes)
         return square * blocks.row_tree.n / len(blocks.positions)
 
     def _expected(self):
@@ -82,13 +86,14 @@ class Sampler:
         them, as a few blocks of close and correlated clusters may make most of it.
         """
         (far, first), blocks, cols = self.far, self.blocks, self.blocks.col_tree
-        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes[blocks.s[far]]
-        level = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        by_level = entries / np.bincount(level, entries)[level]
-        centres = (tree.boxes.take(t[far]) for tree, t in ((blocks.row_tree, blocks.t), (cols, blocks.s)))
-        values = self.values(*((boxes.lower + boxes.upper) / 2 for boxes in centres))
-        by_error = entries * (values.astype(np.float64) * blocks.least[far] ** USUAL_ORDER) ** 2
-        by_error *= len(np.unique(level)) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
+        t, s, number = blocks.t.take(far), blocks.s.take(far), np.diff(first)
+        entries = blocks.row_tree.n / len(blocks.positions) * cols.sizes.take(s)
+        level = np.repeat(np.arange(len(number)), number)
+        by_level = entries / np.bincount(level, entries).take(level)
+        boxes = blocks.row_tree.boxes[t], cols.boxes[s]
+        values = self.values(*((side.lower + side.upper) / 2 for side in boxes))
+        by_error = entries * (values.astype(np.float64, copy=False) * blocks.least.take(far) ** USUAL_ORDER) ** 2
+        by_error *= np.count_nonzero(number) / by_error.sum() if by_error.sum() > NEGLIGIBLE else 0
         return BLOCKS_A_LEVEL * (by_level + by_error), entries
 
     @cached_property
@@ -99,28 +104,23 @@ class Sampler:
         after = np.cumsum(often)
         drawn = np.minimum(np.searchsorted(after, np.arange(rng.random(), after[-1])), len(after) - 1)
         level = np.searchsorted(first, drawn, side="right") - 1
-        return level, self.blocks.t[far[drawn]], self.blocks.s[far[drawn]], (entries / often)[drawn]
+        block = far.take(drawn)
+        return level, self.blocks.t.take(block), self.blocks.s.take(block), (entries / often).take(drawn)
 
     @cached_property
-    def _entries(self):
-        """Some entries of drawn blocks, whose row clusters interpolate them: _Entries, and the places of their rows."""
+    def _samples(self):
+        """Samples of drawn blocks and of clusters below that interpolate again, the levels of both, ascending, and how
+        many entries each sample stands for."""
         rng, rows, cols = np.random.default_rng(self.seed + 1), self.blocks.row_tree, self.blocks.col_tree
         level, t, s, stands_for = self._drawn
-        places = _spread(rng, rows.start[t], rows.sizes[t], POINTS_A_ROW)
-        x, y = self.x(places), self.y(_spread(rng, cols.start[s], cols.sizes[s], POINTS_A_COLUMN))
-        return _Entries(level, t, stands_for, x, y, self.values(x[:, :, None], y[:, None])), places
-
-    @cached_property
-    def _passed_on(self):
-        """One of the entries of each block, once for each cluster below the block's that interpolates it again."""
-        own, places = self._entries
+        places = _spread(rng, rows.start.take(t), rows.sizes.take(t), POINTS_A_ROW)
+        x = self.x(places)
+        y = self.y(_spread(rng, cols.start.take(s), cols.sizes.take(s), POINTS_A_COLUMN))
         block = np.arange(len(places))
-        row, column = block % POINTS_A_ROW, block % POINTS_A_COLUMN
-        path = self.blocks.row_tree.path(places[block, row])
-        level, block = np.nonzero((path >= 0) & (np.arange(len(path))[:, None] > own.level))
-        x, y = own.x[block, row[block]], own.y[block, column[block]]
-        exact = own.exact[block, row[block], column[block]]
-        return _Entries(level, path[level, block], own.stands_for[block], x[:, None], y[:, None], exact[:, None, None])
+        below, again, block = _descendants(rows, level, t, places[block, block % POINTS_A_ROW])
+        t = np.concatenate([t, again])
+        samples = Samples(self.values, rows.boxes[t], rows.sizes.take(t), x, y, block)
+        return samples, (level, below), np.concatenate([stands_for, stands_for.take(block)])
 
     def squared_interpolation_errors(self, order):
         """Estimate of ‖(I − P) A‖_F² for each level of the row tree, (levels,).
@@ -132,13 +132,12 @@ class Sampler:
         if not len(self.far[0]):
             return np.zeros(levels)
         if order not in self._errors:
-            entries = self._entries[0], self._passed_on
-            dim, dtype = entries[0].x.shape[-1], entries[0].x.dtype
-            orders = doors.orders_together(self.values.on_device(dim, dtype), order, largest_order(dim))
-            tree = self.blocks.row_tree
-            squares = [doors.mean_squares(self.values, some.samples(tree), orders) for some in entries]  # enqueued
-            sums = sum(some.by_level(to_host(square), levels) for some, square in zip(entries, squares))
-            self._errors.update(zip(orders, sums))
+            samples, (level, below), stands_for = self._samples
+            orders = doors.orders_together(samples, order, largest_order(samples.x.shape[-1]))
+            squares = to_host(doors.mean_squares(samples, orders))
+            squares *= stands_for
+            own, again = squares[:, : len(level)], squares[:, len(level) :]
+            self._errors.update(zip(orders, sums_by_level(own, level, levels) + sums_by_level(again, below, levels)))
         return self._errors[order]
 
     def ranks(self, threshold):
@@ -159,7 +158,7 @@ class Sampler:
     def _sampled_clusters(self):
         """Levels, the index of each part's among them, and the parts' _Spectra: a device is not waited for."""
         tree, rng = self.blocks.row_tree, np.random.default_rng(self.seed)
-        rows = np.unique(np.linspace(0, len(self.blocks.positions) - 1, PATHS).round().astype(np.int64))
+        rows = _evenly(len(self.blocks.positions), PATHS)
         levels = np.arange(tree.levels)[::-1]
         levels = np.concatenate([levels[:RANK_LEVELS], levels[RANK_LEVELS::RANK_STEP]])[::-1]
         path = tree.path(self.blocks.positions[rows])[levels].T
@@ -231,32 +230,6 @@ class _Spectra:
         return ranks
 
 
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Entries of farfield blocks at some points of their clusters.
-
-    level, t     of the clusters that interpolate, (samples,), levels ascending
-    stands_for   (samples,) how many entries each sample stands for
-    x, y         (samples, rows, dim), (samples, columns, dim) points
-    exact        (samples, rows, columns) values there
-    """
-
-    level: np.ndarray
-    t: np.ndarray
-    stands_for: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    exact: np.ndarray
-
-    def samples(self, tree):
-        """As chebyshev.mean_squares takes them."""
-        return tree.boxes[self.t], tree.sizes.take(self.t), self.x, self.y, self.exact
-
-    def by_level(self, squares, levels):
-        """Sums over the entries that mean squares (orders, samples) stand for, (orders, levels)."""
-        return sums_by_level(squares * self.stands_for, self.level, levels)
-
-
 class _Columns:
     """Points of the farfields that the clusters of sampled rows meet, row after row and level after level."""
 
@@ -291,10 +264,38 @@ class _Columns:
         return thinned + count, self.y.take(index, axis=0), scale
 
 
+def _descendants(tree, level, t, places):
+    """The clusters below some t (blocks,), whose levels ascend, that hold one place of each.
+
+    Returns their levels, ascending, their numbers, and of which block each is.
+    """
+    now, found = t.copy(), []
+    for count in np.searchsorted(level, np.arange(1, tree.levels)).tolist():  # of the blocks above each level
+        child = tree.first_child.take(now[:count])
+        block = np.flatnonzero(child >= 0)
+        child = child.take(block)
+        now[block] = child = child + (places.take(block) >= tree.stop.take(child))
+        found.append((child, block))
+    counts = [len(child) for child, _ in found]
+    whole = [np.concatenate(part) for part in zip(*found)] or [np.zeros(0, np.int64)] * 2
+    return np.repeat(np.arange(1, tree.levels), counts), *whole
+
+
+@lru_cache(maxsize=16)
+def _evenly(count, most):
+    """At most so many of `count` places, evenly."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
+
+
 def _spread(rng, start, size, count):
     """Random places of ranges, one in each of `count` equal parts: (ranges, count)."""
-    places = (np.arange(count) + rng.random((len(start), count))) * (size[:, None] / count)
-    return start[:, None] + np.minimum(places.astype(np.int64), size[:, None] - 1)
+    within = rng.random((len(start), count))
+    within += np.arange(count)
+    within *= size[:, None] / count
+    places = within.astype(np.int64)
+    np.minimum(places, size[:, None] - 1, out=places)
+    places += start[:, None]
+    return places
 
 
 def _spread_each(rng, start, size, count):

@@ -24,7 +24,7 @@ from h2gpu.h2matrix.compression.weights import STACK_ENTRIES
 from h2gpu.h2matrix.nearfield import check_nearfield
 from h2gpu.h2matrix.planning.candidates import Family, Plan
 from h2gpu.h2matrix.planning.costs import PACES, best
-from h2gpu.h2matrix.planning.cuts import Cut
+from h2gpu.h2matrix.planning.cuts import Cut, Kinds
 from h2gpu.h2matrix.planning.estimation import Sampler
 from h2gpu.h2matrix.planning.peak import ROOMS
 from h2gpu.memory import free_memory, piece_entries
@@ -176,6 +176,12 @@ class Planner:
         if leaf_size not in self._cuts:
             self._cuts[leaf_size] = [Cut.of(tree, path, leaf_size) for tree, path in zip(self.trees, self.paths)]
         return self._cuts[leaf_size]
+
+    @cached_property
+    def kinds(self):
+        """The Kinds of the row tree and of the column tree, or None."""
+        found = [Kinds.of(tree) for tree in self.trees]
+        return found[0], found[-1]
 
     def samplers(self, eta):
         """What draws from the rows for an admissibility and, of a rectangular matrix, from those of the transpose."""
