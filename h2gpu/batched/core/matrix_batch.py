@@ -78,7 +78,9 @@ class MatrixBatch:
         if rows.shape != columns.shape:
             rows, columns = np.broadcast_arrays(rows, columns)
         offsets = offsets_of(rows * columns)
-        return cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
+        batch = cls(xp.empty(int(offsets[-1]), dtype), offsets[:-1], rows, columns)
+        vars(batch)["is_packed"] = True
+        return batch
 
     @classmethod
     def zeros(cls, rows: ArrayLike, columns: ArrayLike, dtype: DTypeLike, xp: ModuleType = np) -> "MatrixBatch":
@@ -156,8 +158,11 @@ class MatrixBatch:
         if isinstance(index, np.ndarray) and index.dtype == bool:
             (index,) = index.nonzero()  # NumPy looks for them again with each of the three
         part = MatrixBatch(self.buffer, self.offsets[index], self.rows[index], self.columns[index])
-        if isinstance(index, slice) and ("numbers" in vars(self) or "whole" in vars(self)):
-            vars(part)["whole"] = self, index  # whose numbers are cut where they are needed
+        if isinstance(index, slice):
+            if "numbers" in vars(self) or "whole" in vars(self):
+                vars(part)["whole"] = self, index  # whose numbers are cut where they are needed
+            if vars(self).get("is_packed") and index.step in (None, 1):
+                vars(part)["is_packed"] = True
         return part
 
     def matrices(self) -> list[Array]:
@@ -262,7 +267,7 @@ class MatrixBatch:
         """Bytes of the entries that the matrices of this batch cover."""
         return int(self.sizes.sum()) * self.dtype.itemsize
 
-    @property
+    @cached_property
     def is_packed(self) -> bool:
         """Whether the matrices follow one another in the buffer without gaps."""
         return bool((self.offsets[1:] == (self.offsets + self.sizes)[:-1]).all())

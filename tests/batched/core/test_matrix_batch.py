@@ -49,6 +49,17 @@ def test_stacking_and_halving_change_sizes_only(counts, columns):
         np.testing.assert_array_equal(pair, np.concatenate([upper, lower]))
 
 
+@given(SIZES, st.slices(8))
+def test_parts_of_a_packed_batch_are_packed_where_nothing_lies_between(sizes, part):
+    """What is remembered of the whole is said of a part only where it is so."""
+    whole = of_sizes(sizes)
+    known, alone = MatrixBatch.empty(whole.rows, whole.columns, np.float64), (whole.offsets, whole.rows, whole.columns)
+    assert known.is_packed == MatrixBatch(whole.buffer, *alone).is_packed
+    apart = MatrixBatch(whole.buffer, *(side[part] for side in alone))
+    assert known[part].is_packed == apart.is_packed
+    assert known[part][::-1].is_packed == apart[::-1].is_packed
+
+
 def test_views_share_memory():
     A = stack((4, 3, 2))
     B = MatrixBatch.from_stack(A)
