@@ -175,8 +175,8 @@ def discarded(comm, square, levels, accuracy, decompose):
 
 def _weights(comm, side, other, diagonal, turns, cov):
     """Total weights of a side's local clusters; diagonal, turns: see `all_couplings`."""
+    couplings = all_couplings(side, other, diagonal, turns, cov)  # first: a sort may wait for what is given before it
     R = triangular_factors(other.basis)
-    couplings = all_couplings(side, other, diagonal, turns, cov)  # by the host, while the device makes R
     ghosts = of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
     return total_weights(side.basis, couplings, with_ghosts(R, ghosts), column_side=True)
 

@@ -238,6 +238,8 @@ def nearfield_of(comm, rows, cols, there, share, blocks, points, cov):
     sizes = tree.sizes[share.ghosts]
     ghosts = fetched(comm, bounds, points[-1], tree.start[share.ghosts], sizes, "near points")
     ghosts = MatrixBatch.from_rows(array_module(there[0]).asarray(ghosts), offsets_of(sizes)[:-1], sizes)
-    return diagonal, EvaluatedNearfield(
-        cov.pair_function, X, ghosts, rows.numbers(share.rows), share.columns, 0.0, False
-    )
+    t = rows.numbers(share.rows)
+    parts = diagonal, EvaluatedNearfield(cov.pair_function, X, ghosts, t, share.columns, 0.0, False)
+    for part in parts:
+        part.pairs(comm.xp)  # now: who copies them waits for what the device has been given, which is nothing yet
+    return parts

@@ -80,10 +80,7 @@ def _measured(A):
     if getattr(A, "measures", None):
         return A.measures
     stream = None if A.xp is np else A.xp.cuda.get_current_stream().ptr
-    known = planned(A, ("measures", stream), dict)
-    if not known:
-        known.update(measures(A))
-    return known
+    return planned(A, ("measures", stream), lambda: measures(A), settled=False)
 
 
 def measures(A, keep=None):
@@ -101,10 +98,13 @@ def measures(A, keep=None):
             keep(part, blocks)
         return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
 
-    sizes = A.sizes
-    if A.xp is not np:
-        sizes = np.full(len(A), math.prod(side.max(initial=0) for side in A.shapes))
-    made = list(in_order(work, pieces(sizes, piece_entries(A.xp, CACHED)), A.xp))
+    entries = piece_entries(A.xp, CACHED)
+    if A.xp is np:
+        parts = pieces(A.sizes, entries)
+    else:
+        step = max(1, entries // max(1, math.prod(side.max(initial=0) for side in A.shapes)))
+        parts = [slice(first, min(first + step, len(A))) for first in range(0, len(A), step)]
+    made = list(in_order(work, parts, A.xp))
     rows = [A.xp.concatenate(measured) for measured in zip(*made)] or [A.xp.zeros(0)] * len(MEASURES)
     return dict(zip(MEASURES, rows))
 
