@@ -7,7 +7,6 @@ Of a cluster above the cut each rank has the R of its own points; stacked, their
 farfield block are R_t S_ts R_sᵀ with its own part of R_t and the whole R_s: the squares of all ranks add up.
 """
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from h2gpu import batched
 from h2gpu.batched import MatrixBatch
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.distributed.construction import all_couplings, couplings_of, nearfield_of, sides_of
+from h2gpu.distributed.construction import all_couplings, couplings_of, local_trees, nearfield_of, sides_of
 from h2gpu.distributed.ghosts import Halo, Share, slices_behind, with_ghosts
 from h2gpu.distributed.matrix import Blocks, DistributedH2Matrix
 from h2gpu.distributed.rounding import rounded
@@ -55,38 +54,49 @@ def built_and_compressed(
     """
     accuracy = Accuracy.of(rtol, points[0].dtype)
     rounds = accuracy.rounds(storage)
-    rows, cols = sides_of(comm, blocks, points, order)
+    locals_, there = local_trees(comm, blocks), [comm.xp.asarray(x) for x in points]
     once = bool(once) and blocks.symmetric
-    partitions = rows.local.partition, cols.local.partition
+    partitions = locals_[0].partition, locals_[-1].partition
     share = Share.of(blocks.near, blocks.symmetric, *partitions, comm.rank, once).agreed(comm, partitions[1])
-    far_share = rows.share
-    if once:
-        far_share = Share.of(blocks.far, True, *partitions, comm.rank, once).agreed(comm, partitions[1])
-    near = nearfield_of(comm, rows, cols, share, blocks, points[-1], cov)
+    near = nearfield_of(comm, locals_[0], locals_[-1], there, share, blocks, points, cov)
     if not rounds:
         near = [part.stored() for part in near]
     weights = dict(zip(PARTS, (1, 1 + once) * 2))
+    square = sum(weights[name] * nearfield_square(part) for name, part in zip(PARTS[2:], near))  # enqueued
     limit, decompose = accuracy.unrounded if rounds else accuracy, STRATEGIES[svd]
-    square = sum(weights[name] * float(nearfield_square(part)) for name, part in zip(PARTS[2:], near))
-    if method == "basis":
-        sides, couplings = (rows, cols)[: 2 - blocks.symmetric], couplings_of(rows, cols, far_share, blocks, cov)
-        bases, T, far = by_basis(comm, sides, couplings, far_share, weights, square, limit, decompose)
-    else:
-        share_of = partial(discarded, comm, accuracy=limit, decompose=decompose)
-        bases, changes = _truncated(comm, rows, cols, square, blocks, cov, share_of)
-        rows, cols = replace(rows, basis=None), replace(cols, basis=None)  # the largest part of what is there
-        T = changes_of_ghosts(comm, far_share, cols.local, changes)
-        far = projected(couplings_of(rows, cols, far_share, blocks, cov), cols.local, far_share, bases, changes, T)
+    held = list(sides_of(comm, blocks, locals_, points, there, order))
+    far_share, bases, T, far = _farfield(comm, blocks, held, cov, once, weights, square, method, limit, decompose)
     parts = dict(zip(PARTS, (*far, *near)))
     if rounds:
         parts, bases = rounded(comm, parts, weights, bases, accuracy)
     parts = {name: part.stored() if isinstance(part, EvaluatedNearfield) else part for name, part in parts.items()}
-    local, names = (rows.local, cols.local), partitions[1].numbers
-    tree = cols.local.tree
-    halo = Halo.of(share, cols.local.numbers, tree.start, tree.sizes, blocks.col_tree.sizes[share.ghosts]).on(comm.xp)
-    far = far_blocks(comm, parts["far"], parts["far off"], far_share, cols.local, bases[-1], T.rows)
-    near = Blocks(parts["near"], parts["near off"], halo, names[share.ghosts], share)
-    return DistributedH2Matrix(comm, *local, bases[0], bases[-1], far, near, once=once)
+    local = locals_[-1]
+    halo = Halo.of(share, local.numbers, local.tree.start, local.tree.sizes, blocks.col_tree.sizes[share.ghosts])
+    far = far_blocks(comm, parts["far"], parts["far off"], far_share, local, bases[-1], T.rows)
+    near = Blocks(parts["near"], parts["near off"], halo.on(comm.xp), partitions[1].numbers[share.ghosts], share)
+    return DistributedH2Matrix(comm, locals_[0], local, bases[0], bases[-1], far, near, once=once)
+
+
+def _farfield(comm, blocks, held, cov, once, weights, square, method, accuracy, decompose):
+    """(Share, bases, changes T of ghosts, (diagonal, off-diagonal couplings)), compressed.
+
+    held     [row side, column side], which is emptied: the bases are given up before couplings are projected
+    square   of this rank's nearfield, where comm.xp is
+    """
+    rows, cols = held
+    held.clear()
+    share, sides = rows.share, (rows, cols)[: 2 - blocks.symmetric]
+    if once:
+        partitions = rows.local.partition, cols.local.partition
+        share = Share.of(blocks.far, True, *partitions, comm.rank, once).agreed(comm, partitions[1])
+    couplings = couplings_of(rows, cols, share, blocks, cov)
+    if method == "basis":
+        return share, *by_basis(comm, sides, couplings, share, weights, float(square), accuracy, decompose)
+    share_of = partial(discarded, comm, accuracy=accuracy, decompose=decompose)
+    bases, changes = _truncated(comm, sides, square, couplings[0], cov, share_of)
+    local, rows, cols, sides = cols.local, None, None, None  # bases: the largest part of what is there
+    T = changes_of_ghosts(comm, share, local, changes)
+    return share, bases, T, projected(couplings, local, share, bases, changes, T)
 
 
 def by_basis(comm, sides, couplings, share, weights, near, accuracy, decompose):
@@ -139,16 +149,19 @@ def far_blocks(comm, diagonal, off, share, local, basis, ghost_ranks):
     return Blocks(diagonal, off, halo, local.partition.numbers[share.ghosts], share)
 
 
-def _truncated(comm, rows, cols, square, blocks, cov, share_of):
+def _truncated(comm, sides, square, diagonal, cov, share_of):
     """Bases and their changes, in lists of one a side; the discarded squares of the sides are equal shares.
 
-    square   of this rank's nearfield
+    square     of this rank's nearfield, where comm.xp is
+    diagonal   couplings of its diagonal blocks
     """
-    Z = _weights(comm, rows, cols, blocks.far, blocks.symmetric, cov)
-    budget, decompose = share_of(square + float(farfield_square(rows.basis, Z)), blocks.row_tree.levels)
+    rows, cols = sides[0], sides[-1]
+    Z = _weights(comm, rows, cols, diagonal, (-1, 1) if diagonal.symmetric else (-1,), cov)
+    levels = rows.local.partition.tree.levels
+    budget, decompose = share_of(float(square + farfield_square(rows.basis, Z)), levels)
     found = [truncate(comm, rows, Z, budget, decompose)]
-    if not blocks.symmetric:
-        W = _weights(comm, cols, rows, blocks.far[::-1], False, cov)
+    if not diagonal.symmetric:
+        W = _weights(comm, cols, rows, diagonal, (1,), cov)
         found.append(truncate(comm, cols, W, budget, decompose))
     return [basis for basis, _ in found], [change for _, change in found]
 
@@ -160,12 +173,12 @@ def discarded(comm, square, levels, accuracy, decompose):
     return float(comm.sum(np.array([square]), "norm")[0]) * part / 2, decompose
 
 
-def _weights(comm, side, other, pairs, symmetric, cov):
-    """Total weights of a side's local clusters."""
+def _weights(comm, side, other, diagonal, turns, cov):
+    """Total weights of a side's local clusters; diagonal, turns: see `all_couplings`."""
+    couplings = all_couplings(side, other, diagonal, turns, cov)  # first: a sort may wait for what is given before it
     R = triangular_factors(other.basis)
     ghosts = of_ghosts(comm, side.share, other.local, R, "R of ghosts", stacked=True)
-    couplings = all_couplings(side, other, pairs, symmetric, cov)
-    return total_weights(side.basis, couplings, with_ghosts(R, ghosts))
+    return total_weights(side.basis, couplings, with_ghosts(R, ghosts), column_side=True)
 
 
 def of_ghosts(comm, share, local, batch, name, stacked):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import array_module, to_host
+from h2gpu.arrays import array_module, moved_together
 from h2gpu.batched import MatrixBatch
-from h2gpu.batched.core.offsets import offsets_of, ranges
+from h2gpu.batched.core.offsets import consecutive, offsets_of
 from h2gpu.distributed.ghosts import Share, with_ghosts
 from h2gpu.distributed.partition import LocalTree, Partition
 from h2gpu.distributed.trees.exchange import fetched
@@ -51,18 +51,56 @@ class Side:
     x: object
 
 
-def sides_of(comm, blocks, points, order):
+@dataclass(frozen=True, eq=False)
+class PlacedCouplings(EvaluatedCouplings):
+    """EvaluatedCouplings whose numbers are where the grids are already: nothing waits for their copy.
+
+    there   (rows, columns) where the grids are, sorted by (column, row)
+    """
+
+    there: tuple
+
+    def pairs(self, xp):
+        """See EvaluatedCouplings."""
+        return self.there if xp is self.row_grids.xp else (self.rows, self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedThere(EvaluatedCouplings):
+    """EvaluatedCouplings whose numbers are with the grids alone: what a device has sorted does not come back.
+
+    parts   [(rows, columns)] of the same couplings on the host, in no order
+    """
+
+    parts: list
+
+    def counted(self):
+        """See EvaluatedCouplings."""
+        return self.parts
+
+    def pairs(self, xp):
+        """Where the grids are."""
+        return self.rows, self.columns
+
+
+def local_trees(comm, blocks):
+    """[LocalTree of the rows, of the columns] of a rank's block tree, one where it is symmetric."""
+    trees = [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]
+    return [LocalTree(Partition(tree, tree.bounds), comm.rank) for tree in trees]
+
+
+def sides_of(comm, blocks, locals_, points, there, order):
     """(row side, column side) of a rank's block tree; one object where symmetric.
 
-    blocks   BlockTree on EssentialTrees; points: [(own, dim) of the rows and those of the columns], on the host
+    blocks   BlockTree on EssentialTrees, and its local trees
+    points   [(own, dim) of the rows and those of the columns], on the host; there: the same where comm.xp is
     """
-    trees = [blocks.row_tree] if blocks.symmetric else [blocks.row_tree, blocks.col_tree]
-    partitions = [Partition(tree, tree.bounds) for tree in trees]
-    locals_ = [LocalTree(partition, comm.rank) for partition in partitions]
+    partitions = [local.partition for local in locals_]
+    trees = [partition.tree for partition in partitions]
     coupled = [blocks.far] if blocks.symmetric else list(blocks.far)
     orders = [orders_of(tree, order) for tree in trees]
     known = [_ranks(comm, *side, x.shape[1]) for *side, x in zip(partitions, coupled, orders, points)]
-    sides, there = [], [comm.xp.asarray(x) for x in points]
+    sides = []
     for i, local in enumerate(locals_):
         j = len(trees) - 1 - i
         pairs = blocks.far if i == 0 else blocks.far[::-1]
@@ -119,11 +157,10 @@ def _of_ghosts(comm, share, ranks, own, tree, orders, dim):
 def _grids(comm, partition, clusters, ranks, own, x, orders, there):
     """Grids of some clusters, where comm.xp is, as `there`, all of x is; their own points come from where they are."""
     tree, some = partition.tree, clusters[own[clusters]]
-    places = _union(tree.start[some], tree.stop[some])
-    points, start = (
-        fetched(comm, partition.bounds, x, places, "points of clusters"),
-        np.searchsorted(places, tree.start),
-    )
+    first, counts = _union(tree.start[some], tree.sizes[some])
+    points = fetched(comm, partition.bounds, x, first, counts, "points of clusters")
+    run = np.searchsorted(first, tree.start, side="right") - 1  # of the points of those clusters, which come together
+    start = tree.start - (first - offsets_of(counts)[:-1])[run] if len(first) else tree.start
     moved = replace(tree, start=start, stop=start + tree.sizes)  # where the points are now, of those clusters
     return interpolation_grids(moved, clusters, ranks, own, _moved(points, x, there), orders)
 
@@ -136,54 +173,73 @@ def _moved(rows, x, there):
     return there[first : first + len(rows)]
 
 
-def _union(start, stop):
-    """The places in some ranges of a tree, of which two are apart or one holds the other; ascending, each once."""
-    order = np.lexsort((-stop, start))
-    start, stop = start[order], stop[order]
-    outer = np.append(True, start[1:] >= np.maximum.accumulate(stop)[:-1])[: len(start)]
-    start, stop = start[outer], stop[outer]
-    apart = np.flatnonzero(start[1:] != stop[:-1]) + 1  # of ranges without a gap between them one is made
-    start, stop = np.append(start[:1], start[apart]), np.append(stop[apart - 1], stop[-1:])
-    return ranges(start, stop - start)
+def _union(start, counts):
+    """(Starts, counts) of what some ranges cover, ascending, those without a gap between them as one."""
+    order = np.argsort(start, kind="stable")
+    start, stop = start[order], np.maximum.accumulate((start + counts)[order])
+    ahead = np.flatnonzero(start[1:] > stop[:-1]) + 1
+    start, stop = np.append(start[:1], start[ahead]), np.append(stop[ahead - 1], stop[-1:])
+    return start, stop - start
 
 
 def couplings_of(rows, cols, share, blocks, cov):
     """Diagonal and off-diagonal couplings of the row side, evaluated where used; share: that of the rows, or a part."""
-    t, s = (part[share.diagonal] for part in blocks.far)
-    t, s = rows.local.numbers(t), cols.local.numbers(s)
-    diagonal = EvaluatedCouplings(cov.pair_function, rows.grids, cols.grids, t, s, blocks.symmetric)
+    t, s = _inner(blocks.far, share, rows.local, cols.local)
+    diagonal = _placed(cov, rows.grids, cols.grids, t, s, blocks.symmetric)
     t, ghosts = rows.local.numbers(share.rows), rows.ghosts
     if share is not rows.share:
         ghosts = batched.gather(ghosts, np.searchsorted(rows.share.ghosts, share.ghosts))
-    return diagonal, EvaluatedCouplings(cov.pair_function, rows.grids, ghosts, t, share.columns, False)
+    return diagonal, _placed(cov, rows.grids, ghosts, t, share.columns, False)
 
 
-def all_couplings(side, other, pairs, symmetric, cov):
-    """All couplings of a side's clusters, none meant twice: columns are the other's local clusters, then ghosts.
+def _inner(pairs, share, rows, cols):
+    """Local numbers of the rows and of the columns of a share's diagonal blocks."""
+    diagonal = consecutive(share.diagonal)  # all of them, of a process alone
+    return rows.numbers(pairs[0][diagonal]), cols.numbers(pairs[1][diagonal])
 
-    pairs   (2, blocks) clusters of this side and of the other
+
+def _placed(cov, row_grids, col_grids, t, s, symmetric):
+    """PlacedCouplings of numbers on the host."""
+    there = moved_together(row_grids.xp, t, s)
+    return PlacedCouplings(cov.pair_function, row_grids, col_grids, t, s, symmetric, tuple(there))
+
+
+def all_couplings(side, other, diagonal, turns, cov):
+    """All couplings of a side's clusters, none meant twice: their transposes, sorted by the side's clusters.
+
+    diagonal   PlacedCouplings of the rank's diagonal blocks
+    turns      1: its rows are clusters of the other side, its columns this side's; −1: the other way round; a symmetric
+               matrix has both
+
+    Rows are the other's local clusters, then ghosts.
     """
-    t, s = side.local.numbers(pairs[0][side.share.diagonal]), other.local.numbers(pairs[1][side.share.diagonal])
-    if symmetric:
-        t, s = np.append(t, s), np.append(s, t)
-    t = np.append(t, side.local.numbers(side.share.rows))
-    s = np.append(s, len(other.grids) + side.share.columns)
-    xp = side.grids.xp
-    pairs = to_host(xp.sort(xp.asarray(s << 32 | t)))  # a tenth of a lexicographic sort
-    grids = with_ghosts(other.grids, side.ghosts)
-    return EvaluatedCouplings(cov.pair_function, side.grids, grids, pairs & (1 << 32) - 1, pairs >> 32, False)
+    xp, inner = side.grids.xp, (diagonal.rows, diagonal.columns)
+    off = len(other.grids) + side.share.columns, side.local.numbers(side.share.rows)
+    parts = [*(inner[::turn] for turn in turns), off]
+    there = [*(diagonal.there[::turn] for turn in turns), moved_together(xp, *off)]
+    keys = xp.concatenate([t << 32 | s for s, t in there])
+    keys.sort()  # a tenth of a lexicographic sort
+    s, t, grids = keys & (1 << 32) - 1, keys >> 32, with_ghosts(other.grids, side.ghosts)
+    return SortedThere(cov.pair_function, grids, side.grids, s, t, False, parts)
 
 
-def nearfield_of(comm, rows, cols, share, blocks, points, cov):
-    """Diagonal and off-diagonal dense blocks, evaluated where used; points: own ones of the columns, on the host."""
-    t, s = (part[share.diagonal] for part in blocks.near)
-    X, Y = (MatrixBatch.from_rows(side.x, side.local.tree.start, side.local.tree.sizes) for side in (rows, cols))
+def nearfield_of(comm, rows, cols, there, share, blocks, points, cov):
+    """Diagonal and off-diagonal dense blocks, evaluated where used.
+
+    rows, cols      LocalTree
+    points, there   [own points of the rows, of the columns], one of a symmetric matrix: on the host, where comm.xp is
+    """
+    X = MatrixBatch.from_rows(there[0], rows.tree.start, rows.tree.sizes)
+    Y = X if rows is cols else MatrixBatch.from_rows(there[-1], cols.tree.start, cols.tree.sizes)
     nugget = float(cov.nugget) if blocks.symmetric else 0.0
-    t, s = rows.local.numbers(t), cols.local.numbers(s)
-    diagonal = EvaluatedNearfield(cov.pair_function, X, X if rows is cols else Y, t, s, nugget, blocks.symmetric)
-    tree, bounds = blocks.col_tree, cols.local.partition.bounds
+    t, s = _inner(blocks.near, share, rows, cols)
+    diagonal = EvaluatedNearfield(cov.pair_function, X, Y, t, s, nugget, blocks.symmetric)
+    tree, bounds = blocks.col_tree, cols.partition.bounds
     sizes = tree.sizes[share.ghosts]
-    ghosts = fetched(comm, bounds, points, ranges(tree.start[share.ghosts], sizes), "near points")
-    ghosts = MatrixBatch.from_rows(array_module(rows.x).asarray(ghosts), offsets_of(sizes)[:-1], sizes)
-    t = rows.local.numbers(share.rows)
-    return diagonal, EvaluatedNearfield(cov.pair_function, X, ghosts, t, share.columns, 0.0, False)
+    ghosts = fetched(comm, bounds, points[-1], tree.start[share.ghosts], sizes, "near points")
+    ghosts = MatrixBatch.from_rows(array_module(there[0]).asarray(ghosts), offsets_of(sizes)[:-1], sizes)
+    t = rows.numbers(share.rows)
+    parts = diagonal, EvaluatedNearfield(cov.pair_function, X, ghosts, t, share.columns, 0.0, False)
+    for part in parts:
+        part.pairs(comm.xp)  # now: who copies them waits for what the device has been given, which is nothing yet
+    return parts

@@ -50,10 +50,9 @@ class Share:
         once   each of a symmetric matrix with one of its owners, by turns, a cluster above the cut as the ghost
         """
         t, s = pairs
-        inner = ~row_partition.above[t] & ~col_partition.above[s]
-        inner &= row_partition.first[t] == col_partition.first[s]
-        diagonal = np.flatnonzero(inner & (row_partition.first[t] == rank))
-        off = np.flatnonzero(~inner)
+        rows, columns = row_partition.homes.take(t), col_partition.homes.take(s)
+        diagonal = np.flatnonzero((rows == rank) & (columns == rank))
+        off = np.flatnonzero((rows != columns) | (rows < 0))
         turned = np.zeros(len(off), bool)
         t, s = t[off], s[off]
         if symmetric and once:

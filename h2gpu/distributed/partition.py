@@ -13,7 +13,6 @@ import numpy as np
 
 from h2gpu.batched.core.offsets import ranges
 from h2gpu.clustering import ClusterTree
-from h2gpu.clustering.boxes import Boxes
 from h2gpu.distributed.trees.essential import EssentialTree
 from h2gpu.texts import brief
 from h2gpu.typing import Integers, Truths
@@ -85,17 +84,26 @@ class Partition:
     @cached_property
     def first(self) -> Integers:
         """The lowest rank that has points of each cluster, (clusters,): it owns those above the cut too."""
-        return ranks_of(self.bounds, self.tree.start, self.tree.stop)[0]
+        return self._spans[0]
 
     @cached_property
     def last(self) -> Integers:
         """The highest rank that has points of each cluster, (clusters,)."""
-        return ranks_of(self.bounds, self.tree.start, self.tree.stop)[1]
+        return self._spans[1]
+
+    @cached_property
+    def _spans(self):
+        return ranks_of(self.bounds, self.tree.start, self.tree.stop)
 
     @cached_property
     def above(self) -> Truths:
         """Clusters of several ranks, (clusters,) bool."""
         return self.first != self.last
+
+    @cached_property
+    def homes(self) -> Integers:
+        """The rank that has all points of each cluster, (clusters,) int32; −1 of those above the cut."""
+        return np.where(self.above, -1, self.first).astype(np.int32)
 
     @cached_property
     def shared(self) -> Truths:
@@ -155,7 +163,8 @@ class LocalTree:
 
     partition, rank   whose
     clusters          (local,) numbers in the partition's tree, ascending
-    tree              ClusterTree of the rank's points alone, of the same levels
+    tree              ClusterTree of the rank's points alone, of the same levels; as these are in its order, zeros that
+                      take no memory stand for the permutation
     """
 
     partition: Partition
@@ -190,9 +199,8 @@ class LocalTree:
         start, stop = (np.clip(side[kept], begin, end) - begin for side in (whole.start, whole.stop))
         child = np.where(p.above[kept] | self.owned, new[whole.first_child[kept]], -1)
         offsets = np.searchsorted(kept, whole.level_offsets)
-        boxes = Boxes(whole.boxes.lower[kept], whole.boxes.upper[kept])
-        parent = new[whole.parent[kept]]
-        return ClusterTree(np.arange(end - begin), start, stop, parent, child, boxes, _levels(offsets))
+        order = np.broadcast_to(0, end - begin)
+        return ClusterTree(order, start, stop, new[whole.parent[kept]], child, whole.boxes[kept], _levels(offsets))
 
     def numbers(self, clusters):
         """The local numbers of clusters of the partition's tree; −1 of others."""

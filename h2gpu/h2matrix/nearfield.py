@@ -101,7 +101,10 @@ class EvaluatedNearfield(Pairs):
         return self.into(index, None)
 
     def into(self, index, out):
-        """The same blocks written to `out`; returned."""
+        """The same blocks written to `out`; returned. None: to memory whose sizes are where it is.
+
+        Nothing is waited for if the index is on the host.
+        """
         xp = self.xp
         there = index if isinstance(index, slice) else moved(index, xp)
         t, s = (clusters[there] for clusters in self.pairs(xp))
@@ -112,7 +115,8 @@ class EvaluatedNearfield(Pairs):
         if self.nugget:
             index = index if isinstance(index, slice) else to_host(index)
             t, s = self.rows[index], self.columns[index]
-            own = np.flatnonzero((t == s) & (self.row_points.rows[t] > 0))
+            own = np.flatnonzero(t == s)
+            own = own[self.row_points.rows[t[own]] > 0]
             if len(own):
                 add_to_diagonals(D[moved(own, xp)], self.nugget)
         return D if out is None else out

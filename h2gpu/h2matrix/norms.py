@@ -35,9 +35,11 @@ def nearfield_norm(D):
 
 
 def nearfield_square(D):
-    """The square of nearfield_norm, where D is: nothing is waited for if D is a BlockSparse."""
+    """The square of nearfield_norm, where D is: nothing is waited for."""
     if not isinstance(D, BlockSparse):
-        return _weighted_squares(multiplicities(D), *block_measures(D, batched.frobenius_norms))
+        squares = _measured(D)[batched.frobenius_norms] ** 2
+        t, s = D.pairs(D.xp)
+        return (D.xp.where(t == s, 1.0, 2.0) * squares if D.symmetric else squares).sum()
     square = _square(D.blocks.entries)
     if D.symmetric:
         own = D.blocks[np.flatnonzero(D.rows == D.columns)]
@@ -65,28 +67,45 @@ def block_measures(A, *wanted):
     """Some of MEASURES of all blocks of A, a list of (blocks,) on the host; all are taken of blocks not in memory."""
     if isinstance(A, BlockSparse):
         found = [measure(A.blocks) for measure in wanted]
-        return found if A.xp is np else np.split(to_host(A.xp.concatenate(found)), len(found))  # waits once
-    known = getattr(A, "measures", None) or planned(A, "measures", lambda: measures(A))
-    return [known[measure] for measure in wanted]
+    else:
+        found = [_measured(A)[measure] for measure in wanted]
+    return found if A.xp is np else np.split(to_host(A.xp.concatenate(found)), len(found))  # waits once
+
+
+def _measured(A):
+    """All MEASURES of blocks that are not in memory, (blocks,) each where A is: taken once, and not waited for.
+
+    Another stream takes its own: it might read these before they are there.
+    """
+    if getattr(A, "measures", None):
+        return A.measures
+    stream = None if A.xp is np else A.xp.cuda.get_current_stream().ptr
+    return planned(A, ("measures", stream), lambda: measures(A), settled=False)
 
 
 def measures(A, keep=None):
-    """{measure: (blocks,) on the host}: all MEASURES of blocks that are not in memory, some at a time.
+    """{measure: (blocks,) where A is}: all MEASURES of blocks that are not in memory, some at a time.
 
     keep   function of a slice of the blocks and these blocks, which takes what else they are needed for
     """
 
     def work(part):
-        blocks = A.select(np.arange(part.start, part.stop) if there is None else there[part])
+        if A.xp is np:
+            blocks = A.select(np.arange(part.start, part.stop))
+        else:  # their sizes stay with them, and each has as much room as the largest
+            blocks = A.into(part, None) if hasattr(A, "into") else A.select(part)
         if keep is not None:
             keep(part, blocks)
         return [measure(blocks) for measure in MEASURES]  # a GPU goes on meanwhile
 
-    there, sizes = None, A.sizes
-    if A.xp is not np:  # where sizes stay too, and each block has as much room as the largest
-        there, sizes = A.xp.arange(len(A)), np.full(len(A), math.prod(side.max(initial=0) for side in A.shapes))
-    made = list(in_order(work, pieces(sizes, piece_entries(A.xp, CACHED)), A.xp))
-    rows = [to_host(A.xp.concatenate(measured)) for measured in zip(*made)] or [np.zeros(0)] * len(MEASURES)
+    entries = piece_entries(A.xp, CACHED)
+    if A.xp is np:
+        parts = pieces(A.sizes, entries)
+    else:
+        step = max(1, entries // max(1, math.prod(side.max(initial=0) for side in A.shapes)))
+        parts = [slice(first, min(first + step, len(A))) for first in range(0, len(A), step)]
+    made = list(in_order(work, parts, A.xp))
+    rows = [A.xp.concatenate(measured) for measured in zip(*made)] or [A.xp.zeros(0)] * len(MEASURES)
     return dict(zip(MEASURES, rows))
 
 

@@ -16,6 +16,7 @@ from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.together import levels_together
 from h2gpu.h2matrix.compression.weights import Links, total_weights
 from h2gpu.h2matrix.construction import EvaluatedCouplings, deferred
+from h2gpu.h2matrix.interpolation import with_own_points
 
 ORDERS = (9, 9, 9, 9, 4, 3, 3, 3, 3, 3)
 
@@ -30,9 +31,21 @@ def links(A, transpose):
     return Links(A.couplings, basis, triangular_factors(other), transpose), basis, other
 
 
+def test_own_points_of_a_cluster_are_those_of_both_children():
+    tree = evaluated(points_of("clustered", 3000, 2)).row_basis.tree
+    some = np.random.default_rng(0).random(len(tree)) < 0.9
+    right = some.copy()
+    for t in reversed(range(len(tree))):
+        child = tree.first_child[t]
+        right[t] &= child < 0 or bool(right[child] and right[child + 1])
+    assert 0 < right.sum() < some.sum()
+    np.testing.assert_array_equal(with_own_points(tree, some), right)
+
+
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("cols", [None, 700])
-def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, transpose):
+def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, transpose, monkeypatch):
+    monkeypatch.setattr(weights, "CACHED", 100)  # links looked at together
     cols = None if cols is None else points_of("uniform", cols, 2, seed=1)
     kind, basis, other = links(evaluated(points_of("clustered", 3000, 2), cols), transpose)
     couplings = kind.couplings

@@ -1,5 +1,7 @@
 """Two precisions and computed nearfields: the promise holds, memory tells the truth, products are those of float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reference import dense_of, difference, points_of
@@ -12,9 +14,10 @@ from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
 from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.compression import precision
+from h2gpu.h2matrix.compression.precision import squares_of
 from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
-from h2gpu.h2matrix.norms import MEASURES, block_measures
+from h2gpu.h2matrix.norms import MEASURES, block_measures, nearfield_square
 
 COVARIANCE = Exponential(1.0, 0.2) + Nugget(0.1)
 BACK_ENDS = ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)]
@@ -177,6 +180,24 @@ def test_solvers_take_it():
 # Computed nearfields
 
 
+def test_nobody_waits_for_the_square_of_an_evaluated_nearfield(xp, monkeypatch):
+    """Nothing comes to the host before its measures are asked for; they are taken once."""
+
+    def here(array):
+        assert isinstance(array, np.ndarray)
+        return array
+
+    sites = Sites.of(xp.asarray(points_of("clustered", 600, 2)), COVARIANCE)
+    D = deferred(sites, leaf_size=30, order=3, split="mean", nearfield="computed").nearfield
+    with monkeypatch.context() as patch:
+        for room in ("norms", "nearfield"):
+            patch.setattr(f"h2gpu.h2matrix.{room}.to_host", here)
+        square = nearfield_square(D)
+    assert isinstance(square, xp.ndarray if xp is not np else np.floating)
+    monkeypatch.setattr(EvaluatedNearfield, "into", None)
+    assert float(square) == pytest.approx(squares_of(D, MEASURES[0])[0].sum(), rel=1e-12)
+
+
 @pytest.mark.parametrize("cols", [None, 700])
 def test_an_evaluated_nearfield_is_measured_selected_and_rounded_as_a_stored_one(cols, xp, monkeypatch):
     """Piece by piece, wherever sizes are; leaves differ in size, some are of no points."""
@@ -188,6 +209,7 @@ def test_an_evaluated_nearfield_is_measured_selected_and_rounded_as_a_stored_one
     for measure, both in zip(MEASURES, block_measures(stored, *MEASURES), strict=True):
         np.testing.assert_allclose(*block_measures(D, measure), both, rtol=1e-12)
         np.testing.assert_array_equal(*block_measures(stored, measure), both)
+    assert float(nearfield_square(replace(D))) == pytest.approx(float(nearfield_square(stored)), rel=1e-12)
     some = np.flatnonzero(np.arange(len(D)) % 3 == 0)
     for index in (slice(2, 20), some, xp.asarray(some)):
         found, right = (

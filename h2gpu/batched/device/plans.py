@@ -9,12 +9,15 @@ SHAPES = 4096  # plans of a routine that are kept
 _plans = WeakKeyDictionary()
 
 
-def planned(owner, key, make):
-    """make(), remembered for this owner and key; done when it is, for other streams will use it too."""
+def planned(owner, key, make, settled=True):
+    """make(), remembered for this owner and key; done when it is, for other streams will use it too.
+
+    settled   False where nothing has to be waited for: no other stream will
+    """
     plans = _plans.setdefault(owner, {})
     if key not in plans:
         plan = make()
-        if getattr(owner, "xp", np) is not np:
+        if settled and getattr(owner, "xp", np) is not np:
             stream = owner.xp.cuda.get_current_stream()
             if not stream.is_capturing():
                 stream.synchronize()

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from h2gpu.batched.core.offsets import ranges
+
 
 class Clusters(NamedTuple):
     """Some clusters of a tree that no rank has whole, ascending by number: arrays of as many rows.
@@ -61,14 +63,16 @@ def swapped(comm, parts, like, name):
     return {q: parts[q] if q == comm.rank else others[q] for q in sizes}
 
 
-def fetched(comm, bounds, x, places, name):
-    """Rows of a (n, …) array at some places, of which each rank has those from bounds[rank] on; a call of all ranks.
+def fetched(comm, bounds, x, starts, counts, name):
+    """Rows starts[b] … + counts[b] of a (n, …) array, of which each rank has those from bounds[rank] on.
 
-    Where they are a run of its own, as of all its leaves, they are a view of x.
+    A call of all ranks. Where they are a run of its own, as of all its leaves, they are a view of x, and no row is
+    numbered.
     """
     begin, end, some = bounds[comm.rank], bounds[comm.rank + 1], np.zeros(0, np.int64)
-    run = _own_run(places, begin, end)
-    away = some if run else np.flatnonzero((places < begin) | (places >= end))  # few: those of others
+    run = _own_run(starts, counts, begin, end)
+    places = some if run else ranges(starts, counts)
+    away = np.flatnonzero((places < begin) | (places >= end))  # few: those of others
     owners = np.searchsorted(bounds, places[away], side="right") - 1
     asked = {q: (places[away[owners == q]],) for q in np.flatnonzero(np.bincount(owners)).tolist()}
     answers = {q: (x[i - begin],) for q, (i,) in swapped(comm, asked, (some,), name).items()}
@@ -83,8 +87,9 @@ def fetched(comm, bounds, x, places, name):
     return found
 
 
-def _own_run(places, begin, end):
-    """The slice of a rank's rows that places are, one after the other; None where they are not."""
-    if not len(places) or places[-1] - places[0] != len(places) - 1 or places[0] < begin or places[-1] >= end:
+def _own_run(starts, counts, begin, end):
+    """The slice of a rank's rows that ranges are, one behind the other; None where they are not."""
+    if not len(starts) or starts[0] < begin or (starts[1:] != (starts + counts)[:-1]).any():
         return None
-    return slice(places[0] - begin, places[-1] + 1 - begin) if (places[1:] - places[:-1] == 1).all() else None
+    stop = starts[-1] + counts[-1]
+    return slice(starts[0] - begin, stop - begin) if starts[0] < stop <= end else None

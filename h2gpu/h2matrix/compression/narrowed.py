@@ -23,7 +23,7 @@ class NarrowedNearfield(EvaluatedNearfield):
     """An EvaluatedNearfield with its blocks in float32 beside, until their rounding is decided.
 
     in_float32  MatrixBatch of all blocks
-    measures    {measure: (blocks,)}, see `norms.measures`
+    measures    {measure: (blocks,)} where the blocks are, see `norms.measures`
     """
 
     in_float32: MatrixBatch

@@ -16,7 +16,7 @@ from h2gpu import batched
 from h2gpu.arrays import moved
 from h2gpu.batched import MatrixBatch, Products
 from h2gpu.batched.core.offsets import offsets_of
-from h2gpu.batched.device.threads import in_order, pieces
+from h2gpu.batched.device.threads import CACHED, in_order, pieces
 from h2gpu.h2matrix.compression.together import levels_together
 from h2gpu.memory import piece_entries
 from h2gpu.progress import phase
@@ -127,9 +127,9 @@ class Links:
     def __init__(self, couplings, basis, R, transpose):
         xp = R.xp
         self.couplings, self.transpose, self.ranks = couplings, transpose, basis.ranks
-        self.owners, self.others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
-        self.first = offsets_of(np.bincount(self.owners, minlength=len(basis.tree)))
-        self.heights, self.most = R.rows, _most_met(basis, self.owners, R.columns, self.others)
+        self.met = [pair[:: 1 if transpose else -1] for pair in couplings.counted()]  # (owners, others)
+        self.first = offsets_of(sum(np.bincount(owners, minlength=len(basis.tree)) for owners, _ in self.met))
+        self.heights, self.most = R.rows, _most_met(basis, self.met, R.columns)
         self.first_there = moved(self.first, xp)
         rows, columns = couplings.pairs(xp)
         self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
@@ -148,7 +148,8 @@ class Links:
     @cached_property
     def rows_before(self):
         """Rows of the R that the clusters before each one meet, (clusters + 1,), on the host."""
-        rows = np.bincount(self.owners, self.heights.take(self.others), minlength=len(self.first) - 1)
+        clusters = len(self.first) - 1
+        rows = sum(np.bincount(owners, self.heights.take(others), clusters) for owners, others in self.met)
         return offsets_of(rows.astype(np.int64))
 
     def _made(self, F, span, first, bounds):
@@ -188,12 +189,16 @@ class Part:
         return replace(made, F=made.F.bounded((most, most)), S=S, first=first, on_host=on_host)
 
 
-def _most_met(basis, owners, ranks, others):
+def _most_met(basis, met, ranks):
     """(levels,) the largest of the ranks of others that the owners on a level meet; `ranks` of all the others."""
     tree, width = basis.tree, int(ranks.max(initial=0)) + 1
     row = np.repeat(np.arange(tree.levels) * width, np.diff(tree.level_offsets))
-    counts = np.bincount(row.take(owners) + ranks.take(others), minlength=tree.levels * width)
-    return np.where(counts.reshape(tree.levels, width), np.arange(width), 0).max(axis=1)
+    found = np.zeros(tree.levels * width, bool)
+    for owners, others in met:
+        for first in range(0, len(owners), CACHED):  # all at once would be new pages
+            part = slice(first, first + CACHED)
+            found[row.take(owners[part]) + ranks.take(others[part])] = True
+    return np.where(found.reshape(tree.levels, width), np.arange(width), 0).max(axis=1)
 
 
 def _links(couplings, basis, R, column_side):

@@ -29,13 +29,11 @@ def takes(x, entries):
 
 def grids_like(x, boxes, order):
     """See chebyshev.grids_like."""
-    along = chebyshev.axis_nodes(boxes, order)
-    count, dim, _ = along.shape
+    count, dim = boxes.lower.shape
     if not takes(x, order**dim):
         return chebyshev.grids_like(x, boxes, order)
-    out = cupy.empty((count, order**dim, dim), x.dtype)
-    along, points = moved(along.astype(x.dtype, copy=False), cupy), count * order**dim
-    _launch("grids", points, along, np.int64(points), dim, order, order**dim, out)
+    out, points = cupy.empty((count, order**dim, dim), x.dtype), count * order**dim
+    _launch("grids", points, _axis_nodes(boxes, order, x.dtype), np.int64(points), dim, order, order**dim, out)
     return out
 
 
@@ -49,11 +47,12 @@ def values_in_boxes(points, sizes, boxes, order):
 
 def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
     """See chebyshev.transfer_values."""
-    x = chebyshev.axis_nodes(child_boxes, order)
-    if not takes(like, (order * parent_order) ** x.shape[1]):
+    if not takes(like, (order * parent_order) ** child_boxes.lower.shape[1]):
         return chebyshev.transfer_values(child_boxes, parent_boxes, order, parent_order, like)
-    numbers = _numbers(parent_boxes, parent_order, like.dtype)
-    x, numbers = moved_together(cupy, x.astype(like.dtype, copy=False), numbers)
+    x, numbers = (
+        _axis_nodes(child_boxes, order, like.dtype),
+        moved(_numbers(parent_boxes, parent_order, like.dtype), cupy),
+    )
     return _tensor_products(_polynomials(x, len(parent_boxes), NULL, numbers, parent_order))
 
 
@@ -99,6 +98,13 @@ def _rules(orders):
     for table, order in zip(tables.transpose(1, 0, 2), orders):
         table[:, :order] = chebyshev.nodes(order), chebyshev.weights(order)
     return tables
+
+
+def _axis_nodes(boxes, order, dtype):
+    """See chebyshev.axis_nodes, to the last bit; `order` times as many numbers as are sent."""
+    centre, half, nodes = (boxes.lower + boxes.upper) / 2, boxes.sides / 2, chebyshev.nodes(order)
+    centre, half, nodes = moved_together(cupy, centre, half, nodes)
+    return (centre[..., None] + half[..., None] * nodes).astype(dtype, copy=False)
 
 
 def _numbers(boxes, order, dtype):

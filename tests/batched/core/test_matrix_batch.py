@@ -1,7 +1,6 @@
 """A ragged batch is its matrices, in one buffer."""
 
 import numpy as np
-import pytest
 from batches import SIZES, of_sizes, ragged, stack
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,21 +31,6 @@ def test_a_batch_is_its_matrices(sizes):
         assert both.sizes.tolist() == [m * n for m, n in sizes + sizes[::-1]]
 
 
-PARTS = slice(None), slice(1, 4), slice(None, None, 2), slice(None, None, -1), slice(3, 1), np.array([0, 2])
-
-
-@pytest.mark.parametrize("index", PARTS, ids=str)
-@pytest.mark.parametrize("cut", [False, True])
-def test_what_is_known_of_a_part_is_so(index, cut):
-    """Sizes and whether matrices follow one another are passed on to slices: as the offsets and sides say."""
-    A = MatrixBatch.empty([2, 3, 0, 1, 4, 2], [1, 2, 5, 3, 1, 2], np.float64)
-    A = A[np.array([0, 1, 3, 4])] if cut else A
-    part = A[index]
-    np.testing.assert_array_equal(part.sizes, part.rows * part.columns)
-    ends = part.offsets + part.rows * part.columns
-    assert part.is_packed == (part.offsets[1:] == ends[:-1]).all()
-
-
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 4))
 def test_stacking_and_halving_change_sizes_only(counts, columns):
     rows = np.random.default_rng(0).integers(0, 5, sum(counts))
@@ -63,6 +47,18 @@ def test_stacking_and_halving_change_sizes_only(counts, columns):
         np.testing.assert_array_equal(np.concatenate([upper, lower]), A[b])
     for pair, upper, lower in zip(halves.pairs().matrices(), halves[::2].matrices(), halves[1::2].matrices()):
         np.testing.assert_array_equal(pair, np.concatenate([upper, lower]))
+
+
+@given(SIZES, st.slices(8))
+def test_parts_of_a_packed_batch_are_packed_where_nothing_lies_between(sizes, part):
+    """What is remembered of the whole is said of a part only where it is so."""
+    whole = of_sizes(sizes)
+    known, alone = MatrixBatch.empty(whole.rows, whole.columns, np.float64), (whole.offsets, whole.rows, whole.columns)
+    assert known.is_packed == MatrixBatch(whole.buffer, *alone).is_packed
+    apart = MatrixBatch(whole.buffer, *(side[part] for side in alone))
+    assert known[part].is_packed == apart.is_packed
+    assert known[part][::-1].is_packed == apart[::-1].is_packed
+    np.testing.assert_array_equal(known[part].sizes, apart.rows * apart.columns)
 
 
 def test_views_share_memory():
