@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from h2gpu.arrays import moved, to_host
+from h2gpu.arrays import to_host
 from h2gpu.batched.copies import gather
 from h2gpu.batched.core.matrix_batch import MatrixBatch
 from h2gpu.batched.device.threads import parallel, pieces, thread_count
@@ -168,9 +168,8 @@ def _stored(A, index, dtype):
 def _evaluate(A, index, blocks):
     """Blocks ← those of A of the given indices, written where the device knows their places; piece by piece."""
     MatrixBatch.place(blocks)
-    there = None if isinstance(index, slice) else moved(index, A.xp)
     for part in pieces(blocks.sizes, piece_entries(A.xp, PIECE_ENTRIES)):
-        out, chosen = blocks[part], part if there is None else there[part]
+        out, chosen = blocks[part], part if isinstance(index, slice) else index[part]  # on the host: nothing waits
         if A.dtype == out.dtype:
             A.into(chosen, out)
         else:

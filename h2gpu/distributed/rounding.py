@@ -23,7 +23,7 @@ def rounded(comm, parts, weights, bases, accuracy):
     weights   {name: 2 where a block stands for its transpose too, and is with no other rank}
     bases     list of one ClusterBasis a side, orthonormal over all ranks
     """
-    found = {name: squares_of(part, *MEASURES) for name, part in parts.items()}
+    found = squares_of({name: (part, MEASURES) for name, part in parts.items()})
     squares = {name: weights[name] * norms.sum() for name, (norms, _) in found.items()}
     errors = {name: weights[name] * rounding for name, (_, rounding) in found.items()}
     choices, spent = cheapest(parts, errors, accuracy.storage * sum(squares.values())), 0.0

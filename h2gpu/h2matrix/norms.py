@@ -65,11 +65,20 @@ def _sum_of_squares(A):
 
 def block_measures(A, *wanted):
     """Some of MEASURES of all blocks of A, a list of (blocks,) on the host; all are taken of blocks not in memory."""
-    if isinstance(A, BlockSparse):
-        found = [measure(A.blocks) for measure in wanted]
-    else:
-        found = [_measured(A)[measure] for measure in wanted]
-    return found if A.xp is np else np.split(to_host(A.xp.concatenate(found)), len(found))  # waits once
+    return measures_together([(A, wanted)])[0]
+
+
+def measures_together(asked):
+    """The same of several A, for a list of (A, measures): a GPU is waited for once."""
+    found = [
+        [measure(A.blocks) if isinstance(A, BlockSparse) else _measured(A)[measure] for measure in wanted]
+        for A, wanted in asked
+    ]
+    flat, xp = [part for one in found for part in one], asked[0][0].xp
+    if xp is not np:
+        flat = np.split(to_host(xp.concatenate(flat)), np.cumsum([len(part) for part in flat])[:-1])
+    parts = iter(flat)
+    return [[next(parts) for _ in one] for one in found]
 
 
 def _measured(A):

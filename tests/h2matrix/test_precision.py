@@ -195,7 +195,7 @@ def test_nobody_waits_for_the_square_of_an_evaluated_nearfield(xp, monkeypatch):
         square = nearfield_square(D)
     assert isinstance(square, xp.ndarray if xp is not np else np.floating)
     monkeypatch.setattr(EvaluatedNearfield, "into", None)
-    assert float(square) == pytest.approx(squares_of(D, MEASURES[0])[0].sum(), rel=1e-12)
+    assert float(square) == pytest.approx(squares_of({"near": (D, MEASURES[:1])})["near"][0].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("cols", [None, 700])

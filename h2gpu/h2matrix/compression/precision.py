@@ -16,7 +16,7 @@ from h2gpu import batched
 from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import runs_of, sums_of_runs
 from h2gpu.blocksparse import MixedBlocks
-from h2gpu.h2matrix.norms import MEASURES, block_measures, multiplicities
+from h2gpu.h2matrix.norms import MEASURES, measures_together, multiplicities
 from h2gpu.texts import brief
 
 STORAGES = ("auto", "full")
@@ -48,7 +48,7 @@ def rounded(B, accuracy, but=()):
     accuracy  Accuracy of Ã
     but       names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
-    found = {name: squares_of(getattr(B, name), *MEASURES[: 1 if name in but else None]) for name in PARTS}
+    found = squares_of({name: (getattr(B, name), MEASURES[: 1 if name in but else None]) for name in PARTS})
     squares = {name: measured[0] for name, measured in found.items()}
     errors = {name: measured[1] for name, measured in found.items() if name not in but}
     norm = np.sqrt(sum(square.sum() for square in squares.values()))
@@ -64,10 +64,14 @@ def rounded(B, accuracy, but=()):
     return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
 
 
-def squares_of(A, *measures):
-    """Squares of some MEASURES of all blocks, (blocks,) each, as often as a block occurs in the matrix."""
-    often = multiplicities(A)
-    return [often * found**2 for found in block_measures(A, *measures)]
+def squares_of(asked):
+    """{name: squares of some MEASURES of all blocks, (blocks,) each, as often as a block occurs in the matrix}.
+
+    asked   {name: (blocks, measures)}
+    """
+    often = [multiplicities(A) for A, _ in asked.values()]
+    found = measures_together(list(asked.values()))
+    return {name: [w * measured**2 for measured in one] for name, w, one in zip(asked, often, found)}
 
 
 def cheapest(parts, errors, allowed):
