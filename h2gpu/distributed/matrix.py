@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from h2gpu.arrays import array_module
-from h2gpu.batched.device.streams import together
+from h2gpu.batched.device.streams import together, used
 from h2gpu.distributed.communicators.communicator import Communicator
 from h2gpu.distributed.ghosts import Halo, Share, travel, travel_back
 from h2gpu.distributed.partition import LocalTree
@@ -190,6 +190,7 @@ class DistributedH2Matrix:
         for first in range(0, vectors.shape[1], VECTORS_AT_A_TIME):
             part = slice(first, first + VECTORS_AT_A_TIME)
             y[:, part] = work(xp.ascontiguousarray(vectors[:, part].astype(self.dtype, copy=False)))
+            used(xp)
         return y.reshape(sides[1], *x.shape[1:])
 
     def _product(self, x):

@@ -160,3 +160,14 @@ def test_scipy_solves_and_finds_eigenvalues_with_whole_vectors(ranks):
     y = np.random.default_rng(8).standard_normal((700, 2))
     found = all_of(ranks, lambda comm: distributed.linear_operator(distributed.distribute(R, comm)).rmatmat(y))
     assert relative(found[0], (y.T @ R).T) < ROUNDING
+
+
+def test_each_part_of_a_product_is_held_until_it_has_been_copied(monkeypatch):
+    """An urgent stream has made it; sixty-four vectors are a part."""
+    held = []
+    monkeypatch.setattr("h2gpu.distributed.matrix.used", held.append)
+    B = distributed.distribute(matrix(few), distributed.Alone())
+    for count, parts in ((1, 1), (64, 1), (65, 2)):
+        held.clear()
+        B @ np.ones((20, count))
+        assert held == [np] * parts

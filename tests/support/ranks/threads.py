@@ -13,11 +13,17 @@ from h2gpu.distributed.communicators.communicator import Communicator
 communicator.BRIEF = 0.0  # threads that look again and again keep the interpreter from those that work
 
 
-def settled(array):
-    """A copy that is done: another thread reads it on another stream."""
-    copy, xp = array.copy(), array_module(array)
+def finished(array):
+    """Wait until what the current stream was given is done, with an array of a device."""
+    xp = array_module(array)
     if xp is not np:
         xp.cuda.get_current_stream().synchronize()
+
+
+def settled(array):
+    """A copy that is done: another thread reads it on another stream."""
+    copy = array.copy()
+    finished(copy)
     return copy
 
 
@@ -38,7 +44,9 @@ class Threads(Communicator):
                 if not self._boxes[q, self.rank].empty():
                     array = self._boxes[q, self.rank].get()
                     assert (array.shape, array.dtype) == (waiting[q].shape, waiting[q].dtype), name
-                    waiting.pop(q)[...] = array
+                    target = waiting.pop(q)
+                    target[...] = array
+                    finished(target)  # before the memory of `array` is the other stream's again
             return not waiting
 
         return lambda: self._until(done, name)
@@ -59,6 +67,7 @@ class Threads(Communicator):
 
     def _start_sum(self, values, name):
         total = sum(self._gather(settled(values), name), start=array_module(values).zeros_like(values))
+        finished(total)
         return lambda: total
 
     def _tell(self, failure):
