@@ -16,7 +16,7 @@ from math import ceil
 import numpy as np
 
 from h2gpu.batched.device import tuning
-from h2gpu.batched.products.choice import symmetric_limits
+from h2gpu.batched.products.choice import by_blocks, symmetric_limits
 
 ROUTINES = ("gemv", "symv", "syrk", "trsm", "lu_factor")
 READS = 2  # that are waited for, before the first step
@@ -125,7 +125,7 @@ def _syrk(place, n, k):
 
 def _trsm(place, n, columns):
     row = place.row("trsm", rows=n, columns=columns)
-    if row["method"] != "columns":
+    if row["method"] != "columns" or by_blocks(place.batch, n, columns):
         return None
     whole, blocks = (ceil(n / TILE) * TILE) ** 2, place.batch * ceil(columns / COLUMNS)
     nbytes = place.batch * (n * n / 2 + 2 * n * columns) * place.size

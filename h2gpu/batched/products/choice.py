@@ -1,4 +1,7 @@
-"""Which kernel multiplies matrices of one shape: rows of kernels/tuning/…/gemm.csv, so far as a compilation pays."""
+"""Which kernel multiplies matrices of one shape: rows of kernels/tuning/…/gemm.csv, so far as a compilation pays.
+
+And when triangular systems are products between triangles on the diagonal.
+"""
 
 from math import gcd
 
@@ -10,6 +13,10 @@ WORTH = 1 << 29  # batch · m n k from which kernels are compiled for a size, ab
 ASKED, TILE = 1 << 25, 48  # batch · m n k and sizes up to which asking cuBLAS, 5 µs of host, is longer than the product
 STORED = 8  # inner indices of a symmetric product that take as long as its results take to be stored
 CUBIC = 2  # how many times the least of m, n and k may be in the largest: rates were measured for cubes
+
+MUCH = 1 << 29  # batch · n² · sides of triangular systems from which the launches of triangles on the diagonal pay
+BLOCKED, SIDES = 128, 16  # order and right-hand sides from which they do whatever the row of trsm.csv says
+LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
 
 
 def chosen(dtype, batch, sizes, transposed, row=tuning.row):
@@ -38,3 +45,13 @@ def symmetric_limits(batch, n, k, alone):
 def limits(size, row, cheap):
     """What the table's limits are held against.   row: a number that rows' lengths divide by"""
     return {"size": size, "excess": (size - 1) % EXCESS + 1, "pieces": PIECE // gcd(row, PIECE), "cheap": int(cheap)}
+
+
+def by_blocks(batch, n, sides):
+    """Whether systems of order n go by blocks, whatever the row of trsm.csv says."""
+    return n >= BLOCKED and sides >= SIDES and is_much(batch, n, sides)
+
+
+def is_much(batch, n, sides):
+    """Whether launches of triangles on the diagonal pay."""
+    return n <= LARGE and batch * n * n * sides >= MUCH

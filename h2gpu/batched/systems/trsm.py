@@ -2,8 +2,8 @@
 
 A row of kernels/tuning/<device>/trsm.csv says which: "columns", a thread a right-hand side; "tiles", threads share the
 rows of a tile; "vendor", for one shape where CuPy wraps cuBLAS's batched routine, else "tiles". Of a batch with much to
-do, "vendor" and triangles from BLOCKED on are cuBLAS's product alone, between triangles on the diagonal that are solved
-by "columns":
+do (products/choice.py) "vendor" and larger triangles are cuBLAS's product alone, between triangles on the diagonal that
+are solved by "columns":
 
     X_J = T_JJ⁻¹ (α B_J − T_J,<J X_<J),   T = op(A), or op(A)ᵀ where A is on the right
 
@@ -19,6 +19,7 @@ from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import NULL, WARP, Ready, Steps, addresses, tables
 from h2gpu.batched.device.limits import FEW_RESERVED_BYTES, shared_limit
 from h2gpu.batched.device.plans import remembered
+from h2gpu.batched.products.choice import LARGE, by_blocks, is_much
 from h2gpu.batched.products.vectors import bounds_of, check_shared, knobs_of
 from h2gpu.batched.products.vendor import PIECE, PREFIXES, Place, Strided, cublas
 
@@ -26,10 +27,7 @@ TRSM_EDGE, TRSM_FEW = 32, 4  # of a tile of kernel trsm; its right-hand sides of
 PANEL_EDGE, COLUMN_THREADS = 16, 128  # of kernel trsm_columns; of a block of it at most
 SHARED_BYTES = 11 << 10  # of its blocks that take several matrices, a warp in all
 SPILL_BYTES = 24  # at most, by ptxas
-MUCH = 1 << 29  # batch · n² · sides from which the launches of triangles on the diagonal pay
-BLOCKED, SIDES = 128, 16  # order and right-hand sides from which they do whatever the row of the table says
 BLOCK, SMALL_BLOCK, SMALL = 64, 32, 256  # order of theirs; in float64 of matrices below the last one
-LARGE = 1024  # order from which the vendor's triangle, one matrix after the other, is ahead: ours has a block a matrix
 
 
 def trsm(A, B, alpha, side, lower, trans, unit):
@@ -68,8 +66,8 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     """The launch for triangles of order n, or of none larger, with so many right-hand sides; None for the vendor's."""
     row, flags = knobs_of("trsm", dtype, rows=n, columns=width), (right, lower, trans, unit)
     limit = shared_limit(cupy.cuda.Device().id, FEW_RESERVED_BYTES)
-    blocked = n >= BLOCKED and width >= SIDES and is_much(batch, n, width)
-    if (row["method"] == "vendor" or n > LARGE or blocked) and cublas and not ragged:
+    vendor = row["method"] == "vendor" or n > LARGE or by_blocks(batch, n, width)
+    if vendor and cublas and not ragged:
         return None
     if row["method"] == "columns" and width and columns_bytes(dtype, n, 1) <= limit:
         places = Place(0, n, n * n), Place(0, n if right else width, n * width)
@@ -81,11 +79,6 @@ def plan(dtype, batch, n, width, right, lower, trans, unit, ragged):
     check_shared("trsm", shared, n)
     function = kernel("systems/trsm.cuh", "trsm", dtype, columns, warps, *flags, shared_bytes=shared)
     return Ready(function, batch * pieces if n else 0, warps * WARP, shared, (np.int64(batch), n, width, pieces))
-
-
-def is_much(batch, n, width):
-    """Whether launches of triangles on the diagonal pay."""
-    return n <= LARGE and batch * n * n * width >= MUCH
 
 
 def _columns(dtype, batch, n, width, flags, places, most, alone=False, sums=False):

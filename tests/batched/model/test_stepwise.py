@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.mark.parametrize("routine", ["gemv", "symv", "syrk", "trsm", "lu_factor", "cholesky", "svd"])
 def test_predictions_are_those_of_the_published_tables(routine):
-    """The median within 15 %, all within a factor of 2: but for the vendor's triangles, which are not counted."""
+    """The median within 15 %, all within a factor of 2: but for triangles by blocks, which are not counted."""
     _, rows = fit_model.published(FOLDER)
     ratios, refused = [], []
     for row in (row for row in rows if row.routine == routine):
@@ -32,7 +32,7 @@ def test_predictions_are_those_of_the_published_tables(routine):
             refused.append(row)
         else:
             ratios.append(predicted / row.seconds)
-    assert len(refused) == (3 if routine == "trsm" else 0) and len(ratios) >= 8
+    assert len(refused) == (6 if routine == "trsm" else 0) and len(ratios) >= 8
     assert statistics.median(abs(ratio - 1) for ratio in ratios) <= 0.15
     assert all(0.5 <= ratio <= 2 for ratio in ratios)
 
