@@ -276,6 +276,7 @@ print([h2krige.main(arguments) for arguments in json.loads(sys.argv[1])])
 """
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_kriging_by_processes_with_gaps_other_names_and_longitudes(tmp_path):
     """Missing values, a process with no others; targets and truth by other names, fewer targets than processes."""

@@ -52,6 +52,7 @@ def test_predictions_are_those_of_one_process(monkeypatch, dense, size):
     assert all(count > 0 for count in iterations) == (dense == 50) and found[0].tolist() == nuggets
 
 
+@pytest.mark.slow
 def test_estimates_are_those_of_one_process(monkeypatch):
     """By Vecchia's likelihood, and a step of the full one."""
     monkeypatch.setattr(systems, "DENSE", 50)

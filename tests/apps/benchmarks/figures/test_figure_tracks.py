@@ -80,6 +80,7 @@ def test_four_gpus_run_four_commands_at_once_within_the_limit(place, monkeypatch
     assert not (place / "out" / "a" / "long.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_command_that_outlasts_patience_is_ended_and_others_are_published(place, monkeypatch, capsys):
     monkeypatch.setattr(figures, "ON_CPU", [stub("hangs", 3, 60.0, gpus=0), stub("good", 2, 0.1, gpus=0)])
     monkeypatch.setattr(queue, "PATIENCE", 2)
