@@ -238,7 +238,7 @@ def test_trsm_by_blocks(blas, monkeypatch, dtype, side, lower, trans, unit):
     room = import_module("h2gpu.batched.systems.trsm")
 
     blas(dtype)
-    monkeypatch.setattr(room, "MUCH", 0)
+    monkeypatch.setattr("h2gpu.batched.products.choice.MUCH", 0)
     for n, k in ((150, 6), (256, 40), (128, 16), (130, 20)):
         assert room.plan(np.dtype(dtype), 2, n, k, side == "right", lower, trans, unit, False) is None
         A, meant = triangular(n, lower, unit, dtype, (2,))
