@@ -163,8 +163,7 @@ class LocalTree:
 
     partition, rank   whose
     clusters          (local,) numbers in the partition's tree, ascending
-    tree              ClusterTree of the rank's points alone, of the same levels; as these are in its order, zeros that
-                      take no memory stand for the permutation
+    tree              ClusterTree of the rank's points alone, which are in its order, of the same levels
     """
 
     partition: Partition
@@ -199,7 +198,7 @@ class LocalTree:
         start, stop = (np.clip(side[kept], begin, end) - begin for side in (whole.start, whole.stop))
         child = np.where(p.above[kept] | self.owned, new[whole.first_child[kept]], -1)
         offsets = np.searchsorted(kept, whole.level_offsets)
-        order = np.broadcast_to(0, end - begin)
+        order = np.arange(end - begin)
         return ClusterTree(order, start, stop, new[whole.parent[kept]], child, whole.boxes[kept], _levels(offsets))
 
     def numbers(self, clusters):
