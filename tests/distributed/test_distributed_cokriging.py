@@ -79,6 +79,7 @@ sys.exit(h2krige.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_cokriging_by_processes(tmp_path, monkeypatch, capsys):
     """File, report and printed lines of a serial run of several --values."""

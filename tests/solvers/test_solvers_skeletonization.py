@@ -171,6 +171,7 @@ def test_memory_is_told_by_part():
     assert parts["root"] == 8 * len(G.top) ** 2
 
 
+@pytest.mark.slow
 def test_far_cells_may_know_nothing_of_each_other():
     points, cov = uniform(2048), Matern(length_scale=0.002, smoothness=1.5)
     G = skeletonize(points, cov)

@@ -233,6 +233,7 @@ def test_the_start_is_near_the_truth(cov, nugget):
     assert start.names == truth.names
 
 
+@pytest.mark.slow
 def test_pure_noise_is_told():
     X = points_of("uniform", 500, 2)
     y = np.random.default_rng(0).standard_normal(500)

@@ -152,6 +152,7 @@ def measured(case, ms):
     return row | bench_batched.compared(case, ms, [peers.Peer("gesvdj", 9 * ms, 9 * ms, 4)])
 
 
+@pytest.mark.slow
 def test_pages_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     found = {name: [] for name in bench_batched.ABOUT}

@@ -126,6 +126,7 @@ def test_a_process_of_lapack_has_one_thread_of_every_blas():
     assert set(done.stdout.split()) == {"1"}
 
 
+@pytest.mark.slow
 def test_lapack_works_in_processes(rng):
     """Times are those of all matrices: four times as many take longer, and less than ten times as long."""
     A = rng.standard_normal((40, 30, 30)).astype(np.float32)

@@ -59,6 +59,7 @@ def rows(place, name):
     return tables.read(place / "out" / "a" / f"{name}.csv")[1]
 
 
+@pytest.mark.slow
 def test_four_gpus_run_four_commands_at_once_within_the_limit(place, monkeypatch, capsys):
     """On 64 cores that are imagined: none is asked of the system."""
     monkeypatch.setattr(machine, "cores", lambda: list(range(64)))
