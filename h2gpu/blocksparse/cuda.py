@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from h2gpu.arrays import moved_together
-from h2gpu.batched.core.offsets import offsets_of, stable_order
+from h2gpu.batched.core.offsets import offsets_of, runs_of, stable_order
 from h2gpu.batched.device.chains import launch_behind
 from h2gpu.batched.device.compiler import kernel
 from h2gpu.batched.device.launch import WARP, launch
@@ -75,7 +75,7 @@ def make_plan(A, size, transpose):
     """Strips and runs of rows of the panels, and for every block row of y the list of its parts."""
     forward, backward = A.symmetric or not transpose, A.symmetric or transpose
     m, n, first_row = A.blocks.rows, A.blocks.columns, offsets_of(A.blocks.rows)
-    lead = np.flatnonzero(np.diff(A.columns, prepend=-1))  # first block of each panel
+    lead = runs_of(A.columns)[:-1]  # first block of each panel
     height, width, strips = np.add.reduceat(m, lead), n[lead], -(-n[lead] // STRIP)
     forward_first = offsets_of(height * strips * forward)  # parts: one a row of every strip of a panel,
     panel, first, rows = cut_rows(height, np.minimum(width, STRIP))

@@ -58,13 +58,11 @@ def _ragged(A, mode, out):
 
 def _by_class(A, Q, R):
     """Those that a launch's blocks work on one by one, each class by itself; tables of all classes by one copy."""
-    parts = []
+    parts, batches = [], [M for M in (A, Q, R) if M is not None]
     for c, chosen in _classes(A, Q is None):
         if c >= 2 * len(EDGES):
             _vendor_each(A, Q, R, chosen)
-        elif isinstance(chosen, slice) and all(
-            M.is_packed for M in (A, Q, R) if M is not None
-        ):  # of one shape: no table
+        elif isinstance(chosen, slice) and all(M.is_packed for M in batches):  # of one shape: no table
             arrays = (None if M is None else M.buffer[int(M.offsets[0]) :] for M in (A, Q, R))
             _run(*arrays, NULL, len(A), int(A.rows[0]), int(A.columns[0]))
         else:

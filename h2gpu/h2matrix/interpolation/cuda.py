@@ -49,10 +49,8 @@ def transfer_values(child_boxes, parent_boxes, order, parent_order, like):
     """See chebyshev.transfer_values."""
     if not takes(like, (order * parent_order) ** child_boxes.lower.shape[1]):
         return chebyshev.transfer_values(child_boxes, parent_boxes, order, parent_order, like)
-    x, numbers = (
-        _axis_nodes(child_boxes, order, like.dtype),
-        moved(_numbers(parent_boxes, parent_order, like.dtype), cupy),
-    )
+    x = _axis_nodes(child_boxes, order, like.dtype)
+    numbers = moved(_numbers(parent_boxes, parent_order, like.dtype), cupy)
     return _tensor_products(_polynomials(x, len(parent_boxes), NULL, numbers, parent_order))
 
 
