@@ -4,6 +4,11 @@
     log det K ≈ −2 Σ log w_last,   M ≈ Σ z zᵀ
     ∂ log w_last = −½ wᵀ ∂K_s w,   ∂z = ½ z (wᵀ ∂K_s w) − uᵀ ∂K_s w
 
+The first sites see all before them. One factor K = L Lᵀ has their rows: with P = L⁻¹ ∂K L⁻ᵀ and Φ its lower triangle,
+half the diagonal,
+
+    z = L⁻¹ B,   wᵀ ∂K_s w = P_ii,   ∂z = −Φ z
+
 z is the standardized residual of site i given its neighbours. Rows are independent of each other: some of them, chosen
 at random, give the moments of all to sampling error, and estimating equations that are still unbiased.
 
@@ -13,6 +18,7 @@ Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecc
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from h2gpu.arrays import array_module, to_host
 from h2gpu.batched.device.threads import parallel
@@ -70,9 +76,9 @@ def row_scores(model, rows, noise, B):
 def vecchia_moments(model, rows, noise, B, derivatives=False):
     """The Moments; arguments as for `moments.dense_moments`. Those of parts of the rows add up."""
     work = _Work(model, rows.sites, noise, B, derivatives)
-    parts = [work(rows.head[None, : i + 1]) for i in range(len(rows.head))]
-    z, logs, dz, q = (np.concatenate(part) for part in zip(*parts, _tail(work, rows, array_module(B))))
-    weights = np.concatenate([np.ones(len(parts)), np.full(len(z) - len(parts), rows.scale)])
+    parts = work.of_first(rows.head), _tail(work, rows, array_module(B))
+    z, logs, dz, q = (np.concatenate(part) for part in zip(*parts))
+    weights = np.repeat([1.0, rows.scale], [len(rows.head), len(z) - len(rows.head)])
     return _summed(z, logs, dz, q, weights, derivatives)
 
 
@@ -131,14 +137,41 @@ class _Work:
             dz[:, j] = 0.5 * z * q[:, j, None] - xp.einsum("imc,im->ic", U, t)
         return to_host(z), to_host(logs), to_host(dz), to_host(q)
 
+    def of_first(self, sites):
+        """The same of each of the first sites (m,), which sees those before it; on the host, where they are few."""
+        if not len(sites):
+            return np.zeros((0, self.B.shape[1])), np.zeros(0), *self._none(0)
+        s = array_module(self.x).asarray(sites)
+        x, nugget, B = (to_host(part[s]) for part in (self.x, self.nugget, self.B))
+        K = covariances(self.cov.pair_function, x[None], nugget)
+        (L,), _ = cholesky(K)
+        inverse = solve_triangular(L, np.eye(len(L)), lower=True)
+        z, (dz, q) = inverse @ B, self._none(len(sites))
+        for j, (cov, nugget) in enumerate(self.derivatives):
+            D, diagonal = self._parts(cov, to_host(nugget[s]), x[None], K)
+            P = inverse @ (D + D.swapaxes(1, 2) + np.diag(diagonal.ravel()))[0] @ inverse.T
+            q[:, j] = np.diagonal(P)
+            dz[:, j] = 0.5 * q[:, j, None] * z - np.tril(P) @ z
+        return z, -np.log(np.diagonal(L)), dz, q
+
+    def _none(self, rows):
+        """∂z and wᵀ ∂K w of so many rows, not yet filled, on the host."""
+        return np.empty((rows, len(self.derivatives), self.B.shape[1])), np.empty((rows, len(self.derivatives)))
+
     def _product(self, cov, nugget, x, K, w):
-        """∂K_s w; of K, as of every matrix here, the lower triangle is read."""
-        xp = array_module(x)
+        """∂K_s w."""
         if cov is None:
             return nugget * w
+        xp, (D, diagonal) = array_module(x), self._parts(cov, nugget, x, K)
+        return xp.einsum("imk,ik->im", D, w) + xp.einsum("imk,im->ik", D, w) + diagonal * w
+
+    def _parts(self, cov, nugget, x, K):
+        """∂K_s below its diagonal, and its diagonal; of K, as of every matrix here, the lower triangle is read."""
+        xp = array_module(x)
+        if cov is None:
+            return xp.zeros_like(K), nugget
         D = xp.tril(K if cov is SAME else covariances(cov.values, x, 0.0), -1)
-        diagonal = (self.cov if cov is SAME else cov).variances(x)
-        return xp.einsum("imk,ik->im", D, w) + xp.einsum("imk,im->ik", D, w) + (diagonal + nugget) * w
+        return D, (self.cov if cov is SAME else cov).variances(x) + nugget
 
 
 def forward(L, B):
