@@ -11,6 +11,7 @@ Reference: Nocedal & Wright (2006), Numerical optimization, section 8.1, on cent
 from dataclasses import dataclass, replace
 
 from h2gpu.covariance import Covariance
+from h2gpu.covariance.functions import Radial, squared_distances
 from h2gpu.covariance.models.variables import structures_of
 
 
@@ -92,9 +93,15 @@ class Difference(Alike):
         return tuple(found)
 
     def evaluate(self, x, y, out):
-        self.f.evaluate(x, y, out)
-        other = out.copy()
-        self.g.evaluate(x, y, other)
+        if all(isinstance(cov, Radial) and cov.dimension is None for cov in (self.f, self.g)):
+            squared_distances(x, y, out)  # once
+            other = out.copy()
+            self.f.of_squares(out)
+            self.g.of_squares(other)
+        else:
+            self.f.evaluate(x, y, out)
+            other = out.copy()
+            self.g.evaluate(x, y, other)
         out -= other
         out /= self.divisor
 

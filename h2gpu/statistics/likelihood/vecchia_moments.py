@@ -30,6 +30,7 @@ from h2gpu.solvers.small_factors import cholesky, covariances, last_rows, togeth
 from h2gpu.statistics.likelihood.moments import Moments
 
 SAME = "same"  # the derivative by the logarithm of the variance is the covariance itself
+COLUMNS = 8  # of small triangular systems that are solved one after another, not by products
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,18 +176,30 @@ class _Work:
 
 
 def forward(L, B):
-    """L⁻¹ B for (batch, m, m) lower triangular factors and (batch, m, count)."""
+    """L⁻¹ B for (batch, m, m) lower triangular factors and (batch, m, count), by halves."""
+    m = L.shape[1]
+    if m > COLUMNS:
+        first, last = slice(m // 2), slice(m // 2, m)
+        V = forward(L[:, first, first], B[:, first])
+        W = forward(L[:, last, last], B[:, last] - L[:, last, first] @ V)
+        return array_module(L).concatenate([V, W], axis=1)
     V = B.copy()
-    for j in range(L.shape[1]):
+    for j in range(m):
         V[:, j] /= L[:, j, j, None]
         V[:, j + 1 :] -= L[:, j + 1 :, j, None] * V[:, j, None]
     return V
 
 
 def backward(L, V):
-    """L⁻ᵀ V for (batch, m, m) lower triangular factors and (batch, m, count)."""
+    """L⁻ᵀ V for (batch, m, m) lower triangular factors and (batch, m, count), by halves."""
+    m = L.shape[1]
+    if m > COLUMNS:
+        first, last = slice(m // 2), slice(m // 2, m)
+        W = backward(L[:, last, last], V[:, last])
+        U = backward(L[:, first, first], V[:, first] - L[:, last, first].swapaxes(1, 2) @ W)
+        return array_module(L).concatenate([U, W], axis=1)
     U = V.copy()
-    for j in reversed(range(L.shape[1])):
+    for j in reversed(range(m)):
         U[:, j] /= L[:, j, j, None]
         U[:, :j] -= L[:, j, :j, None] * U[:, j, None]
     return U
