@@ -1,8 +1,9 @@
 // products/syrk.cuh — out_b = α op(A_b) op(A_b)ᵀ + β C_b in one triangle, C_b or zeros in the other; one block a tile.
 //
 // Tiles are numbered within the triangle, so that no block is idle (Nath, Tomov & Dongarra 2010, block index reordering);
-// tiles on the diagonal are computed whole, from one copy of their rows, and stored to the diagonal. Each block also writes what
-// lies across from its tile. Where a tile is a matrix, strips of it that lie in the other triangle for all warps are left out.
+// tiles on the diagonal are computed whole, from one copy of their rows, and stored to the diagonal. Each block writes what
+// lies across from its tile, and then its tile. Where a tile is a matrix, strips of it that lie in the other triangle for
+// all warps are left out.
 #pragma once
 #include "common/thread/tiling.cuh"
 #include "products/block/slab_product.cuh"
@@ -44,14 +45,13 @@ void syrk(const Real* A, const Real* C, Real* out, const long long* a_first, con
         else out[at] = beta == 0 ? alpha * sum : alpha * sum + beta * C[at];
     };
     const bool diagonal = line == across;
-    constexpr int SIDE = !One ? BOTH_SIDES : Lower ? LOWER_SIDE : UPPER_SIDE;
-    slab_product<Edge, Edge, !Trans, !Trans, PADDED, SIDE>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, store, 0, diagonal);
-    if (One || diagonal) return;
-    for (int e = threadIdx.x; e < Edge * Edge; e += GEMM_THREADS) {
+    for (int e = threadIdx.x; !One && !diagonal && e < Edge * Edge; e += GEMM_THREADS) {   // first: nothing waits for it
         const int i = column0 + e / Edge, j = row0 + e % Edge;
         const long long at = static_cast<long long>(i) * n + j;
         if (i < n && j < n) out[at] = kept(at);
     }
+    constexpr int SIDE = !One ? BOTH_SIDES : Lower ? LOWER_SIDE : UPPER_SIDE;
+    slab_product<Edge, Edge, !Trans, !Trans, PADDED, SIDE>(reinterpret_cast<Real*>(memory), A, A, row0, column0, n, n, k, store, 0, diagonal);
 }
 
 }  // namespace products
