@@ -188,6 +188,16 @@ def test_some_rows_stand_for_all():
     assert rows.some(5000) is rows
 
 
+def test_rows_are_found_once_where_distances_are_the_same():
+    X, _ = problem(300)
+    rows = vecchia_rows(X, Exponential(1.0, 0.3), 10)
+    assert vecchia_rows(X, Matern(2.0, 0.7, 1.5), 10, known=rows) is rows
+    stretched = Exponential(1.0, (0.3, 3.0))
+    found, alone = vecchia_rows(X, stretched, 10, known=rows), vecchia_rows(X, stretched, 10)
+    np.testing.assert_array_equal(found.tail, alone.tail)
+    assert (found.tail != rows.tail).any()
+
+
 def test_many_small_triangular_systems(xp):
     rng = np.random.default_rng(0)
     L = np.tril(rng.standard_normal((5, 7, 7))) + 5 * np.eye(7)

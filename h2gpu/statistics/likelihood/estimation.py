@@ -111,21 +111,21 @@ def estimate(data, model, neighbours=30, random_state=0, starts=None, tell=True)
         else:
             rows = vecchia_rows(data.sites, starts[0].cov, neighbours, random_state)
             found = _best_maximum(_of_vecchia(data, rows.some(SOME, random_state)), starts, own, OF_SOME)
-            evaluate = evaluation(data, found.model, neighbours, random_state)
+            evaluate = evaluation(data, found.model, neighbours, random_state, known=rows)
             found = _maximum(evaluate, found.model, OF_VECCHIA)
         found = replace(_without_needless_nugget(found, evaluate), exact=len(y) <= EXACT)
     logger.info("maximum likelihood: %.6g at %s after %d iterations", found.value, found.model, found.iterations)
     return judged(found, data)
 
 
-def evaluation(data, model, neighbours, random_state, full=None):
+def evaluation(data, model, neighbours, random_state, full=None, known=None):
     """The function that gives the `Point` of a model: exact up to EXACT places, else Vecchia's near the given model, or
-    with options of the `full` likelihood that one."""
+    with options of the `full` likelihood that one; known: as for `vecchia_rows`."""
     if len(data.B) <= EXACT:
         return _exact(data)
     if full is not None:
         return lambda model: _evaluated(data, model, *data.full(model, **full))
-    return _of_vecchia(data, vecchia_rows(data.sites, model.cov, neighbours, random_state))
+    return _of_vecchia(data, vecchia_rows(data.sites, model.cov, neighbours, random_state, known))
 
 
 def _exact(data):

@@ -15,7 +15,7 @@ at random, give the moments of all to sampling error, and estimating equations t
 Reference: Guinness (2021), Gaussian process learning via Fisher scoring of Vecchia's approximation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -41,28 +41,35 @@ class VecchiaRows:
     head     (m, ) the first sites in order: row i sees those before it
     tail     (rows, m + 1) sites of the others, each row's own last
     scale    by which sums over the tail's rows stand for all of them
+    points   (n, dim) the sites in the coordinates in which these are neighbours, on the host
     """
 
     sites: object
     head: np.ndarray
     tail: np.ndarray
     scale: float = 1.0
+    points: np.ndarray | None = None
 
     def some(self, rows, random_state=0):
         """At most so many rows of the tail, at random."""
         if rows >= len(self.tail):
             return self
         drawn = np.sort(np.random.default_rng(random_state).permutation(len(self.tail))[:rows])
-        return VecchiaRows(self.sites, self.head, self.tail[drawn], len(self.tail) / rows)
+        return replace(self, tail=self.tail[drawn], scale=len(self.tail) / rows)
 
 
-def vecchia_rows(sites, cov, neighbours=30, random_state=0):
-    """The VecchiaRows of (n, dim) sites; distances in the covariance's own coordinates."""
+def vecchia_rows(sites, cov, neighbours=30, random_state=0, known=None):
+    """The VecchiaRows of (n, dim) sites; distances in the covariance's own coordinates.
+
+    known   those by another covariance, all else being the same: they are these where distances are
+    """
     x = to_host(Sites.of(sites, cov).points)
+    if known is not None and np.array_equal(x, known.points):
+        return known
     m = min(int(neighbours), len(x) - 1)
     order, places = maximin_order(x, random_state)
     tail = np.concatenate([nearest_earlier(x[order], places, m), np.arange(m, len(x))[:, None]], axis=1)
-    return VecchiaRows(sites, order[:m], order[tail])
+    return VecchiaRows(sites, order[:m], order[tail], points=x)
 
 
 def row_scores(model, rows, noise, B):
