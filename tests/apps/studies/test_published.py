@@ -7,7 +7,7 @@ import small_fields
 
 from h2gpu.apps.command.command import InputError
 from h2gpu.apps.studies import published
-from h2gpu.apps.studies.local_kriging import local_kriging
+from h2gpu.apps.studies.peers.local_kriging import local_kriging
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.statistics import scores
 
