@@ -85,7 +85,7 @@ ON_CPU = (
     cpu(
         "kriging",
         "study_jacksboro-estimated-cpu.csv",
-        1200,
+        1500,
         "studies.jacksboro --parameters estimated --methods 'h2gpu,direct,iterative,local 60'",
         parts=ELEVATIONS,
         awaited=True,
