@@ -28,7 +28,7 @@ from h2gpu import solvers
 from h2gpu.apps.benchmarks import solvers as published_fields
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import Parser, run
-from h2gpu.apps.studies import gpboost_vecchia
+from h2gpu.apps.studies.peers import gpboost_vecchia
 from h2gpu.arrays import array_module, module_of_device
 from h2gpu.batched.device.threads import one_blas_thread
 from h2gpu.covariance import Exponential, Matern, Nugget

@@ -13,7 +13,6 @@ Without preconditioner the iterations end at --unpreconditioned; the residual be
 import sys
 import time
 
-import h5py
 import numpy as np
 
 import h2gpu
@@ -67,12 +66,15 @@ def fields(options):
 
 def jacksboro():
     """Elevations of the file in data/, as a smooth field without nugget and a rough one with."""
-    with h5py.File(problems.JACKSBORO) as file:
-        points, values = file["points"][:], file["elevation"][:].astype(float)
-    smooth = Matern(values.var(), 2000.0, 1.0)
+    points, values = published.elevations(problems.JACKSBORO)
+    return {name: (points, values, cov) for name, cov in of_elevations(values.var()).items()}
+
+
+def of_elevations(variance):
+    """The covariances of both fields of elevations, {name: covariance}; variance: of the field, square metres."""
     return {
-        "jacksboro": (points, values, smooth),
-        "jacksboro_nugget": (points, values, Exponential(values.var(), 5000.0) + Nugget(ROUNDED)),
+        "jacksboro": Matern(variance, 2000.0, 1.0),
+        "jacksboro_nugget": Exponential(variance, 5000.0) + Nugget(ROUNDED),
     }
 
 

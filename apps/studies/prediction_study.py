@@ -22,8 +22,9 @@ import numpy as np
 
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command import map_plot
-from h2gpu.apps.studies import gpboost_vecchia, published
-from h2gpu.apps.studies.local_kriging import local_kriging
+from h2gpu.apps.studies import published
+from h2gpu.apps.studies.peers import gpboost_vecchia
+from h2gpu.apps.studies.peers.local_kriging import local_kriging
 from h2gpu.arrays import module_of_device, to_host
 from h2gpu.covariance import Nugget, OnSphere
 from h2gpu.statistics import Kriging, log_likelihood, scores

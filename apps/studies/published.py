@@ -6,6 +6,9 @@ heaton   Heaton et al. (2019), A case study competition among methods for analyz
 kaust    KAUST competition 2021, sub-competition 1 (Huang et al. 2021, JABES 26), github.com/ecrc/ExaGeoStatR, data/:
          an HDF5 group a field with train_points (n, 2), train_values (n,), test_points (m, 2), test_values (m,) and
          attributes sigma2, beta, nu, has_nugget
+
+One is here: elevations, data/jacksboro.h5 of the repository, an HDF5 file of points (n, 2) and elevation (n,) in
+metres, of which nothing is held out.
 """
 
 from contextlib import contextmanager
@@ -84,6 +87,12 @@ def kaust(path):
             columns = (group[part][:] for part in ("train_points", "train_values", "test_points", "test_values"))
             found[name] = Field(name, *columns, cov, 0.0)
     return found
+
+
+def elevations(path):
+    """Sites (n, 2) and elevations (n,), metres; InputError without them."""
+    with opened(path) as file:
+        return file["points"][:], file["elevation"][:].astype(float)
 
 
 def chosen(found, names, option="--fields"):

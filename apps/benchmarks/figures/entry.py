@@ -12,6 +12,7 @@ HERE = "HERE"  # in commands: the folder of the files
 RANKS = "mpiexec -n"  # before a command that several processes share
 HEATON, KAUST = "heaton2019.h5", "kaust2021.h5"  # published fields, in the folder data
 FIVE = "medium nugget_rough_long nugget_smooth_medium rough_long smooth_short"  # fields of KAUST
+ELEVATIONS = "jacksboro jacksboro_nugget"  # fields of data/jacksboro.h5
 BOTH = f"{HEATON} {KAUST}"
 FIELDS = f"--heaton data/{HEATON} --kaust data/{KAUST}"
 

@@ -6,11 +6,11 @@ Seconds are rough: sums of the seconds in the tables, with what warms up, and gu
 
 from functools import partial
 
-from h2gpu.apps.benchmarks.figures.entry import BOTH, FIELDS, FIVE, HEATON, KAUST, entry
+from h2gpu.apps.benchmarks.figures.entry import BOTH, ELEVATIONS, FIELDS, FIVE, HEATON, KAUST, entry
 
 cpu = partial(entry, gpus=0)
 
-NINE = f"jacksboro jacksboro_nugget heaton_simulated heaton_satellite kaust_{FIVE.replace(' ', ' kaust_')}"
+NINE = f"{ELEVATIONS} heaton_simulated heaton_satellite kaust_{FIVE.replace(' ', ' kaust_')}"
 SHARED = "benchmarks.distributed --log2 15 --output HERE/distributed-cpu.csv"
 MEMORY = "benchmarks.distributed --memory --log2 17 -o HERE/memory-cpu.csv"
 
@@ -81,6 +81,14 @@ ON_CPU = (
         f"studies.heaton --file data/{HEATON} --parameters given --fields simulated",
         data=HEATON,
         packages="gpboost",
+    ),
+    cpu(
+        "kriging",
+        "study_jacksboro-estimated-cpu.csv",
+        1500,
+        "studies.jacksboro --parameters estimated --methods 'h2gpu,direct,iterative,local 60'",
+        parts=ELEVATIONS,
+        awaited=True,
     ),
     cpu(
         "kriging",

@@ -6,7 +6,7 @@ the card at hand.
 
 from functools import partial
 
-from h2gpu.apps.benchmarks.figures.entry import BOTH, FIELDS, FIVE, HEATON, KAUST, entry
+from h2gpu.apps.benchmarks.figures.entry import BOTH, ELEVATIONS, FIELDS, FIVE, HEATON, KAUST, entry
 
 cuda = partial(entry, gpus=1)
 
@@ -174,6 +174,14 @@ ON_CUDA = (
         135,
         f"studies.heaton --file data/{HEATON} --parameters estimated --methods h2gpu,direct,iterative --device cuda",
         data=HEATON,
+    ),
+    cuda(
+        "kriging",
+        "study_jacksboro-estimated-cuda.csv",
+        200,
+        "studies.jacksboro --parameters estimated --methods h2gpu,direct,iterative --device cuda",
+        parts=ELEVATIONS,
+        awaited=True,
     ),
     cuda(
         "kriging",

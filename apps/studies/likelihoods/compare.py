@@ -26,8 +26,8 @@ import numpy as np
 from h2gpu.apps.benchmarks.report import tables
 from h2gpu.apps.command.command import InputError, Parser, run
 from h2gpu.apps.command.inputs.words import at_least
-from h2gpu.apps.studies import gpboost_vecchia
 from h2gpu.apps.studies.likelihoods import judge, observations, peers
+from h2gpu.apps.studies.peers import gpboost_vecchia
 from h2gpu.statistics.generalized import predictive
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2gpu.apps.studies import gpboost_vecchia
 from h2gpu.apps.studies.likelihoods.observations import DF
+from h2gpu.apps.studies.peers import gpboost_vecchia
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import GeneralizedKriging
 from h2gpu.statistics.generalized.likelihoods import LIKELIHOODS

@@ -7,7 +7,7 @@ import small_fields
 
 from h2gpu.apps.command.command import InputError
 from h2gpu.apps.studies import published
-from h2gpu.apps.studies.local_kriging import local_kriging
+from h2gpu.apps.studies.peers.local_kriging import local_kriging
 from h2gpu.covariance import Exponential, Matern, Nugget
 from h2gpu.statistics import scores
 
@@ -48,7 +48,7 @@ def test_what_is_not_there_is_told_in_one_line(tmp_path):
         published.kaust(tmp_path / "text.h5")
     with h5py.File(tmp_path / "points.h5", "w") as file:
         file["points"] = np.zeros((3, 2))
-    for reader in (published.heaton, published.kaust):
+    for reader in (published.heaton, published.kaust, published.elevations):
         with pytest.raises(InputError, match=r"points.h5: expected an HDF5 file with the fields"):
             reader(tmp_path / "points.h5")
         with pytest.raises(InputError, match="expected a file"):

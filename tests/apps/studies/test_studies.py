@@ -8,9 +8,10 @@ import pytest
 import small_fields
 
 from h2gpu.apps.benchmarks.report import tables
-from h2gpu.apps.studies import gpboost_vecchia, prediction_study, published
 from h2gpu.apps.studies import heaton as study_heaton
 from h2gpu.apps.studies import kaust as study_kaust
+from h2gpu.apps.studies import prediction_study, published
+from h2gpu.apps.studies.peers import gpboost_vecchia
 from h2gpu.covariance import Exponential, Matern, Nugget, on_sphere
 from h2gpu.statistics import Kriging, log_likelihood
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from h2gpu.apps.studies import gpboost_vecchia
 from h2gpu.apps.studies.likelihoods import compare, judge, observations, peers
+from h2gpu.apps.studies.peers import gpboost_vecchia
 from h2gpu.covariance import Exponential
 from h2gpu.statistics import scores
 from h2gpu.statistics.generalized.likelihoods import Binomial, Gamma, Poisson, StudentT

@@ -73,9 +73,9 @@ def test_parts_of_a_table_are_the_fields_that_are_published(one):
     assert len({part.name for part in parts}) == len(parts) and all(part.divided() == [part] for part in parts)
 
 
-@pytest.mark.parametrize("name", ["kaust-estimated-cpu", "kaust-estimated-cuda", "heaton-estimated-cuda"])
+@pytest.mark.parametrize("name", ["jacksboro-cpu", "jacksboro-cuda", "kaust-cpu", "kaust-cuda", "heaton-cuda"])
 def test_estimates_stand_beside_each_other_by_every_solver(name):
-    (one,) = [one for one in ALL if one.name == f"study_{name}"]
+    (one,) = [one for one in ALL if one.name == f"study_{name.replace('-', '-estimated-')}"]
     (step,) = one.steps
     methods = re.search("--methods '?([^']*?)'?(?= --|$)", step)[1].split(",")
     assert [method for method in methods if method != "local 60"] == ["h2gpu", "direct", "iterative"]

@@ -1,0 +1,1 @@
+"""What predictions of fields are held against: kriging from near sites alone, and GPBoost."""
