@@ -150,11 +150,13 @@ def _stored(A, index, dtype):
     """
     every = isinstance(index, slice)
     blocks = getattr(A, "in_float32", None) if dtype == np.float32 else None
-    if blocks is None:
+    if blocks is None and every and isinstance(A, BlockSparse):
+        whole = A.blocks.packed()
+        blocks = whole.counterpart(dtype)  # whose sizes are known, on a GPU as well
+        _convert(whole.buffer, blocks.buffer)
+    elif blocks is None:
         blocks = MatrixBatch.empty(*(side[index] for side in A.shapes), dtype, A.xp)
-        if every and isinstance(A, BlockSparse):
-            copy(A.blocks, blocks)
-        elif A.xp is not np and hasattr(A, "into") and len(blocks):
+        if A.xp is not np and hasattr(A, "into") and len(blocks):
             _evaluate(A, index, blocks)
         else:
             index = np.arange(len(blocks)) if every else index
@@ -189,9 +191,8 @@ def _convert(source, target):
 
 def copy(blocks, out):
     """Blocks into places of the same shapes and of any precision."""
-    every = np.arange(len(blocks))
-    blocks = blocks if blocks.is_packed else gather(blocks, every)
+    blocks = blocks if blocks.is_packed else gather(blocks, np.arange(len(blocks)))
     if out.is_packed:
         _convert(blocks.entries, out.entries)
     else:
-        gather(blocks.astype(out.dtype), every, out=out)
+        gather(blocks.astype(out.dtype), np.arange(len(blocks)), out=out)

@@ -325,12 +325,15 @@ class MatrixBatch:
 
     def counterpart(self, dtype: DTypeLike) -> "MatrixBatch":
         """Uninitialized matrices of another precision that lie as these, which are packed, in a buffer of their own."""
-        first = int(self.offsets[0]) if len(self) else 0
-        batch = MatrixBatch(self.xp.empty(int(self.sizes.sum()), dtype), self.offsets - first, self.rows, self.columns)
+        first, numbers = int(self.offsets[0]) if len(self) else 0, None
         if self.is_placed and self.xp is not np:
-            numbers = self.numbers.copy()
-            numbers[0] -= first
-            vars(batch)["numbers"] = numbers
+            numbers = self.numbers
+            if first:
+                numbers = numbers.copy()
+                numbers[0] -= first
+        offsets = self.offsets - first if first else self.offsets
+        batch = MatrixBatch(self.xp.empty(int(self.sizes.sum()), dtype), offsets, self.rows, self.columns)
+        vars(batch).update({"sizes": self.sizes, "is_packed": True} | ({} if numbers is None else {"numbers": numbers}))
         return batch
 
     def stacked(self, counts: ArrayLike) -> "MatrixBatch":
@@ -459,10 +462,11 @@ class ResidentBatch(MatrixBatch):
         """The same matrices with their sizes on the host; waits for the device."""
         return MatrixBatch(self.buffer, *map(to_host, (self.offsets, self.rows, self.columns)))
 
-    def with_sizes(self, offsets, rows, columns):
-        """The same matrices with their sizes on the host too, which the caller knows."""
-        batch = MatrixBatch(self.buffer, offsets, rows, columns)
-        vars(batch)["numbers"] = self.numbers
+    def with_sizes(self, rows, columns):
+        """The same matrices, which are packed, with their sizes on the host too, which the caller knows."""
+        sizes = rows * columns
+        batch = MatrixBatch(self.buffer, offsets_of(sizes)[:-1], rows, columns)
+        vars(batch).update(numbers=self.numbers, sizes=sizes, is_packed=True)
         return batch
 
     def bounded(self, bounds):

@@ -35,8 +35,7 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
             couplings.triple_products(T[part].bounded((k, m)), part, W[part].bounded((r, n)), out)
             advance(part.stop - part.start)
         if xp is not np:  # their sizes on the host too, worked out there while the device is busy
-            rows, columns = row_basis.ranks[t], col_basis.ranks[s]
-            projected = projected.with_sizes(offsets_of(rows * columns)[:-1], rows, columns)
+            projected = projected.with_sizes(row_basis.ranks[t], col_basis.ranks[s])
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)
 
 
