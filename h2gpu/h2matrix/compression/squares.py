@@ -57,9 +57,10 @@ def squares_of(asked, weights=(), others=()):
     others    numbers of the blocks' array module that are wanted on the host as well
     """
     xp, found = next(iter(asked.values()))[0].xp, {}
-    for name, (A, wanted) in asked.items():
+    measures = {name: block_measures(A, *wanted) for name, (A, wanted) in asked.items()}  # enqueued, all
+    for name, (A, _) in asked.items():
         once = np.flatnonzero(A.rows == A.columns) if A.symmetric else None
-        found[name] = [Squares(measured, once, dict(weights).get(name, 1.0)) for measured in block_measures(A, *wanted)]
+        found[name] = [Squares(measured, once, dict(weights).get(name, 1.0)) for measured in measures[name]]
     every = [squares for one in found.values() for squares in one]
     sums = [squares.enqueued(xp) for squares in every] + list(others)
     numbers = sums if xp is np else to_host(xp.stack(sums)).tolist()

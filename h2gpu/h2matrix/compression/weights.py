@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from h2gpu import batched
-from h2gpu.arrays import moved_together
+from h2gpu.arrays import moved
 from h2gpu.batched import MatrixBatch, Products
 from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.batched.device.threads import CACHED, in_order, pieces
@@ -208,7 +208,7 @@ def _met(couplings, basis, ranks, sides):
         counts = [sum(np.bincount(owners, minlength=len(tree)) for owners, _ in parts) for parts in met]
         most = [_most_met(basis, parts, ranks) for parts in met]
     firsts = [offsets_of(count) for count in counts]
-    return zip(counts, most, firsts, moved_together(xp, *firsts))
+    return zip(counts, most, firsts, [moved(first, xp) for first in firsts])
 
 
 def owners_and_others(couplings, transpose):
