@@ -36,9 +36,12 @@ class MixedBlocks(Pairs):
     evaluated = True  # selected blocks are not yet in memory
 
     @classmethod
-    def of(cls, A, narrowed):
-        """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64."""
-        parts = [_stored(A, _indices(chosen), kind) for chosen, kind in _kinds(narrowed)]
+    def of(cls, A, narrowed, room=None):
+        """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64.
+
+        room   `counterpart` of all blocks of a BlockSparse in float32, which then takes them if all are narrowed
+        """
+        parts = [_stored(A, _indices(chosen), kind, room) for chosen, kind in _kinds(narrowed)]
         return cls(*parts, narrowed, A.rows, A.columns)
 
     def __len__(self):
@@ -143,8 +146,10 @@ def _indices(chosen):
     return slice(None) if chosen.all() else np.flatnonzero(chosen)
 
 
-def _stored(A, index, dtype):
+def _stored(A, index, dtype, room=None):
     """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece.
+
+    room   as for MixedBlocks.of
 
     Where A has all its blocks in float32 beside, `in_float32`, they are taken.
     """
@@ -152,7 +157,8 @@ def _stored(A, index, dtype):
     blocks = getattr(A, "in_float32", None) if dtype == np.float32 else None
     if blocks is None and every and isinstance(A, BlockSparse):
         whole = A.blocks.packed()
-        blocks = whole.counterpart(dtype)  # whose sizes are known, on a GPU as well
+        fits = room is not None and room.dtype == dtype
+        blocks = room if fits else whole.counterpart(dtype)  # whose sizes are known, on a GPU as well
         _convert(whole.buffer, blocks.buffer)
     elif blocks is None:
         blocks = MatrixBatch.empty(*(side[index] for side in A.shapes), dtype, A.xp)

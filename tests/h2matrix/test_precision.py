@@ -13,6 +13,7 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
 from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression import precision
 from h2gpu.h2matrix.compression.squares import squares_of
 from h2gpu.h2matrix.construction import deferred
@@ -216,6 +217,32 @@ def test_a_counterpart_lies_as_its_batch(first, xp):
     np.testing.assert_array_equal(B.offsets, begins)
     assert B.buffer.size == A[first:].sizes.sum() and B.is_packed and B.dtype == np.float32
     np.testing.assert_array_equal(batched.to_host(B.number(0)), begins)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rtol, early", [(1e-6, 2), (1e-9, 0)])
+def test_room_in_float32_is_made_before_a_gpu_is_waited_for(rtol, early, monkeypatch):
+    """Where all blocks are expected to be rounded; the copies lie in it, and are those made without."""
+    cupy = pytest.importorskip("cupy")
+    B, accuracy = h2gpu.compress(built(xp=cupy), rtol, storage="full"), Accuracy.of(rtol, np.float64)
+    done, counterpart = [], MatrixBatch.counterpart
+
+    def noted(what, result):
+        done.append(what)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MatrixBatch, "counterpart", lambda A, dtype: noted(dtype, counterpart(A, dtype)))
+        patch.setattr("h2gpu.h2matrix.compression.squares.to_host", lambda a: noted("read", batched.to_host(a)))
+        C = precision.rounded(B, accuracy)
+    assert done[: early + 1] == early * [np.float32] + ["read"]
+    monkeypatch.setattr(precision, "_room_early", lambda *_: {})
+    D = precision.rounded(B, accuracy)
+    for found, right in ((C.nearfield, D.nearfield), (C.couplings, D.couplings)):
+        assert type(found) is type(right)
+        if early:
+            assert not len(found.wide) and found.narrow.dtype == np.float32
+            np.testing.assert_array_equal(found.narrow.blocks.buffer.get(), right.narrow.blocks.buffer.get())
 
 
 # Computed nearfields

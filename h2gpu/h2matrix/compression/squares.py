@@ -49,12 +49,13 @@ class Squares:
         return self.total if chosen.all() else self.each[chosen].sum()
 
 
-def squares_of(asked, weights=(), others=()):
+def squares_of(asked, weights=(), others=(), meanwhile=None):
     """({name: Squares of some MEASURES of all blocks}, other numbers as floats); a GPU is waited for once.
 
     asked     {name: (blocks, measures)}
     weights   {name: what its squares are multiplied by besides}, where that is not 1
     others    numbers of the blocks' array module that are wanted on the host as well
+    meanwhile called before the host waits
     """
     xp, found = next(iter(asked.values()))[0].xp, {}
     measures = {name: block_measures(A, *wanted) for name, (A, wanted) in asked.items()}  # enqueued, all
@@ -63,6 +64,8 @@ def squares_of(asked, weights=(), others=()):
         found[name] = [Squares(measured, once, dict(weights).get(name, 1.0)) for measured in measures[name]]
     every = [squares for one in found.values() for squares in one]
     sums = [squares.enqueued(xp) for squares in every] + list(others)
+    if meanwhile is not None:
+        meanwhile()
     numbers = sums if xp is np else to_host(xp.stack(sums)).tolist()
     for squares, total in zip(every, numbers):
         squares.total = float(total)
