@@ -92,6 +92,11 @@ class BlockSparse(Pairs):
         """Rows and columns of each block: two arrays (blocks,)."""
         return self.blocks.rows, self.blocks.columns
 
+    @property
+    def sizes(self):
+        """Entries of each block, (blocks,)."""
+        return self.blocks.sizes
+
     @cached_property
     def panel_counts(self):
         """Blocks of each block column that has any, in order."""

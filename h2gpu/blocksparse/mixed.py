@@ -36,9 +36,12 @@ class MixedBlocks(Pairs):
     evaluated = True  # selected blocks are not yet in memory
 
     @classmethod
-    def of(cls, A, narrowed):
-        """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64."""
-        parts = [_stored(A, _indices(chosen), kind) for chosen, kind in _kinds(narrowed)]
+    def of(cls, A, narrowed, room=None):
+        """The blocks of A (anything with `select`) stored in float32 where `narrowed`, else in float64.
+
+        room   `counterpart` of all blocks of a BlockSparse in float32, which then takes them if all are narrowed
+        """
+        parts = [_stored(A, _indices(chosen), kind, room) for chosen, kind in _kinds(narrowed)]
         return cls(*parts, narrowed, A.rows, A.columns)
 
     def __len__(self):
@@ -143,18 +146,23 @@ def _indices(chosen):
     return slice(None) if chosen.all() else np.flatnonzero(chosen)
 
 
-def _stored(A, index, dtype):
+def _stored(A, index, dtype, room=None):
     """The blocks of the given indices as a BlockSparse of this precision; A evaluated or converted piece by piece.
+
+    room   as for MixedBlocks.of
 
     Where A has all its blocks in float32 beside, `in_float32`, they are taken.
     """
     every = isinstance(index, slice)
     blocks = getattr(A, "in_float32", None) if dtype == np.float32 else None
-    if blocks is None:
+    if blocks is None and every and isinstance(A, BlockSparse):
+        whole = A.blocks.packed()
+        fits = room is not None and room.dtype == dtype
+        blocks = room if fits else whole.counterpart(dtype)  # whose sizes are known, on a GPU as well
+        _convert(whole.buffer, blocks.buffer)
+    elif blocks is None:
         blocks = MatrixBatch.empty(*(side[index] for side in A.shapes), dtype, A.xp)
-        if every and isinstance(A, BlockSparse):
-            copy(A.blocks, blocks)
-        elif A.xp is not np and hasattr(A, "into") and len(blocks):
+        if A.xp is not np and hasattr(A, "into") and len(blocks):
             _evaluate(A, index, blocks)
         else:
             index = np.arange(len(blocks)) if every else index
@@ -189,9 +197,8 @@ def _convert(source, target):
 
 def copy(blocks, out):
     """Blocks into places of the same shapes and of any precision."""
-    every = np.arange(len(blocks))
-    blocks = blocks if blocks.is_packed else gather(blocks, every)
+    blocks = blocks if blocks.is_packed else gather(blocks, np.arange(len(blocks)))
     if out.is_packed:
         _convert(blocks.entries, out.entries)
     else:
-        gather(blocks.astype(out.dtype), every, out=out)
+        gather(blocks.astype(out.dtype), np.arange(len(blocks)), out=out)

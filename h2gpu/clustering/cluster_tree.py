@@ -159,5 +159,5 @@ class ClusterTree:
 
     def parents(self, l: int) -> Integers:
         """Indices of the clusters of level l that have children."""
-        clusters = self.level(l)
-        return clusters[self.first_child[clusters] >= 0]
+        here = self.span(l)
+        return here.start + np.flatnonzero(self.first_child[here] >= 0)

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from h2gpu import batched
-from h2gpu.arrays import to_host
 from h2gpu.blocksparse import MixedBlocks
-from h2gpu.h2matrix.compression.precision import WORTHWHILE, cheapest, squares_of
+from h2gpu.h2matrix.compression.precision import cheapest, leaves_fit, worthwhile
+from h2gpu.h2matrix.compression.squares import squares_of, worst_rounding
 from h2gpu.h2matrix.norms import MEASURES
 
 
@@ -23,20 +22,18 @@ def rounded(comm, parts, weights, bases, accuracy):
     weights   {name: 2 where a block stands for its transpose too, and is with no other rank}
     bases     list of one ClusterBasis a side, orthonormal over all ranks
     """
-    found = squares_of({name: (part, MEASURES) for name, part in parts.items()})
-    squares = {name: weights[name] * norms.sum() for name, (norms, _) in found.items()}
-    errors = {name: weights[name] * rounding for name, (_, rounding) in found.items()}
-    choices, spent = cheapest(parts, errors, accuracy.storage * sum(squares.values())), 0.0
+    asked = {name: (part, MEASURES) for name, part in parts.items()}
+    found, worst = squares_of(asked, weights, [worst_rounding(basis) for basis in bases])
+    squares, errors = ({name: measured[i] for name, measured in found.items()} for i in range(2))
+    whole, far = (sum(square.total for name, square in squares.items() if name.startswith(of)) for of in ("", "far"))
+    choices, spent = cheapest(parts, errors, accuracy.storage * whole), 0.0
+    del asked
     for name, chosen in choices.items():
-        sizes = parts[name].sizes
-        if chosen @ sizes > WORTHWHILE * sizes.sum():
+        if worthwhile(chosen, parts[name].sizes):
             parts[name] = MixedBlocks.of(parts[name], chosen)
-            spent += errors[name][chosen].sum()
-    far = sum(square for name, square in squares.items() if name.startswith("far"))
-    whole, far, spent = comm.sum(np.array([sum(squares.values()), far, spent]), "rounding")
+            spent += errors[name].of(chosen)
+    whole, far, spent = comm.sum(np.array([whole, far, spent]), "rounding")
     rest = accuracy.rtol * whole**0.5 - np.sqrt(accuracy.unrounded.rtol**2 * whole + spent)
-    worst = [float(to_host(batched.rounding_errors(basis.leaf)).max(initial=0)) for basis in bases]
-    worst = np.max(comm.gather(worst, "rounding"), axis=0)
-    if not far or ((1 + worst[0]) * (1 + worst[-1]) - 1) * far**0.5 > rest:
+    if not leaves_fit(np.max(comm.gather(worst, "rounding"), axis=0), far**0.5, rest):
         return parts, bases
     return parts, [replace(basis, leaf=basis.leaf.astype(np.float32)) for basis in bases]

@@ -64,21 +64,8 @@ def _sum_of_squares(A):
 
 
 def block_measures(A, *wanted):
-    """Some of MEASURES of all blocks of A, a list of (blocks,) on the host; all are taken of blocks not in memory."""
-    return measures_together([(A, wanted)])[0]
-
-
-def measures_together(asked):
-    """The same of several A, for a list of (A, measures): a GPU is waited for once."""
-    found = [
-        [measure(A.blocks) if isinstance(A, BlockSparse) else _measured(A)[measure] for measure in wanted]
-        for A, wanted in asked
-    ]
-    flat, xp = [part for one in found for part in one], asked[0][0].xp
-    if xp is not np:
-        flat = np.split(to_host(xp.concatenate(flat)), np.cumsum([len(part) for part in flat])[:-1])
-    parts = iter(flat)
-    return [[next(parts) for _ in one] for one in found]
+    """Some of MEASURES of all blocks of A, a list of (blocks,) where A is; all are taken of blocks not in memory."""
+    return [measure(A.blocks) if isinstance(A, BlockSparse) else _measured(A)[measure] for measure in wanted]
 
 
 def _measured(A):

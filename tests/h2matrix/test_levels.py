@@ -14,21 +14,21 @@ from h2gpu.covariance.sites import Sites
 from h2gpu.h2matrix.compression import weights
 from h2gpu.h2matrix.compression.orthogonalization import triangular_factors
 from h2gpu.h2matrix.compression.together import levels_together
-from h2gpu.h2matrix.compression.weights import Links, total_weights
+from h2gpu.h2matrix.compression.weights import links_of, total_weights
 from h2gpu.h2matrix.construction import EvaluatedCouplings, deferred
 from h2gpu.h2matrix.interpolation import with_own_points
 
-ORDERS = (9, 9, 9, 9, 4, 3, 3, 3, 3, 3)
+ORDERS = (9, 9, 9, 9, 4, *8 * [3])
 
 
-def evaluated(points, cols=None):
+def evaluated(points, cols=None, split="median"):
     """A matrix whose couplings are evaluated where they are used: ranks of 81 on coarse levels, 9 on the finest."""
-    return deferred(Sites.of(points, Exponential(1.0, 0.2), cols), leaf_size=16, eta=1.5, order=ORDERS)
+    return deferred(Sites.of(points, Exponential(1.0, 0.2), cols), leaf_size=16, eta=1.5, order=ORDERS, split=split)
 
 
 def links(A, transpose):
     basis, other = (A.row_basis, A.col_basis) if transpose else (A.col_basis, A.row_basis)
-    return Links(A.couplings, basis, triangular_factors(other), transpose), basis, other
+    return links_of(A.couplings, basis, triangular_factors(other), [transpose])[0], basis, other
 
 
 def test_own_points_of_a_cluster_are_those_of_both_children():
@@ -43,14 +43,18 @@ def test_own_points_of_a_cluster_are_those_of_both_children():
 
 
 @pytest.mark.parametrize("transpose", [False, True])
-@pytest.mark.parametrize("cols", [None, 700])
-def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, transpose, monkeypatch):
+@pytest.mark.parametrize("cols, split", [(None, "median"), (None, "mean"), (700, "median")])
+def test_ranks_that_a_level_meets_are_the_largest_of_its_links(cols, split, transpose, monkeypatch):
+    """Whether all couplings keep to a level, or some leave it where a tree is uneven; counts are those of couplings."""
     monkeypatch.setattr(weights, "CACHED", 100)  # links looked at together
     cols = None if cols is None else points_of("uniform", cols, 2, seed=1)
-    kind, basis, other = links(evaluated(points_of("clustered", 3000, 2), cols), transpose)
+    kind, basis, other = links(evaluated(points_of("clustered", 3000, 2), cols, split), transpose)
     couplings = kind.couplings
     owners, others = (couplings.rows, couplings.columns)[:: 1 if transpose else -1]
     level = np.searchsorted(basis.tree.level_offsets, owners, side="right") - 1
+    same = np.searchsorted(other.tree.level_offsets, others, side="right") - 1 == level
+    assert weights._keeps_levels(couplings, other.tree) == same.all() == (split == "median") or cols is not None
+    assert kind.counts.tolist() == [(owners == t).sum() for t in range(len(basis.tree))]
     met = [max([other.ranks[s] for s in others[level == l]], default=0) for l in range(basis.tree.levels)]
     assert kind.most.tolist() == met
     assert min(k for k in met if k) < max(met)

@@ -13,8 +13,9 @@ from h2gpu.batched.core.offsets import offsets_of
 from h2gpu.blocksparse import BlockSparse, MixedBlocks
 from h2gpu.covariance import Exponential, Nugget, from_function
 from h2gpu.covariance.sites import Sites
+from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression import precision
-from h2gpu.h2matrix.compression.precision import squares_of
+from h2gpu.h2matrix.compression.squares import squares_of
 from h2gpu.h2matrix.construction import deferred
 from h2gpu.h2matrix.nearfield import EvaluatedNearfield
 from h2gpu.h2matrix.norms import MEASURES, block_measures, nearfield_square
@@ -177,6 +178,73 @@ def test_solvers_take_it():
     assert np.linalg.norm(C @ solution - b) <= 1e-6 * np.linalg.norm(b)
 
 
+# Sums of squares
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_sums_of_squares_are_those_of_the_whole_matrix(symmetric, xp, monkeypatch):
+    """Each block as often as it occurs; a GPU is read once, other numbers come with them; single blocks sum to it."""
+    D, n = blocks(symmetric)
+    dense = D.multiply(np.eye(n), n)
+    reads = []
+
+    def read(array):
+        reads.extend([] if isinstance(array, np.ndarray) else [array])
+        return batched.to_host(array)
+
+    monkeypatch.setattr("h2gpu.h2matrix.compression.squares.to_host", read)
+    asked = {"once": (D.to(xp), MEASURES), "thrice": (D.to(xp), MEASURES[:1])}
+    found, others = squares_of(asked, {"thrice": 3.0}, [xp.asarray(7.0)])
+    assert others == [7.0] and len(reads) == (xp is not np)
+    (norms, errors), (thrice,) = found["once"], found["thrice"]
+    rounded = dense - dense.astype(np.float32)
+    for measured, square in ((norms, dense**2), (errors, rounded**2)):
+        assert measured.total == pytest.approx(square.sum(), rel=1e-12)
+        assert measured.each.sum() == pytest.approx(measured.total, rel=1e-12)
+    some = np.arange(len(D)) % 3 == 0
+    assert norms.of(some) + norms.of(~some) == pytest.approx(norms.of(some | True), rel=1e-12)
+    assert thrice.total == pytest.approx(3 * norms.total, rel=1e-12)
+    np.testing.assert_allclose(thrice.each, 3 * norms.each)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_counterpart_lies_as_its_batch(first, xp):
+    """Wherever the first matrix begins; a device that knows the one's numbers knows the other's."""
+    A = MatrixBatch.empty(np.arange(1, 9), 5, np.float64, xp)
+    (A,) = MatrixBatch.place(A)
+    B = A[first:].counterpart(np.float32)
+    begins = A.offsets[first:] - A.offsets[first]
+    np.testing.assert_array_equal(B.offsets, begins)
+    assert B.buffer.size == A[first:].sizes.sum() and B.is_packed and B.dtype == np.float32
+    np.testing.assert_array_equal(batched.to_host(B.number(0)), begins)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rtol, early", [(1e-6, 2), (1e-9, 0)])
+def test_room_in_float32_is_made_before_a_gpu_is_waited_for(rtol, early, monkeypatch):
+    """Where all blocks are expected to be rounded; the copies lie in it, and are those made without."""
+    cupy = pytest.importorskip("cupy")
+    B, accuracy = h2gpu.compress(built(xp=cupy), rtol, storage="full"), Accuracy.of(rtol, np.float64)
+    done, counterpart = [], MatrixBatch.counterpart
+
+    def noted(what, result):
+        done.append(what)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MatrixBatch, "counterpart", lambda A, dtype: noted(dtype, counterpart(A, dtype)))
+        patch.setattr("h2gpu.h2matrix.compression.squares.to_host", lambda a: noted("read", batched.to_host(a)))
+        C = precision.rounded(B, accuracy)
+    assert done[: early + 1] == early * [np.float32] + ["read"]
+    monkeypatch.setattr(precision, "_room_early", lambda *_: {})
+    D = precision.rounded(B, accuracy)
+    for found, right in ((C.nearfield, D.nearfield), (C.couplings, D.couplings)):
+        assert type(found) is type(right)
+        if early:
+            assert not len(found.wide) and found.narrow.dtype == np.float32
+            np.testing.assert_array_equal(found.narrow.blocks.buffer.get(), right.narrow.blocks.buffer.get())
+
+
 # Computed nearfields
 
 
@@ -195,7 +263,7 @@ def test_nobody_waits_for_the_square_of_an_evaluated_nearfield(xp, monkeypatch):
         square = nearfield_square(D)
     assert isinstance(square, xp.ndarray if xp is not np else np.floating)
     monkeypatch.setattr(EvaluatedNearfield, "into", None)
-    assert float(square) == pytest.approx(squares_of({"near": (D, MEASURES[:1])})["near"][0].sum(), rel=1e-12)
+    assert float(square) == pytest.approx(squares_of({"near": (D, MEASURES[:1])})[0]["near"][0].total, rel=1e-12)
 
 
 @pytest.mark.parametrize("cols", [None, 700])
@@ -207,8 +275,9 @@ def test_an_evaluated_nearfield_is_measured_selected_and_rounded_as_a_stored_one
     D = deferred(sites, leaf_size=30, order=3, split="mean", nearfield="computed").nearfield
     stored = D.stored()
     for measure, both in zip(MEASURES, block_measures(stored, *MEASURES), strict=True):
-        np.testing.assert_allclose(*block_measures(D, measure), both, rtol=1e-12)
-        np.testing.assert_array_equal(*block_measures(stored, measure), both)
+        both, found, again = map(batched.to_host, (both, *block_measures(D, measure), *block_measures(stored, measure)))
+        np.testing.assert_allclose(found, both, rtol=1e-12)
+        np.testing.assert_array_equal(again, both)
     assert float(nearfield_square(replace(D))) == pytest.approx(float(nearfield_square(stored)), rel=1e-12)
     some = np.flatnonzero(np.arange(len(D)) % 3 == 0)
     for index in (slice(2, 20), some, xp.asarray(some)):

@@ -9,7 +9,7 @@ only: matrices that follow one another in the buffer and have equally many colum
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from h2gpu.batched.core.pointers import addresses, spanned
 from h2gpu.typing import Array, ArrayLike, DType, DTypeLike, Integers, Truths
 
 SIDES = "offsets", "rows", "columns"
+KEPT, KEPT_LISTS = 1 << 12, 256  # multiples of a number in a list that is kept on a device, at most; lists of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,12 +326,15 @@ class MatrixBatch:
 
     def counterpart(self, dtype: DTypeLike) -> "MatrixBatch":
         """Uninitialized matrices of another precision that lie as these, which are packed, in a buffer of their own."""
-        first = int(self.offsets[0]) if len(self) else 0
-        batch = MatrixBatch(self.xp.empty(int(self.sizes.sum()), dtype), self.offsets - first, self.rows, self.columns)
+        first, numbers = int(self.offsets[0]) if len(self) else 0, None
         if self.is_placed and self.xp is not np:
-            numbers = self.numbers.copy()
-            numbers[0] -= first
-            vars(batch)["numbers"] = numbers
+            numbers = self.numbers
+            if first:
+                numbers = numbers.copy()
+                numbers[0] -= first
+        offsets = self.offsets - first if first else self.offsets
+        batch = MatrixBatch(self.xp.empty(int(self.sizes.sum()), dtype), offsets, self.rows, self.columns)
+        vars(batch).update({"sizes": self.sizes, "is_packed": True} | ({} if numbers is None else {"numbers": numbers}))
         return batch
 
     def stacked(self, counts: ArrayLike) -> "MatrixBatch":
@@ -360,11 +364,37 @@ class MatrixBatch:
             return None
         return self.entries.reshape(len(self), m, n)
 
-    def halves(self, rows: Integers) -> "MatrixBatch":
-        """Each matrix cut in two, of rows[2 b] and rows[2 b + 1] rows: 2·batch matrices, sharing memory."""
+    def halves(self, rows: Integers, columns: Integers | None = None) -> "MatrixBatch":
+        """Each matrix cut in two, of rows[2 b] and rows[2 b + 1] rows: 2·batch matrices, sharing memory.
+
+        columns   of these, where rows are, if the caller has them: every column count twice
+        """
         xp = array_module(rows)
-        offsets = xp.stack([self.offsets, self.offsets + rows[::2] * self.columns], axis=1).ravel()
-        return MatrixBatch.of(self.buffer, offsets, rows, xp.repeat(self.columns, 2), self.bounds)
+        offsets = xp.empty(len(rows), np.int64)
+        offsets[::2] = self.offsets
+        xp.add(self.offsets, rows[::2] * self.columns, out=offsets[1::2])
+        columns = xp.repeat(self.columns, 2) if columns is None else columns
+        return MatrixBatch.of(self.buffer, offsets, rows, columns, self.bounds)
+
+
+def _multiples(xp, count, step):
+    """0, step, …, `count` of them, where xp computes. Those of few, which each level asks for again, are kept.
+
+    Other streams than the default one make their own: what another has been given may not be there yet.
+    """
+    if count > KEPT or xp.cuda.get_current_stream().ptr:
+        return _made_multiples(xp, count, step)
+    return _kept_multiples(xp, xp.cuda.runtime.getDevice(), count, step)
+
+
+def _made_multiples(xp, count, step):
+    return xp.arange(0, count * step, step) if step else xp.zeros(count, np.int64)
+
+
+@lru_cache(KEPT_LISTS)
+def _kept_multiples(xp, device, count, step):
+    """Of the current device, whose number this is."""
+    return _made_multiples(xp, count, step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +445,7 @@ class ResidentBatch(MatrixBatch):
         The buffer is rounded up, so that CuPy's memory pool can give what one batch leaves to the next.
         """
         count, room = len(rows), bounds[0] * bounds[1]
-        offsets = xp.arange(0, count * room, room) if room else xp.zeros(count, np.int64)
+        offsets = _multiples(xp, count, room)
         return cls(xp.empty(rounded_up(count * room), dtype), offsets, rows, columns, bounds)
 
     def __getitem__(self, index):
@@ -459,10 +489,11 @@ class ResidentBatch(MatrixBatch):
         """The same matrices with their sizes on the host; waits for the device."""
         return MatrixBatch(self.buffer, *map(to_host, (self.offsets, self.rows, self.columns)))
 
-    def with_sizes(self, offsets, rows, columns):
-        """The same matrices with their sizes on the host too, which the caller knows."""
-        batch = MatrixBatch(self.buffer, offsets, rows, columns)
-        vars(batch)["numbers"] = self.numbers
+    def with_sizes(self, rows, columns):
+        """The same matrices, which are packed, with their sizes on the host too, which the caller knows."""
+        sizes = rows * columns
+        batch = MatrixBatch(self.buffer, offsets_of(sizes)[:-1], rows, columns)
+        vars(batch).update(numbers=self.numbers, sizes=sizes, is_packed=True)
         return batch
 
     def bounded(self, bounds):

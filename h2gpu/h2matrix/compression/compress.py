@@ -9,6 +9,7 @@ level one batched call. Boukaram et al., section 8.2, for the truncation of the 
 
 import numpy as np
 
+from h2gpu.blocksparse import BlockSparse
 from h2gpu.h2matrix.accuracy import Accuracy
 from h2gpu.h2matrix.compression.decompositions import STRATEGIES, InDouble, TruncatedSVD
 from h2gpu.h2matrix.compression.narrowed import with_narrowed
@@ -99,10 +100,13 @@ def _weighted(held, accuracy, decompose):
     held   A in a list, which is emptied: its bases are given up before its couplings are projected
     """
     A = held.pop()
-    near = nearfield_square(A.nearfield)  # enqueued; the host prepares what follows meanwhile
+    stored = isinstance(A.nearfield, BlockSparse)
+    near = None if stored else nearfield_square(A.nearfield)  # enqueued; the host prepares what follows meanwhile
     R = triangular_factors(A.col_basis)
     Z = total_weights(A.row_basis, A.couplings, R)
     del R
+    if stored:  # which takes a GPU less time than its host, who waits for the weights anyway
+        near = nearfield_square(A.nearfield)
     if isinstance(decompose, TruncatedSVD):
         decompose = TruncatedSVD(consume=True)  # of products with the weights, that nobody else holds
     part, in_double = accuracy.discarded(A.row_basis.tree.levels)

@@ -178,7 +178,8 @@ def _room(basis, l, ranks, weights, most=0):
     if array_module(ranks) is not np:
         (_, heights, columns), (k, n) = map(Z.number, range(3)), Z.bounds
         B = MatrixBatch.empty(rows, columns, basis.dtype, xp, (2 * most, n))
-        return B, B.halves(ranks), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
+        parents = basis.transfer[tree.span(l + 1)].number(2)  # ranks of theirs: columns of B, every one twice
+        return B, B.halves(ranks, parents), MatrixBatch.empty(rows, heights, basis.dtype, xp, (2 * most, k))
     if is_leaf.any():
         pairs, rows = rows, np.where(is_leaf, tree.sizes[t], 0)
         rows[~is_leaf] = pairs

@@ -12,11 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from h2gpu import batched
-from h2gpu.arrays import to_host
 from h2gpu.batched.core.offsets import runs_of, sums_of_runs
-from h2gpu.blocksparse import MixedBlocks
-from h2gpu.h2matrix.norms import MEASURES, measures_together, multiplicities
+from h2gpu.blocksparse import BlockSparse, MixedBlocks
+from h2gpu.h2matrix.compression.squares import squares_of, worst_rounding
+from h2gpu.h2matrix.norms import MEASURES
 from h2gpu.texts import brief
 
 STORAGES = ("auto", "full")
@@ -48,42 +47,64 @@ def rounded(B, accuracy, but=()):
     accuracy  Accuracy of Ã
     but       names of parts that stay as they are; evaluated blocks of others are stored where they are rounded
     """
-    found = squares_of({name: (getattr(B, name), MEASURES[: 1 if name in but else None]) for name in PARTS})
-    squares = {name: measured[0] for name, measured in found.items()}
+    sides = [B.row_basis] if B.symmetric else [B.row_basis, B.col_basis]
+    asked = {name: (getattr(B, name), MEASURES[: 1 if name in but else None]) for name in PARTS}
+    rooms, leaves = {}, [worst_rounding(basis) for basis in sides]
+    found, worst = squares_of(asked, others=leaves, meanwhile=lambda: rooms.update(_room_early(B, accuracy)))
+    squares = {name: measured[0].total for name, measured in found.items()}
     errors = {name: measured[1] for name, measured in found.items() if name not in but}
-    norm = np.sqrt(sum(square.sum() for square in squares.values()))
+    norm = np.sqrt(sum(squares.values()))
     parts = {name: getattr(B, name) for name in errors}
     spent, choices = 0.0, cheapest(parts, errors, accuracy.storage * norm**2)
-    del parts
+    del parts, asked
     for name, chosen in choices.items():
-        sizes = getattr(B, name).sizes
-        if chosen @ sizes > WORTHWHILE * sizes.sum():
-            B = B.replace(**{name: MixedBlocks.of(getattr(B, name), chosen)})
-            spent += errors[name][chosen].sum()
+        if worthwhile(chosen, getattr(B, name).sizes):
+            B = B.replace(**{name: MixedBlocks.of(getattr(B, name), chosen, rooms.pop(name, None))})
+            spent += errors[name].of(chosen)
     rest = accuracy.rtol * norm - np.sqrt((accuracy.unrounded.rtol * norm) ** 2 + spent)
-    return _with_rounded_leaves(B, np.sqrt(squares["couplings"].sum()), rest)
+    if not leaves_fit(worst, np.sqrt(squares["couplings"]), rest):
+        return B
+    sides = [replace(basis, leaf=basis.leaf.astype(np.float32)) for basis in sides]
+    return B.replace(row_basis=sides[0], col_basis=sides[-1])
 
 
-def squares_of(asked):
-    """{name: squares of some MEASURES of all blocks, (blocks,) each, as often as a block occurs in the matrix}.
+def _room_early(B, accuracy):
+    """{name: room for a part's blocks in float32} on a GPU where all are stored, and expected to be rounded.
 
-    asked   {name: (blocks, measures)}
+    The driver's pool takes 3 ms to find 1.6 GB (H100): better before the GPU is waited for, which is busy then.
     """
-    often = [multiplicities(A) for A, _ in asked.values()]
-    found = measures_together(list(asked.values()))
-    return {name: [w * measured**2 for measured in one] for name, w, one in zip(asked, often, found)}
+    parts = {name: getattr(B, name) for name in PARTS}
+    if B.xp is np or accuracy.storage < ROUNDING**2 or not all(isinstance(A, BlockSparse) for A in parts.values()):
+        return {}
+    return {name: A.blocks.counterpart(np.float32) for name, A in parts.items() if A.blocks.is_packed}
+
+
+def worthwhile(chosen, sizes):
+    """Whether blocks of these sizes, of which some are chosen, are to be split."""
+    total = sizes.sum()
+    return (total if chosen.all() else chosen @ sizes) > WORTHWHILE * total
+
+
+def leaves_fit(worst, farfield, allowed):
+    """Whether leaf bases in float32 change a farfield of this norm by no more than is allowed.
+
+    worst   the largest error of a leaf of each side
+    """
+    return bool(farfield) and ((1 + worst[0]) * (1 + worst[-1]) - 1) * farfield <= allowed
 
 
 def cheapest(parts, errors, allowed):
     """{name: (blocks,) bool}: columns of blocks of least squared error an entry, as many as what is allowed takes.
 
+    errors   {name: Squares}
+
     Blocks of a column are multiplied together, if they are of one precision.
     """
-    if sum(float(error.sum()) for error in errors.values()) <= allowed:
+    if sum(error.total for error in errors.values()) <= allowed:
         return {name: np.ones(len(part), bool) for name, part in parts.items()}
     runs = [runs_of(part.columns) for part in parts.values()]
     sizes = np.concatenate([sums_of_runs(part.sizes, run) for part, run in zip(parts.values(), runs)])
-    squares = np.concatenate([sums_of_runs(errors[name], run) for name, run in zip(parts, runs)])
+    squares = np.concatenate([sums_of_runs(errors[name].each, run) for name, run in zip(parts, runs)])
     chosen = _least(squares / np.maximum(sizes, 1), squares, allowed)
     ends = np.cumsum([len(run) - 1 for run in runs])
     return {name: np.repeat(kept, np.diff(run)) for name, run, kept in zip(parts, runs, np.split(chosen, ends[:-1]))}
@@ -97,13 +118,3 @@ def _least(dear, squares, allowed):
     order = np.argsort(dear)
     fit = np.count_nonzero(np.cumsum(squares[order]) <= allowed)
     return dear < dear[order[fit]] if fit < len(dear) else np.ones(len(dear), bool)
-
-
-def _with_rounded_leaves(B, farfield, allowed):
-    """B with its leaf bases in float32 if that changes its farfield, of this norm, by no more than is allowed."""
-    sides = [B.row_basis] if B.symmetric else [B.row_basis, B.col_basis]
-    errors = [float(to_host(batched.rounding_errors(basis.leaf)).max(initial=0)) for basis in sides]
-    if not farfield or ((1 + errors[0]) * (1 + errors[-1]) - 1) * farfield > allowed:
-        return B
-    sides = [replace(basis, leaf=basis.leaf.astype(np.float32)) for basis in sides]
-    return B.replace(row_basis=sides[0], col_basis=sides[-1])

@@ -35,8 +35,7 @@ def project(couplings, row_basis, col_basis, row_change, col_change):
             couplings.triple_products(T[part].bounded((k, m)), part, W[part].bounded((r, n)), out)
             advance(part.stop - part.start)
         if xp is not np:  # their sizes on the host too, worked out there while the device is busy
-            rows, columns = row_basis.ranks[t], col_basis.ranks[s]
-            projected = projected.with_sizes(offsets_of(rows * columns)[:-1], rows, columns)
+            projected = projected.with_sizes(row_basis.ranks[t], col_basis.ranks[s])
     return BlockSparse(projected, t, s, row_basis.starts[:-1], col_basis.starts[:-1], couplings.symmetric)
 
 
@@ -57,8 +56,10 @@ def _parts(couplings, tree, sides, xp):
         firsts = np.append(0, firsts[cuts])
     parts = []
     for first, stop in pairwise(firsts.tolist()):
-        entries = math.prod(_largest(slice(first, stop), *side)[1] for side in sides)
-        most = int(min(limit / max(1, entries), len(couplings)))
+        most = len(couplings)
+        if limit < np.inf:
+            entries = math.prod(_largest(slice(first, stop), *side)[1] for side in sides)
+            most = int(min(limit / max(1, entries), most))
         parts.append(range(first, stop, max(1, most)))
     return [slice(*part) for part in pairwise([*chain(*parts), len(couplings)])]
 
@@ -67,5 +68,6 @@ def _largest(part, clusters, new, old):
     """Bounds on the new and the old ranks of a part of clusters of nearly consecutive numbers."""
     if part.start == part.stop:
         return 0, 0
-    near = slice(clusters[part].min(), clusters[part].max() + 1)
+    some = clusters[part]
+    near = slice(some.min(), some.max() + 1)
     return int(new[near].max()), int(old[near].max())

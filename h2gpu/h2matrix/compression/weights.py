@@ -9,6 +9,7 @@ values of U_t Z_tᵀ are those of that part of the matrix. Börm, Efficient Nume
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def total_weights(basis, couplings, R, column_side=False):
     R             triangular factors of the other side's basis (of the same, when symmetric)
     """
     tree, links = basis.tree, _links(couplings, basis, R, column_side)
-    counts = sum(np.diff(kind.first) for kind in links)
+    counts = sum(kind.counts for kind in links)
     rows, spans = np.where(_reached(tree, counts), basis.ranks, 0), [tree.span(l) for l in range(tree.levels)]
     weights = [MatrixBatch.empty(rows[t], basis.ranks[t], R.dtype, R.xp) for t in spans[::-1]][::-1]  # largest first
     inherited = _inherited(basis, weights, rows)
@@ -64,7 +65,7 @@ def _steps(basis, links, heights, evaluated, xp):
     heights   rows of the parents' Z, (clusters,)
     """
     tree, limit = basis.tree, piece_entries(xp, STACK_ENTRIES // AT_ONCE) if evaluated else np.inf
-    met = sum(np.diff(kind.first) * np.repeat(kind.most, np.diff(tree.level_offsets)) for kind in links)
+    met = sum(kind.counts * np.repeat(kind.most, np.diff(tree.level_offsets)) for kind in links)
     entries = (met + heights) * basis.ranks  # of a cluster's products, at most
     steps = [[[(l, t)] for t in _slices(tree.span(l), entries, limit)] for l in range(tree.levels)]
     return [_joined(steps, basis, links, limit)] if evaluated and xp is not np else steps
@@ -73,7 +74,7 @@ def _steps(basis, links, heights, evaluated, xp):
 def _joined(steps, basis, links, limit):
     """The groups of all levels; those of levels that go together are one."""
     tree, groups = basis.tree, []
-    counts = sum(np.diff(kind.first[tree.level_offsets]) for kind in links)
+    counts = np.diff(sum(kind.first[tree.level_offsets] for kind in links))
     ranks = [basis.ranks[tree.span(l)].max(initial=0) for l in range(tree.levels)]
     for levels in levels_together(counts, np.stack([np.max([kind.most for kind in links], axis=0), ranks]), limit):
         found = [group for step in steps[levels] for group in step]
@@ -110,27 +111,29 @@ def _reached(tree, counts):
 
 def _slices(t, entries, limit):
     """Consecutive clusters of a level, a slice t, of about `limit` entries of products in all; none without any."""
-    parts = pieces(entries[t], limit) if entries[t].any() else []
+    if not entries[t].any():
+        return []
+    if limit == np.inf:
+        return [t]
+    parts = pieces(entries[t], limit)
     return [slice(t.start + part.start, t.start + part.stop) for part in parts]
 
 
 class Links:
     """The couplings S_ts by cluster t (transposed), or by s, and the triangles R_s (R_t) that they meet.
 
-    first    (clusters + 1,) links before each cluster, on the host
+    counts   (clusters,) links of each cluster, on the host
+    first    (clusters + 1,) links before each, there too, and `first_there` where R is
     most     (levels,) rank that no R_s exceeds which the clusters of a level meet
     heights  (clusters,) rows of all R_s
 
     The numbers of single links are many, and stay where R is.
     """
 
-    def __init__(self, couplings, basis, R, transpose):
+    def __init__(self, couplings, basis, R, transpose, met):
         xp = R.xp
-        self.couplings, self.transpose, self.ranks = couplings, transpose, basis.ranks
-        self.met = [pair[:: 1 if transpose else -1] for pair in couplings.counted()]  # (owners, others)
-        self.first = offsets_of(sum(np.bincount(owners, minlength=len(basis.tree)) for owners, _ in self.met))
-        self.heights, self.most = R.rows, _most_met(basis, self.met, R.columns)
-        self.first_there = moved(self.first, xp)
+        self.couplings, self.transpose, self.ranks, self.heights = couplings, transpose, basis.ranks, R.rows
+        self.counts, self.most, self.first, self.first_there = met
         rows, columns = couplings.pairs(xp)
         self.index = xp.argsort(rows, kind="stable") if transpose else None  # couplings are sorted by column
         self.F = R[columns[self.index] if transpose else rows]
@@ -148,8 +151,8 @@ class Links:
     @cached_property
     def rows_before(self):
         """Rows of the R that the clusters before each one meet, (clusters + 1,), on the host."""
-        clusters = len(self.first) - 1
-        rows = sum(np.bincount(owners, self.heights.take(others), clusters) for owners, others in self.met)
+        met, clusters = owners_and_others(self.couplings, self.transpose), len(self.counts)
+        rows = sum(np.bincount(owners, self.heights.take(others), clusters) for owners, others in met)
         return offsets_of(rows.astype(np.int64))
 
     def _made(self, F, span, first, bounds):
@@ -189,6 +192,40 @@ class Part:
         return replace(made, F=made.F.bounded((most, most)), S=S, first=first, on_host=on_host)
 
 
+def _met(couplings, basis, ranks, sides):
+    """Of each of the sides, `transpose` of Links: its counts, most, first and first_there; `ranks` of all others.
+
+    Where no coupling leaves its level, as in most trees, the clusters that are met on a level are those that have links
+    of the other kind: nothing is looked up by coupling.
+    """
+    tree, xp = basis.tree, basis.leaf.xp
+    if couplings.symmetric and _keeps_levels(couplings, tree):
+        rows, columns = (np.bincount(pair, minlength=len(tree)) for pair in (couplings.rows, couplings.columns))
+        counts, met = zip(*((rows, columns) if transpose else (columns, rows) for transpose in sides))
+        most = [np.maximum.reduceat(np.where(links > 0, ranks, 0), tree.level_offsets[:-1]) for links in met]
+    else:
+        met = [owners_and_others(couplings, transpose) for transpose in sides]
+        counts = [sum(np.bincount(owners, minlength=len(tree)) for owners, _ in parts) for parts in met]
+        most = [_most_met(basis, parts, ranks) for parts in met]
+    firsts = [offsets_of(count) for count in counts]
+    return zip(counts, most, firsts, [moved(first, xp) for first in firsts])
+
+
+def owners_and_others(couplings, transpose):
+    """[(owners, others)] of couplings on the host, in parts: the clusters of Links, and those that they meet."""
+    return [pair[:: 1 if transpose else -1] for pair in couplings.counted()]
+
+
+def _keeps_levels(couplings, tree):
+    """Whether both clusters of each coupling are of one level of the tree; columns ascend."""
+    cuts = np.searchsorted(couplings.columns, tree.level_offsets)
+    for part, (first, stop) in zip(pairwise(cuts.tolist()), pairwise(tree.level_offsets)):
+        rows = couplings.rows[slice(*part)]
+        if len(rows) and not (first <= rows.min() and rows.max() < stop):
+            return False
+    return True
+
+
 def _most_met(basis, met, ranks):
     """(levels,) the largest of the ranks of others that the owners on a level meet; `ranks` of all the others."""
     tree, width = basis.tree, int(ranks.max(initial=0)) + 1
@@ -208,5 +245,10 @@ def _links(couplings, basis, R, column_side):
     """
     if R.xp is np and hasattr(couplings, "unfolded"):
         couplings = couplings.unfolded()
-    sides = (True, False) if couplings.symmetric else (not column_side,)
-    return [Links(couplings, basis, R, transpose) for transpose in sides]
+    return links_of(couplings, basis, R, (True, False) if couplings.symmetric else (not column_side,))
+
+
+def links_of(couplings, basis, R, sides):
+    """Links for each of the sides, `transpose` of each."""
+    met = _met(couplings, basis, R.columns, sides)
+    return [Links(couplings, basis, R, transpose, found) for transpose, found in zip(sides, met)]

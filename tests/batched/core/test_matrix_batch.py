@@ -1,6 +1,7 @@
 """A ragged batch is its matrices, in one buffer."""
 
 import numpy as np
+import pytest
 from batches import SIZES, of_sizes, ragged, stack
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +42,9 @@ def test_stacking_and_halving_change_sizes_only(counts, columns):
     for g, count in enumerate(counts):
         parts = [A[b] for b in range(first[g], first[g + 1])]
         np.testing.assert_array_equal(stacks[g], np.concatenate(parts) if count else np.zeros((0, 0)))
-    halves = A.halves(np.stack([rows // 2, rows - rows // 2], axis=1).ravel())
+    heights = np.stack([rows // 2, rows - rows // 2], axis=1).ravel()
+    halves = A.halves(heights)
+    assert A.halves(heights, halves.columns).columns is halves.columns
     for b, (upper, lower) in enumerate(zip(halves[::2].matrices(), halves[1::2].matrices())):
         assert len(upper) == rows[b] // 2
         np.testing.assert_array_equal(np.concatenate([upper, lower]), A[b])
@@ -94,3 +97,22 @@ def test_a_buffer_is_covered_where_every_entry_is_of_a_matrix(sizes, data):
     part, met = A[np.array(chosen, np.int64)], np.zeros(A.buffer.size, bool)
     met[ranges(part.offsets, part.sizes)] = True
     assert A.covers_buffer and part.covers_buffer == met.all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("limits", [(3, 4), (0, 4)])
+def test_room_on_a_device_begins_at_multiples_that_are_kept(limits, monkeypatch):
+    """Lists of few are the same array on the default stream; other streams, and lists of many, have their own."""
+    cupy = pytest.importorskip("cupy")
+    sides = cupy.ones(5, np.int64), cupy.ones(5, np.int64), np.float64, cupy, limits
+    first, again = (MatrixBatch.empty(*sides).offsets for _ in range(2))
+    assert first is again
+    np.testing.assert_array_equal(first.get(), limits[0] * limits[1] * np.arange(5))
+    monkeypatch.setattr("h2gpu.batched.core.matrix_batch.KEPT", 4)
+    many = MatrixBatch.empty(*sides).offsets
+    assert many is not first
+    np.testing.assert_array_equal(many.get(), first.get())
+    monkeypatch.undo()
+    if cupy.cuda.Stream(non_blocking=True).ptr:  # the stand-in has one stream
+        with cupy.cuda.Stream(non_blocking=True):
+            assert MatrixBatch.empty(*sides).offsets is not first
