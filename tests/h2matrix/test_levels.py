@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -172,3 +173,11 @@ def test_levels_of_small_ranks_make_no_stacks_where_others_do(monkeypatch):
     for here, there in zip(*made):
         for Z, W in zip(here.matrices(), there.to(np).matrices()):
             np.testing.assert_allclose(W.T @ W, Z.T @ Z, atol=1e3 * EPS * max(1.0, np.linalg.norm(Z) ** 2))
+
+
+def test_a_coupling_keeps_its_level_or_misses_it_by_a_cluster():
+    tree = SimpleNamespace(level_offsets=np.array([0, 1, 3, 7]))
+    for column, keeps in ((0, [0]), (1, [1, 2]), (2, [1, 2]), (3, [3, 4, 5, 6]), (6, [3, 4, 5, 6])):
+        for row in range(7):
+            couplings = SimpleNamespace(rows=np.array([row]), columns=np.array([column]))
+            assert weights._keeps_levels(couplings, tree) == (row in keeps)
