@@ -233,7 +233,20 @@ def nearfield_difference(D, E):
 
 def multiplicities(blocks):
     """How many blocks of the matrix each stored block stands for."""
-    return np.where(blocks.symmetric & (blocks.rows != blocks.columns), 2.0, 1.0)
+    return multiplicities_of(len(blocks.rows), alone(blocks))
+
+
+def multiplicities_of(count, alone):
+    """The same of `count` blocks, given which stand for themselves alone: indices, None for all."""
+    often = np.full(count, 1.0 if alone is None else 2.0)
+    if alone is not None:
+        often[alone] = 1.0
+    return often
+
+
+def alone(blocks):
+    """Indices of the stored blocks that stand for themselves alone; None where all do."""
+    return np.flatnonzero(blocks.rows == blocks.columns) if blocks.symmetric else None
 
 
 def check_same_structure(A, B, caller, advice):

@@ -12,18 +12,18 @@ import numpy as np
 
 from h2gpu import batched
 from h2gpu.arrays import moved, to_host
-from h2gpu.h2matrix.norms import block_measures
+from h2gpu.h2matrix.norms import alone, block_measures, multiplicities_of
 
 
 class Squares:
     """w_b m_b² of a measure m_b of all blocks b: their sum `total`, and each of them.
 
     measured   (blocks,) m_b, where the blocks are
-    once       indices of the blocks with w_b = `weight`, on the host; 2 · weight are those of others. None: all
+    alone      as `norms.alone` tells, on the host: w_b is `weight` of these, twice that of others
     """
 
-    def __init__(self, measured, once, weight):
-        self.measured, self.once, self.weight = measured, once, weight
+    def __init__(self, measured, alone, weight):
+        self.measured, self.alone, self.weight = measured, alone, weight
         self.total = None  # a float, once `squares_of` has read it
 
     def enqueued(self, xp):
@@ -32,16 +32,14 @@ class Squares:
             return self.each.sum()
         squares = xp.square(self.measured)
         total = squares.sum()
-        if self.once is not None:
-            total = 2 * total - squares[moved(self.once, xp)].sum() if len(self.once) else 2 * total
+        if self.alone is not None:
+            total = 2 * total - squares[moved(self.alone, xp)].sum() if len(self.alone) else 2 * total
         return self.weight * total
 
     @cached_property
     def each(self):
         """(blocks,) on the host."""
-        often = np.full(len(self.measured), self.weight if self.once is None else 2.0 * self.weight)
-        if self.once is not None:
-            often[self.once] = self.weight
+        often = self.weight * multiplicities_of(len(self.measured), self.alone)
         return often * to_host(self.measured) ** 2
 
     def of(self, chosen):
@@ -57,11 +55,11 @@ def squares_of(asked, weights=(), others=(), meanwhile=None):
     others    numbers of the blocks' array module that are wanted on the host as well
     meanwhile called before the host waits
     """
-    xp, found = next(iter(asked.values()))[0].xp, {}
+    xp, found, weights = next(iter(asked.values()))[0].xp, {}, dict(weights)
     measures = {name: block_measures(A, *wanted) for name, (A, wanted) in asked.items()}  # enqueued, all
     for name, (A, _) in asked.items():
-        once = np.flatnonzero(A.rows == A.columns) if A.symmetric else None
-        found[name] = [Squares(measured, once, dict(weights).get(name, 1.0)) for measured in measures[name]]
+        once = alone(A)
+        found[name] = [Squares(measured, once, weights.get(name, 1.0)) for measured in measures[name]]
     every = [squares for one in found.values() for squares in one]
     sums = [squares.enqueued(xp) for squares in every] + list(others)
     if meanwhile is not None:

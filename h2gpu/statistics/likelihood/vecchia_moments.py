@@ -84,7 +84,8 @@ def row_scores(model, rows, noise, B):
 def vecchia_moments(model, rows, noise, B, derivatives=False):
     """The Moments; arguments as for `moments.dense_moments`. Those of parts of the rows add up."""
     work = _Work(model, rows.sites, noise, B, derivatives)
-    parts = work.of_first(rows.head), _tail(work, rows, array_module(B))
+    parts = [work.of_first(rows.head)] if len(rows.head) else []
+    parts.append(_tail(work, rows, array_module(B)))
     z, logs, dz, q = (np.concatenate(part) for part in zip(*parts))
     weights = np.repeat([1.0, rows.scale], [len(rows.head), len(z) - len(rows.head)])
     return _summed(z, logs, dz, q, weights, derivatives)
@@ -147,24 +148,19 @@ class _Work:
 
     def of_first(self, sites):
         """The same of each of the first sites (m,), which sees those before it; on the host, where they are few."""
-        if not len(sites):
-            return np.zeros((0, self.B.shape[1])), np.zeros(0), *self._none(0)
         s = array_module(self.x).asarray(sites)
         x, nugget, B = (to_host(part[s]) for part in (self.x, self.nugget, self.B))
         K = covariances(self.cov.pair_function, x[None], nugget)
         (L,), _ = cholesky(K)
         inverse = solve_triangular(L, np.eye(len(L)), lower=True)
-        z, (dz, q) = inverse @ B, self._none(len(sites))
+        z, q = inverse @ B, np.empty((len(sites), len(self.derivatives)))
+        dz = np.empty((*q.shape, B.shape[1]))
         for j, (cov, nugget) in enumerate(self.derivatives):
             D, diagonal = self._parts(cov, to_host(nugget[s]), x[None], K)
             P = inverse @ (D + D.swapaxes(1, 2) + np.diag(diagonal.ravel()))[0] @ inverse.T
             q[:, j] = np.diagonal(P)
             dz[:, j] = 0.5 * q[:, j, None] * z - np.tril(P) @ z
         return z, -np.log(np.diagonal(L)), dz, q
-
-    def _none(self, rows):
-        """∂z and wᵀ ∂K w of so many rows, not yet filled, on the host."""
-        return np.empty((rows, len(self.derivatives), self.B.shape[1])), np.empty((rows, len(self.derivatives)))
 
     def _product(self, cov, nugget, x, K, w):
         """∂K_s w."""
